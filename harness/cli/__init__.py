@@ -1,9 +1,8 @@
-"""The command line: the composition root, which alone knows every part. One file per command.
+"""The command line: the composition root, which alone imports every part. One file per command.
 
-``main`` is where every error ends: one sentence and a remedy on standard error, the documented exit code, and
-a last line that says how to reproduce it. An exception that nobody expected is a bug: it keeps its
-traceback. Heavy libraries (pyspark, confluent-kafka, pyarrow) are imported inside the commands that need them, so
-that ``seawall --help`` answers at once.
+``main`` handles every error: it prints one sentence and a remedy to standard error, and a last line with the command
+that reproduces it, and returns the documented exit code. An unexpected exception is a bug: it keeps its traceback.
+Commands import heavy libraries (pyspark, confluent-kafka, pyarrow) themselves, so that ``seawall --help`` is fast.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ from harness.signals import caught, ignore, raised_once
 _SEE_HEAL = "What it may have left, `seawall heal` removes."
 
 _NOT_BY_OTHERS = 0o002
-"""Whatever the umask was: what other users wrote into a run directory would be taken for evidence."""
+"""Replaces the user's umask: files of other users in a run directory would count as evidence."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line ``arguments`` (default: this process's) and return its exit code.
 
-    Signals belong to :mod:`harness.signals` from here to the end, temporary files to :mod:`harness.scratch`.
+    From here to the end :mod:`harness.signals` handles signals, and :mod:`harness.scratch` temporary files.
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
     os.umask(os.umask(_NOT_BY_OTHERS) | _NOT_BY_OTHERS)
@@ -56,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _end_spark() -> None:
-    """End the JVM and what warms it up, where there is one: Python would end the threads that this needs first."""
+    """End the JVM and its warm-up, if any, before Python ends the threads that this needs."""
     if (session := sys.modules.get("spark_analysis.session")) is not None:
         session.end()
 
@@ -74,7 +73,7 @@ def _survive(words: Sequence[str], reproduction: Reproduction) -> int:
 
 
 def _first_line(error: Exception) -> str:
-    """What went wrong with what a signal has interrupted: a library is not everywhere prepared for that."""
+    """The error of an interrupted call: libraries do not handle an interruption everywhere."""
     return f"ending it failed with {type(error).__name__}: {error}".partition("\n")[0].rstrip(". :")
 
 
@@ -91,14 +90,14 @@ def _run(words: Sequence[str], reproduction: Reproduction) -> int:
         remedy = "Make room on its file system." if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
         return _complain(_what_failed(error), remedy, ExitCode.ENVIRONMENT)
     except SystemExit:  # typer's answer to a reader of standard output that went away, as in `seawall ... | head`
-        return _complain("nobody reads the output any more.", "", ExitCode.ENVIRONMENT)
+        return _complain("the reader of the output is gone.", "", ExitCode.ENVIRONMENT)
     if returned == ExitCode.INTERRUPTED:  # what typer makes of a KeyboardInterrupt
         return _complain("interrupted.", "", ExitCode.INTERRUPTED)
     return int(returned or ExitCode.PASS)
 
 
 def _what_failed(error: OSError) -> str:
-    """One sentence; pyarrow's errors name no file and put all they know into their text."""
+    """The error in one sentence; pyarrow's errors name a file only in their text."""
     reason = (error.strerror or str(error)).partition("\n")[0].rstrip(".") or type(error).__name__
     file = error.filename2 or error.filename
     return f"{file}: {reason}." if file is not None else f"the system refused: {reason}."
@@ -110,7 +109,7 @@ def _see_help(error: typer.TyperException) -> str:
 
 
 def _complain(sentence: str, remedy: str, code: ExitCode) -> int:
-    with suppress(OSError):  # nobody reads it any more
+    with suppress(OSError):  # the reader is gone
         sys.stdout.flush()
     tell(f"seawall: {sentence} {remedy}".rstrip())
     return int(code)

@@ -1,4 +1,4 @@
-"""The command line as a whole: which commands there are, and ``--version``."""
+"""Assembles the command line from its commands, and adds ``--version``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``seawall check``: recorded runs, judged again; several runs are one Spark job."""
+"""``seawall check``: judges recorded runs again; several runs are one Spark job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``seawall cluster up``: the built-in cluster by itself, for any Kafka client to talk to."""
+"""``seawall cluster up``: runs the built-in cluster alone, for any Kafka client."""
 
 from __future__ import annotations
 
@@ -84,10 +84,10 @@ def up(
 
 
 def topic_spec(text: str, brokers: int) -> TopicSpec:
-    """The topic that ``NAME:PARTITIONS:RF`` means.
+    """The topic that ``NAME:PARTITIONS:RF`` describes.
 
     Raises:
-        UsageError: it is not written like that, or the cluster has too few brokers.
+        UsageError: the text is malformed, or the cluster has too few brokers.
     """
     name, _, numbers = text.partition(":")
     partitions, _, factor = numbers.partition(":")
@@ -149,10 +149,10 @@ def _ensure(target: BuiltinTarget, topic: TopicSpec) -> None:
 
 
 def _view(target: BuiltinTarget) -> ClusterView:
-    """What the controller says.
+    """The controller's view.
 
     Raises:
-        NoAnswer: it is late to answer for too long.
+        NoAnswer: it does not answer in time.
     """
     from harness.targets.awaiting import answered_view
 
@@ -163,7 +163,7 @@ def _view(target: BuiltinTarget) -> ClusterView:
 
 
 def _create(target: BuiltinTarget, topics: Iterable[TopicSpec]) -> None:
-    """Create the topics that do not exist yet; what fails because a node has ended is blamed on that."""
+    """Create the topics that do not exist yet; if a node has ended, report that instead of the failure."""
     try:
         for topic in topics:
             _ensure(target, topic)
@@ -173,7 +173,7 @@ def _create(target: BuiltinTarget, topics: Iterable[TopicSpec]) -> None:
 
 
 def _serve(target: BuiltinTarget) -> None:
-    """Say where the cluster is and wait for Ctrl-C.
+    """Print the bootstrap addresses and wait for Ctrl-C.
 
     Raises:
         EnvironmentFault: a node has ended before that.
@@ -189,10 +189,10 @@ def _serve(target: BuiltinTarget) -> None:
 
 
 def _require_nodes(target: BuiltinTarget) -> None:
-    """Check that every node is there.
+    """Check that every node runs.
 
     Raises:
-        EnvironmentFault: one is not: which, and what it says why.
+        EnvironmentFault: one does not; the message has the error in its log.
     """
     ended = target.ended()
     if ended:

@@ -1,4 +1,4 @@
-"""``seawall demo``: acknowledged writes lost on Kafka 0.10, kept on a current generation, and both proven."""
+"""``seawall demo``: loses acknowledged writes on Kafka 0.10, keeps them on a current generation, and proves both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``seawall detection``: which broker bugs the checkers find, under which load and faults."""
+"""``seawall detection``: measures which broker bugs the checkers find, under which load and faults."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def detection(
     if json_ is not None:
         json_.write_text(written)
     if docs is not None:
-        docs.write_text(document(from_json(json.loads(written))))  # the page says what the file does, rounded as there
+        docs.write_text(document(from_json(json.loads(written))))  # the page has the file's figures, rounded as there
 
 
 def _known(path: Path) -> Matrix | None:
-    """The figures in a file, which is read before hours are spent on others; None: there is no such file.
+    """The figures in a file, read before the hours of measuring; None: there is no such file.
 
     Raises:
         UsageError: it holds something else.
@@ -71,7 +71,7 @@ def _known(path: Path) -> Matrix | None:
 
 
 def _joined(known: Matrix, measured: Matrix) -> Matrix:
-    """What was known, with what has been measured anew in its place."""
+    """The known figures, with new ones in place of old ones."""
     from harness.detection.matrix import Matrix
     from harness.detection.table import TABLE
 
@@ -82,7 +82,7 @@ def _joined(known: Matrix, measured: Matrix) -> Matrix:
 
 
 def _show(matrix: Matrix) -> None:
-    """Print one row per bug: in how many random runs it was found, where most often, and which schedules show it."""
+    """Print one row per bug: in how many random runs it was found, in which mix most often, and by which schedules."""
     from harness.detection.trial import SCENARIO
 
     table = Table("bug", "found", "best in", "there", "schedules", "as")

@@ -1,4 +1,4 @@
-"""``seawall doctor``: what this machine can do, what is missing, and how to get it."""
+"""``seawall doctor``: checks what this machine has, what is missing, and how to get it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def doctor() -> int:
-    """Say what this machine can do; 0 when the built-in cluster and the Spark check work here, else 4."""
+    """Print what this machine can do; 0 when the built-in cluster and the Spark check work here, else 4."""
     from harness.cli.machine import findings
 
     found = list(findings(Path("runs")))

@@ -1,4 +1,4 @@
-"""What was found in a run, by verdict and kind, in lines for a terminal: what breaks a promise first."""
+"""Formats the anomalies of a run for a terminal, by verdict and kind, violations first."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _STYLES = {
     Verdict.DOCUMENTED: "dim",
     Verdict.WEAK: "dim",
 }
-"""In the order in which they are printed: first what decides the outcome."""
+"""The order of printing: first the verdicts that decide the outcome."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The anomalies of one kind that were judged alike.
+    """The anomalies of one kind with the same verdict.
 
     Attributes:
-        verdicts: on them; several where they have one excuse, which does not hold for all of them.
+        verdicts: on them; several where their excuse does not hold for all of them.
         extents: by partition.
     """
 
@@ -34,7 +34,7 @@ class Observation:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of anomalies."""
         return sum(one.count for one in self.extents)
 
     @property
@@ -44,18 +44,18 @@ class Observation:
 
     @property
     def is_excused(self) -> bool:
-        """Whether the configuration or the acks gave all of them away."""
+        """Whether the configuration or the acks excuse all of them."""
         return EXCUSED.issuperset(self.verdicts)
 
     def has(self, anomaly: Anomaly) -> bool:
-        """Whether it is one of them, as far as its kind, verdict and place say."""
+        """Whether ``anomaly`` is one of them, by its kind, verdict and place."""
         places = {(one.topic, one.partition) for one in self.extents}
         mine = anomaly.kind == self.kind and anomaly.verdict in self.verdicts
         return mine and (anomaly.topic, anomaly.partition) in places
 
 
 def observations(verdict: RunVerdict) -> list[Observation]:
-    """What was found, by verdict and kind."""
+    """The anomalies by verdict and kind."""
     groups: dict[tuple[tuple[Verdict, ...], str], list[Extent]] = {}
     for extent in verdict.extents:
         groups.setdefault((extent.verdicts, extent.kind), []).append(extent)
@@ -65,7 +65,7 @@ def observations(verdict: RunVerdict) -> list[Observation]:
 
 
 def details(verdict: RunVerdict) -> Iterator[str]:
-    """Why there is no verdict; of each kind, by verdict, how many anomalies there are, where, and the first one."""
+    """Why there is no verdict; by verdict and kind, the number of anomalies, their places, and the first one."""
     yield from verdict.reasons
     yield from verdict.limits
     for one in observations(verdict):
@@ -73,7 +73,7 @@ def details(verdict: RunVerdict) -> Iterator[str]:
 
 
 def _line(one: Observation, first: Anomaly) -> str:
-    """Violations with all their places; what is excused with the first place and the excuse."""
+    """Violations with all their places; excused anomalies with the first place and the excuse."""
     name = f"{one.label} {counted(one.count, one.kind)}"
     if one.is_excused:
         return f"{name}{'' if one.count == 1 else ', the first'}{_place(first)}: {_excuse(first)}"
@@ -83,16 +83,16 @@ def _line(one: Observation, first: Anomaly) -> str:
 
 
 def _excuse(anomaly: Anomaly) -> str:
-    """Why it has its verdict, without the verdict."""
+    """The reason for its verdict."""
     return anomaly.because.removeprefix(f"{anomaly.verdict.value}: ")
 
 
 _RANGES_SHOWN = 6
-"""How many ranges of offsets one kind of anomaly is shown with; the report has more."""
+"""The most ranges of offsets that a line shows; the report has more."""
 
 
 def _reach(extents: Sequence[Extent]) -> str:
-    """Where all anomalies are."""
+    """The places of all anomalies."""
     spans = [(f"{x.topic}-{x.partition}", span) for x in extents for span in x.ranges]
     said = []
     for place, ours in groupby(spans[:_RANGES_SHOWN], key=itemgetter(0)):
@@ -110,7 +110,7 @@ def _offsets(span: OffsetRange) -> str:
 
 
 def _place(anomaly: Anomaly) -> str:
-    """Where it is, as far as that is known: a node is nowhere, and records of old formats carry no leader epoch."""
+    """Its place, as far as known: an anomaly of a node has none, and records of old formats have no leader epoch."""
     if anomaly.topic is None:
         return ""
     parts = [f"{anomaly.topic}-{anomaly.partition}"]
@@ -122,11 +122,11 @@ def _place(anomaly: Anomaly) -> str:
 
 
 def styled(one: Observation) -> str:
-    """It in a few words, with the markup of its colour."""
+    """A summary in a few words, with its colour's markup."""
     style = _STYLES[one.verdicts[0]]
     return f"[{style}]{one.label} {counted(one.count, one.kind)}[/]"
 
 
 def counted(number: int, kind: str) -> str:
-    """A kind, and how many there are, if several."""
+    """A kind, and its number if there are several."""
     return f"{number:,} {kind}" if number > 1 else kind

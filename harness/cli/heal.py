@@ -1,4 +1,4 @@
-"""``seawall heal``: finish the job of harnesses that were killed."""
+"""``seawall heal``: cleans up after harnesses that were killed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 def heal() -> None:
     """Stop what killed harnesses left running, mark their runs as abandoned, and gather what their nodes left.
 
-    Every run begins with this, too; containers that no journal tells of are looked for here and by runs in containers.
+    Every run begins with this, too; only this command and runs in containers search for containers without a journal.
     """
     from harness.runner import heal_leftovers
     from harness.scratch import swept

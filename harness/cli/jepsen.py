@@ -24,7 +24,7 @@ def _exports() -> None: ...
 
 
 class Isolation(StrEnum):
-    """What consumers were shown."""
+    """The isolation level of the consumers."""
 
     READ_COMMITTED = "read_committed"
     READ_UNCOMMITTED = "read_uncommitted"
@@ -51,7 +51,7 @@ def import_jepsen(
     found = import_history(history, out, assumptions)
     tell(f"{found.operations} operations, {found.rows} rows; {found.ignored} operations of nemesis and admin left out")
     if not found.final_read:
-        tell("There is no final read: what nobody had read by the end will be called unseen, and the run inconclusive.")
+        tell("There is no final read: records that no poll delivered will be called unseen, and the run inconclusive.")
     typer.echo(out)
     return ExitCode.PASS
 
@@ -66,7 +66,7 @@ def export_jepsen(
     from harness.jepsen import export_history
 
     done = export_history(RunDirectory.open(run_directory), out)
-    left = f"; {done.left_out} deliveries left out, of records that nobody sent intact" if done.left_out else ""
+    left = f"; {done.left_out} deliveries left out, of records that no client sent intact" if done.left_out else ""
     tell(f"{done.operations} operations{left}")
     typer.echo(out)
     return ExitCode.PASS

@@ -1,7 +1,6 @@
-"""What this machine can do: one probe per thing that some part of seawall needs or could use.
+"""Probes this machine for everything that a part of seawall needs or can use.
 
-A probe tries the thing instead of guessing from names: it binds the address, runs the program, asks the
-engine. None changes anything that outlives it.
+A probe tries the thing: it binds the address, runs the program, asks the engine. It leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -28,18 +27,18 @@ _PROBE_TIMEOUT_S = 20
 _ENOUGH_MEMORY_BYTES = 2 * 1024**3
 _ENOUGH_DISK_BYTES = 1024**3
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-"""What a terminal takes for colours; some programs print them into a pipe, too."""
+"""Escape sequences for colours, which some programs print into a pipe, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a probe found.
+    """The result of a probe.
 
     Attributes:
         present: whether it is there and works.
         required: whether the built-in cluster or the Spark check cannot work without it.
-        seen: version, path or what failed.
-        needed_for: what uses it.
+        seen: the version, the path or the failure.
+        needed_for: the parts that use it.
         remedy: how to get it; only shown where it is missing.
     """
 
@@ -88,7 +87,7 @@ def java() -> Finding:
 
 
 def loopback() -> Finding:
-    """Whether 127.0.0.0/8 is this machine's, not just 127.0.0.1 (macOS)."""
+    """Whether all of 127.0.0.0/8 is usable, not just 127.0.0.1 (macOS)."""
     try:
         with socket.socket() as listener:
             listener.bind(("127.77.88.99", 0))
@@ -120,7 +119,7 @@ def resources(directory: Path) -> Finding:
 
 
 def leftovers() -> Finding:
-    """What harnesses that were killed left behind; the next run or ``seawall heal`` cleans it up."""
+    """What killed harnesses left behind, until the next run or ``seawall heal`` removes it."""
     from harness.runner.journal import journal_directory
 
     left = [path for path in journal_directory().glob("*.json") if not psutil.pid_exists(_owner(path))]
@@ -135,7 +134,7 @@ def _owner(journal: Path) -> int:
 
 
 def maven() -> Finding:
-    """What fetches the jars of Kafka's releases."""
+    """Maven, which fetches the jars of Kafka's releases."""
     return _program("mvn", ("--version",), "fetching old releases of real Kafka", "Debian: apt install maven.", "Maven")
 
 
@@ -181,7 +180,7 @@ def docker() -> Finding:
 
 
 def compose() -> Finding:
-    """Docker Compose, as the plugin (v2) or the old command of its own (v1)."""
+    """Docker Compose, as the plugin (v2) or the old program (v1)."""
     plugin = _first_line(("docker", "compose", "version"))
     standalone = _first_line(("docker-compose", "--version"))
     seen = plugin or standalone or "neither `docker compose` (v2) nor `docker-compose` (v1)"

@@ -1,4 +1,4 @@
-"""``seawall scenario matrix``: every scenario on every generation, and what a person reads of it."""
+"""Runs one cell of ``seawall scenario matrix``, and prints cells and the matrix."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def played(plan: Plan, out: Path | None, say: Say) -> tuple[Cell, Path | None]:
-    """Run ``plan`` and hold what came of it against what it expects.
+    """Run ``plan`` and compare the outcome with the expected one.
 
-    ``out`` is where run directories go, with a verdict by the reference engine and a report; None: on a simulated
-    target, nothing is written.
+    ``out`` is the directory for run directories, each with a verdict by the reference engine and a report; None: a
+    simulated run that writes nothing.
     """
     from harness.cli.run import record
     from harness.cli.verdicts import Engine, judge
@@ -42,7 +42,7 @@ def played(plan: Plan, out: Path | None, say: Say) -> tuple[Cell, Path | None]:
 
 
 def in_short(cell: Cell) -> str:
-    """How a cell went, in a line."""
+    """The outcome of a cell in a line."""
     match cell.agrees, cell.known:
         case True, None:
             return "as predicted"
@@ -55,7 +55,7 @@ def in_short(cell: Cell) -> str:
 
 
 def show_cell(cell: Cell, settings: Sequence[str] = ()) -> None:
-    """Print one cell: words, and the logs on the disks; ``settings``, which it was played with, are not predicted."""
+    """Print one cell: words, and the logs on the disks; its predictions do not consider ``settings``."""
     from harness.runner.matrix import letters
 
     console = stdout()
@@ -95,8 +95,8 @@ def show_table(cells: Sequence[Cell], generations: Sequence[str]) -> None:
             show_cell(one)
     agree, known = sum(one.agrees for one in cells), sum(not one.agrees and not one.is_news for one in cells)
     nothing = sum(one.proves_nothing and one.is_news for one in cells)
-    told = (f"; {known} differ as is known" if known else "") + (f"; {nothing} prove nothing" if nothing else "")
-    console.print(f"{agree} of {len(cells)} cells are as predicted{told}.", highlight=False)
+    others = (f"; {known} differ as is known" if known else "") + (f"; {nothing} prove nothing" if nothing else "")
+    console.print(f"{agree} of {len(cells)} cells are as predicted{others}.", highlight=False)
 
 
 def show_json(cells: Sequence[Cell]) -> None:
@@ -106,7 +106,7 @@ def show_json(cells: Sequence[Cell]) -> None:
 
 
 def exit_code(cells: Iterable[Cell]) -> ExitCode:
-    """1 when a cell differs, else 3 when one proves nothing; what is known of the release is neither."""
+    """1 when a cell differs, else 3 when one proves nothing; known differences of a release count as neither."""
     return worst(map(_exit_code, cells))
 
 

@@ -1,4 +1,4 @@
-"""``seawall museum``: what was recorded on real releases of Kafka, as a page."""
+"""``seawall museum``: adds recorded runs on real Kafka releases to the museum and writes its page."""
 
 from __future__ import annotations
 

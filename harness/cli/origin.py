@@ -1,7 +1,7 @@
-"""Whether the packages that Python would import are seawall's own.
+"""Checks that the packages that Python would import are seawall's own.
 
 seawall's packages have flat names (``harness``, ``faults``, ``reports`` ...), which another distribution or a
-folder on ``PYTHONPATH`` can shadow. That would otherwise end in a puzzling error much later, or in none.
+folder on ``PYTHONPATH`` can shadow, with an obscure error much later, or none.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``seawall replay SEED``: one simulated run, transition by transition."""
+"""``seawall replay SEED``: prints the trace of one simulated run, transition by transition."""
 
 from __future__ import annotations
 

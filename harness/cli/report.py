@@ -1,4 +1,4 @@
-"""``seawall report``: the HTML report of a checked run, written again."""
+"""``seawall report``: writes the HTML report of a checked run again."""
 
 from __future__ import annotations
 

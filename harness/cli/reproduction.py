@@ -1,4 +1,4 @@
-"""The command that does the same again: the last line of every run that does not end with 0."""
+"""Builds the command that reproduces a run: the last line of every run that does not end with 0."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 class Reproduction:
-    """The command line as given, until a command knows it better (once it has drawn a seed, say)."""
+    """The command line as given, until a command makes it more precise, by the drawn seed, for example."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self._words = list(words)
@@ -18,7 +18,7 @@ class Reproduction:
             self._words += [option, str(value)]
 
     def replace(self, *words: str) -> None:
-        """Say these words after ``seawall`` instead."""
+        """Use these words after ``seawall`` instead."""
         self._words = list(words)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""``seawall run``: one scenario, recorded, checked and reported."""
+"""``seawall run``: runs one scenario, checks the recorded run and writes its report."""
 
 from __future__ import annotations
 
@@ -76,8 +76,7 @@ def run(
 def record(made: Plan, out: Path, say: Say) -> Path:
     """Run ``made`` and return its run directory, relative when ``out`` is.
 
-    A run that broke off is not thrown away: it says why and is checked like any other, which finds it invalid, or
-    guilty of what it had recorded by then.
+    A run that broke off is kept and checked like any other: it is invalid, or what it recorded proves a violation.
     """
     from harness import runner
 
@@ -92,7 +91,7 @@ def overrides(settings: Sequence[str]) -> dict[str, str]:
     """``["a=1", "b=2"]`` as a mapping.
 
     Raises:
-        UsageError: there is no ``=`` in one of them.
+        UsageError: one of them has no ``=``.
     """
     for setting in settings:
         if "=" not in setting:

@@ -1,4 +1,4 @@
-"""``seawall scenario list | show | run | matrix``: what can be run, and whether it goes as predicted."""
+"""``seawall scenario list | show | run | matrix``: lists and runs scenarios, and compares outcomes with predictions."""
 
 from __future__ import annotations
 
@@ -80,10 +80,10 @@ def run(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override; may be given several times.")
     ] = None,
 ) -> int:
-    """Run a scenario, or every variant of a catalogue entry, and hold what came of it against the prediction.
+    """Run a scenario, or every variant of a catalogue entry, and compare the outcome with the prediction.
 
     Ends with 1 when anything differs: an old generation that does not lose is a failed reproduction. Ends with 3 when
-    nothing does, but a run proves nothing. What a release of Kafka is known to do otherwise is told, and is neither.
+    nothing does, but a run proves nothing. Known differences of a Kafka release are printed and count as neither.
     With --set, too, the prediction is that of the generation as it is.
     """
     from harness.cli.matrix import exit_code, played, show_cell
@@ -120,9 +120,9 @@ def matrix(
 ) -> int:
     """Run every scenario that has outcomes on every generation: observed against predicted.
 
-    What a release of real Kafka cannot play is told and left out. Ends with 1 when any cell differs, with 3 when none
-    does, but one proves nothing in any of its tries; what a release is known to do otherwise is told with the reason,
-    and is neither.
+    Prints and skips what a release of real Kafka cannot play. Ends with 1 when any cell differs, with 3 when none
+    does, but one proves nothing in any of its tries; known differences of a release are printed with the reason and
+    count as neither.
     """
     from harness.cli.matrix import exit_code, in_short, show_json, show_table
     from harness.replication.knobs import GENERATIONS
@@ -175,7 +175,7 @@ def _plans(name: str, target: str, generation: str | None, seed: int, settings: 
 
 
 def _possible(meant: Sequence[tuple[Scenario, list[str]]], target: str, seed: int) -> Iterator[Plan]:
-    """A plan for each cell; what real Kafka, or only real Kafka, can play is told of other targets, and left out."""
+    """A plan for each cell; prints and skips cells that the target cannot play."""
     from harness.runner import plan
     from harness.runner.matrix import impossible
     from harness.runner.real import generation_of
@@ -207,11 +207,11 @@ def _named(name: str) -> list[Scenario]:
 
 
 def _silent(_: str) -> None:
-    """Tells nobody."""
+    """Prints nothing."""
 
 
 def _cells(plans: list[Plan], out: Path | None, jobs: int) -> Iterator[Cell]:
-    """What came of each plan, in order, whatever the order in which they end."""
+    """The outcome of each plan, in the order of the plans."""
     if jobs == 1:
         say: Say = progress() if out is not None else _silent
         yield from (_tried(out, plan, say) for plan in plans)
@@ -226,13 +226,13 @@ def _cells(plans: list[Plan], out: Path | None, jobs: int) -> Iterator[Cell]:
 
 
 def _prepare() -> None:
-    """End with the parent, and silently: what is to be said of a signal, it says."""
+    """End with the parent, and silently: the parent reports a signal."""
     leave_silently()
     die_with_parent()
 
 
 def _tried_in_a_worker(out: Path | None, plan: Plan) -> Cell:
-    """What came of ``plan``; an interruption ends the worker, to which the pool would hand the next one."""
+    """The outcome of ``plan``; an interruption ends the worker, which would else get the next plan."""
     try:
         return _tried(out, plan)
     except (KeyboardInterrupt, Interrupted):
@@ -240,7 +240,7 @@ def _tried_in_a_worker(out: Path | None, plan: Plan) -> Cell:
 
 
 def _tried(out: Path | None, plan: Plan, say: Say = _silent) -> Cell:
-    """What came of ``plan``; one cluster that does not obey does not take the cells that follow with it."""
+    """The outcome of ``plan``; a cluster that fails does not end the following cells."""
     from harness.cli.matrix import played
     from harness.runner.matrix import unplayed
 
@@ -251,7 +251,7 @@ def _tried(out: Path | None, plan: Plan, say: Say = _silent) -> Cell:
 
 
 def _out(target: str, asked: Path | None) -> Path | None:
-    """Where run directories go; None: runs on the target are as quickly made again, and leave none."""
+    """The directory for run directories; None: runs on the target are repeated as quickly, and leave none."""
     from harness.targets.kinds import is_in_virtual_time
 
     return asked or (None if is_in_virtual_time(target) else RUNS)

@@ -1,4 +1,4 @@
-"""``seawall shrink SEED | RUN_DIR | SCENARIO``: the shortest schedule that still shows it, as a scenario."""
+"""``seawall shrink SEED | RUN_DIR | SCENARIO``: finds the shortest schedule that still shows an anomaly."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from harness.simulation.shrink import Shrunk
 
 _SESSION_MS = 1_500
-"""The sessions of a shrunk scenario are about as long: beside it, what a network or a process takes is short."""
+"""About the session timeout of a shrunk scenario, which is long beside the delays of networks and processes."""
 
 _PLACES = {"core": "in the core", "stack": "on the whole broker"}
 
@@ -74,7 +74,7 @@ def _shrunk_seed(seed: int, where: tuple[str, str], settings: Sequence[str], say
     remarks = [f"Seed {seed}, generation {generation}, {pinned}: {_PLACES[depth]}, with"]
     remarks += [*(f"  {fault}" for fault in faults), f"shows {shrunk.violation}"]
     if any(trouble.kind in INEXPRESSIBLE for trouble in shrunk.troubles):
-        remarks.append("A scenario cannot say that links are slow: it does without.")
+        remarks.append("A scenario has no slow links: they are left out.")
     document, words = _best_on_the_stack(shrunk, say)
     if words:
         document = _least(document, generation, {}, words, say)
@@ -88,7 +88,7 @@ def _shrunk_seed(seed: int, where: tuple[str, str], settings: Sequence[str], say
 
 
 def _best_on_the_stack(shrunk: Shrunk, say: Say) -> tuple[Document, list[str]]:
-    """The scenario at the first time scale at which the whole broker shows harm, and what it shows in words."""
+    """The scenario at the first time scale at which the whole broker shows harm, and that harm in words."""
     from harness.simulation.scenario_text import shrunk_document
 
     first = max(1, _SESSION_MS // shrunk.configuration.session_timeout_ms)
@@ -106,7 +106,7 @@ def _best_on_the_stack(shrunk: Shrunk, say: Say) -> tuple[Document, list[str]]:
 
 
 def _written(what: str, generation: str | None) -> tuple[Document, str, Mapping[str, str]]:
-    """The schedule to shrink as a plain document, its generation, and knobs that its run had overridden."""
+    """The schedule to shrink as plain data, its generation, and the knobs that its run had overridden."""
     from harness.runner.expectation import expectations
     from harness.scenario import Scenario
     from harness.validation import validated
@@ -134,7 +134,7 @@ def _written(what: str, generation: str | None) -> tuple[Document, str, Mapping[
 
 
 def _turned(knobs: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, str]:
-    """The knobs of a run that are not as its generation has them, as ``--set`` takes them."""
+    """The knobs of a run that differ from its generation's, as ``--set`` takes them."""
     ours = {knob: tuple(map(str, value)) if isinstance(value, list) else value for knob, value in knobs.items()}
     return {f"replication.{knob}": written(value) for knob, value in ours.items() if known.get(knob) != value}
 
@@ -189,7 +189,7 @@ def _least(
 
 
 def _consistent(steps: Sequence[Document]) -> list[Document]:
-    """The steps without those that speak of a fault, a hold or a send that is not there any more."""
+    """The steps without those that refer to a removed fault, hold or send."""
     names: set[str] = set()
     kept = []
     for step in steps:
@@ -203,7 +203,7 @@ def _consistent(steps: Sequence[Document]) -> list[Document]:
 
 
 def _harm(document: Document, generation: str, settings: Mapping[str, str]) -> list[str]:
-    """What a run of this scenario in virtual time comes to, in words; nothing when it is safe, or proves nothing."""
+    """The harm that a run of this scenario in virtual time shows, in words; empty: it is safe, or proves nothing."""
     from harness.outcome import Word
     from harness.runner import plan
     from harness.runner.observation import Gathered, observe

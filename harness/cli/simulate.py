@@ -1,4 +1,4 @@
-"""``seawall simulate``: many seeds in virtual time, and what they found."""
+"""``seawall simulate``: explores many seeds in virtual time and prints what they found."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def simulate(
 
 
 class _Listener:
-    """Counts, and says how far it is."""
+    """Counts seeds and prints the progress."""
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
@@ -91,7 +91,7 @@ class _Listener:
 
 
 def _show(tally: Tally, chosen: Setup) -> None:
-    """The violations by kind with their first seeds, and how much was run."""
+    """Print the violations by kind with their first seeds, and how much was run."""
     console = stdout()
     if tally.found:
         table = Table("invariant", "violation", "seeds", "first seed")
@@ -101,7 +101,7 @@ def _show(tally: Tally, chosen: Setup) -> None:
         for _, first, violation in sorted(tally.found.values(), key=lambda found: found[1]):
             _explain(first, str(violation), _remedies(first, chosen, tally, violation.kind))
     for kind, number in sorted((tally.excused or {}).items()):
-        tell(f"{number} seeds with {kind} that the configuration gave away (unclean elections, acks 0 or 1)")
+        tell(f"{number} seeds with {kind} that the configuration permits (unclean elections, acks 0 or 1)")
     speed = f", {tally.seeds / tally.seconds:.0f} seeds/s, {tally.events / tally.seconds:.0f} events/s" if (
         tally.seconds) else ""  # fmt: skip
     console.print(
@@ -126,7 +126,7 @@ def _remedies(seed: int, chosen: Setup, tally: Tally, kind: str) -> list[str]:
 
 
 def _lead_to(reproduction: Reproduction, seed: int, chosen: Setup, settings: list[str]) -> None:
-    """What reproduces an exploration is its first flawed seed."""
+    """Reproduce an exploration by its first flawed seed."""
     pinned = [word for setting in settings for word in ("--set", setting)]
     depth = [] if chosen.depth == DEFAULT_DEPTH else ["--depth", chosen.depth]
     reproduction.replace("replay", str(seed), "--generation", chosen.generation, *depth, *pinned)

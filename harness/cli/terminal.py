@@ -1,4 +1,4 @@
-"""What people see: results on standard output, what happens meanwhile on standard error."""
+"""Prints for the user: results to standard output, progress to standard error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.console import Console
 _WIDTH_OF_A_FILE = 120
 
 Say = Callable[[str], None]
-"""Told one line per phase."""
+"""Called with one line per phase."""
 
 
 def stdout() -> Console:
@@ -21,7 +21,7 @@ def stdout() -> Console:
 
 
 def progress() -> Say:
-    """Something to call at the start of each phase; prints a line with the seconds since now."""
+    """A function to call at the start of each phase; it prints a line with the seconds since now."""
     started = time.monotonic()
 
     def say(phase: str) -> None:
@@ -31,18 +31,18 @@ def progress() -> Say:
 
 
 def tell(line: str) -> None:
-    """Write a line to standard error, if anybody reads it: a closed terminal or pipe must not end what is going on."""
+    """Write a line to standard error; a closed terminal or pipe does not end the command."""
     try:
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
     except RuntimeError:
-        pass  # said by a signal handler in the midst of another line, which Python refuses
+        pass  # a signal handler in the midst of another line, which Python refuses
     except OSError:
         _stop_telling()
 
 
 def _stop_telling() -> None:
-    """Let standard error lead nowhere, also for what it still holds when Python flushes it at its end."""
+    """Discard standard error, including what Python flushes at its end."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stderr.fileno())
     os.close(nowhere)

@@ -1,4 +1,4 @@
-"""From recorded runs to verdicts, reports, and what a person reads on the terminal."""
+"""Checks recorded runs, writes their verdicts and reports, and prints the results."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _COLOURS = {
 
 
 class Engine(StrEnum):
-    """Who decides."""
+    """The engine that decides."""
 
     SPARK = "spark"
     REFERENCE = "reference"
@@ -37,7 +37,7 @@ class Engine(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A run, its verdict, and its report; None: it is not on this machine, and has none."""
+    """A run, its verdict, and its report; None: a run that is not on this machine has none."""
 
     path: Path | str
     verdict: RunVerdict
@@ -45,12 +45,12 @@ class Judged:
 
 
 def judge(run_directories: Sequence[Path | str], engine: Engine, master: str | None = None) -> list[Judged]:
-    """Check recorded runs together, as one Spark job, and write each verdict, and of local ones each report.
+    """Check recorded runs together, as one Spark job, and write each verdict and each local run's report.
 
     Raises:
         InvalidRun: one of them is no run directory.
         EnvironmentFault: Spark cannot be started.
-        KeyboardInterrupt: a signal ended it, also where that ended Spark's JVM, too, and cleaning up failed for that.
+        KeyboardInterrupt: a signal ended it, even if it ended Spark's JVM and so the clean-up failed.
     """
     from checkers import check
     from reports import write
@@ -68,7 +68,7 @@ def judge(run_directories: Sequence[Path | str], engine: Engine, master: str | N
 
 
 def judge_recorded(run_directories: Sequence[Path], reproduction: Reproduction, say: Say) -> list[Judged]:
-    """Judge and show what has just been recorded; from here on, what fails can be done again without a new run.
+    """Judge and show just recorded runs; what fails from here on can be repeated without a new run.
 
     Raises:
         AssertionError: the engines disagree about a run, so that one of them is wrong.
@@ -88,7 +88,7 @@ def judge_recorded(run_directories: Sequence[Path], reproduction: Reproduction, 
 
 
 def _check_again(run_directories: Sequence[Path], reproduction: Reproduction) -> None:
-    """Lead to the check of what is recorded, unless somebody has removed it."""
+    """Reproduce by a check of the recorded runs, unless they have been removed."""
     if all((directory / "run.json").exists() for directory in run_directories):
         reproduction.replace("check", *map(str, run_directories))
 
@@ -96,7 +96,7 @@ def _check_again(run_directories: Sequence[Path], reproduction: Reproduction) ->
 def _judge_twice(run_directories: Sequence[Path], say: Say) -> list[Judged]:
     """As :func:`judge` with Spark, or with the reference engine where Spark cannot be started.
 
-    Of short runs the reference is asked first, for it needs no time to plan, and both must agree.
+    Short runs are judged by the reference first, which needs no time to plan; both must agree.
     """
     first = _judge_at_once(run_directories, say) if _are_short(run_directories) else []
     try:
@@ -137,7 +137,7 @@ def _require_agreement(first: Sequence[Judged], judged: Sequence[Judged]) -> Non
 
 
 def show(judged: Sequence[Judged]) -> None:
-    """Print one row per run, then what each verdict rests on, what was found, and the path of its report."""
+    """Print one row per run, then the basis of each verdict, the anomalies, and the path of the report."""
     console = stdout()
     console.print(_table(judged))
     for one in judged:
@@ -149,17 +149,17 @@ def show(judged: Sequence[Judged]) -> None:
 
 
 def _table(judged: Sequence[Judged]) -> Table:
-    """It fits into 80 columns where the scenario's name is short; no kind of anomaly is cut."""
+    """A table of 80 columns if the scenario's name is short; kinds of anomalies are never truncated."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     predicted = any(one.verdict.predicted for one in judged)
     for name in ("run", "generation", *(["predicted"] if predicted else []), "verdict", "observed"):
         table.add_column(name, overflow="fold")
     for one in judged:
         scenario, generation, word, _ = _told(one)
-        told = [_predicted(one.verdict)] if predicted else []
+        seen = [_predicted(one.verdict)] if predicted else []
         found = "\n".join(map(styled, observations(one.verdict))) or "nothing"
         table.add_row(
-            escape(scenario), escape(generation), *told, f"[{_COLOURS[one.verdict.outcome]}]{escape(word)}[/]", found
+            escape(scenario), escape(generation), *seen, f"[{_COLOURS[one.verdict.outcome]}]{escape(word)}[/]", found
         )
     return table
 
@@ -175,7 +175,7 @@ def exit_code(judged: Sequence[Judged]) -> ExitCode:
 
 
 def _told(judged: Judged) -> tuple[str, str, str, Sequence[str]]:
-    """The scenario, the generation, the verdict in a word, and what it rests on, but not what limits it."""
+    """The scenario, the generation, the verdict in a word, and its basis without its limits."""
     from harness.history.run_directory import RunDirectory
     from reports.run import read
     from reports.sentences import banner

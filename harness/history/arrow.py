@@ -1,7 +1,6 @@
-"""The tables of :mod:`harness.history.schema` as Arrow schemas, and whole Parquet files of them.
+"""Writes the tables of :mod:`harness.history.schema` as Parquet files, by their Arrow schemas.
 
-A file appears under its name only when it is complete: it is written beside it and renamed. Whatever carries a
-table's name is therefore whole, however the writer ended.
+A file is written under another name and renamed when complete, so a table's file is whole, however the writer ended.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ def arrow_schema(table: Table) -> pa.Schema:
 
 
 def write_rows(table: Table, path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write ``rows`` as the whole Parquet file ``path``; no more than a row group of them is held at a time.
+    """Write ``rows`` as the whole Parquet file ``path``; holds at most a row group at a time.
 
     Args:
-        table: what the rows are; a column that a row lacks is null.
-        path: its directory must exist; an older file of this name is replaced.
+        table: of the rows; a column that a row lacks is null.
+        path: its directory must exist; replaces an older file of this name.
         rows: one mapping per row.
 
     Raises:
@@ -75,7 +74,7 @@ def _arrow(table: Table, columns: Sequence[Sequence[Any]]) -> pa.Table:
 
 @contextmanager
 def _writer(table: Table, path: Path) -> Iterator[pq.ParquetWriter]:
-    """Writes beside ``path``, which appears when all has been written; nothing is left of what has not."""
+    """A writer to a temporary file that becomes ``path`` when complete, and else is removed."""
     schema = arrow_schema(table)
     with (
         writing_below(path),

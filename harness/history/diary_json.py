@@ -1,4 +1,4 @@
-"""The shape of ``diary.json``, which other processes than the one that ran the schedule read."""
+"""The document model of ``diary.json``, by which later processes validate what the runner wrote."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Partition = Annotated[str, Field(pattern=r"^.*-[0-9]{1,9}$")]
 
 
 class GroupDocument(BaseModel):
-    """What the members of a consumer group were given, and where the group stands."""
+    """The records that a consumer group was given, and its position."""
 
     given: Mapping[Partition, list[int]]
     position: Mapping[Partition, int]

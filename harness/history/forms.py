@@ -1,7 +1,7 @@
-"""Whether rows keep to the schema: what must be there is, and words, numbers and JSON are such as it declares.
+"""Validates rows against the schema: nulls, words, ranges of numbers and JSON.
 
-Arrow knows the types of columns, and nothing else of what :mod:`harness.history.schema` says. Rows that break it are no
-evidence, neither for the system under test nor against it.
+Arrow checks only the types of columns. Rows that break :mod:`harness.history.schema` are no evidence, neither for the
+system under test nor against it.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import pyarrow.compute as pc
 from harness.history.schema import HISTORY, TIMELINE, Column, DetailType, Table
 
 ABOUT_PARTITIONS = ("state", "truncation", "log_start", "election", "isr")
-"""The kinds of a timeline's rows that are about a partition."""
+"""The kinds of timeline rows that are about a partition."""
 
 
 PLACED = ("send", "assigned", "revoked", "lost")
-"""What a history's rows do that are always about a partition."""
+"""The values of ``f`` in history rows that are always about a partition."""
 
 GIVEN = ("offset", "intact")
-"""What is known of a record that a poll delivered."""
+"""The columns of a polled record."""
 
 HALF_A_PARTITION = "names half of a partition: a topic or a number, and not both"
 
@@ -75,7 +75,7 @@ def _of_json(name: str, values: pa.Array, types: Mapping[str, DetailType]) -> It
 
 
 def _wrong(text: str, types: Mapping[str, DetailType]) -> str | None:
-    """What is wrong with the text of a JSON object that holds ``types``; None: nothing."""
+    """The error in the text of a JSON object that holds ``types``; None: there is none."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -109,9 +109,9 @@ _FITS: Mapping[DetailType, Callable[[Any], bool]] = {
 
 
 def _of_timeline(rows: pa.RecordBatch) -> Iterator[Breach]:
-    """A partition is named by both of its columns, and where a row is about one.
+    """A row about a partition has both of its columns, and another has none.
 
-    A leader says its epoch, and while it leads its bounds; an election its epoch.
+    A leader's row has its epoch, and in kind ``state`` its bounds; an election has its epoch.
     """
     kind, role = rows.column("kind"), rows.column("role")
     placed = rows.column("topic").is_valid()
@@ -131,9 +131,9 @@ def _of_timeline(rows: pa.RecordBatch) -> Iterator[Breach]:
 
 
 def _of_history(rows: pa.RecordBatch) -> Iterator[Breach]:
-    """A partition is named by both of its columns, and where a row is about one; a record by its place and value.
+    """A row about a partition has both of its columns; a sent record has its place and value.
 
-    A consumer that is given a record sees where it is, and whether its payload is intact.
+    A polled record has its place, and whether its payload is intact.
     """
     f, placed = rows.column("f"), rows.column("topic").is_valid()
     if _any(half := pc.xor(placed, rows.column("partition").is_valid())):

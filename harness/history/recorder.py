@@ -1,4 +1,4 @@
-"""The recorder: the only place that gives a row of the client history its index and its time."""
+"""Records the client history: the only place that assigns a row its index and its time."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class PolledRecord(NamedTuple):
     """One record that a poll delivered.
 
     Attributes:
-        value: None where the bytes are not a record of a workload at all.
+        value: None where the bytes are no record of a workload.
         leader_epoch: None where the client does not report it.
-        intact: whether every part of it is what was sent to that partition; see :func:`harness.payload.judge`.
+        intact: whether every part of it is as it was sent to that partition; see :func:`harness.payload.judge`.
         timestamp_ms: None where it has none (message format v0).
-        current_leader_epoch: the leader epoch that the fetch named; None where the client named none, or does not say.
+        current_leader_epoch: the leader epoch in the fetch request; None: there was none, or it is unknown.
     """
 
     topic: str
@@ -59,16 +59,16 @@ class Polling(NamedTuple):
     isolation: str | None = None
 
 
-Told = Offset | Sequence[PolledRecord] | None
-"""What a micro-operation was told: of a send its offset (None: unknown), of a poll its records (None: none)."""
+Answered = Offset | Sequence[PolledRecord] | None
+"""The result of a micro-operation: of a send its offset (None: unknown), of a poll its records (None: none)."""
 
 Change = Literal["assigned", "revoked", "lost"]
-"""What a rebalance did with partitions."""
+"""The kinds of changes by a rebalance."""
 
 
 @dataclass(slots=True)
 class _Row:
-    """A row of ``HISTORY``, its columns by the table's names; index and time are given when it is buffered."""
+    """A row of ``HISTORY``, with the table's names of columns; it gets index and time when it is buffered."""
 
     run: str
     process: int
@@ -100,10 +100,9 @@ _NAMES = tuple(c.name for c in HISTORY.columns)
 class Recorder:
     """Writes the client history of one run as ``history/part-00000.parquet``, ``part-00001.parquet`` ...
 
-    Any number of threads may call it. Rows are buffered; a part is written when it is full or when its first row
-    is older than ``part_seconds``, whichever a new row finds first. A run that is killed therefore leaves every
-    part but the last, gapless from index 0, and no ``close`` row. Where a part cannot be written, whoever brought its
-    last row is told so by an ``EnvironmentFault``, and the rows stay to be written with the next.
+    Thread-safe. It buffers rows, and writes a part when it is full or its first row is older than ``part_seconds``. A
+    killed run therefore leaves every part but the last, gapless from index 0, and no ``close`` row. If a part cannot be
+    written, the call that completed it raises ``EnvironmentFault``, and its rows go into the next part.
 
     Attributes:
         orders: the DeleteRecords of the run, which are no rows of the history.
@@ -146,7 +145,7 @@ class Recorder:
         Args:
             op: what :meth:`invoke_send` returned.
             kind: ``fail`` only with proof that the record was never appended; when in doubt ``info``.
-            offset: where it was appended, if the acknowledgement says so (acks=0 does not).
+            offset: of the record, if the acknowledgement has it (acks=0 does not).
             error: the error's name, for ``fail`` and ``info``.
         """
         self._complete(op, lambda invoked: [_ended(_of("send", invoked), kind, error, offset)])
@@ -185,18 +184,19 @@ class Recorder:
         if due:
             self._write_part()
 
-    def complete_txn(self, op: int, kind: Completion, told: Sequence[Told], error: str | None = None) -> None:
+    def complete_txn(self, op: int, kind: Completion, answers: Sequence[Answered], error: str | None = None) -> None:
         """The transaction ``op`` ended.
 
         Args:
             op: what :meth:`invoke_txn` returned.
             kind: ``ok`` when it was committed; ``fail`` only with proof that it never will be; else ``info``.
-            told: by step, whatever it had been told when the transaction ended.
+            answers: by step, the results known when the transaction ended.
             error: the error's name, for ``fail`` and ``info``.
         """
 
         def rows(invoked: list[_Row]) -> list[_Row]:
-            return [row for step, found in zip(invoked, told, strict=True) for row in _told(step, kind, error, found)]
+            pairs = zip(invoked, answers, strict=True)
+            return [row for step, answer in pairs for row in _answered(step, kind, error, answer)]
 
         self._complete(op, rows)
 
@@ -230,7 +230,7 @@ class Recorder:
     def complete_committed(
         self, op: int, kind: Completion, offsets: Sequence[Offset | None] | None = None, error: str | None = None
     ) -> None:
-        """The question ``op`` was answered with ``offsets``, by partition; None where nothing was committed."""
+        """The request ``op`` was answered with ``offsets``, by partition; None where nothing was committed."""
 
         def rows(invoked: list[_Row]) -> list[_Row]:
             known = [None] * len(invoked) if offsets is None else offsets
@@ -239,12 +239,12 @@ class Recorder:
         self._complete(op, rows)
 
     def crash(self, process: ProcessId) -> None:
-        """A client is given up without a farewell; its process never returns."""
+        """A client crashes without leaving its group; its process never returns."""
         op = self._invoke([_Row(self._run, process, -1, "invoke", "crash")])
         self._complete(op, lambda invoked: [_ended(row, "info", None) for row in invoked])
 
     def rebalance(self, op: int, change: Change, partitions: Sequence[TopicPartition]) -> None:
-        """While the operation ``op`` was under way its process was given, or lost, ``partitions``."""
+        """A rebalance during the operation ``op`` assigned or revoked ``partitions``."""
         with self._lock:
             assert op in self._open, f"operation {op} was never invoked or has already completed"
             first = self._open[op][0]
@@ -254,11 +254,11 @@ class Recorder:
             self._write_part()
 
     def flush(self) -> None:
-        """Write everything still buffered, without a ``close`` row: what an interrupted run leaves behind."""
+        """Write all buffered rows without a ``close`` row, as for an interrupted run."""
         self._write_part()
 
     def close(self) -> None:
-        """Write the ``close`` row and everything still buffered. Idempotent; nothing may be recorded afterwards."""
+        """Write the ``close`` row and all buffered rows. Idempotent; nothing may be recorded afterwards."""
         with self._lock:
             if not self._closed:
                 self._append([_Row(self._run, NO_PROCESS, self._op, "ok", "close")])
@@ -315,7 +315,7 @@ class Recorder:
                     write_columns(HISTORY, self._directory / f"part-{self._part:05d}.parquet", columns)
                 except BaseException:
                     with self._lock:
-                        self._rows = rows + self._rows  # what comes after them must not be written without them
+                        self._rows = rows + self._rows  # later rows must not be written without them
                     raise
                 self._part += 1
 
@@ -335,12 +335,12 @@ def _delivered(row: _Row, kind: Completion, error: str | None, records: Sequence
     return [replace(empty, **record._asdict()) for record in records] or [empty]
 
 
-def _told(row: _Row, kind: Completion, error: str | None, told: Told) -> list[_Row]:
+def _answered(row: _Row, kind: Completion, error: str | None, answer: Answered) -> list[_Row]:
     if row.f == "send":
-        assert told is None or isinstance(told, int), f"step {row.mop} of operation {row.op} is a send"
-        return [_ended(row, kind, error, told)]
-    assert not isinstance(told, int), f"step {row.mop} of operation {row.op} is a poll"
-    return _delivered(row, kind, error, told or ())
+        assert answer is None or isinstance(answer, int), f"step {row.mop} of operation {row.op} is a send"
+        return [_ended(row, kind, error, answer)]
+    assert not isinstance(answer, int), f"step {row.mop} of operation {row.op} is a poll"
+    return _delivered(row, kind, error, answer or ())
 
 
 def _per_partition(bare: _Row, partitions: Sequence[TopicPartition]) -> list[_Row]:
@@ -348,7 +348,7 @@ def _per_partition(bare: _Row, partitions: Sequence[TopicPartition]) -> list[_Ro
 
 
 class KeptRecorder(Recorder):
-    """A recorder that writes no files: the rows are kept in memory, for runs that are checked at once.
+    """A recorder that keeps its rows in memory, for runs that are checked at once.
 
     Attributes:
         rows: the rows of ``HISTORY`` up to the last :meth:`flush` or :meth:`close`.

@@ -4,13 +4,13 @@
 
     run.json                  what was run, and how far it came
     history/part-*.parquet    what the clients did and saw
-    timeline/part-*.parquet   what the nodes say of themselves
+    timeline/part-*.parquet   the nodes' states and the controller's decisions
     replica_logs/part-*.parquet   what was on the brokers' disks at the end
     faults.parquet            what was done to the nodes
     broker_logs/              the nodes' own log output
     cluster/                  the nodes' own files
     diary.json                what the schedule did and saw, by the names that the scenario gives
-    verdict.json              what the checker says
+    verdict.json              the checker's verdict
     report.html               for people
 """
 
@@ -39,7 +39,7 @@ from harness.validation import shortened, validated
 _LAST_WORDS_BYTES = 256 * 1024
 
 RunState = Literal["running", "complete", "interrupted", "abandoned"]
-"""``running`` is also what a killed run says; ``interrupted`` was stopped by the user, ``abandoned`` by an error."""
+"""``running`` is also the state of a killed run; the user stopped an ``interrupted`` one, an error an ``abandoned``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +57,15 @@ class Manifest:
             but a missing verdict is ``VIOLATION``.
         guarantees: what the configuration promises:
             ``{"min_insync_replicas": 2, "unclean_election": false, "retention": false}``.
-        unrest: of a run whose healed cluster did not recover although no probe blames the environment, what the
-            runner saw (:meth:`harness.runner.unrest.Unrest.to_json`); empty of any other.
-        endings: of every life of a node that ended without having been ordered to, how it did; each with the fields of
-            :class:`harness.target.Ending`.
+        unrest: if the healed cluster did not recover although no probe blames the environment, what the runner saw
+            (:meth:`harness.runner.unrest.Unrest.to_json`); else empty.
+        endings: the exits of nodes that the harness did not order, with the fields of :class:`harness.target.Ending`.
         orders: every DeleteRecords that a client sent, and how it ended
             (:class:`harness.history.delete_records_log.DeleteRecordsLog`); None: unknown.
         duration_s: from start to the last collected row; None while running.
         why: one sentence on why the run is not ``complete``; empty when it is.
-        tables: how much there was of each table when the run had ended, ``{"rows": 41210, "parts": 3}``; empty before,
-            and in runs that older versions recorded.
+        tables: the size of each table when the run had ended, ``{"rows": 41210, "parts": 3}``; empty before, and in
+            runs of older versions.
         format: the version of the tables (``schema.FORMAT_VERSION``).
     """
 
@@ -124,16 +123,16 @@ class RunDirectory:
         return directory
 
     def keep_room(self) -> None:
-        """Take some room that is given back when the run ends, so that a full disk lets it say so.
+        """Reserve disk space until the run ends, so that its end can be recorded on a full disk.
 
         Raises:
-            EnvironmentFault: there is not even that much.
+            EnvironmentFault: there is not enough space for that.
         """
         with writing_below(self.path):
             self._reserve.write_bytes(bytes(_LAST_WORDS_BYTES))
 
     def make_room(self) -> None:
-        """Give back what :meth:`keep_room` has taken; idempotent."""
+        """Free the space that :meth:`keep_room` has reserved; idempotent."""
         self._reserve.unlink(missing_ok=True)
 
     @property
@@ -143,7 +142,7 @@ class RunDirectory:
     # -------------------------------------------------------------------------------------------------- run.json
 
     def manifest(self) -> Manifest:
-        """What ``run.json`` says now.
+        """The current ``run.json``.
 
         Raises:
             InvalidRun: it is missing, broken, of another format or not what it should be.
@@ -156,13 +155,13 @@ class RunDirectory:
         _write_json(self.path / "run.json", asdict(manifest))
 
     def finish(self, state: RunState, duration_s: float, why: str = "") -> None:
-        """Write down how the run ended, why so unless it is ``complete``, and how much there is of every table."""
+        """Record how the run ended, the reason unless it is ``complete``, and the size of every table."""
         known = {name: self._counted(name) for name in TABLES}
         tables = {name: counted for name, counted in known.items() if counted is not None}
         self.write_manifest(replace(self.manifest(), state=state, duration_s=duration_s, why=why, tables=tables))
 
     def _counted(self, name: str) -> dict[str, int] | None:
-        """How many rows and files the table has; None: it is not there, or cannot be read."""
+        """The number of rows and files of the table; None: it is missing or unreadable."""
         try:
             rows = [require_readable(TABLES[name], path) for path in self.table_files(name)]
         except InvalidRun:
@@ -186,7 +185,7 @@ class RunDirectory:
         Raises:
             InvalidRun: the table is missing, or a file of it is truncated, has other columns or a row that breaks the
                 schema; names the file.
-            TooManyRows: there are more than are read into memory.
+            TooManyRows: there are more rows than the limit for memory.
         """
         return list(read_files(TABLES[name], self.table_files(name)))
 
@@ -218,7 +217,7 @@ class RunDirectory:
 
     @property
     def cluster(self) -> Path:
-        """The directory of the nodes' own files, each node's below its name; there once they have been started."""
+        """The directory of the nodes' files, each node's below its name; exists once they have been started."""
         return self.path / "cluster"
 
     @property
@@ -228,7 +227,7 @@ class RunDirectory:
 
     @property
     def verdict_path(self) -> Path:
-        """What the checker says; ``harness.checker.to_json`` and ``from_json`` are its codec."""
+        """The checker's verdict; ``harness.checker.to_json`` and ``from_json`` are its codec."""
         return self.path / "verdict.json"
 
     def write_diary(self, document: Mapping[str, Any]) -> None:
@@ -263,10 +262,10 @@ class RunDirectory:
 
 
 def manifest_of(document: Mapping[str, Any], path: object) -> Manifest:
-    """The manifest that ``run.json`` holds, which lies at ``path``.
+    """The manifest in ``run.json``, whose place is ``path``.
 
     Raises:
-        InvalidRun: it is of another format, something is missing, or a value is not such as it must be; names its key.
+        InvalidRun: it has another format, a key is missing, or a value is wrong; names the key.
     """
     if document.get("format") != FORMAT_VERSION:
         raise InvalidRun(

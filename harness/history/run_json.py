@@ -1,7 +1,6 @@
-"""Whether ``run.json`` says what it may say: every value of the type that its reader expects.
+"""Validates ``run.json``: every value must have the type that its reader expects.
 
-A value of another type would be read as nothing, as another number, or not at all; and a promise that nobody reads is
-one that nobody keeps.
+Otherwise a checker could misread a guarantee of the run, or ignore it.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ VERDICTS = ("VIOLATION", "EXPECTED", "DOCUMENTED", "WEAK", "INDETERMINATE")
 
 
 class Kind(NamedTuple):
-    """What a value is called, and whether one is such a value."""
+    """The name of a type of values, and a test for it."""
 
     name: str
     fits: Callable[[Any], bool]
@@ -46,7 +45,7 @@ def _one_of(*words: str) -> Kind:
 
 
 def _up_to(most: int) -> Kind:
-    """What readers make a list of, which must not fill the memory."""
+    """A number from which readers make a list, which must not fill the memory."""
     return Kind(f"a whole number from 0 to {most:,}", lambda value: _is_int(value) and 0 <= value <= most)
 
 
@@ -123,7 +122,7 @@ _CHAOS_FAULT: Mapping[str, Kind] = {"fault": _STRING, "weight": _up_to(10_000)}
 
 
 def wrong(document: Mapping[str, Any]) -> str | None:
-    """The first key of ``run.json`` whose value is not such as it must be, in a clause; None: there is none.
+    """The first key of ``run.json`` with a wrong value, in a clause; None: there is none.
 
     Examples:
         ``guarantees.min_insync_replicas is '2', and should be a whole number from 0 on or null``
@@ -157,7 +156,7 @@ def _wrong(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _of_configuration(configuration: Mapping[str, Any]) -> Iterator[str]:
-    """What readers look at of the resolved scenario; the rest may be anything."""
+    """Validates what readers use of the resolved scenario; the rest may be anything."""
     yield from _mistyped("configuration.", configuration, _CONFIGURATION)
     where, scenario = "configuration.scenario", configuration.get("scenario", {})
     yield from _mistyped(f"{where}.", scenario, _SCENARIO)

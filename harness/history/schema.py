@@ -1,7 +1,7 @@
-"""Every table of a run directory, declared once.
+"""The schema of every table of a run directory.
 
 ``docs/history.md`` explains the columns; Arrow and Spark schemas are derived from :data:`TABLES`. Times are
-``CLOCK_MONOTONIC`` nanoseconds unless the name says ``wall``. Bounds called ``end`` are exclusive.
+``CLOCK_MONOTONIC`` nanoseconds unless the name has ``wall``. Bounds called ``end`` are exclusive.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ FORMAT_VERSION = 4
 """Raised whenever a column changes its meaning; a reader refuses other versions."""
 
 MOST_OFFSET = 2**63 - 2
-"""The highest offset of a record: the one behind it must be a number, too."""
+"""The highest offset of a record: the next one must be an int64, too."""
 
 ColumnType = Literal["string", "int32", "int64", "bool", "list<int32>", "list<string>"]
 DetailType = Literal["string", "int", "bool", "list<int>", "list<pair>", "list<link>"]
-"""The type of what a JSON object holds; a ``pair`` is a list of two whole numbers, a ``link`` one of two ends."""
+"""The type of a value in a JSON object; a ``pair`` is a list of two whole numbers, a ``link`` one of two ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +27,10 @@ class Column:
     """One column: its name, its type, whether it may be null, and what it means.
 
     Attributes:
-        words: what it may say; empty: anything.
-        least: the lowest number that it may be; ``most`` the highest; None: any.
-        holds: of a column of JSON objects the types of what they may hold, by name; other names hold anything. None: it
-            is not one of JSON.
+        words: its possible values; empty: any.
+        least: the lowest possible number; ``most`` the highest; None: any.
+        holds: for a column of JSON objects the types of their values by name; other names have any type. None: it has
+            no JSON.
     """
 
     name: str
@@ -69,7 +69,7 @@ DETAIL: Mapping[str, DetailType] = MappingProxyType(
         "epochs": "list<pair>",
     }
 )
-"""What the ``detail`` of a timeline's row may hold, by name; other names hold anything."""
+"""The types of the values in a timeline row's ``detail`` by name; other names have any type."""
 
 
 HISTORY = Table(
@@ -240,7 +240,7 @@ _OF_FAULTS: Mapping[str, DetailType] = MappingProxyType(
         "links": "list<link>",
     }
 )
-"""What the checkers ask the parameters of a fault for."""
+"""The parameters of a fault that checkers read."""
 
 FAULTS = Table(
     "faults",

@@ -1,7 +1,7 @@
-"""Ties ``verdict.json`` to the run that it judges: the digests of what the checker read, and one of the verdict itself.
+"""Ties ``verdict.json`` to the run that it judges, by digests of the checker's inputs and of the verdict itself.
 
-A person who edits a file can compute these digests again: a seal finds what was mixed up, edited or recorded anew
-since the check, and is no proof against forgery. Only ``seawall check`` decides again.
+A seal detects files that were mixed up, edited or recorded anew since the check. It is no proof against forgery:
+anyone can compute the digests again. Only ``seawall check`` decides again.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _DOCUMENTS = ("run.json", "diary.json")
 
 
 def inputs(directory: RunDirectory) -> dict[str, str]:
-    """The SHA-256 of the run's documents and of each of its tables, by name; of what is there.
+    """The SHA-256 of the run's existing documents and tables, by name.
 
-    A table's is that of the names and digests of its files, in order. Every byte is read, which takes a second for each
-    GB or so; a file that has been read already is not read again while its size and times are the same.
+    A table's digest covers the names and digests of its files, in order. Hashing takes about a second per GB; a file is
+    hashed again only when its size or times have changed.
     """
     found = {name: _file(directory.path / name) for name in _DOCUMENTS}
     with ThreadPoolExecutor(os.cpu_count(), "digest") as pool:
@@ -40,14 +40,14 @@ def inputs(directory: RunDirectory) -> dict[str, str]:
     return {name: digest for name, digest in found.items() if digest is not None}
 
 
-def sealed(verdict: Mapping[str, Any], told: Mapping[str, str]) -> dict[str, Any]:
-    """A verdict as it is written: with the digests ``told`` of its inputs, and its own."""
-    bound: dict[str, Any] = json.loads(json.dumps({**verdict, _INPUTS: dict(told)}))  # as it will be read
+def sealed(verdict: Mapping[str, Any], digests: Mapping[str, str]) -> dict[str, Any]:
+    """The verdict with the ``digests`` of its inputs, and its own digest."""
+    bound: dict[str, Any] = json.loads(json.dumps({**verdict, _INPUTS: dict(digests)}))  # as it will be read
     return {**bound, _DIGEST: _own(bound)}
 
 
 def doubts(directory: RunDirectory, verdict: Mapping[str, Any]) -> Sequence[str]:
-    """Why ``verdict.json`` is not the checker's verdict on what is in its directory, a sentence each; none: it is."""
+    """Why ``verdict.json`` is not the checker's verdict on its directory, a sentence each; empty: it is."""
     told = verdict.get(_INPUTS)
     if not isinstance(told, dict) or _DIGEST not in verdict:
         return ["verdict.json does not say what it was made of: it may be of another run, or of an older version."]
@@ -73,7 +73,7 @@ def _table(files: Sequence[Path], digests: Sequence[str | None]) -> str:
 
 
 def _file(path: Path) -> str | None:
-    """The SHA-256 of a file; None: it is not there, or cannot be read."""
+    """The SHA-256 of a file; None: it is missing or unreadable."""
     try:
         found = path.stat()
         return _hashed(path, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)

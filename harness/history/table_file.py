@@ -1,8 +1,8 @@
-"""One Parquet file of a table: whether it can be read, whether its rows are sound, and the rows.
+"""Reads and validates one Parquet file of a table within memory limits.
 
-Parquet repeats a value at no cost, so that neither the size of a file nor the number of its rows tells how much memory
-its content takes. A file is therefore read a batch at a time, texts as references into a dictionary, and what a batch
-would take is known before its texts are spelled out.
+Parquet compresses repeated values to nothing, so neither the size of a file nor the number of its rows bounds the
+memory that it needs. This module reads a file a batch at a time, with texts as references into a dictionary, and checks
+the size of a batch before it expands the texts.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from harness.history.forms import breach
 from harness.history.schema import FAULTS, Table
 
 MOST_ROWS: Mapping[str, int] = MappingProxyType({FAULTS.name: 100_000})
-"""By table, how many rows are read into memory; of one that is not there :data:`MOST_ROWS_OF_OTHERS`."""
+"""The most rows read into memory, by table; of others :data:`MOST_ROWS_OF_OTHERS`."""
 
 MOST_ROWS_OF_OTHERS = 2_000_000
 MOST_BYTES = 1 << 30
-"""How much memory the rows of a table may take in Arrow's form where all of it is read at once."""
+"""The most memory for the rows of a table in Arrow's format when all of it is read at once."""
 
 MOST_TEXT_BYTES = 1 << 20
-"""The length of a single text."""
+"""The greatest length of a text."""
 
 _MOST_BATCH_BYTES = 256 << 20
 _MOST_CHUNK_BYTES = 512 << 20
@@ -40,19 +40,19 @@ _MOST_VALUES_PER_ROW = 1_024
 
 
 class TooManyRows(UsageError):
-    """A table has more rows than are read into memory; Spark reads it in parts."""
+    """A table has more rows than the limit for memory; Spark reads it in parts."""
 
 
 def require_readable(table: Table, path: Path | str, file: IOBase | None = None) -> int:
-    """Look at the footer of a Parquet file, without reading its rows.
+    """Validate the footer of a Parquet file, without reading its rows.
 
     Args:
-        table: what it should hold.
-        path: where it is.
-        file: the file itself, where ``path`` is not on this machine.
+        table: the expected table.
+        path: of the file.
+        file: the open file, where ``path`` is not on this machine.
 
     Returns:
-        how many rows it has.
+        the number of its rows.
 
     Raises:
         InvalidRun: the file is truncated or is not the table; names the file.
@@ -76,10 +76,10 @@ def require_readable(table: Table, path: Path | str, file: IOBase | None = None)
 
 
 def require_rows_of(run: str, table: Table, path: Path) -> int:
-    """Read every page of a Parquet file, a batch at a time, and see whose rows they are, and whether they are sound.
+    """Read every page of a Parquet file, a batch at a time, and check the run and the schema of every row.
 
     Returns:
-        how many rows it has.
+        the number of its rows.
 
     Raises:
         InvalidRun: a page cannot be read, a row is of another run, or breaks the schema; names the file.
@@ -91,7 +91,7 @@ def require_rows_of(run: str, table: Table, path: Path) -> int:
 
 
 def require_sound(table: Table, path: str, file: IOBase) -> None:
-    """Read every page of a Parquet file that is not on this machine, and see whether its rows are sound.
+    """Read every page of a Parquet file that is not on this machine, and check its rows.
 
     Raises:
         InvalidRun: a row breaks the schema; names the file.
@@ -101,7 +101,7 @@ def require_sound(table: Table, path: str, file: IOBase) -> None:
 
 
 def read_files(table: Table, paths: Sequence[Path]) -> Iterator[dict[str, Any]]:
-    """The rows of files of ``table``, a file at a time; nothing is read of more than may be held in memory.
+    """The rows of files of ``table``, a file at a time; checks the memory limits first.
 
     Raises:
         TooManyRows: all of them together have too many.
@@ -131,7 +131,7 @@ def read_columns(table: Table, path: Path | str, file: IOBase | None = None) -> 
 
 
 def require_few(table: Table, rows: int) -> None:
-    """Refuse a table of so many rows that they are not read into memory.
+    """Refuse a table with more rows than the limit for memory.
 
     Raises:
         TooManyRows: it has more.
@@ -160,7 +160,7 @@ def _footer(path: Path | str, file: IOBase | None) -> tuple[pq.FileMetaData, pa.
 
 
 def _require_consistent(footer: pq.FileMetaData, path: Path | str) -> None:
-    """Refuse sizes that do not fit together, or with any table: a reader allocates what the footer announces."""
+    """Refuse inconsistent or huge sizes: a reader allocates what the footer announces."""
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     if sum(group.num_rows for group in groups) != footer.num_rows:
         raise InvalidRun(f"{path}: its row groups have other than the {footer.num_rows:,} rows of the whole file.")
@@ -209,7 +209,7 @@ def _root(path: str) -> str:
 
 
 def _spelled_out(batch: pa.RecordBatch, path: Path | str) -> pa.RecordBatch:
-    """The same rows with their texts in place of references to them.
+    """The same rows with texts instead of references.
 
     Raises:
         InvalidRun: a text is too long, or all of them together.

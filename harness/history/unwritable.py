@@ -1,4 +1,4 @@
-"""What the system does not let be written, in one sentence that names it, and a remedy."""
+"""Turns an ``OSError`` of a write into an ``EnvironmentFault`` that names the file and a remedy."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from harness.errors import EnvironmentFault
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _REFUSALS = _FULL | {errno.EROFS, errno.EIO}
-"""What only a write is refused with, whatever it was to."""
+"""The error numbers that only a write can cause."""
 
 
 def unwritable(path: Path, error: OSError, what: str = "cannot be written") -> EnvironmentFault:
-    """That ``path`` cannot be written because of ``error``, as an error for a person."""
+    """The error for a user that ``path`` cannot be written because of ``error``."""
     reason = os.strerror(error.errno) if error.errno else str(error).partition("\n")[0].rstrip(".")
     remedy = "Make room there, or name" if error.errno in _FULL else "Name"
     return EnvironmentFault(f"{path} {what}: {reason}.", f"{remedy} another place with --out.")
@@ -24,10 +24,10 @@ def unwritable(path: Path, error: OSError, what: str = "cannot be written") -> E
 
 @contextmanager
 def writing_below(path: Path) -> Iterator[None]:
-    """Let what the system refuses to write inside name ``path``: its own error names no file.
+    """Make a refused write inside name ``path``, for the system's error may name no file.
 
     Raises:
-        EnvironmentFault: instead of such an ``OSError``. All others stay as they are.
+        EnvironmentFault: instead of such an ``OSError``.
     """
     try:
         yield

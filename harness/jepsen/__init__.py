@@ -1,4 +1,4 @@
-"""Jepsen's Kafka histories: read into run directories, and written from them."""
+"""Converts between Jepsen's Kafka histories and run directories."""
 
 from harness.jepsen.reading import Assumptions, Imported, import_history
 from harness.jepsen.writing import Exported, export_history

@@ -1,8 +1,8 @@
-"""One line of a Jepsen history: an operation's map in EDN, as far as Kafka histories use it.
+"""Parses and writes a line of a Jepsen history: an operation's map in EDN, as far as Kafka histories use it.
 
-A line is read field by field with one regular expression; a value that is a collection is cut out by its brackets, and
-only those that matter are looked into. Vectors and maps of integers and keywords differ from JSON in little more than
-their commas, so they are translated and left to :mod:`json`, whose reader is the fastest that Python has.
+One regular expression reads a line field by field; a collection is cut out by its brackets, and parsed only if it is
+needed. Vectors and maps of integers and keywords differ from JSON in little more than their commas, so they are
+translated and left to :mod:`json`, the fastest parser that Python has.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _USUAL = re.compile(
     r"\{:index (\d{1,19}), :time (\d{1,19}), :type :(\w+), :process (-?\d+|:\w+), :f :([\w\-]+), "
     r":value ([^\"#]*)\}\s*\Z"
 )
-"""A line whose fields are the usual ones in the usual order; that none follows is known by ``, :`` not being there."""
+"""A line with the usual fields in the usual order; no further one follows if there is no ``, :``."""
 
 _NEXT = re.compile(r"[\s,]*")
 _BRACKETS = re.compile(r"\"(?:[^\"\\]|\\.)*\"|\\.|[\[({]|[\])}]")
@@ -38,7 +38,7 @@ class Line(NamedTuple):
     """The fields of an operation that an import needs; see the :mod:`package <harness.jepsen>`.
 
     Attributes:
-        number: which line of the file, from 1.
+        number: of the line in the file, from 1.
         position, time: ``:index`` and ``:time``; None where the line has none.
         process: as it is written: a number, or ``:nemesis``.
         value: the text of the value.
@@ -220,6 +220,6 @@ def _integer(text: str | None) -> int | None:
 
 
 def _strange(value: str) -> str:
-    """The first token that is out of place."""
+    """The first unexpected token."""
     left = _KNOWN.sub(" ", value).replace(",", " ").split()
     return left[0][:40] if left else value[:40]

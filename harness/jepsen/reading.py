@@ -1,26 +1,26 @@
-"""``seawall import jepsen``: from a Jepsen Kafka history to a run directory.
+"""``seawall import jepsen``: converts a Jepsen Kafka history into a run directory.
 
-Key k becomes partition k of the topic ``jepsen``. The history is read line by line, and its rows are written a part at
-a time, so a file of any size needs the same memory.
+Key k becomes partition k of the topic ``jepsen``. The import reads line by line and writes a part at a time, so memory
+does not depend on the size of the file.
 
 **Processes.** Every client is a process of its own, and is never used again. Jepsen gives a thread a new number after
 an operation that ended ``info``, a crash among them; an assign that starts from the beginning makes a new one too,
-since the consumer forgets where it was.
+since the consumer loses its position.
 
-**The final read.** Jepsen has no notion of one, but its generator ends with one: fresh consumers are assigned every key
-from the beginning, and poll until they have seen all that anybody has. So polls count as final when their process was
-assigned from the beginning after the last send, transaction and subscribe of the history had been invoked, and after
-the last acknowledgement: what is acknowledged later may have been stored later. That one of these fails, or that nobody
-knows, may come later. Without such polls the run has no final read, and what was never read is ``unseen``.
+**The final read.** Jepsen does not mark one, but its generator ends with one: fresh consumers are assigned every key
+from the beginning, and poll until they have seen every record that any consumer has seen. So polls count as final when
+their process was assigned from the beginning after the last invocation of a send, transaction or subscribe, and after
+the last acknowledgement: a record may have been stored as late as it was acknowledged. Completions that are ``fail`` or
+``info`` may come later. Without such polls the run has no final read, and what was never read is ``unseen``.
 
-**What an operation is about** its invocation says. A completion has the same micro-operations, and its sends the same
-keys and values; what polls were given it adds, and where records are. Anything else is no history, nor is a number that
-is no partition's, offset's or value's. Jepsen's workload sends no value to a key twice; of one that comes twice nobody
-could tell which of the sends a poll was given.
+**Operations.** A completion has the same micro-operations as its invocation, and the same keys and values in its sends;
+it adds the polled records, and offsets. Anything else is refused, and so is a number out of the range of partitions,
+offsets or values. Jepsen's workload sends no value to a key twice; the import refuses one that does, for a polled
+record must identify its send.
 
-**What is not there.** The brokers say nothing: no timeline, no replicas' logs, no faults. What the checker would ask
-them is not asked; see ``Expected.brokers`` in :mod:`checkers.expected`. Operations of the nemesis and of the admin
-client are counted and otherwise ignored.
+**What is missing.** There is no evidence from brokers: no timeline, no replicas' logs, no faults. The checker skips the
+questions about them; see ``Expected.brokers`` in :mod:`checkers.expected`. The import counts operations of the nemesis
+and of the admin client and ignores them otherwise.
 """
 
 from __future__ import annotations
@@ -50,31 +50,31 @@ PART_ROWS = 100_000
 """Rows per part of the history."""
 
 MOST_LINE_BYTES = 8 << 20
-"""The size of a line of a history."""
+"""The greatest size of a line of a history."""
 
 _BLOCK_BYTES = 1 << 20
 _IGNORED = frozenset({"debug-topic-partitions"})
 _CLIENT = frozenset({"send", "poll", "txn", "assign", "subscribe", "crash"})
 _COMPLETIONS = frozenset({"ok", "fail", "info"})
 _BEFORE_THE_END = {"invoke": ("send", "txn", "subscribe"), "ok": ("send", "txn")}
-"""By type, the operations that no final read is before."""
+"""By type, the operations that no final read precedes."""
 
 _MOST_PARTITION, _MOST = 2**31 - 1, 2**63 - 1
 
 _MEND = "Mend the line, or what writes it: what is read is what Jepsen's Kafka workload (jepsen.tests.kafka) writes."
 _WHOLE = "A part of a history proves nothing: import the file as Jepsen wrote it, whole and in order."
-_ONCE = "Let the workload draw a new value for every send: nobody could tell which of the two a poll was given."
-_RETIRE = "Give its thread a new process, as Jepsen does: nobody knows when an operation ends that ended :info."
+_ONCE = "Let the workload draw a new value for every send: a poll could not be matched with one of the two sends."
+_RETIRE = "Give its thread a new process, as Jepsen does: an operation that ended :info may still take effect later."
 _EMPTY = "Import the history.edn of a Jepsen Kafka test."
 
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """What a history does not say of itself; the defaults promise the most.
+    """The settings that a history does not contain; the defaults promise the most.
 
     Attributes:
-        acks: what producers waited for: -1 (all), 1 or 0.
-        isolation: what consumers were shown.
+        acks: of the producers: -1 (all), 1 or 0.
+        isolation: of the consumers.
         idempotent_producers, unclean_election, retention: as in ``run.json``'s guarantees.
     """
 
@@ -86,7 +86,7 @@ class Assumptions:
 
 
 class Imported(NamedTuple):
-    """What was read: client operations, rows of the history, operations ignored, and whether there is a final read."""
+    """The numbers of client operations, rows and ignored operations, and whether there is a final read."""
 
     operations: int
     rows: int
@@ -95,11 +95,11 @@ class Imported(NamedTuple):
 
 
 _Step = tuple[str, int, int] | tuple[str]
-"""What a micro-operation is about: a send with its key and value, or a poll."""
+"""A micro-operation: a send with its key and value, or a poll."""
 
 
 class _Open(NamedTuple):
-    """An operation under way: its number, our process, the line of its invocation, and what that is about."""
+    """An operation under way: its number, our process, the line of its invocation, and its micro-operations."""
 
     op: int
     process: int
@@ -113,8 +113,8 @@ def import_history(path: Path, out: Path, assumptions: Assumptions) -> Imported:
     """Read the history ``path`` into the new run directory ``out``.
 
     Raises:
-        InvalidRun: the history cannot be read, has a gap, is cut off, or has something that is no Kafka history's;
-            names the file and the line.
+        InvalidRun: the history cannot be read, has a gap, is truncated, or is no Kafka history; names the file and the
+            line.
         EnvironmentFault: the run directory cannot be written.
     """
     try:
@@ -145,9 +145,9 @@ def import_history(path: Path, out: Path, assumptions: Assumptions) -> Imported:
 
 
 def _end_phase(path: Path) -> int:
-    """Where the last line of the history begins that no final read is before, in bytes; -1 for none.
+    """The position, in bytes, of the last line that no final read precedes; -1 for none.
 
-    The file is looked through from its end, so that no more than the final phase is read twice.
+    It searches from the end, so that it reads only the final phase twice.
     """
     with documents.opened(path) as file:
         if not file.seek(0, SEEK_END):
@@ -156,7 +156,7 @@ def _end_phase(path: Path) -> int:
 
 
 def _lines_from_the_end(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Where each line begins, in bytes, and the line; nothing beyond a line that is too long."""
+    """Each line with its position in bytes, from the last to a line that is too long."""
     at, rest = file.seek(0, SEEK_END), b""
     while at > 0:
         size = min(at, _BLOCK_BYTES)
@@ -180,7 +180,7 @@ def _is_before_the_end(raw: bytes) -> bool:
         line = read_line(raw.decode(errors="replace"), 0)
         return line.f in _BEFORE_THE_END.get(line.type, ())
     except InvalidRun:
-        return False  # whoever reads the file from its beginning names the line
+        return False  # reading from the beginning reports the line
 
 
 class _Rows:
@@ -203,7 +203,7 @@ class _Rows:
         self._rows.append((self.time_ns, op.process, op.op, txn, mop, kind, f, *(place or _NOWHERE), error, op.final))
 
     def flush(self, least: int) -> None:
-        """Write what there is, if it is at least so many rows."""
+        """Write the rows, if there are at least so many."""
         rows, number = self._rows, len(self._rows)
         if number < least:
             return
@@ -220,7 +220,7 @@ class _Rows:
             "partition": partitions, "offset": offsets, "value": values, "error": errors, "final": finals,
             "acks": [self._assumptions.acks if send else None for send in sends],
             "isolation": [self._assumptions.isolation if poll else None for poll in polls],
-            # What Jepsen names is what its client had decoded; it writes no hashes of its own.
+            # Jepsen's client has decoded the records, and writes no hashes.
             "intact": [
                 True if poll and kind != "invoke" and partition is not None else None
                 for poll, kind, partition in zip(polls, types, partitions, strict=True)
@@ -285,7 +285,7 @@ class _Import:
             raise InvalidRun(f"line {line.number}: :type :{line.type} is none of invoke, ok, fail and info.")
 
     def _count(self, line: Line) -> None:
-        """The index must rise; a file without indexes is taken as it is. A time that falls counts as the one before."""
+        """Check that the index rises, if there is one. A time that falls counts as the one before."""
         if line.position is not None:
             if line.position > self._next_index:
                 gap = f"{self._next_index} to {line.position - 1}"
@@ -327,7 +327,7 @@ class _Import:
             if late and line.f == "assign" and line.seeks:
                 self._final.add(known)
         elif line.f in ("assign", "subscribe"):
-            self._final.discard(known)  # it may not go on with everything that it has begun to read
+            self._final.discard(known)  # it may drop some of its partitions
         return known
 
     # ------------------------------------------------------------------------------------------------- completions
@@ -362,7 +362,7 @@ class _Import:
             self._rows.add(op, line.type, line.f, error=line.error)
 
     def _steps(self, line: Line, op: _Open) -> tuple[_Step, ...]:
-        """Write down what a line says; returns what it is about."""
+        """Write the rows of a line; returns its micro-operations."""
         steps = micro_operations(line)
         txn = line.f == "txn" or len(steps) > 1
         return tuple(self._step(line, op, step, txn=txn, mop=mop) for mop, step in enumerate(steps))
@@ -404,7 +404,7 @@ class _Import:
 
 
 def _lines(path: Path) -> Iterator[tuple[Line, int]]:
-    """Every line that is not blank, and where it begins, in bytes."""
+    """Every line that is not blank, with its position in bytes."""
     at = number = 0
     with documents.opened(path) as file:
         while raw := file.readline(MOST_LINE_BYTES + 1):
@@ -433,7 +433,7 @@ def _polled(line: Line, polled: list[Any]) -> Iterator[tuple[int, int, int]]:
 
 
 def _require_same(line: Line, op: _Open, about: tuple[_Step, ...]) -> None:
-    """A completion is about what was invoked."""
+    """Check that a completion has the micro-operations of its invocation."""
     if about == op.about:
         return
     if len(about) != len(op.about):

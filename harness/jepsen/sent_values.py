@@ -1,4 +1,4 @@
-"""Which values a history has sent to which keys, in little memory."""
+"""A compact set of the values that a history has sent to each key."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _WITHIN = (1 << _BLOCK_BITS) - 1
 class SentValues:
     """A bit for each value of a key, 64 to a block.
 
-    The values of a key mostly ascend, so that blocks are full; of those that are scattered each needs a block of its
-    own, which takes little more than an entry of a set would.
+    The values of a key mostly ascend, so that blocks are full; a scattered value needs a block of its own, which takes
+    little more than an entry of a set.
     """
 
     def __init__(self) -> None:

@@ -1,20 +1,19 @@
-"""``seawall export jepsen``: from a run directory to a history that Jepsen's own checker accepts.
+"""``seawall export jepsen``: converts a run directory into a history that Jepsen's own checker accepts.
 
-What that checker stumbles over is smoothed out, without changing what it has to decide:
+The export avoids what that checker cannot read, without changing what it has to decide:
 
 * A partition is a key; offsets become ranks, since only their order matters and gaps cost it memory.
-* Keys of which a poll delivered nothing are left out of it, and so are records that nobody ever sent, or that are not
-  intact: it throws on both. They are counted.
+* Polls omit keys without records, and records that no client sent or that are not intact: the checker throws on both.
+  They are counted.
 * A process has one operation open at a time: a client that has several is several processes. After an operation that
   ended ``info`` a process does not return.
-* What was never completed ends ``info``: of a send without any end that checker does not know, and it throws where the
-  record is polled.
+* An operation without completion ends ``info``: the checker throws where it finds a polled record of a send without an
+  end.
 * A process of the final read is first assigned everything from the beginning.
 * The history ends with a poll.
 
-The form has no word for an isolation level, and to that checker a record of a transaction that failed, or of one that
-is still open, must not be delivered. So a run in which a read_uncommitted consumer was given such a record, as it may
-be, is refused: written without that word it would convict a system that did nothing wrong.
+Jepsen's format has no isolation level, and its checker reports a polled record of an aborted or open transaction. So
+the export refuses a run in which a read_uncommitted consumer was given such a record, which is permitted.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _REBALANCES = ("assigned", "revoked", "lost")
 
 
 class Exported(NamedTuple):
-    """What was written: operations, and deliveries that were left out because nobody sent the record intact."""
+    """The numbers of operations, and of deliveries left out because no client sent the record intact."""
 
     operations: int
     left_out: int
@@ -51,8 +50,8 @@ def export_history(directory: RunDirectory, out: Path) -> Exported:
 
     Raises:
         InvalidRun: the history cannot be read.
-        TooManyRows: it is more than is read into memory.
-        UsageError: a read_uncommitted consumer was given what that form cannot say that it may be given.
+        TooManyRows: it has more rows than the limit for memory.
+        UsageError: a read_uncommitted consumer was given a record that Jepsen's checker would report.
         EnvironmentFault: ``out`` cannot be written.
     """
     directory.manifest()
@@ -80,7 +79,7 @@ def _groups(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 class _Open(NamedTuple):
-    """An operation that has begun and not ended: Jepsen's process, and what its invocation says."""
+    """An open operation: Jepsen's process, and the value of its invocation."""
 
     process: int
     f: str
@@ -88,14 +87,14 @@ class _Open(NamedTuple):
 
 
 class _Known:
-    """What must be known of the whole history before any of it is written.
+    """What the export needs of the whole history before it writes any of it.
 
     Attributes:
         keys: the number of each partition: its own, when there is one topic only.
         ranks: by partition, the rank of every offset.
-        sent: every value that somebody sent, by partition.
-        uncommitted: a poll of a read_uncommitted consumer that was given a record of a transaction that is not known to
-            be committed, or, within a transaction itself, of any; None: there is none.
+        sent: every sent value, by partition.
+        uncommitted: a poll of a read_uncommitted consumer with a record of a transaction that is not known to be
+            committed, or, within a transaction itself, of any; None: there is none.
     """
 
     def __init__(self, rows: Iterable[Row]) -> None:
@@ -119,7 +118,7 @@ class _Known:
 
 
 class _Transactions:
-    """Which values transactions have sent, and which of them consumers that read uncommitted ones were given."""
+    """The values that transactions have sent, and which of them read_uncommitted consumers were given."""
 
     def __init__(self) -> None:
         self._senders: dict[tuple[Place, int], int] = {}
@@ -139,7 +138,7 @@ class _Transactions:
                 self._given[record] = row
 
     def uncommitted(self) -> Row | None:
-        """The first delivery that Jepsen's checker would take for one that must not be; None: there is none."""
+        """The first delivery that Jepsen's checker would report although it is permitted; None: there is none."""
         for record, row in self._given.items():
             sender = self._senders.get(record)
             if sender is not None and (row["txn"] or sender not in self._committed):
@@ -154,7 +153,7 @@ def _refuse_uncommitted(directory: RunDirectory, known: _Known) -> None:
     what = f"value {row['value']} of {row['topic']}-{row['partition']}"
     raise UsageError(
         f"{directory.path} is no history for Jepsen: process {row['process']} reads uncommitted records and was given "
-        f"{what}, of a transaction, which Jepsen's form cannot say that it may be given.",
+        f"{what}, of a transaction, which Jepsen's checker would report although it is permitted.",
         "Export a run whose consumers read committed records only (isolation: read_committed).",
     )
 
@@ -193,7 +192,7 @@ class _Export:
                 self._complete(rows)
 
     def end(self) -> None:
-        """End what never ended, and let the history end with a poll."""
+        """Complete open operations, and end the history with a poll."""
         for op, open_ in self._busy.items():
             self._line("info", str(open_.process), open_.f, open_.value, **self._rebalanced(op))
         if self._last != "poll":

@@ -1,4 +1,4 @@
-"""Runs a scenario: ``plan`` validates everything, ``run`` does it, ``heal_leftovers`` cleans up after the dead."""
+"""Runs a scenario: ``plan`` validates it, ``run`` executes it, ``heal_leftovers`` cleans up after killed harnesses."""
 
 from harness.runner.journal import heal_leftovers
 from harness.runner.plan import ChaosFault, Plan, plan

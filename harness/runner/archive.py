@@ -1,4 +1,4 @@
-"""Where the evidence of a run goes: into a run directory, or, for a run that is checked at once, into memory."""
+"""Stores the evidence of a run in a run directory, or, for a run that is checked at once, in memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 class Archive(Protocol):
-    """Takes what a run leaves behind.
+    """Takes the evidence of a run.
 
     Attributes:
         run: the run's id.
@@ -27,11 +27,11 @@ class Archive(Protocol):
     run: str
 
     def recorder(self, clock: Clock) -> Recorder:
-        """The recorder of the client history; asked for once."""
+        """The recorder of the client history; call it once."""
         ...
 
     def make_room(self) -> None:
-        """Give back what was taken so that the end of the run can be written down; harmless when it was."""
+        """Free the reserved space, so that the end of the run can be recorded; idempotent."""
         ...
 
     def take(self, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -39,23 +39,23 @@ class Archive(Protocol):
         ...
 
     def take_faults(self, records: Sequence[FaultRecord]) -> None:
-        """What has been done to the nodes so far; replaces what was taken before."""
+        """The faults so far; replaces the earlier ones."""
         ...
 
     def take_diary(self, diary: ScheduleLog) -> None:
-        """What the schedule did and saw."""
+        """The log of the schedule."""
         ...
 
     def take_unrest(self, seen: Mapping[str, Any]) -> None:
-        """What was seen of a healed cluster that did not come to rest; see :mod:`harness.runner.unrest`."""
+        """The observations of a healed cluster that did not come to rest; see :mod:`harness.runner.unrest`."""
         ...
 
     def take_endings(self, endings: Sequence[Ending]) -> None:
-        """How lives of nodes ended that had not been ordered to."""
+        """The exits of nodes that the harness did not order."""
         ...
 
     def take_orders(self, orders: DeleteRecordsLog) -> None:
-        """The DeleteRecords that clients sent, and what came of them."""
+        """The DeleteRecords requests of clients, and how they ended."""
         ...
 
     def take_logs(self, target: Target) -> None:
@@ -115,9 +115,9 @@ class KeptArchive:
     Attributes:
         tables: by name, without the history.
         diary: None before the end.
-        unrest: what was seen of a healed cluster that did not come to rest; empty: it did, or there is none.
-        endings: how lives of nodes ended that had not been ordered to, as in ``run.json``.
-        orders: the DeleteRecords that clients sent, as in ``run.json``; None before the end.
+        unrest: the observations of a healed cluster that did not come to rest; empty: it did, or there is none.
+        endings: the exits of nodes that the harness did not order, as in ``run.json``.
+        orders: the DeleteRecords requests of clients, as in ``run.json``; None before the end.
     """
 
     def __init__(self, run: str) -> None:
@@ -140,7 +140,7 @@ class KeptArchive:
         return self._recorder.rows if self._recorder else []
 
     def make_room(self) -> None:
-        """See :class:`Archive`; memory is not taken ahead."""
+        """See :class:`Archive`; no memory is reserved."""
 
     def take(self, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """See :class:`Archive`."""
@@ -167,4 +167,4 @@ class KeptArchive:
         self.orders = orders.rows()
 
     def take_logs(self, target: Target) -> None:
-        """See :class:`Archive`; what nodes in memory say is in their timelines."""
+        """See :class:`Archive`; simulated nodes log into their timelines."""

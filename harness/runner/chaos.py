@@ -1,4 +1,4 @@
-"""Random chaos: every kind of fault in every round, drawn from the seed, aimed at what is there."""
+"""Injects random faults one after the other: every kind in every round, drawn from the seed."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _REGAIN_S = 20.0
 class Chaos:
     """Injects the faults of a plan's mix until its duration is over and every one of them has come up once.
 
-    At most one fault that takes a broker away is in force at a time, so that a majority of a three-replica ISR
-    stays and records go on being acknowledged. Real brokers take seconds to come back, which is waited for; and one
-    that does not because its clock was moved is started again.
+    At most one fault that takes a broker away is in force at a time, so that two of three replicas stay in the ISR and
+    leaders still acknowledge records. It waits the seconds that a real broker needs to come back, and restarts one that
+    does not because its clock was moved.
     """
 
     def __init__(self, plan: Plan, target: Target, nemesis: Nemesis, clock: PacedClock) -> None:
@@ -52,7 +52,7 @@ class Chaos:
         for_s = self._drawn.uniform(*chosen.for_s)
         lets_others_work = chosen.fault.traits.moves_clock
         if lets_others_work:
-            self._heal_due(at_once=True)  # two of them on one node could not be told apart
+            self._heal_due(at_once=True)  # a probe could not distinguish two of them on one node
         elif not settling.regained(self._target, self._partitions, _REGAIN_S, self._clock):
             self._heal_due(at_once=True)
             if settling.restart_the_misled(self._nemesis):

@@ -1,4 +1,4 @@
-"""After the run: everything that the nodes, the nemesis and the schedule know goes into the archive."""
+"""Collects the evidence of nodes, nemesis and schedule into the archive after the run."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from harness.target import Target
 
 
 def collect(archive: Archive, target: Target, nemesis: Nemesis, diary: ScheduleLog, orders: DeleteRecordsLog) -> None:
-    """Hand over faults, orders, the timeline, the replica logs and the nodes' own logs. The target must have stopped.
+    """Archive faults, orders, the timeline, the replica logs and the nodes' own logs. The target must have stopped.
 
-    First what nobody else knows and takes little room.
+    First the small parts that exist only in this process.
     """
     archive.take_faults(nemesis.records)
     archive.take_diary(diary)

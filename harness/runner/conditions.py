@@ -1,4 +1,4 @@
-"""Looking at the cluster, and saying what is not yet as it should be."""
+"""Checks conditions on the cluster: those of ``until`` steps, and whether it is whole after the faults."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _REPLICA_FIELDS = ("role", "leader", "leader_epoch", "log_start_offset", "log_en
 def unmet(
     until: Until, target: Target, partitions: Sequence[TopicPartition], polled: Mapping[TopicPartition, Offset]
 ) -> list[str]:
-    """What ``until`` asks for and is not so now, one phrase each; ``sent`` is none of this module's business.
+    """The conditions of ``until`` that do not hold now, one phrase each, except ``sent``.
 
-    ``polled`` is up to where, exclusive, the consumers have read.
+    ``polled`` is the exclusive end of what the consumers have read.
     """
     meant = [name for name in partitions if until.topic in (None, name.topic)]
     meant = [name for name in meant if until.partition in (None, name.partition)]
@@ -46,9 +46,9 @@ def leaderless(target: Target, partitions: Sequence[TopicPartition]) -> list[str
 def unsettled(target: Target, partitions: Sequence[TopicPartition]) -> list[str]:
     """What keeps the cluster from being whole, one phrase each.
 
-    Whole means: every partition has a leader and its full ISR, every replica knows that leader, and on every
-    replica the log ends where the leader's does and the high watermark is there, too. Brokers that have
-    ended themselves for good are not waited for.
+    Whole means: every partition has a leader and a full ISR, every replica knows that leader, and every replica's log
+    end offset and high watermark equal the leader's log end offset. Brokers that have exited by themselves do not
+    count.
     """
     view = target.view()
     gone = {node for node in _brokers(view) if target.has_exited(node_name(node)).holds}
@@ -56,9 +56,9 @@ def unsettled(target: Target, partitions: Sequence[TopicPartition]) -> list[str]
 
 
 def out_of_sync(target: Target, partitions: Sequence[TopicPartition]) -> list[str]:
-    """Which of ``partitions`` lack a leader or a replica in their ISR, one phrase each; nobody is let off.
+    """Which of ``partitions`` lack a leader or a replica in their ISR, one phrase each, exited brokers included.
 
-    And which controllers of a quorum lack something that is decided.
+    And which controllers of a quorum lack a committed record.
     """
     view = target.view()
     phrases = (_out_of_sync(name, view.partitions.get(name), frozenset()) for name in partitions)
@@ -83,7 +83,7 @@ def _asks_the_controller(until: Until) -> bool:
 
 
 def _unmet_elsewhere(until: Until, target: Target) -> Iterator[str]:
-    """What neither the controller nor a replica says."""
+    """Conditions that depend neither on the controller nor on a replica."""
     for node in until.exited:
         receipt = target.has_exited(node_name(NodeId(node)))
         if not receipt.holds:

@@ -1,4 +1,4 @@
-"""What a scenario says about one generation: which steps are performed, what is expected, and what that predicts."""
+"""Resolves a scenario for one generation: its steps, its expected outcome, and the predictions for the checkers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def generations(ranges: Iterable[str], path: str) -> list[str]:
     """The generations that ``ranges`` name, oldest first: ``["0.10", "2.0.0-2.1"]``, both ends included.
 
     Raises:
-        UsageError: one is not known, or a range runs backwards; begins with ``path``.
+        UsageError: one is unknown, or a range runs backwards; the message begins with ``path``.
     """
     known = list(GENERATIONS)
     found: set[str] = set()
@@ -33,10 +33,10 @@ def generations(ranges: Iterable[str], path: str) -> list[str]:
 
 
 def expectations(scenario: Scenario) -> dict[str, Expectation]:
-    """What is expected on each generation on which the scenario makes sense, oldest first.
+    """The expected outcome on each generation that the scenario names, oldest first.
 
     Raises:
-        UsageError: a generation is not known, or is named twice.
+        UsageError: a generation is unknown, or is named twice.
     """
     found: dict[str, Expectation] = {}
     for key, expectation in scenario.outcomes.items():
@@ -48,9 +48,9 @@ def expectations(scenario: Scenario) -> dict[str, Expectation]:
 
 
 def predictions(scenario: Scenario, generation: str) -> tuple[Prediction, ...]:
-    """What the checkers are to take for expected.
+    """The anomalies that the checkers are to expect.
 
-    Where outcomes say it in words, every anomaly of the word's kind is, unless ``anomalies`` says which exactly.
+    For an outcome in words that is every anomaly of the word's kind, unless ``anomalies`` names them.
     """
     for name in scenario.predictions:
         if name not in GENERATIONS:

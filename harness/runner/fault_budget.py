@@ -1,32 +1,31 @@
-"""The fault budget: which faults may be in force together with those that are.
+"""Decides which faults may begin while others are in force, so that they break no more than Kafka promises to survive.
 
-Whatever the budget, each fault must be provable when it begins and when it ends. So the nodes of a fault that is to
-begin must run, and a fault of links or clocks ends once the processes at its ends run; what has a process to itself
-has it to itself.
+Whatever the budget, each fault must be provable when it begins and when it ends. So the nodes of a fault must run when
+it begins, a fault of links or clocks ends only while the processes at its ends run, and no two faults share a process
+that one of them has to itself.
 
-``promised`` asks for no more than the configuration promises to survive. Kafka's replication promises that committed
-records survive any number of crashes, pauses, partitions and full disks at once, for what a broker has written
-outlives its process; and fewer than ``min.insync.replicas`` *lossy* failures at one time, which take from a broker's
-disk what it had written (a power loss takes what was not flushed). The second promise needs more words, because no
-release keeps it as it stands:
+``promised`` stays within the promises of the configuration. By Kafka's replication committed records survive any number
+of crashes, pauses, partitions and full disks at once, for what a broker has written outlives its process; and fewer
+than ``min.insync.replicas`` *lossy* failures at one time, which take records from a broker's disk (a power loss takes
+unflushed ones). No release keeps the second promise in full, so the budget restricts it:
 
 * At one time at most ``min.insync.replicas - 1`` brokers have lost something and are not back in every ISR that they
   were in. With a minimum of one nothing lossy is promised.
 * A broker in the ISR of everything it holds may fail lossily, while each of these ISRs has another *sound* member: it
-  has lost nothing, no fault touches it, and none has for as long as the cluster takes to notice what one did to it (a
-  broker's session or ``replica.lag.time.max.ms``, the longer one), for until then it may be about to leave the ISR. The
-  last member of an ISR may not fail so: up to 3.9 it is elected although it has lost its tail ("last replica standing",
+  has lost nothing, no fault touches it, and none has for as long as the cluster takes to react (a broker's session
+  timeout or ``replica.lag.time.max.ms``, the longer one), for until then it may be about to leave the ISR. The last
+  member of an ISR may not fail so: up to 3.9 it is elected although it has lost its tail ("last replica standing",
   KIP-966).
 * Until the controller has dropped such a broker from an ISR, the others may fail in any way that leaves that ISR one
   sound member. Once dropped, the broker cannot be elected before it has caught up, and the others may all fail.
-* The broker starts again only when it has been dropped: up to 3.9 one that is back before its session expires stays in
-  the ISR with a log that is too short, and may be elected. With eligible leader replicas (4.0 and later) the controller
-  knows of the unclean shutdown, and the broker may start again at once.
+* The broker restarts only after it has been dropped: up to 3.9 one that is back before its session expires stays in the
+  ISR with a truncated log, and may be elected. With eligible leader replicas (4.0 and later) the controller detects the
+  unclean shutdown, and the broker may restart at once.
 
 A cluster that flushes every record (``log.flush.interval.messages=1``) loses nothing with the power, and a power loss
 counts as a crash there. ``any`` asks for none of this.
 
-What is promised is promised of ``acks=all``: records with other acks may be lost in any of these, which is WEAK.
+The promises are those of ``acks=all``: records with other acks may be lost in any of these, which is WEAK.
 """
 
 from __future__ import annotations
@@ -53,8 +52,8 @@ class Promise:
         lossy: how many brokers may at one time have lost something.
         flushes: whether a power loss takes nothing, because every record is flushed.
         knows_unclean: whether the controller takes no broker for in sync that has stopped uncleanly.
-        starts_cut_off: whether a broker can start while links of its own are cut, or its controller is away.
-        noticed_s: for how long a fault that is over may still cost a replica its place in the ISR.
+        starts_cut_off: whether a broker can start while its links are cut or its controller is away.
+        noticed_s: for how long after a fault the leader may still remove a replica from the ISR.
     """
 
     lossy: int
@@ -65,7 +64,7 @@ class Promise:
 
     @classmethod
     def of(cls, settings: Settings, knobs: Knobs, *, is_real: bool) -> Promise:
-        """What ``settings`` and the protocol promise; ``is_real``: of Kafka's own brokers."""
+        """The promises of ``settings`` and the protocol; ``is_real``: of Kafka's own brokers."""
         return cls(
             lossy=settings.min_insync_replicas - 1,
             flushes=settings.log_flush_interval_messages == 1,
@@ -75,24 +74,24 @@ class Promise:
         )
 
     def is_lossy(self, fault: Fault) -> bool:
-        """Whether ``fault`` takes something from a disk."""
+        """Whether ``fault`` takes records from a disk."""
         return fault.traits.takes_from_disk and not (self.flushes and fault.traits.disk is DiskEffect.UNFLUSHED)
 
     def never_affords(self, fault: Fault) -> str:
-        """Why the fault is never in the ``promised`` budget; empty: it may be."""
+        """Why the ``promised`` budget never allows the fault; empty: it may."""
         if not self.is_lossy(fault) or self.lossy > 0:
             return ""
         return f"with min.insync.replicas={self.lossy + 1} Kafka promises to survive no failure that takes from a disk"
 
 
 class FaultBudget:
-    """Keeps account of the faults of one run.
+    """Tracks the faults of one run.
 
     Args:
         name: see the module.
-        promise: what the configuration promises.
-        target: is asked whether nodes run.
-        now_s: says what time it is.
+        promise: of the configuration.
+        target: tells which nodes run.
+        now_s: returns the time.
     """
 
     def __init__(self, name: BudgetName, promise: Promise, target: Target, now_s: Callable[[], float]) -> None:
@@ -124,13 +123,13 @@ class FaultBudget:
 
     @property
     def has_lossy(self) -> bool:
-        """Whether some broker has lost something and has not caught up everywhere."""
+        """Whether a broker has lost records and not caught up everywhere."""
         return bool(self._catching_up)
 
     def review(self, view: ClusterView) -> None:
-        """Take note of who has been dropped from an ISR, or has caught up: it is in the ISR, and was seen out of it.
+        """Record which brokers have been dropped from an ISR, or are in it again and so have caught up.
 
-        Or it has been back for so long that the cluster must have noticed: it may leave and join between two looks.
+        A broker that has long been back counts as caught up: it may have left and rejoined between two views.
         """
         for node, electable in self._electable.items():
             down = self._touched_by_process_fault(node)
@@ -148,14 +147,14 @@ class FaultBudget:
             del self._catching_up[node], self._electable[node]
 
     def refusal(self, fault: Fault, view: ClusterView, overdue: Sequence[Fault] = ()) -> str:
-        """Why ``fault``, which is aimed, must not begin now; empty: it may.
+        """Why the aimed ``fault`` must not begin now; empty: it may.
 
-        ``overdue`` are faults that end as soon as the processes at their ends run.
+        ``overdue`` faults end as soon as the processes at their ends run.
         """
         return next(self._refusals(fault, view, overdue), "")
 
     def may_end(self, fault: Fault) -> bool:
-        """Whether ``fault``, which is in force and has lasted, can be proven to end, and ends within the budget."""
+        """Whether the end of ``fault``, which is due, can be proven now and is within the budget."""
         if not fault.traits.affects_process:
             return not any(self._touched_by_process_fault(node) for node in fault.nodes())
         if not self._promise.starts_cut_off and any(map(is_broker, fault.nodes())) and self._is_controller_away():
@@ -186,7 +185,7 @@ class FaultBudget:
             yield from self._more_than_promised(fault, view)
 
     def _is_full_or_cannot_start(self, fault: Fault, other: Fault) -> bool:
-        """Whether ``other`` cuts links without which ``fault`` could not be proven, or not be healed."""
+        """Whether ``other`` cuts links that the proof or the healing of ``fault`` needs."""
         if not other.traits.cuts_links:
             return False
         if fault.traits.disk is DiskEffect.NEW_WRITES:
@@ -194,7 +193,7 @@ class FaultBudget:
         return fault.traits.affects_process and not self._promise.starts_cut_off
 
     def _is_written_to(self, fault: Fault, view: ClusterView) -> bool:
-        """Whether acks=all is taken, and soon answered, wherever the fault's node holds a replica."""
+        """Whether leaders accept acks=all, and soon answer, wherever the fault's node holds a replica."""
         held = {name: node for node in fault.nodes() for name in _held(view, node)}
         return bool(held) and all(self._takes_writes(name, node, view) for name, node in held.items())
 
@@ -221,7 +220,7 @@ class FaultBudget:
     def _sound(self, name: TopicPartition, view: ClusterView) -> list[str]:
         """The members of the ISR that have everything, and that no fault touches or has touched lately.
 
-        None while a controller is touched, which notices nothing meanwhile and gives every broker a new session after.
+        None while a fault touches a controller, which then fences no broker, and afterwards starts every session anew.
         """
         seen = view.partitions.get(name)
         touched = {node for one in self._in_force.values() if not one.traits.moves_clock for node in one.nodes()}

@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment: the first one ends the run, the following ones must not end the healing."""
+"""Handles Ctrl-C: the first signal ends the run, later ones do not interrupt the healing."""
 
 from __future__ import annotations
 
@@ -11,20 +11,19 @@ from harness import signals
 from harness.runner.reporting import Reporter
 
 _FAILED = signal.SIGUSR1
-"""With which a thread wakes the main thread, whatever that is waiting for."""
+"""The signal by which a thread wakes the main thread from any wait."""
 
 
 class Interruption:
     """While entered, the first SIGINT, SIGTERM or SIGHUP raises ``KeyboardInterrupt`` in the main thread.
 
-    From that moment on, or from :meth:`shield` on, only healing and stopping are left to do, so every later
-    signal is answered with a line and otherwise ignored. The handler itself changes its mind: there is no gap.
-    A signal that is ignored already, as ``nohup`` has it, stays so. A thread that cannot go on ends the run in the same
-    way, with :meth:`give_up`.
+    After that, or after :meth:`shield`, only healing and stopping are left, so it answers every later signal with a
+    line and ignores it. One handler does both, without a gap. A signal that is already ignored, as by ``nohup``, stays
+    so. A thread that fails ends the run in the same way, by :meth:`give_up`.
 
     Attributes:
         caught: the name of the signal, or None.
-        failure: what a thread could not go on for, where that has ended the run; else None.
+        failure: the exception of a thread that has ended the run; else None.
     """
 
     def __init__(self, report: Reporter) -> None:
@@ -51,25 +50,25 @@ class Interruption:
             signal.signal(number, handler)
 
     def put_off(self) -> None:
-        """From now on take note of a signal, and raise nothing until :meth:`let_in`."""
+        """From now on record a signal, and raise nothing until :meth:`let_in`."""
         self._is_put_off = True
 
     def let_in(self) -> None:
         """The opposite of :meth:`put_off`.
 
         Raises:
-            KeyboardInterrupt: a signal has come in the meantime.
+            KeyboardInterrupt: a signal has arrived in the meantime.
         """
         self._is_put_off = False
         if self.caught is not None:
             raise KeyboardInterrupt
 
     def shield(self) -> None:
-        """From now on let no signal end what is being done."""
+        """From now on ignore signals."""
         self._shielded = True
 
     def give_up(self, failure: BaseException) -> None:
-        """Any thread may say that the run cannot go on because of ``failure``; only the first one is listened to."""
+        """End the run because of ``failure``; any thread may call it, and the first call counts."""
         with self._entering:
             if self._entered and not self._ending and self.failure is None:
                 self.failure = failure
@@ -86,7 +85,7 @@ class Interruption:
 
     def _handle(self, number: int, _: FrameType | None) -> None:
         name = signal.Signals(number).name
-        is_first = signals.is_first(number)  # or what the first one has raised was swallowed
+        is_first = signals.is_first(number)  # or a library swallowed the exception of the first one
         if self._ending and not (self.caught and is_first):
             self._report(f"{name}: already healing and stopping; this takes a few seconds.")
             return

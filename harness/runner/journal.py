@@ -1,8 +1,8 @@
-"""What a harness would have to undo, written down before it is done.
+"""The journal: what a harness has to undo, recorded before it is done, so that the next one can clean up.
 
-Every running harness keeps one file in a directory that only its user may enter: who it is, where its run
-directory is, which processes it started, what its containers are called, and which faults are in force. Whoever
-starts next finds the files of harnesses that died and finishes their job.
+Every running harness keeps one file in a directory that only its user may enter: its process, its run directory, its
+node processes, the names of its containers, and the faults in force. The next harness finds the files of harnesses that
+died, and undoes what they left.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _KILL_TIMEOUT_S = 5.0
 _POLL_S = 0.02
 _PARTIAL = ".partial"
 TEMPORARY = "seawall-cluster-"
-"""How the name of a directory begins that a harness makes for a cluster of its own, and removes at the end."""
+"""The prefix of the temporary directory of a cluster, which the harness removes at the end."""
 _KILLED = "seawall itself was killed, or could write no more, before it said how the run ended."
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessMark:
-    """A process for certain: its id may be used again, but not with the same time of birth."""
+    """Identifies a process: its id may be reused, but not with the same start time."""
 
     pid: Annotated[int, Field(gt=0, lt=1 << 31)]
     start_time: str
@@ -50,7 +50,7 @@ class ProcessMark:
 
     @classmethod
     def of(cls, pid: int) -> Self:
-        """The process that has the id ``pid`` now.
+        """The present process with the id ``pid``.
 
         Raises:
             psutil.NoSuchProcess: there is none.
@@ -83,13 +83,13 @@ class Entries:
 
     Attributes:
         owner: the harness.
-        run_directory: where it records; for a cluster by itself, where that keeps its files.
-        is_temporary: whether the harness made that directory for itself and would remove it at its end; its name then
-            begins with :data:`TEMPORARY`.
+        run_directory: of the run; for a cluster by itself, the directory of its files.
+        is_temporary: whether the harness would remove that directory at its end; its name then begins with
+            :data:`TEMPORARY`.
         nodes: its node processes by name.
         faults: each fault in force by name.
-        project: the name of what it has in containers; empty: nothing.
-        containers: the names of those.
+        project: the name of its Compose project; empty: none.
+        containers: the names of its containers.
     """
 
     owner: ProcessMark
@@ -102,7 +102,7 @@ class Entries:
 
 
 class Undo(Protocol):
-    """Takes note, before a fault is injected, of what would have to be undone, and forgets it when it is."""
+    """Records, before a fault is injected, what would have to be undone, and forgets it when it is undone."""
 
     def fault_coming(self, name: str, kind: str, parameters: Mapping[str, Any]) -> None:
         """See :meth:`Journal.fault_coming`."""
@@ -114,7 +114,7 @@ class Undo(Protocol):
 
 
 class NothingToUndo:
-    """Implements :class:`Undo` for a run whose cluster ends with the process that runs it."""
+    """Implements :class:`Undo` for a run whose cluster ends with this process."""
 
     def fault_coming(self, name: str, kind: str, parameters: Mapping[str, Any]) -> None:
         """See :class:`Undo`."""
@@ -132,7 +132,7 @@ class NothingToUndo:
 class Journal:
     """The journal of this harness's run; a context manager that removes it at the end.
 
-    A run that ends with an error before :meth:`all_is_undone` leaves it to be found by :func:`heal_leftovers`.
+    A run that ends with an error before :meth:`all_is_undone` leaves it for :func:`heal_leftovers`.
     """
 
     def __init__(self, run_directory: Path, *, is_temporary: bool = False) -> None:
@@ -151,24 +151,24 @@ class Journal:
             self._partial.unlink(missing_ok=True)
 
     def all_is_undone(self) -> None:
-        """Note that nothing is left to do, and that the run directory says how the run ended."""
+        """Record that nothing is left to undo, and that the run directory has the end of the run."""
         self._undone = True
 
     def node_started(self, name: str, pid: int) -> None:
-        """Note that node ``name`` is process ``pid`` now."""
+        """Record that node ``name`` is process ``pid`` now."""
         with suppress(psutil.NoSuchProcess):
             self._change(nodes={**self._entries.nodes, name: ProcessMark.of(pid)})
 
     def project_coming(self, name: str, containers: Sequence[str]) -> None:
-        """Note, before there are any, what the cluster's project and its containers will be called."""
+        """Record the names of the cluster's project and containers before they exist."""
         self._change(project=name, containers=containers)
 
     def fault_coming(self, name: str, kind: str, parameters: Mapping[str, Any]) -> None:
-        """Note, before it is injected, that a fault will be in force."""
+        """Record a fault before it is injected."""
         self._change(faults={**self._entries.faults, name: FaultMark(kind, parameters)})
 
     def fault_gone(self, name: str) -> None:
-        """Note that a fault was healed."""
+        """Record that a fault was healed."""
         self._change(faults={other: fault for other, fault in self._entries.faults.items() if other != name})
 
     def _change(self, **changes: Any) -> None:
@@ -185,10 +185,10 @@ class Journal:
 
 
 def journal_directory() -> Path:
-    """The directory of the journals; made, for this user alone, when missing.
+    """The directory of the journals; created for this user alone when missing.
 
     Raises:
-        EnvironmentFault: it belongs to somebody else or others may enter it.
+        EnvironmentFault: it belongs to another user, or others may enter it.
     """
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     directory = Path(runtime, "seawall") if runtime else outside() / f"seawall-{os.getuid()}"
@@ -205,10 +205,10 @@ def journal_directory() -> Path:
 
 
 def heal_leftovers(*, containers: bool = False) -> list[str]:
-    """Finish the job of every harness of this user that died: kill its nodes, mark its run directory.
+    """Clean up after every harness of this user that died: kill its nodes, mark its run directory.
 
     Args:
-        containers: whether the Docker engine, where there is one, is asked for those that no journal tells of.
+        containers: whether to search the Docker engine, if there is one, for containers without a journal.
 
     Returns:
         One line for each; empty when there was nothing to do.
@@ -232,14 +232,14 @@ def _removed(path: Path) -> str | None:
     try:
         path.unlink()
     except FileNotFoundError:
-        return None  # its harness has just ended, or another has healed what that left
+        return None  # its harness has just ended, or another one has cleaned up
     except OSError as problem:
         return f"Left {path}, which is no journal and cannot be removed: {problem.strerror}."
     return f"Removed the unreadable journal {path}."
 
 
 def _finished(path: Path, entries: Entries) -> str:
-    """Finish the job of the dead harness that wrote the journal, and say what was done."""
+    """Clean up after the dead harness that wrote the journal; returns a line about it."""
     what = _what(entries)
     killed = [name for name, mark in entries.nodes.items() if _killed(mark)]
     if alive := [f"{name} (process {mark.pid})" for name, mark in entries.nodes.items() if mark.process() is not None]:
@@ -288,9 +288,9 @@ def _killed(mark: ProcessMark) -> bool:
 
 
 def _mark_abandoned(path: Path) -> list[str]:
-    """Say in the run directory how the run ended, and bring there what the nodes left; returns where that is.
+    """Record the end of the run in its directory, and gather the nodes' evidence; returns the places.
 
-    That there is no room for it is no reason to say nothing.
+    If there is no space for the evidence, it still records the end.
     """
     gathered: list[str] = []
     with suppress(InvalidRun):
@@ -305,7 +305,7 @@ def _mark_abandoned(path: Path) -> list[str]:
 
 
 def _gathered(directory: RunDirectory, run: str) -> Iterator[str]:
-    """Copy what the nodes printed, and make the tables that the harness did not come to; each when it is there."""
+    """Copy the nodes' logs, and write the tables that the harness had not written, as far as possible."""
     if copy_logs(directory.cluster, directory.broker_logs):
         yield "broker_logs/"
     for table, rows in left_behind(directory.cluster).items():

@@ -1,6 +1,6 @@
-"""What releases of Kafka are known to do otherwise than is predicted of their generation, each with the reason.
+"""Lists the known differences between Kafka releases and the predictions for their generation, with the reasons.
 
-A difference is known in so many words: of the same scenario on the same release, whatever else differs is news.
+A difference is known only word for word: any other one of the same scenario and release is new.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _ANY_WORD = "..."
 
 @dataclass(frozen=True, slots=True)
 class KnownDifference:
-    """How one scenario goes on some releases, other than predicted.
+    """The outcome of one scenario on some releases where it differs from the predicted one.
 
     Attributes:
         releases: those on which it was seen.
-        observed: what was observed; nothing, where a step breaks the run off.
-        differences: what is said of that, all of it, a sentence each, as in :class:`harness.runner.matrix.Cell`.
-            ``...`` stands for one word that may be another the next time.
-        why: the reason, for people.
+        observed: the observed words; empty where a step breaks the run off.
+        differences: all sentences about it, as in :class:`harness.runner.matrix.Cell`; ``...`` stands for one word
+            that may vary.
+        why: the reason, as text.
     """
 
     scenario: str
@@ -34,11 +34,11 @@ class KnownDifference:
     why: str
 
     def is_of(self, scenario: str, release: str | None) -> bool:
-        """Whether it is known of that scenario on that release; of no release, None, anything is."""
+        """Whether it is known of that scenario on that release; for no release, None, of any."""
         return self.scenario == scenario and release in self.releases
 
     def is_just(self, observed: Sequence[str], differences: Sequence[str]) -> bool:
-        """Whether it is what was observed, no more and no less."""
+        """Whether exactly it was observed."""
         said = [one.partition(WHAT_NODES_SAID)[0] for one in differences]
         return tuple(observed) == self.observed and sorted(map(self._as_known, said)) == sorted(self.differences)
 
@@ -50,9 +50,9 @@ class KnownDifference:
 def why_it_differs(
     scenario: str, release: str | None, observed: Sequence[str], differences: Sequence[str]
 ) -> str | None:
-    """The reason, where a run on ``release``, None for none, differs in a way that is known.
+    """The reason, where a run on ``release``, None for none, differs in a known way.
 
-    Of one that went as predicted, why it was known to differ. None: nothing is known of it.
+    If it went as predicted, why it was known to differ. None: no difference is known.
     """
     known = [one for one in KNOWN_DIFFERENCES if one.is_of(scenario, release)]
     return next((one.why for one in known if not differences or one.is_just(observed, differences)), None)

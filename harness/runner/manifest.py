@@ -1,4 +1,4 @@
-"""``run.json`` of a run to come: what will be run, on what, and how to run it again."""
+"""Builds ``run.json`` before a run: its configuration, its guarantees, and how to repeat it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from harness.targets.kinds import BUILTIN, is_in_virtual_time
 _AGE_LIMITS = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
 _SIZE_LIMIT = "log.retention.bytes"
 _A_RUN_MS = 24 * 3_600_000
-"""What a run lasts at the most."""
+"""The longest duration of a run."""
 
 _PACKAGES = ("seawall", "confluent-kafka", "pyspark", "pyarrow", "pydantic")
 
@@ -43,7 +43,7 @@ def manifest(plan: Plan, run: str, started: datetime) -> Manifest:
 
 
 def now() -> datetime:
-    """The wall clock, for people."""
+    """The wall clock time."""
     return datetime.now(UTC)
 
 
@@ -79,7 +79,7 @@ def _command(plan: Plan) -> str:
 
 
 def restless(made: Manifest) -> Manifest:
-    """``made`` of a run that ended before its cluster had the time to come to rest, so that nobody misses it."""
+    """``made`` of a run whose cluster had no time to come to rest, so that no checker expects it to."""
     return replace(made, guarantees={**made.guarantees, "settles": False})
 
 
@@ -95,14 +95,14 @@ def _guarantees(plan: Plan) -> dict[str, Any]:
         "retention": _retention(plan),
         "idempotent_producers": _idempotent(plan),
         "eligible_replicas": plan.knobs.elections == "elr",
-        # A run of which nothing else is known to come is given up when it does not settle; see ``RunLifecycle.settle``.
+        # A run without an expected outcome is abandoned when it does not settle; see ``RunLifecycle.settle``.
         "settles": plan.expectation is None and plan.kafka is None,
         **_laggards(plan),
     }
 
 
 def _laggards(plan: Plan) -> dict[str, int]:
-    """How long a replica that lags may stay in the ISR, unless nobody sees every change, or somebody fetches for it."""
+    """How long a lagging replica may stay in the ISR, unless the timeline is sampled or a client fetches for it."""
     if plan.kafka is not None or any(step.spoof_fetch is not None for step in plan.steps.values()):
         return {}
     known = plan.settings
@@ -110,7 +110,7 @@ def _laggards(plan: Plan) -> dict[str, int]:
 
 
 def _unclean_election(plan: Plan) -> bool:
-    """Whether a replica outside the ISR may lead: by configuration, or because an operator says so."""
+    """Whether a replica outside the ISR may lead: by configuration, or by an operator's request."""
     asked = any(step.elect is not None and step.elect.unclean for step in plan.steps.values())
     return asked or plan.settings.unclean_leader_election_enable
 
@@ -118,8 +118,7 @@ def _unclean_election(plan: Plan) -> bool:
 def _retention(plan: Plan) -> bool:
     """Whether records may be deleted: by an operator, or at a limit, be it Kafka's own.
 
-    Kafka's own limit is seven days; no run lasts that long, but clocks or timestamps may be off by as much, or by so
-    much that a long run does the rest.
+    Kafka's default limit is seven days; no run lasts that long, but clocks or timestamps may be off by enough.
     """
     if any(step.delete_records is not None for step in plan.steps.values()):
         return True
@@ -132,7 +131,7 @@ def _retention(plan: Plan) -> bool:
 
 
 def _off_ms(plan: Plan) -> float:
-    """How far a record's timestamp may be from the clock of a broker that holds it."""
+    """The largest difference between a record's timestamp and the clock of a broker that holds it."""
     faults = (*plan.steps_faults.values(), *(one.fault for one in plan.chaos_faults))
     clocks = (abs(fault.offset_ms) for fault in faults if isinstance(fault, Clock))
     ages = (step.send.age_s * 1000 for step in plan.steps.values() if step.send is not None)
@@ -140,9 +139,9 @@ def _off_ms(plan: Plan) -> float:
 
 
 def _idempotent(plan: Plan) -> bool:
-    """Whether every producer numbers its batches, as one of transactions always does (KIP-98).
+    """Whether every producer is idempotent, as a transactional one always is (KIP-98).
 
-    Or sends each only once, as a background producer may.
+    Or sends each record only once, as a background producer may.
     """
     sends = [step.send for step in plan.steps.values() if step.send is not None]
     numbered = [send.idempotent or send.transaction is not None for send in sends]

@@ -1,4 +1,4 @@
-"""The matrix: every scenario of the catalogue on every generation, what was observed against what was predicted."""
+"""Compares observed with predicted outcomes: every scenario of the catalogue on every generation."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Cell:
     """One scenario on one generation.
 
     Attributes:
-        origin: what to run to see it again: the scenario's name or its file.
-        release: of Kafka, where that was played.
+        origin: the scenario's name or its file, to run it again.
+        release: of Kafka, on real Kafka.
         observed: in words; empty when the run proves nothing.
-        differences: how it is not what was predicted, one sentence each.
+        differences: from the prediction, one sentence each.
         logs: by partition and broker, the final log in short.
     """
 
@@ -45,17 +45,17 @@ class Cell:
 
     @property
     def known(self) -> str | None:
-        """Why it differs, where the release is known to differ in this way; if it agrees, why it was known not to."""
+        """Why it differs, if that is a known difference of the release; if it agrees, why it was known to differ."""
         return why_it_differs(self.scenario, self.release, self.observed, self.differences)
 
     @property
     def is_news(self) -> bool:
-        """Whether it differs, or proves nothing, and not in a way that is known of the release."""
+        """Whether it differs, or proves nothing, and that is no known difference of the release."""
         return not self.agrees and self.known is None
 
     @property
     def proves_nothing(self) -> bool:
-        """Whether the schedule did not come true, or the evidence has gaps: no prediction is met or missed."""
+        """Whether the schedule could not be executed, or the evidence has gaps: no prediction is met or missed."""
         return not self.observed
 
     def to_json(self) -> dict[str, Any]:
@@ -78,20 +78,20 @@ class Cell:
 
 
 def cell(plan: Plan, observed: Observed) -> Cell:
-    """``observed`` held against what is expected of the plan's generation, whatever was overridden in it."""
+    """``observed`` compared with the expectation of the plan's generation, whatever was overridden."""
     release = None if plan.kafka is None else plan.kafka.release.version
     return compared(plan.scenario, plan.generation, observed, release)
 
 
 def unplayed(plan: Plan, why: str) -> Cell:
-    """The cell of a run that the machine or the target did not let come to its end: it proves nothing, and says why."""
+    """The cell of a run that the machine or the target ended: it proves nothing; ``why`` is the reason."""
     return cell(plan, Observed(words=(), logs={}, replicas={}, invalid=(why,), unexpected=(), unmet=()))
 
 
 def compared(scenario: Scenario, generation: str, observed: Observed, release: str | None) -> Cell:
-    """``observed``, on a ``release`` of Kafka or none, held against what ``scenario`` expects of ``generation``.
+    """``observed``, on a ``release`` of Kafka or none, compared with what ``scenario`` expects of ``generation``.
 
-    The generation is one that it is about.
+    The scenario names the generation.
     """
     expected = expectations(scenario)[generation]
     return Cell(
@@ -112,10 +112,10 @@ def compared(scenario: Scenario, generation: str, observed: Observed, release: s
 def chosen(scenarios: Iterable[Scenario], wanted: Sequence[str]) -> list[Scenario]:
     """The scenarios that have outcomes and that ``wanted`` names, in the order of the catalogue; all when it is empty.
 
-    A scenario goes by its own id, by its catalogue entry's, ``A01``, or by that of its variant, ``A01/unclean``.
+    The name is a scenario's id, that of its catalogue entry, ``A01``, or of its variant, ``A01/unclean``.
 
     Raises:
-        UsageError: nothing goes by one of the names.
+        UsageError: no scenario has one of the names.
     """
     known = sorted((one for one in scenarios if one.outcomes), key=lambda one: (one.catalogue or "~", one.id))
     for name in wanted:
@@ -126,7 +126,7 @@ def chosen(scenarios: Iterable[Scenario], wanted: Sequence[str]) -> list[Scenari
 
 
 def rows(scenarios: Iterable[Scenario], wanted: Sequence[str]) -> Iterator[tuple[Scenario, list[str]]]:
-    """Each scenario with its generations, oldest first; only those that ``wanted`` names, if it names any."""
+    """Each scenario with its generations, oldest first; only those in ``wanted``, unless it is empty."""
     meant = generations(wanted, "--generations")
     for scenario in scenarios:
         names = [name for name in expectations(scenario) if not meant or name in meant]
@@ -135,7 +135,7 @@ def rows(scenarios: Iterable[Scenario], wanted: Sequence[str]) -> Iterator[tuple
 
 
 def impossible(scenario: Scenario, generation: str) -> str | None:
-    """Why the schedule of ``scenario`` does not come true on real releases of ``generation``; None: it does."""
+    """Why the schedule of ``scenario`` cannot be executed on real releases of ``generation``; None: it can."""
     for ranges, why in scenario.not_on_real_kafka.items():
         if generation in generations(ranges.split(","), "not_on_real_kafka"):
             return why

@@ -1,4 +1,4 @@
-"""The nemesis: does harm, proves that it did, undoes it, proves that too, and writes everything down."""
+"""The nemesis: injects faults, proves that they took effect, heals them, proves that, too, and records everything."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from harness.target import ClusterView, Receipt, Target
 AIM_TIMEOUT_S = 5.0
 PROOF_TIMEOUT_S = 5.0
 LAST_LOOK_TIMEOUT_S = 2.0
-"""How long a fault may take to be seen in effect once more before it is healed: a busy node may miss a probe."""
+"""How long the last probe before healing may take to see the fault in effect: a busy node may miss a probe."""
 HEAL_TIMEOUT_S = 20.0
 
 _POLL_S = 0.05
 _HEALING = (ProcessEffect.PAUSES, ProcessEffect.ENDS, ProcessEffect.MAY_END, ProcessEffect.NONE)
-"""Which faults are healed first: of a node whose process does not run no other fault can be proven healed."""
+"""The faults that are healed first: while a node's process does not run, no other fault can be proven healed."""
 
 
 @dataclass(slots=True)
 class FaultRecord:
-    """One row of ``schema.FAULTS`` in the making, and the aimed fault; None when there was nothing to aim at."""
+    """An unfinished row of ``schema.FAULTS``, and the aimed fault; None when there was nothing to aim at."""
 
     name: str
     kind: str
@@ -68,11 +68,11 @@ class Nemesis:
     """Injects and heals the faults of one run.
 
     Args:
-        noted: given all records before and after each injection, and after each healing, for whoever kills the harness
-            kills the rest: what is noted before it has happened is a fault that nobody has proven.
+        noted: called with all records before and after each injection, and after each healing, so that they survive a
+            killed harness; a fault that is recorded only before its injection is unproven.
 
     Attributes:
-        records: every fault that was to be injected, in order.
+        records: every planned fault, in order.
         active: the names of the faults in force, in order of injection.
     """
 
@@ -96,11 +96,11 @@ class Nemesis:
         self._noted = noted
 
     def inject(self, name: str, fault: Fault) -> FaultRecord:
-        """Aim ``fault``, inject it and wait for proof; the record says whether there was any.
+        """Aim ``fault``, inject it and wait for proof, which the record has.
 
         Raises:
-            InvalidRun: a fault in force has to itself what this one is aimed at; nothing was injected.
-            EnvironmentFault: it cannot be written down that the fault is in force, or is about to be.
+            InvalidRun: it overlaps with a fault in force; nothing was injected.
+            EnvironmentFault: the journal cannot be written.
         """
         record = self._aimed(name, fault)
         self.records.append(record)
@@ -113,7 +113,7 @@ class Nemesis:
         return record
 
     def forgo(self, name: str, fault: Fault, why: str) -> None:
-        """Write down that ``fault`` was to come up, and why it never could: it is not proven."""
+        """Record that ``fault`` was planned and ``why`` it could never be injected: it is not proven."""
         self.records.append(
             FaultRecord(name, fault.kind, None, self._target.view(), self._clock.monotonic_ns(), proof=why)
         )
@@ -133,7 +133,7 @@ class Nemesis:
     def heal(self, name: str) -> FaultRecord:
         """Heal the fault ``name`` and wait for proof; harmless when it was healed before.
 
-        It is looked at once more first: a fault that has ceased by then is not proven any more.
+        It is probed once more first: a fault that has already ceased is not proven any more.
         """
         record = next(record for record in self.records if record.name == name)
         if record.fault is None or name not in self.active:
@@ -145,13 +145,13 @@ class Nemesis:
             record.heal_proven_ns = self._clock.monotonic_ns()
         self.active.remove(name)
         self._journal.fault_gone(name)
-        with suppress(EnvironmentFault):  # whatever cannot be written down, the others are to be healed, too
+        with suppress(EnvironmentFault):  # heal the others even if the journal cannot be written
             self._noted(self.records)
         self._report(f"{name}: {'healed' if receipt.holds else 'NOT HEALED'}: {receipt.seen}")
         return record
 
     def heal_all(self) -> None:
-        """Heal whatever is in force: paused processes first, then dead ones, then the last injected first."""
+        """Heal all faults in force: paused processes first, then dead ones, then the last injected first."""
         kinds = {record.name: record.kind for record in self.records}
         newest_first = list(reversed(self.active))
         for name in sorted(newest_first, key=lambda name: _healing_order(kinds[name])):
@@ -170,7 +170,7 @@ class Nemesis:
     # ------------------------------------------------------------------------------------------------ internals
 
     def _aimed(self, name: str, fault: Fault) -> FaultRecord:
-        """``fault`` aimed at what is there now; waits a little for a cluster in the middle of an election."""
+        """``fault`` aimed at the present cluster; waits a little during an election."""
         seed = random.Random(f"{self._seed}:aim:{name}").getrandbits(63)
         deadline = self._now_s() + AIM_TIMEOUT_S
         while True:
@@ -248,7 +248,7 @@ class Nemesis:
 
 
 def _healing_order(kind: str) -> tuple[int, int]:
-    """Where faults of a kind come in the order of healing; those that leave the process alone in that of injection."""
+    """The place of a kind in the order of healing; kinds that leave the process alone are last."""
     process = traits_of(kind).process
     return _HEALING.index(process), 0 if process is ProcessEffect.NONE else list(KINDS).index(kind)
 

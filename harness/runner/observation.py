@@ -1,7 +1,7 @@
-"""What came of a run in the words of :mod:`harness.outcome`, each with its evidence, held against what was expected.
+"""Describes the outcome of a run in the words of :mod:`harness.outcome`, and compares it with the expected one.
 
-The checkers' reference engine says what was lost, diverged or duplicated; the brokers' disks say what the logs hold;
-the diary says what only the schedule could see.
+The checkers' reference engine finds what was lost, diverged or duplicated; the brokers' disks have the logs; the diary
+has what only the schedule could see.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from harness.scenario import NUMBERED, Expectation, row_of
 from harness.wire.messages import METADATA_TOPIC
 
 LOSSES = frozenset({"lost-write", "vanished-read"})
-"""The kinds of anomalies that say that a record is gone."""
+"""The kinds of anomalies that mean a lost record."""
 
 _AFTER_A_LOSS = frozenset({"int-nonmonotonic-send", "nonmonotonic-send", "G0-realtime", "G1c-realtime"})
-"""What a loss brings with it: the offsets of what is gone are given again, lower ones than were acknowledged before."""
+"""The consequences of a loss: leaders assign the lost offsets again, below acknowledged ones."""
 
 _LOSS_WORDS = {Verdict.VIOLATION: Word.LOST, Verdict.DOCUMENTED: Word.DOCUMENTED, Verdict.WEAK: Word.WEAK}
 _KIND_WORDS = {"replica-divergence": Word.DIVERGED, "duplicate": Word.DUPLICATED, "aborted-read": Word.DIRTY}
 _OPEN_ENDED = frozenset({Word.STUCK, Word.EXITED, Word.UNAVAILABLE})
-"""Words that say why not everything could be read in the end."""
+"""Words for why the final read is incomplete."""
 
 _NO_EPOCH = "@-1"
 
@@ -47,10 +47,10 @@ Log = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """Everything that a run left behind.
+    """The evidence of a run.
 
     Attributes:
-        predictions: by which it is judged instead of those of its manifest; None: by those.
+        predictions: that replace those of its manifest; None: those.
     """
 
     manifest: Manifest
@@ -81,15 +81,15 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What came of a run.
+    """The outcome of a run.
 
     Attributes:
         words: in the order of :class:`Word`.
-        logs: by partition and broker, what is on the disks.
+        logs: by partition and broker, from the disks.
         replicas: by partition, the brokers to which the controller has assigned it.
         invalid: why the run proves nothing, one sentence each.
         unexpected: anomalies that nothing predicted, documented or excused.
-        unmet: predictions in so many words that nothing matched.
+        unmet: predicted anomalies that did not occur.
     """
 
     words: tuple[Word, ...]
@@ -101,7 +101,7 @@ class Observed:
 
 
 def observe(run: Gathered) -> Observed:
-    """What came of ``run``."""
+    """The outcome of ``run``."""
     rows = rows_in_memory(run.manifest, (run.history, run.timeline, run.replica_logs), run.faults)
     plain, predicted = _verdicts(run, rows)
     words = set(_from_checkers(plain.anomalies)) | set(_from_diary(run.diary)) | set(_from_logs(run, rows))
@@ -119,9 +119,9 @@ def observe(run: Gathered) -> Observed:
 
 
 def differences(expected: Expectation, observed: Observed) -> list[str]:
-    """How what was observed differs from what was expected, one sentence each; empty: it does not.
+    """How the observed outcome differs from the expected one, one sentence each; empty: it does not.
 
-    Of a run that proves nothing only that is said.
+    For a run that proves nothing, only why.
     """
     return list(observed.invalid) or [
         *_wrong_words(expected.outcome, observed.words),
@@ -135,7 +135,7 @@ def differences(expected: Expectation, observed: Observed) -> list[str]:
 
 
 def _verdicts(run: Gathered, rows: RunRows) -> tuple[RunVerdict, RunVerdict]:
-    """The verdict without and with the predictions: what things are, and whether they were foreseen."""
+    """The verdict without and with the predictions."""
     answers = reference.answer([rows])
     witnesses = Witnesses(run.history, run.timeline, run.replica_logs, run.faults)
     evidence = Evidence(run.manifest, run.faults, predictions=run.predictions)
@@ -147,13 +147,13 @@ def _verdicts(run: Gathered, rows: RunRows) -> tuple[RunVerdict, RunVerdict]:
 
 
 def _widened(foreseen: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
-    """With any lost write foreseen, whatever was read and is gone is foreseen, too: the word is the same."""
+    """Where any lost write is foreseen, foresee lost reads, too: the word is the same."""
     any_loss = any(_is_any(Prediction(**one)) and one["kind"] in LOSSES for one in foreseen)
     return [*foreseen, *({"kind": kind} for kind in (sorted(LOSSES) if any_loss else ()))]
 
 
 def _is_any(prediction: Prediction) -> bool:
-    """Whether it only repeats what a word says: that there is an anomaly of this kind somewhere."""
+    """Whether it means any anomaly of its kind, as a word does."""
     where = (prediction.topic, prediction.partition, prediction.offset)
     return prediction.kind in LOSSES | set(_KIND_WORDS) and where == (None, None, None)
 
@@ -188,9 +188,9 @@ def _from_diary(diary: ScheduleLog) -> Iterator[Word]:
 
 
 def _from_logs(run: Gathered, rows: RunRows) -> Iterator[Word]:
-    """A group has skipped what the final read finds below its position and what no member of it was given.
+    """A group has skipped a record if the final read finds it below the group's position and no member was given it.
 
-    One whose position lies beyond the end has not: it will be told when it goes on.
+    A group whose position is beyond the end has not: its next fetch gets OFFSET_OUT_OF_RANGE.
     """
     for group in run.diary.groups.values():
         for partition, position in group.position.items():
@@ -223,7 +223,7 @@ def _wrong_words(expected: Sequence[Word], observed: Sequence[Word]) -> Iterator
 
 
 def final_logs(replica_logs: Rows, timeline: Rows, diary: ScheduleLog) -> dict[TopicPartition, dict[NodeId, Log]]:
-    """What each replica's log holds; a record that nobody named is ``?``, one that is not intact ends with ``!``.
+    """The records of each replica's log; one without a name is ``?``, one that is not intact ends with ``!``.
 
     KRaft's metadata log is left out: its records are no workload's.
     """
@@ -241,7 +241,7 @@ def final_logs(replica_logs: Rows, timeline: Rows, diary: ScheduleLog) -> dict[T
 
 
 def _log(rows: Sequence[Mapping[str, Any]], names: Mapping[int, str]) -> Log:
-    """A transaction's markers are not shown: they are no records."""
+    """The log without transaction markers."""
     ordered = sorted((row for row in rows if row.get("control") is None), key=lambda row: int(row["offset"]))
     entries = [f"{names.get(row['value'], '?')}@{row['leader_epoch']}{'' if row['intact'] else '!'}" for row in ordered]
     if ordered and ordered[0]["offset"] > 0:
@@ -255,7 +255,7 @@ def spelled_out(entries: Iterable[str]) -> Log:
 
 
 def shortened(log: Log) -> str:
-    """A log for people: the inverse of :func:`spelled_out`, in one line."""
+    """A log in one line: the inverse of :func:`spelled_out`."""
     runs: list[list[str]] = []
     for entry in log:
         if runs and _follows(runs[-1][-1], entry):
@@ -287,7 +287,7 @@ def _follows(one: str, other: str) -> bool:
 
 
 def _wrong_logs(expected: Expectation, observed: Observed) -> Iterator[str]:
-    """``all`` means every assigned replica: one of which there is no evidence does not agree."""
+    """``all`` means every assigned replica: one without evidence does not agree."""
     for text, logs in expected.final_logs.items():
         name = partition_named(text)
         seen, assigned = observed.logs.get(name, {}), observed.replicas.get(name, ())
@@ -299,11 +299,11 @@ def _wrong_logs(expected: Expectation, observed: Observed) -> Iterator[str]:
                     holds = "is not there" if log is None else f"is {shortened(log)}"
                     yield f"the log of {name} on broker {node} {holds}, not {shortened(wanted)}."
             if nodes == "all" and not assigned:
-                yield f"nobody knows which brokers {name} is assigned to."
+                yield f"the brokers of {name} are unknown."
 
 
 def _same(log: Log, wanted: Log) -> bool:
-    """Whether they hold the same; records of before Kafka 0.11 do not say of which epoch they are."""
+    """Whether they are equal; records from before Kafka 0.11 have no epoch."""
     if all(entry.endswith(_NO_EPOCH) for entry in log):
         return [entry.partition("@")[0] for entry in log] == [entry.partition("@")[0] for entry in wanted]
     return log == wanted

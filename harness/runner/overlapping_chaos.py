@@ -1,4 +1,4 @@
-"""Overlapping chaos: faults of every kind begin while others last, as far as a fault budget allows."""
+"""Injects random faults of every kind that overlap as far as a fault budget allows."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from harness.target import ClusterView, Target
 
 _LOOK_S = 0.05
 _PATIENCE_S = 20.0
-"""How long the last faults of a round may have to wait for the budget; see also ``_patience_to_end_s``."""
+"""How long the last faults of a round wait for the budget at most; see also ``_patience_to_end_s``."""
 
 
 class _Lasting(NamedTuple):
-    """A fault in force: its name, and when its time is over."""
+    """A fault in force: its name, and when it is due to end."""
 
     name: str
     fault: Fault
@@ -33,9 +33,9 @@ class _Lasting(NamedTuple):
 class OverlappingChaos:
     """Injects the faults of a plan's mix until its duration is over and every one of them has come up once.
 
-    A round is a shuffled bag of the mix. Whenever it is time for another fault, the first one in the bag that can be
-    aimed and that the budget allows begins; the others wait in the bag. So a fault that needs a calm cluster gets one,
-    for in the end only such faults are left in the bag.
+    A round is a shuffled bag of the mix. When another fault is due, the first one in the bag that can be aimed and that
+    the budget allows begins; the others wait. So a fault that needs a calm cluster gets one: in the end only such
+    faults are left in the bag.
     """
 
     def __init__(self, plan: Plan, target: Target, nemesis: Nemesis, clock: PacedClock) -> None:
@@ -53,7 +53,7 @@ class OverlappingChaos:
         self._nemesis = nemesis
         self._clock = clock
         promise = Promise.of(plan.settings, plan.knobs, is_real=plan.kafka is not None)
-        # The budget may wait until a broker has been dropped from every ISR, so the controller gets that time on top.
+        # The budget may wait until every ISR has dropped a broker, so the controller gets that time on top.
         self._patience_to_end_s = _PATIENCE_S + promise.noticed_s
         self._budget = FaultBudget(chaos.budget, promise, target, self._now_s)
         self._rounds = shuffled_rounds([chosen.weight for chosen in self._mix], self._seed)
@@ -96,7 +96,7 @@ class OverlappingChaos:
         self._lasting.append(_Lasting(name, aimed, self._now_s() + self._drawn.uniform(*chosen.for_s)))
 
     def _aimed(self, chosen: ChaosFault) -> Fault | None:
-        """Aimed at what was last seen: a controller that is away says nothing. None: nothing is there to aim at."""
+        """Aimed by the last view, as a controller that is away has none. None: there is nothing to aim at."""
         seed = random.Random(f"{self._seed}:aim:{self._next_name(1)}").getrandbits(63)
         with suppress(NothingToAimAt):
             return chosen.fault.aimed(self._seen, seed)
@@ -115,7 +115,7 @@ class OverlappingChaos:
     # ------------------------------------------------------------------------------------------------ ending
 
     def _pass_time(self, seconds: float) -> None:
-        """Let time pass, and heal whatever is due meanwhile."""
+        """Wait, and heal the faults that become due meanwhile."""
         until_ns = self._clock.monotonic_ns() + round(seconds * 1e9)
         while True:
             self._heal_due()
@@ -141,12 +141,12 @@ class OverlappingChaos:
         return [one.fault for one in self._lasting if one.until_s <= self._now_s()]
 
     def _end_all(self) -> None:
-        """Heal what is in force as the budget has it; each fault lasts as long as it was to last."""
+        """Heal the faults in force when each is due and the budget allows it."""
         while self._lasting:
             self._pass_time(_LOOK_S)
 
     def _catch_up_on_the_first_round(self) -> None:
-        """Inject what has not come up yet one after the other, each into a cluster that is whole."""
+        """Inject the faults that have not come up yet one after the other, each into a whole cluster."""
         left, self._bag = self._bag, []
         for index in left:
             settling.regained(self._target, self._partitions, _PATIENCE_S, self._clock)
@@ -156,7 +156,7 @@ class OverlappingChaos:
             self._end_all()
 
     def _begun_in_time(self, chosen: ChaosFault) -> str:
-        """Begin a fault as soon as the budget allows it; why that never was, or nothing."""
+        """Begin a fault as soon as the budget allows it; returns why it never did, or an empty text."""
         deadline_s = self._now_s() + _PATIENCE_S
         while True:
             self._pass_time(_LOOK_S)

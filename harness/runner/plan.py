@@ -1,4 +1,4 @@
-"""A plan: a scenario with everything looked up and validated, before anything starts."""
+"""Makes a plan: a scenario resolved and validated for a target and a generation, before anything starts."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ class ChaosFault:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything a run needs to know.
+    """The resolved scenario of a run.
 
     Attributes:
         scenario: with every override applied.
         chaos_faults: the mix, of a chaos scenario.
         steps: those of the schedule that are performed on the generation, by their index.
         steps_faults: the fault of each ``inject`` and ``hold`` step, by the step's index.
-        predictions: what is known to go wrong; empty when a knob of the generation was overridden, because then
+        predictions: the anomalies to expect; empty when a knob of the generation was overridden, because then
             it is not that generation any more.
-        expectation: what is known to come of it; None when nothing is, or a knob was overridden.
+        expectation: the outcome to expect; None when there is none, or a knob was overridden.
         duration_s: how long chaos lasts at least; None for a schedule.
-        kafka: what is run where the target is real Kafka, else None.
-        left_out: why a fault of the random mix does not come up, by its index, for each that does not: what a compose
-            file runs cannot be broken in every way, and not every cluster promises to survive every fault.
+        kafka: the source and settings where the target is real Kafka, else None.
+        left_out: why a fault of the random mix does not come up, by its index: containers support fewer faults, and not
+            every cluster promises to survive every fault.
     """
 
     scenario: Scenario
@@ -83,7 +83,7 @@ class Plan:
 
     @property
     def system(self) -> str:
-        """What is under test, in words."""
+        """The system under test, as text."""
         return f"generation {self.generation}" if self.kafka is None else f"Kafka {self.kafka.release.version}"
 
     @property
@@ -93,12 +93,12 @@ class Plan:
 
     @property
     def control(self) -> Control:
-        """Who controls it."""
+        """Which nodes are controllers."""
         return Control.ONE if self.kafka is None else self.kafka.source.control
 
     @property
     def carried(self) -> Carried:
-        """What of a record the cluster stores as its client sent it; the built-in one has record batches alone."""
+        """The parts of a record that the cluster stores unchanged; the built-in one has record batches alone."""
         return EVERYTHING if self.kafka is None else self.kafka.carried
 
     @property
@@ -157,7 +157,7 @@ def plan(
 
     Raises:
         UsageError: names what is wrong, and where.
-        EnvironmentFault: the release of Kafka is not on this machine; or there is nothing to run a compose file with.
+        EnvironmentFault: this machine has no such release of Kafka, or no Docker engine or Compose.
     """
     scenario = with_overrides(scenario, overrides)
     source = real_kafka(target)
@@ -203,7 +203,7 @@ def plan(
 
 @contextmanager
 def _named(scenario: Scenario) -> Iterator[None]:
-    """Begin what is wrong with a scenario with the name of its file."""
+    """Prefix errors in a scenario with the name of its file."""
     try:
         yield
     except UsageError as error:
@@ -211,7 +211,7 @@ def _named(scenario: Scenario) -> Iterator[None]:
 
 
 def _workload(scenario: Scenario, version: str) -> WorkloadParameters:
-    """What the scenario writes; without numbered records for a cluster that does not know them yet."""
+    """The scenario's workload; without idempotence for a cluster that does not have it yet."""
     written = workloads.parse(scenario.workload.name, scenario.workload.parameters())
     return written if knows_idempotence(version) else written.without_numbers()
 
@@ -312,7 +312,7 @@ def _refuse_the_impossible(made: Plan) -> None:
 
 
 def _refusal(path: str, fault: Fault, kafka: RealKafka | None, target: str) -> UsageError | None:
-    """Why the target cannot do that fault; None: it can."""
+    """Why the target does not support that fault; None: it does."""
     if fault.needs not in (cluster_kind(target) if kafka is None else kafka.source).controls:
         remedy = "" if kafka is None else kafka.source.why_not(fault.needs)
         return UsageError(f"{path}: target {target!r} cannot do {fault.kind!r}.", remedy)
@@ -327,9 +327,9 @@ def _refusal(path: str, fault: Fault, kafka: RealKafka | None, target: str) -> U
 def _possible(
     chosen: tuple[ChaosFault, ...], kafka: RealKafka | None, target: str
 ) -> tuple[tuple[ChaosFault, ...], Mapping[int, str]]:
-    """Those of a random mix that the target can do, where it leaves faults out, and why the others are left out.
+    """The faults of a random mix that the target supports, if it leaves others out, and why it does.
 
-    Where nothing would be left, all are kept, to be refused.
+    If none would be left, all are kept, to be refused.
     """
     if kafka is None or not kafka.source.leaves_faults_out:
         return chosen, {}
@@ -344,10 +344,10 @@ def _possible(
 
 
 def _within_the_budget(made: Plan) -> Plan:
-    """``made`` without those of its random faults that no moment of a run would be right for, and why not.
+    """``made`` without the random faults that its budget never allows, and why not.
 
     Raises:
-        UsageError: nothing would be left.
+        UsageError: none would be left.
     """
     chaos = made.scenario.chaos
     if chaos is None or chaos.at_once == 1 or chaos.budget == "any":
@@ -370,7 +370,7 @@ def _path(made: Plan, index: int) -> str:
 
 
 def _coming(made: Plan) -> dict[int, Coming]:
-    """Each fault of the schedule with what it claims, unless selectors decide that when its time has come."""
+    """Each fault of the schedule with its claims, unless selectors resolve only during the run."""
     view = ClusterView(0, tuple(map(NodeId, range(made.scenario.cluster.brokers))), {})
     aimed_later = (LEADER, FOLLOWER, ANY, *((CONTROLLER,) if made.control is not Control.ONE else ()))
     return {
@@ -381,7 +381,7 @@ def _coming(made: Plan) -> dict[int, Coming]:
 
 
 def _refuse_overlaps(made: Plan, coming: Mapping[int, Coming]) -> None:
-    """Refuse faults in force at the same time that claim the same; where selectors decide, the nemesis does it."""
+    """Refuse simultaneous faults with the same claims; where selectors resolve later, the nemesis does it."""
     claimed: dict[str, str] = {}
     for index, step in made.steps.items():
         claimed = {claim: name for claim, name in claimed.items() if name not in (step.heal, step.release)}
@@ -396,7 +396,7 @@ def _refuse_overlaps(made: Plan, coming: Mapping[int, Coming]) -> None:
 
 
 def _named_by(fault: Fault, fields: Iterable[str]) -> Sequence[int | str]:
-    """The nodes that some of its fields name."""
+    """The nodes in these of its fields."""
     return list(_flat(fault.parameters().get(name) for name in fields))
 
 
@@ -445,7 +445,7 @@ def _refuse_unknown_partition(path: str, scenario: Scenario, topic: str | None, 
 
 
 def _refuse_names_given_twice(made: Plan, partition: TopicPartition) -> None:
-    """Refuse to give two records of ``partition`` the same name: nobody could tell them apart afterwards."""
+    """Refuse to give two records of ``partition`` the same name, which must identify a record."""
     given: set[str] = set()
     numbered: list[range] = []
     sent = 0

@@ -1,7 +1,7 @@
-"""Whether a schedule waits for a decision while too few brokers run that are controllers, too, to take it.
+"""Refuses a schedule that waits for a decision while too few combined brokers run for a quorum.
 
-A quorum of KRaft's controllers decides as long as one of them hears a majority of them, itself included. Where brokers
-are the controllers (combined mode), a schedule that takes two of three away and waits for a new leader waits in vain.
+A KRaft quorum decides while one controller reaches a majority, itself included. In combined mode a schedule that takes
+two of three brokers away and waits for a new leader waits in vain.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from harness.fault import Fault
 from harness.schedule import Step
 
 _DECIDED = ("leader", "leader_epoch", "isr", "elr", "live")
-"""What a step waits for that the active controller decides."""
+"""The conditions of a step that the active controller decides."""
 
 _PROCESS = re.compile(r"the process of node (?P<node>\d+)")
 _LINK = re.compile(r"link (?P<source>\d+)->(?P<destination>\d+)")
@@ -28,9 +28,9 @@ class Coming:
     """A fault of a schedule.
 
     Attributes:
-        fault: which.
-        claims: of what it has to itself, see :meth:`harness.fault.Fault.claims`; None: at whom it is aimed is only
-            known when its time has come.
+        fault: the fault.
+        claims: what it has to itself, see :meth:`harness.fault.Fault.claims`; None: its nodes are only known during the
+            run.
     """
 
     fault: Fault
@@ -39,14 +39,14 @@ class Coming:
 
 @dataclass(slots=True)
 class _Force:
-    """The faults that are in force, by their names, and what was last waited for."""
+    """The faults in force, by their names, and what the last step waited for."""
 
     brokers: int
     faults: dict[str, Coming] = field(default_factory=dict)
     known: dict[str, object] = field(default_factory=dict)
 
     def most_that_hear_each_other(self) -> int:
-        """How many brokers at most one of them hears, itself included."""
+        """The most brokers that one of them can reach, itself included."""
         claims = [claim for one in self.faults.values() for claim in one.claims or () if _takes_away(one.fault, claim)]
         down = {int(found["node"]) for claim in claims if (found := _PROCESS.fullmatch(claim))}
         cut = {(int(found[1]), int(found[2])) for claim in claims if (found := _LINK.fullmatch(claim))}
@@ -56,7 +56,7 @@ class _Force:
         return min(max(heard, default=0), len(up) - unnamed)
 
     def is_new(self, step: Step) -> bool:
-        """Whether a step waits for something that is decided, and is not what was last waited for."""
+        """Whether a step waits for a decision other than the last one that a step waited for."""
         if step.elect is not None:
             return step.elect.expect == "ok"
         if step.until is None:
@@ -68,10 +68,10 @@ class _Force:
 
 
 def undecided(brokers: int, steps: Mapping[int, Step], coming: Mapping[int, Coming]) -> Iterator[tuple[int, int]]:
-    """The steps that wait in vain, by their index, each with how many brokers hear each other then.
+    """The steps that wait in vain, by their index, each with the number of connected brokers then.
 
     Args:
-        brokers: how many there are, all of which are controllers.
+        brokers: their number; all are controllers.
         steps: of the schedule.
         coming: the fault of each step that injects one, by the step's index.
     """
@@ -87,7 +87,7 @@ def undecided(brokers: int, steps: Mapping[int, Step], coming: Mapping[int, Comi
 
 
 def without_quorum(path: str, target: str, hear: int, brokers: int) -> UsageError:
-    """What is wrong with a step that waits in vain."""
+    """The error for a step that waits in vain."""
     return UsageError(
         f"{path}: in {target!r} brokers are the controllers, and at this step no more than {hear} of {brokers} hear "
         "each other, so that no controller decides what it waits for.",

@@ -1,4 +1,4 @@
-"""What a plan for real Kafka has besides: what is run, and its brokers' configuration."""
+"""The part of a plan for real Kafka: the source of the release, and its brokers' configuration."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.targets.kafka.source import KafkaSource, SourceKind
 from harness.targets.kinds import kind_of
 
 NO_LIMIT = "-1"
-"""Of a retention that deletes nothing."""
+"""The value of a retention setting that deletes nothing."""
 
 _FIRST_IDEMPOTENT = numbers("0.11")
 
@@ -28,10 +28,10 @@ _FIRST_TIMESTAMPS, _FIRST_HEADERS = numbers("0.10"), numbers("0.11")
 
 @dataclass(frozen=True, slots=True)
 class RealKafka:
-    """What is run.
+    """The Kafka to run.
 
     Attributes:
-        source: the release, and the way in which it is run.
+        source: the release, and how to run it.
         settings: of every broker.
     """
 
@@ -40,15 +40,15 @@ class RealKafka:
 
     @property
     def release(self) -> Release:
-        """Which release it is."""
+        """The release."""
         return self.source.release
 
     @property
     def carried(self) -> Carried:
-        """What of a record it stores as its client sent it.
+        """The parts of a record that it stores unchanged.
 
-        From 3.0 on Kafka may write newer records than ``log.message.format.version`` asks for (KIP-724): then less is
-        sent than it would store.
+        From 3.0 on Kafka may write newer records than ``log.message.format.version`` (KIP-724): then clients send less
+        than it would store.
         """
         known = self.settings.properties
         asked = _FORMAT_VERSION.match(known.get(_MESSAGE_FORMAT, ""))
@@ -58,19 +58,18 @@ class RealKafka:
 
     @property
     def as_built_in(self) -> Settings:
-        """As much of the settings as the built-in cluster has, too: what promises are made from."""
+        """The settings that the built-in cluster has, too, from which promises are derived."""
         known = {one.name.replace("_", ".") for one in fields(Settings)}
         written = {**DEFAULTS, **self.settings.properties, "log.dirs.count": len(self.settings.log_dirs)}
         return Settings.parse({name: value for name, value in written.items() if name in known and value != NO_LIMIT})
 
 
 def real_kafka(target: str) -> KafkaSource | None:
-    """What ``target`` names; None: it runs a generation of the protocol, and no release.
+    """The source that ``target`` names; None: it runs a generation of the protocol, and no release.
 
     Raises:
-        UsageError: there is no such target; or it names no release, no distribution, and no compose file that can be
-            understood.
-        EnvironmentFault: the release has not been fetched; or there is nothing to run a compose file with.
+        UsageError: there is no such target, release or distribution, or its compose file is not understood.
+        EnvironmentFault: the release has not been fetched, or there is no Docker engine or Compose.
     """
     kind = kind_of(target)
     return kind.find(target.partition(":")[2]) if isinstance(kind, SourceKind) else None
@@ -89,21 +88,21 @@ def with_pattern(target: str, pattern: str) -> str:
 
 
 def generation_of(target: str) -> str | None:
-    """The generation that ``target`` speaks; None: it speaks any. Raises as :func:`real_kafka`."""
+    """The generation of ``target``; None: it runs any. Raises as :func:`real_kafka`."""
     source = real_kafka(target)
     return None if source is None else source.release.generation
 
 
 def knows_idempotence(version: str) -> bool:
-    """Whether a release, or the generation of that name, refuses the second of two equal batches (KIP-98)."""
+    """Whether a release, or the generation of that name, has idempotent producers (KIP-98)."""
     return numbers(version) >= _FIRST_IDEMPOTENT
 
 
 def configured(source: KafkaSource, scenario: Scenario, overrides: Mapping[str, str]) -> RealKafka:
-    """What is run of a scenario, whose ``overrides`` have been applied.
+    """The Kafka to run for a scenario, whose ``overrides`` have been applied.
 
     Raises:
-        UsageError: the scenario wants something of the built-in cluster that this release does not have.
+        UsageError: the scenario needs a feature of the built-in cluster that this release lacks.
         EnvironmentFault: there is no Java to run it.
     """
     _refuse_foreign(source.release, scenario)
@@ -116,7 +115,7 @@ def configured(source: KafkaSource, scenario: Scenario, overrides: Mapping[str, 
 
 
 def beyond(release: Release, scenario: Scenario) -> UsageError | None:
-    """What ``scenario`` wants of the built-in cluster that ``release`` does not have; None: it wants nothing such."""
+    """The error for what ``scenario`` needs of the built-in cluster and ``release`` lacks; None: nothing."""
     try:
         _refuse_foreign(release, scenario)
         understood(scenario.cluster.settings, release, scenario.cluster.brokers)
@@ -126,7 +125,7 @@ def beyond(release: Release, scenario: Scenario) -> UsageError | None:
 
 
 def _refuse_foreign(release: Release, scenario: Scenario) -> None:
-    """Refuse what is wanted beside settings."""
+    """Refuse needs beside settings."""
     name = f"scenario {scenario.id!r}"
     for knob, value in scenario.replication.items():
         if release.family.knobs.get(knob) != _text(value):

@@ -1,4 +1,4 @@
-"""How a run tells a person what it is doing."""
+"""The progress messages of a run."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ Reporter = Callable[[str], None]
 
 
 def silent(line: str) -> None:
-    """Tells nobody."""
+    """Prints nothing."""

@@ -1,4 +1,4 @@
-"""The plot of a run, top to bottom."""
+"""Runs a plan from start to end: the phases of a run in order, and what happens when one fails."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from harness.scratch import note_unfinished
 
 
 class BrokenOff(InvalidRun):
-    """A run did not come to its end. What it recorded until then may still prove a loss.
+    """A run broke off. What it recorded until then may still prove a loss.
 
     Attributes:
-        directory: where that is; its state is ``abandoned``.
+        directory: its run directory, whose state is ``abandoned``.
     """
 
     def __init__(self, cause: InvalidRun, directory: Path) -> None:
@@ -37,16 +37,16 @@ class BrokenOff(InvalidRun):
 
 
 def run(plan: Plan, out_dir: Path, report: Reporter = silent) -> RunDirectory:
-    """Run ``plan`` and write everything down in ``out_dir/<scenario>/<time>-<seed>/``.
+    """Run ``plan`` and record everything in ``out_dir/<scenario>/<time>-<seed>/``.
 
     Must be called from the main thread, which becomes the parent of the nodes. Returns the run directory of a
-    complete run; it may hold unproven faults, which is for the checker to say.
+    complete run; the checker decides about unproven faults.
 
     Raises:
-        BrokenOff: a step of the schedule did not come true, or the cluster did not get whole again.
+        BrokenOff: a step of the schedule failed, or the cluster did not become whole again.
         Interrupted: a signal ended the run; everything was healed and stopped first.
-        EnvironmentFault: the target could not be started or does not obey, or the run directory was removed or cannot
-            be written any more.
+        EnvironmentFault: the target could not be started or controlled, or the run directory was removed or cannot be
+            written any more.
     """
     assert threading.current_thread() is threading.main_thread(), "a run is driven from the main thread"
     for line in heal_leftovers(containers=plan.runs_in_containers):
@@ -56,7 +56,7 @@ def run(plan: Plan, out_dir: Path, report: Reporter = silent) -> RunDirectory:
     why = "the harness itself failed."
     with ExitStack() as last_things_first:
         interruption = last_things_first.enter_context(Interruption(report))
-        interruption.put_off()  # until there is somebody to write down that the run was interrupted
+        interruption.put_off()  # until the lifecycle can record that the run was interrupted
         directory = _new_directory(plan, out_dir)
         journal = last_things_first.enter_context(Journal(directory.path))
         log = file_log(directory.broker_logs / "clients.log", directory.path.name)
@@ -93,7 +93,7 @@ def run(plan: Plan, out_dir: Path, report: Reporter = silent) -> RunDirectory:
 
 
 def _play(lifecycle: RunLifecycle, directory: RunDirectory, interruption: Interruption) -> None:
-    """Play; what the background load could not go on for ends the run at once."""
+    """Play; a failure of the background load ends the run at once."""
     with writing_below(directory.path):
         try:
             play(lifecycle)
@@ -104,7 +104,7 @@ def _play(lifecycle: RunLifecycle, directory: RunDirectory, interruption: Interr
 
 
 def _clear(lifecycle: RunLifecycle, directory: RunDirectory) -> None:
-    """Clear the lifecycle. Where the environment has ended the run, what it refuses after that is no news."""
+    """Clear the lifecycle. If the environment has ended the run, ignore its further refusals."""
     ended = sys.exception()
     try:
         with writing_below(directory.path):
@@ -115,10 +115,10 @@ def _clear(lifecycle: RunLifecycle, directory: RunDirectory) -> None:
 
 
 def _refuse_remains(lifecycle: RunLifecycle) -> None:
-    """Look for what is left of the run.
+    """Check that nothing is left of the cluster.
 
     Raises:
-        EnvironmentFault: something is, or it cannot be known.
+        EnvironmentFault: something is left, or that is unknown.
     """
     if remains := lifecycle.remains():
         raise EnvironmentFault(
@@ -128,13 +128,13 @@ def _refuse_remains(lifecycle: RunLifecycle) -> None:
 
 
 def _require(directory: RunDirectory) -> None:
-    """Check that nobody has removed ``directory``, to which every other message would point."""
+    """Check that ``directory`` still exists, to which every other message would point."""
     if not (directory.path / "run.json").exists():
         raise EnvironmentFault(f"run directory {directory.path} was removed during the run.")
 
 
 def play(lifecycle: RunLifecycle) -> None:
-    """Everything that happens in a run that nothing goes wrong with."""
+    """The phases of a run without failures."""
     lifecycle.start_cluster()
     lifecycle.start_load()
     lifecycle.run_faults()
@@ -147,7 +147,7 @@ def play(lifecycle: RunLifecycle) -> None:
 
 
 def _new_directory(plan: Plan, out_dir: Path) -> RunDirectory:
-    """A directory that nobody else has taken, and the link ``out_dir/latest`` to it."""
+    """A new run directory, and the link ``out_dir/latest`` to it."""
     started = now()
     directory = _taken(plan, out_dir / plan.scenario.id, started)
     link = out_dir / f".latest-{plan.scenario.id}-{directory.path.name}"
@@ -159,7 +159,7 @@ def _new_directory(plan: Plan, out_dir: Path) -> RunDirectory:
 
 
 def _taken(plan: Plan, parent: Path, started: datetime) -> RunDirectory:
-    """A new directory below ``parent``; whoever else starts in the same second gets another number."""
+    """A new directory below ``parent``; another run that starts in the same second gets another number."""
     name = f"{started:%Y%m%dT%H%M%S}-{plan.seed}"
     path, number = parent / name, 1
     while True:

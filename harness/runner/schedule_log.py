@@ -1,4 +1,4 @@
-"""What a schedule did and saw, by the names that the scenario gives: what the history itself cannot know."""
+"""The log of a schedule: its records by the scenario's names, and what only the schedule observed."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ Values = dict[TopicPartition, dict[str, int]]
 
 @dataclass(slots=True)
 class Group:
-    """A consumer group: what its members were given, and up to where, exclusive, it has gone on each partition."""
+    """A consumer group: the values that its members were given, and its position on each partition."""
 
     given: dict[TopicPartition, set[int]] = field(default_factory=lambda: defaultdict(set))
     position: dict[TopicPartition, Offset] = field(default_factory=dict)
 
 
 class ScheduleLog:
-    """Kept by a performance, read when its outcome is observed.
+    """Written while a schedule is executed, and read when its outcome is described.
 
     Attributes:
-        values: of every record that was sent and whose order has come to its end.
+        values: of every record whose send step has ended.
         orders: by producer and partition, the records in the order of sending, each with its offset; None: unknown.
         replicas: by partition, the brokers to which the controller has assigned it.
         groups: by name.
-        unavailable: what showed that a partition had no leader, one sentence each.
+        unavailable: evidence that a partition had no leader, one sentence each.
         leaderless: the partitions that had no leader when the cluster was to be whole again.
         unsettled: what kept the healed cluster from being whole, one phrase each.
-        exited: brokers that had ended themselves by then because their protocol told them to: what showed it.
+        exited: evidence of brokers that had by then exited as their protocol requires.
     """
 
     def __init__(self, partitions: Iterable[TopicPartition]) -> None:
@@ -51,10 +51,10 @@ class ScheduleLog:
         self._sent = dict.fromkeys(self.values, 0)
 
     def sending(self, partitions: Sequence[TopicPartition], send: Send) -> Mapping[TopicPartition, Sequence[str]]:
-        """Records are about to be sent: they take their places in their producer's order now, not when answered.
+        """Records are about to be sent, which determines their place in their producer's order.
 
         Returns:
-            Their names: those given, or ``m<n>``, numbered per partition.
+            Their names: the scenario's, or ``m<n>``, numbered per partition.
         """
         names = {}
         for partition in partitions:
@@ -70,7 +70,7 @@ class ScheduleLog:
     ) -> None:
         """Records have been answered; ``answers`` are in the order of ``names``, partition by partition.
 
-        The end of a transaction answers for what was sent before in it, too, which comes first.
+        The end of a transaction has the answers of its earlier records, too, which come first.
         """
         for partition, expected in names.items():
             ours = [answer for answer in answers if answer.partition == partition]

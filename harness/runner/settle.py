@@ -1,4 +1,4 @@
-"""After healing: wait until the cluster is whole again, so that the final read sees all that survived."""
+"""Waits after healing until the cluster is whole again, so that the final read sees all that survived."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWN = 5
 
 
 def settle(target: Target, partitions: Sequence[TopicPartition], timeout_s: float, clock: PacedClock) -> list[str]:
-    """Wait until every partition has a leader, a full ISR, and replicas that are equally far.
+    """Wait until every partition has a leader, a full ISR, and replicas with equal logs.
 
     Returns:
         What is still missing after ``timeout_s``, one phrase each; empty when the cluster is whole.
@@ -28,15 +28,16 @@ def settle(target: Target, partitions: Sequence[TopicPartition], timeout_s: floa
 
 
 def regained(target: Target, partitions: Sequence[TopicPartition], timeout_s: float, clock: PacedClock) -> bool:
-    """Wait until every partition has a leader and a full ISR, and controllers what is decided; whether they have.
+    """Wait up to ``timeout_s`` until every partition has a full ISR, and every controller all committed records.
 
-    For no longer than ``timeout_s``.
+    Returns:
+        Whether they have.
     """
     return not _awaited(lambda: out_of_sync(target, partitions), timeout_s, clock)
 
 
 def _awaited(look: Callable[[], list[str]], timeout_s: float, clock: PacedClock) -> list[str]:
-    """What ``look`` still finds missing when it finds nothing, or after ``timeout_s``."""
+    """Call ``look`` until it finds nothing missing, or for ``timeout_s``; returns its last result."""
     deadline_ns = clock.monotonic_ns() + int(timeout_s * 1e9)
     while (missing := look()) and clock.monotonic_ns() < deadline_ns:
         clock.sleep(_POLL_S)
@@ -44,10 +45,10 @@ def _awaited(look: Callable[[], list[str]], timeout_s: float, clock: PacedClock)
 
 
 def restart_the_misled(nemesis: Nemesis) -> bool:
-    """Kill real brokers that were told a wrong time, and start them again; whether there were any.
+    """Kill real brokers whose clock was moved, and start them again; returns whether there were any.
 
-    Kafka reckons by the wall clock when to connect and to fetch again. What was put off while a clock was ahead is
-    put off until the clock is as far again.
+    Kafka uses the wall clock for reconnects and fetch retries. A retry that was scheduled while the clock was ahead
+    waits until the clock is there again.
     """
     nodes = misled(nemesis.records)
     for node in nodes:
@@ -60,17 +61,17 @@ def restart_the_misled(nemesis: Nemesis) -> bool:
 
 
 def misled(records: Iterable[FaultRecord]) -> list[Selector]:
-    """The nodes whose wall clocks have been moved, in order, whether or not they are right again."""
+    """The nodes whose wall clocks were moved, in order, even if they are right again."""
     moved = [one.fault for one in records if isinstance(one.fault, Clock) and one.injected_ns is not None]
     return list(dict.fromkeys(fault.node for fault in moved))
 
 
 def require_healed(records: Iterable[FaultRecord], lacks: str) -> None:
-    """Refuse to blame a cluster of which a fault may still be in force; one that was never injected is not.
+    """Refuse to blame a cluster while an injected fault may still be in force.
 
     Args:
-        records: what was done to it.
-        lacks: what it did not do in time, in a clause.
+        records: the faults.
+        lacks: what the cluster did not do in time, in a clause.
 
     Raises:
         InvalidRun: a fault was injected, and no probe has seen it healed.

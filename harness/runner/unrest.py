@@ -1,14 +1,14 @@
-"""What justifies the verdict ``stuck``: a healed cluster does not recover, and no probe blames the environment.
+"""Proves the verdict ``stuck``: a healed cluster does not recover, and no probe blames the environment.
 
-It recovers in three respects: it comes to rest, it gives consumers all that it holds, and it acknowledges records.
+Recovery has three aspects: the cluster comes to rest, it delivers to consumers all records that it holds, and it
+acknowledges records.
 
-That a cluster has not come to rest in the time that a scenario allows proves nothing yet: the machine may be slow, or a
-link may not be whole. So the runner goes on looking until nothing has got nearer to rest for as long as Kafka takes, at
-the most, to notice anything about a replica (``replica.lag.time.max.ms``, a broker's session), several times over. Only
-looks that follow each other closely count, for a machine that keeps the harness waiting keeps brokers waiting, too.
-Then the runner probes everything that is not the system under test: processes that a signal has ended or stopped, the
-links between the nodes that answer, their disks and their clocks. A probe that the target does not have blames nothing.
-One that it has and that fails leaves the environment unknown, so it is blamed.
+A cluster that is not at rest after the time that a scenario allows proves nothing yet: the machine may be slow, or a
+link may be broken. So the runner keeps observing it until it has made no progress for several times the longest timeout
+of Kafka (``replica.lag.time.max.ms``, a broker's session). Only observations in close succession count, for a machine
+that delays the harness delays brokers, too. Then the runner probes the environment: processes that a signal has killed
+or stopped, the links between the nodes that answer, their disks and their clocks. A probe that the target lacks blames
+nothing. One that fails leaves the environment unknown, so it is blamed.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ from harness.runner.conditions import unsettled
 from harness.target import ClusterView, Receipt, Target
 
 STILL_TIMES = 5
-"""For how many times the longest time-out of the cluster nothing must have got nearer to recovery."""
+"""For how many times the cluster's longest timeout it must have made no progress."""
 
 _LOOKS = 20
-"""Into how many parts that time is cut: in each of them there must be a look."""
+"""The number of parts of that time, in each of which there must be an observation."""
 
 _PATIENCE = 10
-"""For how many times that time the runner goes on looking at a cluster that does get nearer, or on a slow machine."""
+"""For how many times that time the runner observes a cluster that makes progress, or on a slow machine."""
 
 _OFF_MS = 1_000
-"""By how much a clock may be off that is right."""
+"""The tolerance of a correct clock."""
 
 
 RecoveryAspect = Literal["rest", "reads", "sends"]
-"""In which a cluster is to recover: coming to rest, delivering what it holds, acknowledging records."""
+"""The aspects of recovery: coming to rest, delivering records to consumers, acknowledging records."""
 
 
 class Look(NamedTuple):
-    """What one look at a cluster has found.
+    """One observation of a cluster.
 
     Attributes:
         recovered: whether nothing is missing any more.
-        missing: what is known to be missing, one phrase each, which begins with the partition.
-        left: how much there is left to do; of no unit, it only has to fall when the cluster gets nearer.
+        missing: what is missing, one phrase each, which begins with the partition.
+        left: a measure without unit of what is left to do, which falls with progress.
     """
 
     recovered: bool
@@ -60,15 +60,15 @@ class Look(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Unrest:
-    """A cluster that did not recover in one respect.
+    """A cluster that did not recover in one aspect.
 
     Attributes:
-        of: in which.
-        still_s: for how long nothing had got nearer to that; ``looks``: how often the runner looked meanwhile.
+        of: the aspect.
+        still_s: for how long it had made no progress; ``looks``: the number of observations meanwhile.
         missing: what was missing in the end, one phrase each.
-        view: the cluster then; ``gone``: the brokers that had ended themselves.
+        view: the cluster then; ``gone``: the brokers that had exited by themselves.
         blamed: what probes blame in the environment, and probes that failed, one sentence each; empty: nothing.
-        probes: what the other probes saw.
+        probes: the results of the other probes.
     """
 
     of: RecoveryAspect
@@ -81,7 +81,7 @@ class Unrest:
     probes: tuple[str, ...] = ()
 
     def to_json(self, partitions: Sequence[TopicPartition]) -> dict[str, Any]:
-        """What ``run.json`` says of it; the phrases by partition."""
+        """Its part of ``run.json``; the phrases by partition."""
         phrases = {str(name): [_without(name, phrase) for phrase in self.missing if _is_of(name, phrase)]
                    for name in partitions}  # fmt: skip
         return {
@@ -100,7 +100,7 @@ class Unrest:
 
 
 def still_for_s(settings: Settings) -> float:
-    """For how long nothing must have got nearer to recovery, of a cluster with these settings."""
+    """For how long a cluster with these settings must have made no progress."""
     return STILL_TIMES * max(settings.replica_lag_time_max_ms, settings.broker_session_timeout_ms) / 1000
 
 
@@ -113,7 +113,7 @@ def rest(target: Target, partitions: Sequence[TopicPartition]) -> Look:
 def watched(
     target: Target, of: RecoveryAspect, look: Callable[[], Look], still_s: float, clock: PacedClock
 ) -> Unrest | None:  # fmt: skip
-    """Look at a cluster until it has recovered (None), or has got no nearer for ``still_s``, and probe it."""
+    """Observe a cluster until it has recovered (None), or has made no progress for ``still_s``, and probe it."""
     begun_s = since_s = looked_s = _now_s(clock)
     nearest, looks, slowest_s = _Distance(), 0, 0.0
     while not (found := look()).recovered:
@@ -135,7 +135,7 @@ def watched(
 
 
 def _late_s(still_s: float) -> float:
-    """How long it may take from one look to the next at the most; half of that is spent asleep."""
+    """The most time from one observation to the next; half of it is sleep."""
     return 2 * still_s / _LOOKS
 
 
@@ -144,14 +144,14 @@ def _now_s(clock: PacedClock) -> float:
 
 
 class _Distance:
-    """How far a cluster was from recovery when it was nearest: how much was missing, and how much was left."""
+    """The least that was missing, and the least that was left, so far."""
 
     def __init__(self) -> None:
         self._missing: int | None = None
         self._left: int | None = None
 
     def falls_to(self, missing: int, left: int) -> bool:
-        """Whether one of the two is less than ever before."""
+        """Whether one of the two has a new minimum."""
         nearer = self._missing is None or self._left is None or missing < self._missing or left < self._left
         self._missing = missing if self._missing is None else min(missing, self._missing)
         self._left = left if self._left is None else min(left, self._left)
@@ -159,7 +159,7 @@ class _Distance:
 
 
 def _behind(target: Target, partitions: Sequence[TopicPartition]) -> int:
-    """By how many records replicas, and high watermarks, are not where their leaders' logs end, all in all."""
+    """By how many records all replicas and high watermarks are behind their leaders' log end offsets."""
     view, total = target.view(), 0
     for name in partitions:
         seen = view.partitions.get(name)
@@ -179,7 +179,7 @@ def _behind(target: Target, partitions: Sequence[TopicPartition]) -> int:
 
 
 def _probed(target: Target, unrest: Unrest) -> Unrest:
-    """With what probes blame in the environment, and what the others saw."""
+    """``unrest`` with the results of all probes of the environment."""
     receipts = [one for one in _receipts(target) if one is not None]
     return replace(
         unrest,
@@ -190,7 +190,7 @@ def _probed(target: Target, unrest: Unrest) -> Unrest:
 
 
 def _receipts(target: Target) -> Iterator[Receipt | None]:
-    """Whether the environment does its part, as each probe sees it; None: this target has no such probe."""
+    """The receipt of each probe of the environment; None: this target has no such probe."""
     running = []
     for node in target.nodes():
         answers = target.is_running(node)
@@ -213,7 +213,7 @@ def _brokers(view: ClusterView) -> list[NodeId]:
 
 
 def _is_its_own_doing(target: Target, node: str, seen: str) -> Receipt:
-    """Whether a node that does not answer was neither stopped nor killed, nor refused room by its disk."""
+    """Whether a node that does not answer was neither paused nor killed, nor had a write refused by its disk."""
     harms = [target.is_paused, target.is_dead] if supports(target, Processes) else []
     for probe in (*harms, target.has_refused_write):
         if (harmed := probe(node)).holds:
@@ -222,13 +222,13 @@ def _is_its_own_doing(target: Target, node: str, seen: str) -> Receipt:
 
 
 def _is_right(target: WallClocks, node: str) -> Receipt:
-    """Whether a node's clock is as the harness's."""
+    """Whether a node's clock agrees with the harness's."""
     off_ms = target.clock_offset_ms(node)
     return Receipt(abs(off_ms) <= _OFF_MS, f"node {node}: its clock is off by {off_ms} ms")
 
 
 def _look(at: str, probe: Callable[[], Receipt]) -> Receipt | None:
-    """What the probe saw; what kept it from seeing anything blames the environment, unless there is no such probe."""
+    """The probe's receipt; a failed probe blames the environment. None: there is no such probe."""
     try:
         return probe()
     except NoSuchProbe:

@@ -291,7 +291,7 @@ def test_all_means_nothing_where_nobody_knows_the_assignment() -> None:
     diary = told(story)
     diary.replicas.clear()
     assert differences(expected_logs(all=["m0..m2@0"]), observe(gathered(story, diary))) == [
-        "nobody knows which brokers ledger-0 is assigned to."
+        "the brokers of ledger-0 are unknown."
     ]
 
 
