@@ -62,10 +62,10 @@ def run(
         target = with_pattern(target, service_pattern)
     made = plan(load(scenario), target, generation, seed, duration_s=duration_s, overrides=overrides(set_ or ()))
     say = progress()
-    say(f"scenario {made.scenario.id}, {made.system}, seed {made.seed}")
+    say(f"scenario {made.scenario.id}, {made.system.name}, seed {made.seed}")
     for sentence in made.left_out.values():
         say(f"left out: {sentence}")
-    if made.kafka is None:  # whose own JVMs need the processors now
+    if not made.system.is_heavy:
         warm_up()
     directory = record(made, out, say)
     say("checking")

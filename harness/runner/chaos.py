@@ -30,7 +30,7 @@ class Chaos:
         self._duration_s = plan.duration_s
         self._seed = plan.seed
         self._drawn = random.Random(f"{plan.seed}:chaos")
-        self._partitions = plan.partitions if plan.kafka is not None else ()
+        self._partitions = plan.partitions if plan.system.schedules_by_wall_clock else ()
         self._target = target
         self._nemesis = nemesis
         self._clock = clock

@@ -63,13 +63,13 @@ class Promise:
     noticed_s: float = 0.0
 
     @classmethod
-    def of(cls, settings: Settings, knobs: Knobs, *, is_real: bool) -> Promise:
+    def of(cls, settings: Settings, knobs: Knobs, *, starts_cut_off: bool) -> Promise:
         """The promises of ``settings`` and the protocol; ``is_real``: of Kafka's own brokers."""
         return cls(
             lossy=settings.min_insync_replicas - 1,
             flushes=settings.log_flush_interval_messages == 1,
             knows_unclean=knobs.elections == "elr",
-            starts_cut_off=not is_real,
+            starts_cut_off=starts_cut_off,
             noticed_s=max(settings.broker_session_timeout_ms, settings.replica_lag_time_max_ms) / 1000,
         )
 

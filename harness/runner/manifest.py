@@ -17,7 +17,7 @@ from harness.history.run_directory import Manifest
 from harness.replication.isr import laggards_leave_ms
 from harness.runner.plan import Plan
 from harness.runner.real import NO_LIMIT
-from harness.targets.kinds import BUILTIN, is_in_virtual_time
+from harness.targets.kinds import BUILTIN
 
 _AGE_LIMITS = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
 _SIZE_LIMIT = "log.retention.bytes"
@@ -48,10 +48,9 @@ def now() -> datetime:
 
 
 def _versions(plan: Plan) -> dict[str, str]:
-    kafka = {} if plan.kafka is None else {"kafka": plan.kafka.release.version, **plan.kafka.source.versions()}
     found = {name: known for name in _PACKAGES if (known := _version(name)) is not None}
     return {
-        **kafka,
+        **plan.system.versions(),
         **found,
         "librdkafka": confluent_kafka.libversion()[0],
         "python": platform.python_version(),
@@ -70,7 +69,7 @@ def _version(package: str) -> str | None:
 def _command(plan: Plan) -> str:
     words = ["seawall", "run", plan.scenario.origin, "--seed", str(plan.seed)]
     words += ["--target", plan.target] if plan.target != BUILTIN else []
-    words += ["--generation", plan.generation] if plan.kafka is None else []
+    words += plan.system.arguments()
     if plan.duration_s is not None:
         words += ["--duration-s", f"{plan.duration_s:g}"]
     for key, value in plan.overrides.items():
@@ -84,11 +83,8 @@ def restless(made: Manifest) -> Manifest:
 
 
 def _guarantees(plan: Plan) -> dict[str, Any]:
-    evidence = {} if plan.kafka is None else {"timeline": "sampled"}
-    if is_in_virtual_time(plan.target):
-        evidence = {"time": "virtual"}
     return {
-        **evidence,
+        **plan.system.evidence(),
         "min_insync_replicas": plan.settings.min_insync_replicas,
         "replication_factor": min(topic.replication_factor for topic in plan.topics),
         "unclean_election": _unclean_election(plan),
@@ -96,14 +92,14 @@ def _guarantees(plan: Plan) -> dict[str, Any]:
         "idempotent_producers": _idempotent(plan),
         "eligible_replicas": plan.knobs.elections == "elr",
         # A run without an expected outcome is abandoned when it does not settle; see ``RunLifecycle.settle``.
-        "settles": plan.expectation is None and plan.kafka is None,
+        "settles": plan.expectation is None and not plan.system.is_sampled,
         **_laggards(plan),
     }
 
 
 def _laggards(plan: Plan) -> dict[str, int]:
     """How long a lagging replica may stay in the ISR, unless the timeline is sampled or a client fetches for it."""
-    if plan.kafka is not None or any(step.spoof_fetch is not None for step in plan.steps.values()):
+    if plan.system.is_sampled or any(step.spoof_fetch is not None for step in plan.steps.values()):
         return {}
     known = plan.settings
     return {"laggards_leave_ms": laggards_leave_ms(known.replica_lag_time_max_ms, known.broker_session_timeout_ms)}
@@ -122,7 +118,7 @@ def _retention(plan: Plan) -> bool:
     """
     if any(step.delete_records is not None for step in plan.steps.values()):
         return True
-    settings = plan.scenario.cluster.settings if plan.kafka is None else plan.kafka.settings.properties
+    settings = plan.system.properties()
     limits = {name: str(settings[name]) for name in (*_AGE_LIMITS, _SIZE_LIMIT) if name in settings}
     if any(limit != NO_LIMIT for limit in limits.values()):
         return True

@@ -79,8 +79,7 @@ class Cell:
 
 def cell(plan: Plan, observed: Observed) -> Cell:
     """``observed`` compared with the expectation of the plan's generation, whatever was overridden."""
-    release = None if plan.kafka is None else plan.kafka.release.version
-    return compared(plan.scenario, plan.generation, observed, release)
+    return compared(plan.scenario, plan.generation, observed, plan.system.release)
 
 
 def unplayed(plan: Plan, why: str) -> Cell:

@@ -52,7 +52,7 @@ class OverlappingChaos:
         self._target = target
         self._nemesis = nemesis
         self._clock = clock
-        promise = Promise.of(plan.settings, plan.knobs, is_real=plan.kafka is not None)
+        promise = Promise.of(plan.settings, plan.knobs, starts_cut_off=plan.system.starts_cut_off)
         # The budget may wait until every ISR has dropped a broker, so the controller gets that time on top.
         self._patience_to_end_s = _PATIENCE_S + promise.noticed_s
         self._budget = FaultBudget(chaos.budget, promise, target, self._now_s)

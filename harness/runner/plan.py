@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
@@ -12,23 +12,23 @@ from typing import Any
 import faults
 import workloads
 from harness.broker.settings import Settings
+from harness.controls import Elections
 from harness.errors import UsageError
 from harness.fault import Fault
 from harness.model import CONTROLLER, NodeId, TopicPartition, partition_named
-from harness.payload import EVERYTHING, Carried
 from harness.replication.knobs import CURRENT_GENERATION, Knobs
 from harness.replication.knobs import generation as knobs_of
 from harness.runner.expectation import expectations, performed, predictions
 from harness.runner.fault_budget import Promise
 from harness.runner.quorum import Coming, undecided, without_quorum
-from harness.runner.real import RealKafka, configured, knows_idempotence, real_kafka
+from harness.runner.real import configured, knows_idempotence, named_by, real_kafka
+from harness.runner.system import BuiltInSystem, System
 from harness.scenario import NUMBERED, Expectation, Prediction, Scenario, Topic, checked_seed, with_overrides
 from harness.schedule import Step
 from harness.selection import ANY, FOLLOWER, LEADER, is_of_a_quorum
 from harness.steps import LONGEST_S, meant
 from harness.target import ClusterView, TopicSpec
 from harness.targets.kafka.layout import Control
-from harness.targets.kafka.setting_names import LOG_DIRS_COUNT
 from harness.targets.kinds import BUILTIN, cluster_kind
 from harness.validation import closest
 from harness.workload import WorkloadParameters
@@ -59,7 +59,7 @@ class Plan:
             it is not that generation any more.
         expectation: the outcome to expect; None when there is none, or a knob was overridden.
         duration_s: how long chaos lasts at least; None for a schedule.
-        kafka: the source and settings where the target is real Kafka, else None.
+        system: what runs.
         left_out: why a fault of the random mix does not come up, by its index: containers support fewer faults, and not
             every cluster promises to survive every fault.
     """
@@ -78,28 +78,8 @@ class Plan:
     predictions: tuple[Prediction, ...]
     expectation: Expectation | None
     overrides: Mapping[str, str]
-    kafka: RealKafka | None = None
+    system: System
     left_out: Mapping[int, str] = field(default_factory=dict)
-
-    @property
-    def system(self) -> str:
-        """The system under test, as text."""
-        return f"generation {self.generation}" if self.kafka is None else f"Kafka {self.kafka.release.version}"
-
-    @property
-    def runs_in_containers(self) -> bool:
-        """Whether its nodes are containers."""
-        return self.kafka is not None and self.kafka.source.runs_in_containers
-
-    @property
-    def control(self) -> Control:
-        """Which nodes are controllers."""
-        return Control.ONE if self.kafka is None else self.kafka.source.control
-
-    @property
-    def carried(self) -> Carried:
-        """The parts of a record that the cluster stores unchanged; the built-in one has record batches alone."""
-        return EVERYTHING if self.kafka is None else self.kafka.carried
 
     @property
     def topics(self) -> list[TopicSpec]:
@@ -123,17 +103,11 @@ class Plan:
             "target": self.target,
             "scenario": scenario,
             "knobs": asdict(self.knobs),
-            "settings": self._settings_in_force(),
+            **self.system.configuration(),
             "workload": {"name": self.scenario.workload.name, **self.workload.model_dump(mode="json")},
             "duration_s": self.duration_s,
             **({"left_out": list(self.left_out.values())} if self.left_out else {}),
-            **({} if self.kafka is None else self.kafka.source.in_words()),
         }
-
-    def _settings_in_force(self) -> dict[str, Any]:
-        if self.kafka is not None:
-            return {**self.kafka.settings.properties, LOG_DIRS_COUNT: len(self.kafka.settings.log_dirs)}
-        return {name.replace("_", "."): value for name, value in asdict(self.settings).items()}
 
 
 def plan(
@@ -165,40 +139,54 @@ def plan(
     if spoken is not None and generation not in (None, spoken):
         raise UsageError(f"target {target!r} speaks generation {spoken}, not {generation}.", "Leave --generation out.")
     name = spoken or generation or scenario.generation or CURRENT_GENERATION
+    changed = {key.removeprefix(_KNOB_GROUP): text for key, text in overrides.items() if key.startswith(_KNOB_GROUP)}
+    family = {} if source is None else source.release.family.knobs
+    knobs = knobs_of(name, {**family, **_knobs(scenario), **({} if source else changed)})
+    system: System
+    if source is None:
+        system = _built_in(scenario, target, name, knobs)
+    else:
+        with _named(scenario):
+            system = configured(target, source, scenario, overrides)
     with _named(scenario):
-        kafka = None if source is None else configured(source, scenario, overrides)
-        if kafka is None and scenario.transacts:
-            raise UsageError(
-                f"scenario {scenario.id!r} runs transactions, which target {target!r} does not know.",
-                "Run it on real Kafka.",
-            )
         steps = dict(performed(scenario.schedule or (), name))
         steps_faults = dict(_steps_faults(steps))
-        chaos_faults, left_out = _possible(tuple(_chaos_faults(scenario)), kafka, target)
+        chaos_faults, left_out = _possible(tuple(_chaos_faults(scenario)), system)
         predicted, expected = predictions(scenario, name), expectations(scenario).get(name)
-    knobs = {key.removeprefix(_KNOB_GROUP): text for key, text in overrides.items() if key.startswith(_KNOB_GROUP)}
     made = Plan(
         scenario=scenario,
         target=target,
         generation=name,
-        knobs=knobs_of(name, {**(kafka.release.family.knobs if kafka else {}), **_knobs(scenario), **knobs}),
-        settings=_settings(scenario) if kafka is None else kafka.as_built_in,
+        knobs=knobs,
+        settings=system.known_settings(),
         seed=checked_seed(seed),
         duration_s=_duration_s(scenario, duration_s),
-        workload=_workload(scenario, name if source is None else source.release.version),
+        workload=_workload(scenario, system.release or name),
         steps=steps,
         steps_faults=steps_faults,
         chaos_faults=chaos_faults,
-        predictions=() if knobs else predicted,
-        expectation=None if knobs else expected,
+        predictions=() if changed else predicted,
+        expectation=None if changed else expected,
         overrides=dict(overrides),
-        kafka=kafka,
+        system=system,
         left_out=left_out,
     )
     with _named(scenario):
         made = _within_the_budget(made)
         _refuse_the_impossible(made)
     return made
+
+
+def _built_in(scenario: Scenario, target: str, generation: str, knobs: Knobs) -> BuiltInSystem:
+    if scenario.transacts:
+        raise UsageError(
+            f"{scenario.origin}: scenario {scenario.id!r} runs transactions, which target {target!r} does not know.",
+            "Run it on real Kafka.",
+        )
+    cluster = scenario.cluster
+    return BuiltInSystem(
+        cluster_kind(target), generation, knobs, cluster.brokers, cluster.settings, _settings(scenario)
+    )
 
 
 @contextmanager
@@ -291,12 +279,14 @@ def _refuse_the_impossible(made: Plan) -> None:
     paths = [(_path(made, index), fault) for index, fault in made.steps_faults.items()]
     paths += [(f"chaos.faults[{index}]", chosen.fault) for index, chosen in enumerate(made.chaos_faults)]
     for path, fault in paths:
-        if (refusal := _refusal(path, fault, made.kafka, made.target)) is not None:
+        if (refusal := _refusal(path, fault, made.system)) is not None:
             raise refusal
         _refuse_unknown_nodes(path, fault, made)
         _refuse_unknown_log_dir(path, fault, made.settings.log_dirs_count)
         _refuse_unknown_partition(path, made.scenario, getattr(fault, "topic", None), getattr(fault, "partition", None))
     for index, step in made.steps.items():
+        if step.elect is not None and Elections not in made.system.controls:
+            raise UsageError(f"{_path(made, index)}: target {made.target!r} cannot be asked for an election.")
         if step.where is not None:
             _refuse_unknown_partition(_path(made, index), made.scenario, step.where.topic, step.where.partition)
         for name in step.partitions:
@@ -304,39 +294,30 @@ def _refuse_the_impossible(made: Plan) -> None:
         _refuse_unknown_brokers(_path(made, index), step.brokers, made.scenario.cluster.brokers)
     coming = _coming(made)
     _refuse_overlaps(made, coming)
-    if made.control is Control.COMBINED:
+    if made.system.control is Control.COMBINED:
         for index, hear in undecided(made.scenario.cluster.brokers, made.steps, coming):
             raise without_quorum(_path(made, index), made.target, hear, made.scenario.cluster.brokers)
     for partition in made.partitions:
         _refuse_names_given_twice(made, partition)
 
 
-def _refusal(path: str, fault: Fault, kafka: RealKafka | None, target: str) -> UsageError | None:
-    """Why the target does not support that fault; None: it does."""
-    if fault.needs not in (cluster_kind(target) if kafka is None else kafka.source).controls:
-        remedy = "" if kafka is None else kafka.source.why_not(fault.needs)
-        return UsageError(f"{path}: target {target!r} cannot do {fault.kind!r}.", remedy)
-    if kafka is not None and CONTROLLER in _named_by(fault, kafka.source.never_the_controller):
-        return UsageError(
-            f"{path}: {fault.kind!r} at the controller, and in {target!r} brokers are the controllers.",
-            "Choose a target whose controllers are nodes of their own.",
-        )
-    return None
+def _refusal(path: str, fault: Fault, system: System) -> UsageError | None:
+    """Why the system does not support that fault; None: it does."""
+    unsupported = system.unsupported(fault)
+    return None if unsupported is None else UsageError(f"{path}: {unsupported.what}", unsupported.remedy)
 
 
-def _possible(
-    chosen: tuple[ChaosFault, ...], kafka: RealKafka | None, target: str
-) -> tuple[tuple[ChaosFault, ...], Mapping[int, str]]:
-    """The faults of a random mix that the target supports, if it leaves others out, and why it does.
+def _possible(chosen: tuple[ChaosFault, ...], system: System) -> tuple[tuple[ChaosFault, ...], Mapping[int, str]]:
+    """The faults of a random mix that the system supports, if it leaves others out, and why it does.
 
     If none would be left, all are kept, to be refused.
     """
-    if kafka is None or not kafka.source.leaves_faults_out:
+    if not system.leaves_faults_out:
         return chosen, {}
     left_out = {
         index: str(refusal)
         for index, one in enumerate(chosen)
-        if (refusal := _refusal(f"chaos.faults[{index}]", one.fault, kafka, target)) is not None
+        if (refusal := _refusal(f"chaos.faults[{index}]", one.fault, system)) is not None
     }
     if len(left_out) == len(chosen):
         return chosen, {}
@@ -352,7 +333,7 @@ def _within_the_budget(made: Plan) -> Plan:
     chaos = made.scenario.chaos
     if chaos is None or chaos.at_once == 1 or chaos.budget == "any":
         return made
-    promise = Promise.of(made.settings, made.knobs, is_real=made.kafka is not None)
+    promise = Promise.of(made.settings, made.knobs, starts_cut_off=made.system.starts_cut_off)
     numbers = [index for index in range(len(chaos.faults)) if index not in made.left_out]
     refused = {
         index: f"chaos.faults[{index}]: {one.fault.kind!r} is not within budget 'promised': {why}."
@@ -372,11 +353,11 @@ def _path(made: Plan, index: int) -> str:
 def _coming(made: Plan) -> dict[int, Coming]:
     """Each fault of the schedule with its claims, unless selectors resolve only during the run."""
     view = ClusterView(0, tuple(map(NodeId, range(made.scenario.cluster.brokers))), {})
-    aimed_later = (LEADER, FOLLOWER, ANY, *((CONTROLLER,) if made.control is not Control.ONE else ()))
+    aimed_later = (LEADER, FOLLOWER, ANY, *((CONTROLLER,) if made.system.control is not Control.ONE else ()))
     return {
         index: Coming(fault, None if is_later else fault.aimed(view, made.seed).claims())
         for index, fault in made.steps_faults.items()
-        for is_later in [any(word in aimed_later for word in _named_by(fault, _NODE_FIELDS))]
+        for is_later in [any(word in aimed_later for word in named_by(fault, _NODE_FIELDS))]
     }
 
 
@@ -395,17 +376,12 @@ def _refuse_overlaps(made: Plan, coming: Mapping[int, Coming]) -> None:
             claimed[claim] = step.name or ""
 
 
-def _named_by(fault: Fault, fields: Iterable[str]) -> Sequence[int | str]:
-    """The nodes in these of its fields."""
-    return list(_flat(fault.parameters().get(name) for name in fields))
-
-
 def _refuse_unknown_nodes(path: str, fault: Fault, made: Plan) -> None:
-    named = _named_by(fault, _NODE_FIELDS)
+    named = named_by(fault, _NODE_FIELDS)
     brokers = made.scenario.cluster.brokers
     _refuse_unknown_brokers(path, (node for node in named if isinstance(node, int)), brokers)
     for node in named:
-        if is_of_a_quorum(node) and node not in made.control.controllers(brokers):
+        if is_of_a_quorum(node) and node not in made.system.control.controllers(brokers):
             raise UsageError(
                 f"{path}: there is no node {node!r} in target {made.target!r}.",
                 "Take --target process:RELEASE#quorum, which has controller-1 to controller-3.",
@@ -425,14 +401,6 @@ def _refuse_unknown_brokers(path: str, nodes: Iterable[int], brokers: int) -> No
     for node in nodes:
         if not 0 <= node < brokers:
             raise UsageError(f"{path}: there is no broker {node}; the brokers are 0 to {brokers - 1}.")
-
-
-def _flat(values: Iterable[Any]) -> Iterable[Any]:
-    for value in values:
-        if isinstance(value, (list, tuple)):
-            yield from _flat(value)
-        else:
-            yield value
 
 
 def _refuse_unknown_partition(path: str, scenario: Scenario, topic: str | None, partition: int | None) -> None:

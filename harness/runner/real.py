@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
 
 from harness.broker.settings import Settings
 from harness.errors import UsageError
+from harness.fault import Fault
+from harness.model import CONTROLLER
 from harness.payload import Carried
+from harness.runner.system import System, Unsupported
 from harness.scenario import Scenario
+from harness.target import Target
+from harness.targets.cluster_kind import StartJournal
+from harness.targets.kafka.layout import Control
 from harness.targets.kafka.releases import Release, numbers
 from harness.targets.kafka.server_properties import DEFAULTS, KafkaSettings, understood
+from harness.targets.kafka.setting_names import LOG_DIRS_COUNT
 from harness.targets.kafka.source import KafkaSource, SourceKind
 from harness.targets.kinds import kind_of
 
@@ -27,41 +36,135 @@ _FIRST_TIMESTAMPS, _FIRST_HEADERS = numbers("0.10"), numbers("0.11")
 
 
 @dataclass(frozen=True, slots=True)
-class RealKafka:
-    """The Kafka to run.
+class RealKafka(System):
+    """A release of Kafka.
 
     Attributes:
-        source: the release, and how to run it.
+        spelling: the target, as ``--target`` spells it.
+        source: the release, and the way in which it is run.
+        brokers: how many.
         settings: of every broker.
     """
 
+    spelling: str
     source: KafkaSource
+    brokers: int
     settings: KafkaSettings
 
     @property
-    def release(self) -> Release:
-        """The release."""
-        return self.source.release
+    def name(self) -> str:
+        """See :class:`harness.runner.system.System`."""
+        return f"Kafka {self.release}"
+
+    @property
+    def release(self) -> str:
+        """See :class:`harness.runner.system.System`."""
+        return self.source.release.version
+
+    @property
+    def control(self) -> Control:
+        """See :class:`harness.runner.system.System`."""
+        return self.source.control
+
+    @property
+    def controls(self) -> frozenset[type[Target]]:
+        """See :class:`harness.runner.system.System`."""
+        return self.source.controls
 
     @property
     def carried(self) -> Carried:
-        """The parts of a record that it stores unchanged.
+        """See :class:`harness.runner.system.System`.
 
-        From 3.0 on Kafka may write newer records than ``log.message.format.version`` (KIP-724): then clients send less
-        than it would store.
+        From 3.0 on Kafka may write newer records than ``log.message.format.version`` asks for (KIP-724): then less is
+        sent than it would store.
         """
-        known = self.settings.properties
+        known, release = self.settings.properties, self.source.release
         asked = _FORMAT_VERSION.match(known.get(_MESSAGE_FORMAT, ""))
-        written = min(self.release.numbers, numbers(asked[0]) if asked else self.release.numbers)
+        written = min(release.numbers, numbers(asked[0]) if asked else release.numbers)
         stamped_by_client = known.get(_TIMESTAMP_TYPE, "CreateTime") == "CreateTime"
         return Carried(written >= _FIRST_HEADERS, written >= _FIRST_TIMESTAMPS and stamped_by_client)
 
     @property
-    def as_built_in(self) -> Settings:
-        """The settings that the built-in cluster has, too, from which promises are derived."""
+    def runs_in_containers(self) -> bool:
+        """See :class:`harness.runner.system.System`."""
+        return self.source.runs_in_containers
+
+    @property
+    def leaves_faults_out(self) -> bool:
+        """See :class:`harness.runner.system.System`."""
+        return self.source.leaves_faults_out
+
+    @property
+    def is_sampled(self) -> bool:
+        """See :class:`harness.runner.system.System`."""
+        return True
+
+    @property
+    def schedules_by_wall_clock(self) -> bool:
+        """See :class:`harness.runner.system.System`."""
+        return True
+
+    @property
+    def starts_cut_off(self) -> bool:
+        """See :class:`harness.runner.system.System`."""
+        return False
+
+    @property
+    def is_heavy(self) -> bool:
+        """See :class:`harness.runner.system.System`."""
+        return True
+
+    def known_settings(self) -> Settings:
+        """See :class:`harness.runner.system.System`."""
         known = {one.name.replace("_", ".") for one in fields(Settings)}
         written = {**DEFAULTS, **self.settings.properties, "log.dirs.count": len(self.settings.log_dirs)}
         return Settings.parse({name: value for name, value in written.items() if name in known and value != NO_LIMIT})
+
+    def properties(self) -> Mapping[str, Any]:
+        """See :class:`harness.runner.system.System`."""
+        return self.settings.properties
+
+    def unsupported(self, fault: Fault) -> Unsupported | None:
+        """See :class:`harness.runner.system.System`."""
+        if fault.needs not in self.controls:
+            why = self.source.why_not(fault.needs)
+            return Unsupported(f"target {self.spelling!r} cannot do {fault.kind!r}.", why)
+        if CONTROLLER in named_by(fault, self.source.never_the_controller):
+            return Unsupported(
+                f"{fault.kind!r} at the controller, and in {self.spelling!r} brokers are the controllers.",
+                "Choose a target whose controllers are nodes of their own.",
+            )
+        return None
+
+    def configuration(self) -> Mapping[str, Any]:
+        """See :class:`harness.runner.system.System`."""
+        settings = {**self.settings.properties, LOG_DIRS_COUNT: len(self.settings.log_dirs)}
+        return {"settings": settings, **self.source.in_words()}
+
+    def versions(self) -> Mapping[str, str]:
+        """See :class:`harness.runner.system.System`."""
+        return {"kafka": self.release, **self.source.versions()}
+
+    def evidence(self) -> Mapping[str, str]:
+        """See :class:`harness.runner.system.System`."""
+        return {"timeline": "sampled"}
+
+    def target(self, directory: Path, seed: int, journal: StartJournal) -> Target:
+        """See :class:`harness.runner.system.System`. Chance decides nothing that a seed could fix."""
+        return self.source.target(directory, self.brokers, self.settings, journal)
+
+
+def named_by(fault: Fault, names: Iterable[str]) -> Sequence[int | str]:
+    """The nodes in these fields of ``fault``."""
+    return list(_flat(fault.parameters().get(name) for name in names))
+
+
+def _flat(values: Iterable[Any]) -> Iterable[Any]:
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            yield from _flat(value)
+        else:
+            yield value
 
 
 def real_kafka(target: str) -> KafkaSource | None:
@@ -98,7 +201,7 @@ def knows_idempotence(version: str) -> bool:
     return numbers(version) >= _FIRST_IDEMPOTENT
 
 
-def configured(source: KafkaSource, scenario: Scenario, overrides: Mapping[str, str]) -> RealKafka:
+def configured(target: str, source: KafkaSource, scenario: Scenario, overrides: Mapping[str, str]) -> RealKafka:
     """The Kafka to run for a scenario, whose ``overrides`` have been applied.
 
     Raises:
@@ -111,7 +214,7 @@ def configured(source: KafkaSource, scenario: Scenario, overrides: Mapping[str, 
             raise UsageError(
                 f"--set {key}: Kafka {source.release.version} has no such switch, only the built-in cluster has."
             )
-    return RealKafka(source, source.settings(scenario))
+    return RealKafka(target, source, scenario.cluster.brokers, source.settings(scenario))
 
 
 def beyond(release: Release, scenario: Scenario) -> UsageError | None:

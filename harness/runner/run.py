@@ -49,7 +49,7 @@ def run(plan: Plan, out_dir: Path, report: Reporter = silent) -> RunDirectory:
             written any more.
     """
     assert threading.current_thread() is threading.main_thread(), "a run is driven from the main thread"
-    for line in heal_leftovers(containers=plan.runs_in_containers):
+    for line in heal_leftovers(containers=plan.system.runs_in_containers):
         report(line)
     started_s = time.monotonic()
     state: RunState = "abandoned"

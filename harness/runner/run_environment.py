@@ -23,7 +23,7 @@ from harness.simulation.stack.cluster import SimulatedCluster
 from harness.simulation.stack.simulated_clients import SimulatedClients
 from harness.target import Target
 from harness.targets.cluster_kind import StartJournal
-from harness.targets.kinds import cluster_kind, is_in_virtual_time
+from harness.targets.kinds import is_in_virtual_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Voice:
 
 def environment_of(plan: Plan, directory: Path, voice: Voice, journal: StartJournal) -> RunEnvironment:
     """The environment of the plan's target, which keeps its files below ``directory``; ``journal`` notes its start."""
-    target = _target(plan, RunDirectory(directory).cluster, journal)
+    target = plan.system.target(RunDirectory(directory).cluster, plan.seed, journal)
     if is_in_virtual_time(plan.target):
         simulated = cast("Simulated", target)
 
@@ -77,15 +77,7 @@ def environment_of(plan: Plan, directory: Path, voice: Voice, journal: StartJour
 
 
 def _clients(plan: Plan, new_clients: Callable[[], Clients], voice: Voice, recorder: Recorder) -> RunClients:
-    context = ClientContext(new_clients, plan.partitions, recorder, plan.seed, voice.failed, plan.carried)
+    context = ClientContext(new_clients, plan.partitions, recorder, plan.seed, voice.failed, plan.system.carried)
     workload = workloads.KINDS[plan.scenario.workload.name].make(plan.workload, context)
     size, isolation = plan.workload.size, plan.workload.isolation
     return RunClients(workload, OrderedClient(context, size), FinalReader(context, isolation))
-
-
-def _target(plan: Plan, directory: Path, journal: StartJournal) -> Target:
-    brokers = plan.scenario.cluster.brokers
-    if plan.kafka is not None:
-        return plan.kafka.source.target(directory, brokers, plan.kafka.settings, journal)
-    kind = cluster_kind(plan.target)
-    return kind.make(directory, brokers, plan.knobs, plan.settings, seed=plan.seed, journal=journal)

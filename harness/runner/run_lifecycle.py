@@ -56,7 +56,7 @@ class RunLifecycle:
     def start_cluster(self) -> None:
         """Start the nodes and create the topics."""
         cluster = self._plan.scenario.cluster
-        self._report(f"starting {self._plan.control.in_words(cluster.brokers)}, {self._plan.system}")
+        self._report(f"starting {self._plan.system.control.in_words(cluster.brokers)}, {self._plan.system.name}")
         self._target.start()
         for topic in self._plan.topics:
             self._target.create_topic(topic)
@@ -130,7 +130,7 @@ class RunLifecycle:
     def _awaited(self) -> list[str]:
         """What a cluster of which nothing is predicted still lacks when it is stuck; raises as :meth:`_watched`."""
         missing = self._settle()
-        if missing and self._plan.kafka is not None and settling.restart_the_misled(self._nemesis):
+        if missing and self._plan.system.schedules_by_wall_clock and settling.restart_the_misled(self._nemesis):
             missing = self._settle()
         look = partial(rest, self._target, self._plan.partitions)
         return self._watched("rest", "the healed cluster did not settle", look) if missing else []

@@ -114,8 +114,7 @@ class ScheduleExecutor:
         who = "the preferred leader" if elect.leader is None else f"broker {elect.leader}"
         self._report(f"asking for the {'unclean ' if elect.unclean else ''}election of {who}")
         leader = None if elect.leader is None else NodeId(elect.leader)
-        if not supports(self._target, Elections):
-            raise EnvironmentFault(f"{path}: target {self._target.name!r} cannot be asked for an election.")
+        assert supports(self._target, Elections), "the plan refuses such a step on a target that lacks it"
         for partition in meant(self._plan.partitions, elect):
             refusal = None
             try:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import cast
 
 import pytest
 
@@ -13,9 +12,9 @@ from harness.runner import plan
 from harness.runner.chaos import Chaos
 from harness.runner.journal import Journal
 from harness.runner.nemesis import Nemesis
-from harness.runner.real import RealKafka
 from harness.simulation.stack.world import World
 from harness.testing.scripted_target import ScriptedTarget, cluster_view, partition_view
+from tests.harness.runner.by_wall_clock import by_wall_clock
 
 TEXT = """\
 id: small
@@ -106,8 +105,7 @@ def test_a_real_broker_that_its_clock_keeps_away_is_started_again_before_another
     clock = World()
     with Journal(tmp_path / "run") as journal:
         nemesis = Nemesis(target, journal, clock, 1, lambda line: None)
-        on_real_kafka = dataclasses.replace(made, kafka=cast("RealKafka", object()))
-        Chaos(on_real_kafka, target, nemesis, clock).unleash()
+        Chaos(by_wall_clock(made), target, nemesis, clock).unleash()
     restarts = [record.name for record in nemesis.records if record.name.startswith("restart of 1")]
     assert restarts[:2] == ["restart of 1", "restart of 1, time 2"]
     away = {"1": False}

@@ -13,7 +13,7 @@ from harness.errors import EnvironmentFault, UsageError
 from harness.model import CONTROLLER
 from harness.runner import Plan, plan, run
 from harness.runner.manifest import manifest, now
-from harness.runner.real import with_pattern
+from harness.runner.real import RealKafka, with_pattern
 from harness.scenario import load
 from harness.targets.compose.inspected_stack import InspectedStack
 from harness.targets.compose.kafka_source import KIND, ComposeSource
@@ -94,8 +94,8 @@ def test_a_power_loss_is_planned_where_controllers_are_nodes_of_their_own_and_th
 ) -> None:
     shipped = KRAFT.read_text()
     made = planned("all-page-caches-lost", shipped)
-    assert made.kafka is not None
-    assert Power in made.kafka.source.controls
+    assert isinstance(made.system, RealKafka)
+    assert Power in made.system.source.controls
     with pytest.raises(UsageError, match=r"cannot do 'power_loss'.*own, or --target process:RELEASE#combined"):
         planned("all-page-caches-lost")
     with pytest.raises(UsageError, match=r"cannot do 'power_loss'.*shim, built here, has no effect in image"):
@@ -112,9 +112,9 @@ def test_settings_of_the_file_come_before_the_defaults_and_after_the_scenarios(p
         "KAFKA_AUTO_CREATE_TOPICS_ENABLE: false", "KAFKA_MIN_INSYNC_REPLICAS: 1\n          KAFKA_NUM_IO_THREADS: 9"
     )
     made = planned("random-chaos", text)
-    assert made.kafka is not None
-    assert made.kafka.settings.properties["num.io.threads"] == "9"
-    assert made.kafka.settings.properties["num.network.threads"] == "2"
+    assert isinstance(made.system, RealKafka)
+    assert made.system.settings.properties["num.io.threads"] == "9"
+    assert made.system.settings.properties["num.network.threads"] == "2"
     assert made.settings.min_insync_replicas == 2, "as the scenario says"
 
 
@@ -123,16 +123,16 @@ def test_brokers_that_differ_are_refused_but_in_what_the_run_says_itself(planned
     with pytest.raises(UsageError, match=r"compose\.yml: services differ in num\.io\.threads: .*--set settings"):
         planned("random-chaos", text)
     made = planned("random-chaos", text, overrides={"settings.num.io.threads": "3"})
-    assert made.kafka is not None
-    assert made.kafka.settings.properties["num.io.threads"] == "3"
+    assert isinstance(made.system, RealKafka)
+    assert made.system.settings.properties["num.io.threads"] == "3"
 
 
 @pytest.mark.parametrize("variable", ["METRIC_REPORTERS: org.example.Reporter", "SOCKET_SEND_BUFFER_BYTES: 102400"])
 def test_what_decides_nothing_stays_with_the_one_broker_that_has_it(planned: Planned, variable: str) -> None:
     text = APACHE_COMBINED.replace("KAFKA_NODE_ID: 2", f"KAFKA_NODE_ID: 2\n          KAFKA_{variable}")
     made = planned("random-chaos", text)
-    assert made.kafka is not None
-    assert not {"metric.reporters", "socket.send.buffer.bytes"} & made.kafka.settings.properties.keys()
+    assert isinstance(made.system, RealKafka)
+    assert not {"metric.reporters", "socket.send.buffer.bytes"} & made.system.settings.properties.keys()
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ class Accounts:
         self.now_s = 100.0
         self.target = ScriptedTarget(shown=seen(0, 1, 2))
         configured = Settings(**{"min_insync_replicas": 2, **settings})
-        promise = Promise.of(configured, generation(speaks), is_real=real)
+        promise = Promise.of(configured, generation(speaks), starts_cut_off=not real)
         assert promise.noticed_s == NOTICED_S
         self.budget = FaultBudget(name, promise, self.target, lambda: self.now_s)
         self.began = 0
@@ -79,10 +79,10 @@ def test_only_fewer_than_the_minimum_may_have_lost_something() -> None:
 def test_with_a_minimum_of_one_nothing_lossy_is_promised_unless_every_record_is_flushed() -> None:
     loss = fault("power_loss", node=0)
     settings = Settings(min_insync_replicas=1)
-    assert Promise.of(settings, generation("4.1"), is_real=False).never_affords(loss)
+    assert Promise.of(settings, generation("4.1"), starts_cut_off=True).never_affords(loss)
     flushing = dataclasses.replace(settings, log_flush_interval_messages=1)
-    assert not Promise.of(flushing, generation("4.1"), is_real=False).never_affords(loss)
-    assert Promise.of(flushing, generation("4.1"), is_real=False).never_affords(fault("wipe_disk", node=0))
+    assert not Promise.of(flushing, generation("4.1"), starts_cut_off=True).never_affords(loss)
+    assert Promise.of(flushing, generation("4.1"), starts_cut_off=True).never_affords(fault("wipe_disk", node=0))
 
 
 def test_the_last_member_of_an_isr_may_not_lose_anything() -> None:

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import dataclasses
+import sys
+
 import pytest
 
 from harness import scenario
+from harness.controls import Elections
 from harness.errors import UsageError
 from harness.replication.knobs import CURRENT_GENERATION
 from harness.runner import Plan, plan
 from harness.runner.manifest import manifest, now
+from harness.targets.kinds import cluster_kind
 
 HEAD = """\
 id: small
@@ -41,6 +46,15 @@ def test_transactions_are_refused_where_there_are_none() -> None:
     for target in ("builtin", "simulated"):
         with pytest.raises(UsageError, match=f"runs transactions, which target '{target}' does not know"):
             plan(scenario.load("transactions-outlive-their-leader"), target, "3.7")
+
+
+def test_an_election_is_refused_where_the_target_cannot_be_asked_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    builtin = cluster_kind("builtin")
+    without = dataclasses.replace(builtin, controls=builtin.controls - {Elections})
+    monkeypatch.setattr(sys.modules["harness.runner.plan"], "cluster_kind", lambda target: without)
+    elections = [one for one in scenario.shipped() if any(step.elect for step in one.schedule or ())]
+    with pytest.raises(UsageError, match=r"schedule\[\d+\]\.elect: target 'builtin' cannot be asked for an election"):
+        plan(elections[0])
 
 
 def test_the_generation_is_the_one_asked_for_else_the_scenarios_else_the_current() -> None:

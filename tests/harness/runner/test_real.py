@@ -53,7 +53,7 @@ def test_every_shipped_scenario_is_planned_on_every_release_or_refused_with_a_re
     for one in scenario.shipped():
         for version in TRIED:
             try:
-                planned += plan(one, f"process:{version}").kafka is not None
+                planned += plan(one, f"process:{version}").system.release is not None
             except UsageError as refused:
                 assert one.replication or version in str(refused)  # noqa: PT017
     assert planned > len(scenario.shipped()) * len(TRIED) / 2
@@ -86,7 +86,7 @@ def test_a_producer_of_transactions_is_idempotent_and_one_that_is_not_makes_not_
 def test_what_only_the_built_in_cluster_can_do_is_refused() -> None:
     assert "which Kafka 0.10.2.2 cannot" in refusal(small("replication: {fetch_fencing: false}\n"))
     assert "has no such switch" in refusal(small(), replication__truncation="hw")
-    assert plan(small("replication: {stale_truncation_applied: true}\n"), "process:2.8.0").kafka
+    assert plan(small("replication: {stale_truncation_applied: true}\n"), "process:2.8.0").system.release
 
 
 def test_a_fault_that_this_machine_cannot_do_to_real_kafka_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +108,7 @@ def with_faults(*faults: str) -> Scenario:
 
 
 def test_who_controls_is_part_of_the_target_s_name() -> None:
-    controls = {target: plan(small(), target).kafka.source.control for target in TARGETS}  # type: ignore[union-attr]
+    controls = {target: plan(small(), target).system.control for target in TARGETS}
     assert list(controls.values()) == [Control.ONE, Control.QUORUM, Control.COMBINED]
     made = plan(small(), "process:4.1.0#quorum", seed=5)
     assert "--target 'process:4.1.0#quorum'" in manifest(made, "small/1", now()).configuration["reproduce"]
@@ -124,12 +124,12 @@ def test_too_few_brokers_to_be_a_quorum_are_refused() -> None:
         SCENARIO.replace("partitions: 2", "partitions: 2, replication_factor: 2") + "cluster: {brokers: 2}\n"
     )
     assert "cluster.brokers: 2, and 3 nodes at least" in refusal(two, "process:4.1.0#combined")
-    assert plan(two, "process:4.1.0#quorum").kafka
+    assert plan(two, "process:4.1.0#quorum").system.release
 
 
 def test_a_controller_that_the_target_does_not_have_is_refused() -> None:
     second = with_faults("fault: kill, node: controller-2")
-    assert plan(second, "process:4.1.0#quorum").kafka
+    assert plan(second, "process:4.1.0#quorum").system.release
     for target in ("process:4.1.0", "process:4.1.0#combined", "builtin"):
         assert f"there is no node 'controller-2' in target '{target}'" in refusal(second, target)
 
@@ -138,14 +138,14 @@ def test_combined_nodes_are_not_cut_off_from_the_controller_alone() -> None:
     for fault in ("links: [[0, controller]]", "between: [controller, 1]"):
         cut = with_faults(f"fault: partition, {fault}")
         assert "brokers are the controllers" in refusal(cut, "process:4.1.0#combined")
-        assert plan(cut, "process:4.1.0#quorum").kafka
+        assert plan(cut, "process:4.1.0#quorum").system.release
     for fault in ("fault: kill, node: controller", "fault: partition, isolate: controller"):
-        assert plan(with_faults(fault), "process:4.1.0#combined").kafka
+        assert plan(with_faults(fault), "process:4.1.0#combined").system.release
 
 
 def test_two_of_a_quorum_may_be_killed_one_after_the_other() -> None:
     twice = with_faults("fault: kill, node: controller", "fault: kill, node: controller")
-    assert plan(twice, "process:4.1.0#quorum").kafka
+    assert plan(twice, "process:4.1.0#quorum").system.release
     assert "both need the process of node controller" in refusal(twice, "process:4.1.0")
 
 
@@ -188,14 +188,14 @@ def test_the_manifest_says_which_kafka_it_was_how_it_was_configured_and_how_it_w
 )
 def test_clients_know_which_parts_of_a_record_a_release_keeps(version: str, settings: str, carried: Carried) -> None:
     one = small(f"cluster: {{settings: {{{settings}}}}}\n")
-    assert plan(one, f"process:{version}").carried == carried
+    assert plan(one, f"process:{version}").system.carried == carried
 
 
 def test_the_built_in_cluster_keeps_every_part_of_a_record_on_every_generation() -> None:
-    assert {plan(small(), "builtin", name).carried for name in GENERATIONS} == {Carried()}
+    assert {plan(small(), "builtin", name).system.carried for name in GENERATIONS} == {Carried()}
 
 
 def test_a_scenario_that_leaves_combined_controllers_without_a_majority_is_refused() -> None:
     kip_101 = scenario.load("kip-101-double-failover")
     assert "no more than 1 of 3 hear each other" in refusal(kip_101, "process:4.1.0#combined")
-    assert plan(kip_101, "process:4.1.0#quorum").kafka
+    assert plan(kip_101, "process:4.1.0#quorum").system.release

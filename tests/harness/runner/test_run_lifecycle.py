@@ -23,11 +23,11 @@ from harness.runner.journal import Journal
 from harness.runner.manifest import manifest, now
 from harness.runner.nemesis import Nemesis
 from harness.runner.plan import Plan
-from harness.runner.real import RealKafka
 from harness.runner.run_environment import RunEnvironment
 from harness.runner.run_lifecycle import RunLifecycle
 from harness.target import Ending, ReplicaView
 from harness.testing.scripted_target import ScriptedTarget, cluster_view, partition_view
+from tests.harness.runner.by_wall_clock import by_wall_clock
 
 LEDGER = TopicPartition("ledger", 0)
 TEXT = """\
@@ -80,10 +80,6 @@ def chaotic() -> Plan:
     return plan(scenario.parse(TEXT), seed=1, duration_s=1)
 
 
-def on_real_kafka(made: Plan) -> Plan:
-    return dataclasses.replace(made, kafka=cast("RealKafka", object()))
-
-
 def settle(made: Plan, target: ScriptedTarget, path: Path, *harm: dict[str, Any]) -> list[str]:
     """What the lifecycle says while it waits for ``target``, which has suffered ``harm``."""
     said: list[str] = []
@@ -121,7 +117,7 @@ def test_a_real_broker_whose_clock_was_set_back_is_restarted_when_it_does_not_re
     chaotic: Plan, tmp_path: Path
 ) -> None:
     target = waiting()
-    said = settle(on_real_kafka(chaotic), target, tmp_path, CLOCK)
+    said = settle(by_wall_clock(chaotic), target, tmp_path, CLOCK)
     assert [call for call in target.calls if call[0] in ("kill", "restart")] == [("kill", "1"), ("restart", "1")]
     assert "restart of 1: proven: node 1 is dead" in said
 
@@ -130,7 +126,7 @@ def test_a_real_broker_whose_clock_was_set_back_is_restarted_when_it_does_not_re
 def test_a_real_broker_that_does_not_return_without_a_fault_of_its_clock_is_a_finding(
     chaotic: Plan, tmp_path: Path, harm: list[dict[str, Any]]
 ) -> None:
-    settle(on_real_kafka(chaotic), waiting(), tmp_path, *harm)
+    settle(by_wall_clock(chaotic), waiting(), tmp_path, *harm)
     assert unrest(tmp_path)["missing"] == {"ledger-0": ["the ISR is [0, 2], not [0, 1, 2]"]}
 
 

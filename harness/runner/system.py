@@ -1,0 +1,201 @@
+"""The system under test, as a plan knows it: all that a run asks about it, whatever kind of target runs it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from harness.broker.settings import Settings
+from harness.fault import Fault
+from harness.payload import EVERYTHING, Carried
+from harness.replication.knobs import Knobs
+from harness.target import Target
+from harness.targets.cluster_kind import ClusterKind, StartJournal
+from harness.targets.kafka.layout import Control
+
+
+class Unsupported(NamedTuple):
+    """Why a fault cannot be injected: what follows its path in a message, and the remedy, which may be empty."""
+
+    what: str
+    remedy: str = ""
+
+
+class System(ABC):
+    """A generation of the replication protocol, or a release of Kafka, configured for one scenario."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """In words."""
+
+    @property
+    def release(self) -> str | None:
+        """Which release of Kafka it is; None: seawall's own brokers."""
+        return None
+
+    @abstractmethod
+    def known_settings(self) -> Settings:
+        """As much of its settings as the built-in cluster has, too: promises are made from them."""
+
+    @abstractmethod
+    def properties(self) -> Mapping[str, Any]:
+        """The settings that its brokers were given, by Kafka's names; without those that they take by default."""
+
+    @property
+    @abstractmethod
+    def control(self) -> Control:
+        """Which nodes are controllers."""
+
+    @property
+    @abstractmethod
+    def controls(self) -> frozenset[type[Target]]:
+        """What can be done to it; see :mod:`harness.controls`."""
+
+    @property
+    def carried(self) -> Carried:
+        """What of a record it stores as its client sent it."""
+        return EVERYTHING
+
+    @property
+    def runs_in_containers(self) -> bool:
+        """Whether its nodes are containers."""
+        return False
+
+    @property
+    def leaves_faults_out(self) -> bool:
+        """Whether random chaos skips the faults that it lacks, with the reason, instead of refusing to run."""
+        return False
+
+    @property
+    @abstractmethod
+    def is_sampled(self) -> bool:
+        """Whether its brokers are watched from outside, so that its timeline may lack changes."""
+
+    @property
+    @abstractmethod
+    def schedules_by_wall_clock(self) -> bool:
+        """Whether a node whose wall clock was moved may put off what it has to do until the clock is there again."""
+
+    @property
+    @abstractmethod
+    def starts_cut_off(self) -> bool:
+        """Whether a broker that can reach no other node starts all the same."""
+
+    @property
+    @abstractmethod
+    def is_heavy(self) -> bool:
+        """Whether its nodes need all processors while they start."""
+
+    @abstractmethod
+    def unsupported(self, fault: Fault) -> Unsupported | None:
+        """Why ``fault`` cannot be injected; None: it can."""
+
+    def arguments(self) -> Sequence[str]:
+        """What ``seawall run`` needs besides the target to run the same system."""
+        return ()
+
+    @abstractmethod
+    def configuration(self) -> Mapping[str, Any]:
+        """Its part of the configuration in ``run.json``: ``settings``, and what else there is, as plain data."""
+
+    def versions(self) -> Mapping[str, str]:
+        """The versions of the software that runs it, by name, for ``run.json``."""
+        return {}
+
+    def evidence(self) -> Mapping[str, str]:
+        """The guarantees in ``run.json`` that say what its evidence is."""
+        return {}
+
+    @abstractmethod
+    def target(self, directory: Path, seed: int, journal: StartJournal) -> Target:
+        """The target, not started. It keeps its files below ``directory`` and records in ``journal`` what it starts."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltInSystem(System):
+    """A generation of the replication protocol, on brokers of seawall's own.
+
+    Attributes:
+        kind: of the target.
+        generation: its name.
+        knobs: of the generation, overrides applied.
+        brokers: how many.
+        written: the settings that the scenario has.
+        settings: of every broker.
+    """
+
+    kind: ClusterKind
+    generation: str
+    knobs: Knobs
+    brokers: int
+    written: Mapping[str, Any]
+    settings: Settings
+
+    @property
+    def name(self) -> str:
+        """See :class:`System`."""
+        return f"generation {self.generation}"
+
+    def known_settings(self) -> Settings:
+        """See :class:`System`."""
+        return self.settings
+
+    def properties(self) -> Mapping[str, Any]:
+        """See :class:`System`."""
+        return self.written
+
+    @property
+    def control(self) -> Control:
+        """See :class:`System`."""
+        return Control.ONE
+
+    @property
+    def controls(self) -> frozenset[type[Target]]:
+        """See :class:`System`."""
+        return self.kind.controls
+
+    @property
+    def is_sampled(self) -> bool:
+        """See :class:`System`."""
+        return False
+
+    @property
+    def schedules_by_wall_clock(self) -> bool:
+        """See :class:`System`."""
+        return False
+
+    @property
+    def starts_cut_off(self) -> bool:
+        """See :class:`System`."""
+        return True
+
+    @property
+    def is_heavy(self) -> bool:
+        """See :class:`System`."""
+        return False
+
+    def unsupported(self, fault: Fault) -> Unsupported | None:
+        """See :class:`System`."""
+        if fault.needs in self.controls:
+            return None
+        return Unsupported(f"target {self.kind.name!r} cannot do {fault.kind!r}.")
+
+    def arguments(self) -> Sequence[str]:
+        """See :class:`System`."""
+        return "--generation", self.generation
+
+    def configuration(self) -> Mapping[str, Any]:
+        """See :class:`System`."""
+        return {"settings": {name.replace("_", "."): value for name, value in asdict(self.settings).items()}}
+
+    def evidence(self) -> Mapping[str, str]:
+        """See :class:`System`."""
+        return {"time": "virtual"} if self.kind.in_virtual_time else {}
+
+    def target(self, directory: Path, seed: int, journal: StartJournal) -> Target:
+        """See :class:`System`."""
+        return self.kind.make(directory, self.brokers, self.knobs, self.settings, seed=seed, journal=journal)
