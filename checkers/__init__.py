@@ -1,4 +1,4 @@
-"""Checkers: one promise per module, in words and as an executable reference, and the verdict on a run."""
+"""Checkers: one promise of Kafka per module, with a reference implementation of its rule, and the verdict on a run."""
 
 from checkers.check import Engine, check
 from checkers.promises import CONCLUSIONS, PROMISES

@@ -1,16 +1,15 @@
-"""What is committed, and what is acknowledged, is on enough replicas: ``min.insync.replicas`` is waited for.
+"""A leader commits, and acknowledges acks=all, only while its ISR has ``min.insync.replicas`` members.
 
-* ``advance-below-min-isr``: a leader's high watermark rose while the ISR that it knew was smaller than
-  ``min.insync.replicas``, or than the replication factor if that is less (T8). What is committed so is on fewer disks
-  than the configuration asks for; consumers read it, and it is lost with them. The row in which the ISR shrinks is not
-  held against a leader: whichever came first, nobody sees.
-* ``ack-below-min-isr``: a send with acks=all was acknowledged whose record its leader had appended while its ISR was as
-  small as that (T9). It has to refuse such a send before it appends anything (NOT_ENOUGH_REPLICAS), however soon the
-  ISR grows again, and whenever the acknowledgement comes: a leader of 3.7 or later commits nothing before the ISR has
-  grown. Judged by the append: in the first row of one version of the ISR the log ended at or before the record, in the
-  last behind it, and a replica's log holds the record in that leader's epoch. Of a record that no log holds any more
-  the acknowledgement must have come between the two rows; and where another leader, or this one in another epoch, had
-  a high watermark above the record by then, it may have been that leader who appended it, and none is blamed.
+* ``advance-below-min-isr``: a leader's high watermark rose while its ISR was smaller than ``min.insync.replicas``, or
+  than the replication factor if that is less (T8). Consumers read records that are on fewer disks than the
+  configuration asks for. The row in which the ISR shrinks does not count: the watermark may have risen before.
+* ``ack-below-min-isr``: a send with acks=all was acknowledged whose record the leader had appended with an ISR as small
+  as that (T9). The leader must refuse such a send before it appends (NOT_ENOUGH_REPLICAS), however soon the ISR grows
+  again and whenever the acknowledgement comes: a leader of 3.7 or later commits nothing before the ISR has grown.
+  Judged by the append: in the leader's first row with this version of the ISR its log ended at or before the record, in
+  the last row behind it, and a replica's log holds the record in that leader's epoch. If no log holds the record any
+  more, the acknowledgement must have come between the two rows; and if another leader, or this one in another epoch,
+  had a high watermark above the record by then, that leader may have appended it, and there is no finding.
 
 Severity: ``VIOLATION``. ``advance-below-min-isr`` is ``DOCUMENTED`` before 3.7 (KAFKA-15583).
 """
@@ -115,7 +114,7 @@ def _taken(run: RunFacts, place: TopicPartition, acks: ThinAcks) -> Iterator[Con
 
 
 def _may_be_another_s(run: RunFacts, place: TopicPartition, acks: ThinAcks) -> bool:
-    """Whether somebody else, or this node in another epoch, had led by then and had committed what was acknowledged."""
+    """Whether another node, or this one in another epoch, had led by then and had committed what was acknowledged."""
     mine = (acks.node, acks.incarnation, acks.leader_epoch)
     led = (x for x in chain.from_iterable(run.told[place].values()) if x.role == "leader" and x.begin_ns <= acks.end_ns)
     return any((x.node, x.incarnation, x.leader_epoch) != mine and (x.high_watermark or 0) > acks.first for x in led)

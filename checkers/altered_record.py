@@ -1,20 +1,18 @@
-"""The final leader's log holds, at an offset, the record that was delivered or acknowledged there.
+"""The final leader's log holds, at each offset, the record that was delivered or acknowledged there.
 
-``altered-record``: the final leader's log, as collected at the end, holds another record at an offset below its high
-watermark
+``altered-record``: below its high watermark the final leader's log, as collected at the end, holds another record than
 
-* than the one that the final read delivered there. What was committed stays as it is, so the log that the leader reads
-  out must be the one that lies on its disk, and on no disk anything may change after that;
-* or, where the final read did not come so far, than the one that a producer got an acknowledgement for. (What
-  the final read shows is a ``lost-write``.)
+* the one that the final read delivered at that offset. Committed records do not change, so what the leader serves is
+  what its disk holds, and no disk may change afterwards;
+* or, where the final read did not come so far, the one that the broker acknowledged at that offset. (Where the final
+  read shows it, it is a ``lost-write``.)
 
-That the other replicas hold what the leader holds is another promise (:mod:`checkers.replica_divergence`); together
-they say that no replica's log differs from what clients were told, also where all replicas agree. Damaged records are a
-``damaged-record``, and not compared.
+:mod:`checkers.replica_divergence` compares the other replicas with the leader; this module finds what all replicas
+agree on and clients saw otherwise. A damaged record is a ``damaged-record`` and is not compared.
 
-Severity: ``VIOLATION``. Where an acknowledgement alone says what was there it is excused as a ``lost-write`` is. What
-the final read delivered nothing excuses, but that a fault has put records of another cluster into a log of that
-partition: of those and in their place ``DOCUMENTED``.
+Severity: ``VIOLATION``. Where only an acknowledgement shows the record, it is excused as a ``lost-write`` is. What the
+final read delivered is excused only by a fault that put records of another cluster into a log of that partition: those,
+and the records in their place, are ``DOCUMENTED``.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ from harness.payload import FOREIGN_VALUE
 
 ALTERED_RECORD = AnomalyKind(
     name="altered-record",
-    meaning="The final log holds another record than clients were given or told of at its offset.",
+    meaning="The final log holds another record than the one delivered or acknowledged at its offset.",
     shows_loss=False,
     relies_on=frozenset({Needs.REPLICA_LOGS, Needs.ENDS}),
     follows_from=(),
@@ -54,7 +52,7 @@ KINDS = (ALTERED_RECORD,)
 
 
 def find(rows: RunRows) -> Iterator[Finding]:
-    """The reference: every offset of one run at which the final leader's log has another record."""
+    """Reference: every offset of one run at which the final leader's log has another record."""
     seen: set[tuple[TopicPartition, int, int]] = set()
     for read in rows.reads:
         if read.final and read.value is not None and (read.where, read.offset, read.value) not in seen:
@@ -70,7 +68,7 @@ def find(rows: RunRows) -> Iterator[Finding]:
 
 def why(finding: Finding) -> str:
     """The finding in a sentence."""
-    who = "the final read was given" if finding.acks is None else "a producer was told of"
+    who = "the final read was given" if finding.acks is None else "a producer got an acknowledgement for"
     held = "no workload's record" if finding.other_value is None else f"value {finding.other_value}"
     return (
         f"At offset {finding.offset} {who} value {finding.value}, and the log of node {finding.node}, which leads in "
@@ -79,7 +77,7 @@ def why(finding: Finding) -> str:
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
-    """Who was given the record, or told of it, and what every replica holds there."""
+    """The delivery or the acknowledgement of the record, and what every replica holds at its offset."""
     if finding.acks is not None:
         yield from witnesses.send(finding)
     yield from witnesses.reads(finding, finding.offset, finding.value)

@@ -1,19 +1,19 @@
-"""What becomes of findings that were only counted.
+"""How a verdict judges findings beyond the ones that are kept as examples.
 
-Of each kind, partition and excuse only the first findings by offset are kept (``answer.KEPT_PER_GROUP``). Without
-predictions the rest is judged like the last one kept, at the earliest and the latest time of its group, for a failure
-excuses what was there when it happened. With predictions the rest, of which only the number is known and
-that it begins at the last offset kept, may be predicted or not. The rule is that it is never taken for predicted
-unless a prediction of that kind without an offset covers all of it:
+Of each kind, partition and excuse only the first findings by offset are kept (``answer.KEPT_PER_GROUP``). Of the rest
+the verdict knows the number, and that it begins at the last offset kept. Without predictions it judges the rest like
+the last one kept, at the earliest and the latest time of its group, because a failure excuses what was there when it
+happened. With predictions, a rest counts as predicted only where a prediction of its kind without an offset covers all
+of it:
 
 * It is a ``VIOLATION`` when no prediction can mean it: the kind follows from no other, and no prediction of it is about
   an offset beyond the last one kept.
-* Else it is ``INDETERMINATE``, and the run ``INCONCLUSIVE``; so it is when a prediction that nothing kept matches may
-  be matched by the rest.
+* Else it is ``INDETERMINATE``, and the run ``INCONCLUSIVE``. The run is so, too, when the rest may match a prediction
+  that no kept finding matches.
 * A finding whose cause may be in such a rest, and would make it ``EXPECTED`` there, is ``INDETERMINATE`` too.
 
-Of the rest the ranges of offsets are known (``answer.RANGES_KEPT``), so that what follows from one of it is put down to
-that; where they are not all known, and what is kept does not explain it, it is ``INDETERMINATE``.
+The first ranges of offsets of the rest are known (``answer.RANGES_KEPT``), so a finding that follows from one of them
+is attributed to it. Where not all ranges are known, and no kept finding explains it, it is ``INDETERMINATE``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from harness.findings import Finding, FindingRange
 
 
 class Rest(NamedTuple):
-    """The findings of a group that were not kept.
+    """The findings of a group that were counted and not kept.
 
     Attributes:
         last: the last finding kept.
@@ -119,7 +119,7 @@ def _anomaly(rest: Rest, verdict: Verdict) -> Anomaly:
     last = rest.last
     where = "" if last.offset is None else f", at offset {last.offset} or beyond"
     said = f"{rest.number} more of this kind were found in the partition{where}, and were only counted"
-    why = "nothing predicts them" if verdict is Verdict.VIOLATION else "nobody knows whether they were predicted"
+    why = "nothing predicts them" if verdict is Verdict.VIOLATION else "whether they were predicted cannot be decided"
     return Anomaly(last.kind, verdict, last.topic, last.partition, None, None, None, f"{said}: {why}.")
 
 

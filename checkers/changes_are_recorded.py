@@ -1,15 +1,15 @@
-"""What a broker's state rows show it has done, it has written a row about: a cut, and a log that begins later.
+"""Every cut of a log, every move of its start, and every broker session has a row of its own.
 
-Other checks learn from ``truncation`` and ``log_start`` rows what was cut and deleted, and why; and from ``session``
-rows of the controller which brokers were there. Where such a row is missing they have nothing to judge, so the timeline
-is incomplete, and the run ``INVALID``:
+Other checks learn from ``truncation`` and ``log_start`` rows what was cut and deleted, and why, and from the
+controller's ``session`` rows which brokers were registered. If such a row is missing, the timeline is incomplete and
+the run ``INVALID``:
 
-* within one life of a broker the end of a log fell, and no row says that it was cut or emptied;
-* within one life of a broker a log began at a higher offset, and no row says why (a replica that is made anew after its
-  log directory failed begins a life of its own);
-* a broker has led a partition, or followed a leader, and the controller never said that its session began.
+* within one life of a broker the end of a log fell, and no row records a truncation;
+* within one life of a broker a log began at a higher offset, and no row gives the reason (a replica that is made anew
+  after its log directory failed begins a life of its own);
+* a broker led a partition, or followed a leader, and no row of the controller records that its session began.
 
-Of a sampled timeline none of this is asked.
+A sampled timeline is not checked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checking runs: from run directories to verdicts."""
+"""Checks runs: reads run directories, asks an engine the questions, and writes each run's ``verdict.json``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Engine = Literal["spark", "reference"]
 
 _UNKNOWN = 1 << 40
-"""How many bytes are expected where nobody can tell before Spark has started."""
+"""Assumed size in bytes where it cannot be known before Spark has started."""
 
 
 def check(

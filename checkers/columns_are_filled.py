@@ -1,10 +1,10 @@
-"""What the built-in nodes and seawall's clients always say, they have said.
+"""The rows of built-in nodes and of seawall's clients fill the columns that they always fill.
 
-Where a leader, or the controller, names no ISR, and polls no leader epoch, whole promises have nothing to judge.
-Samples of real Kafka, and imported histories, may lack them; a leader of the built-in cluster writes an ISR in every
-row, and its consumers are given a leader epoch with each record. Without them the run is ``INVALID``.
+If leaders or the controller name no ISR, or polls no leader epoch, whole promises have nothing to judge. Samples of
+real Kafka, and imported histories, may lack them; a leader of the built-in cluster writes an ISR in every row, and its
+consumers receive a leader epoch with each record. Without them the run is ``INVALID``.
 
-That only some of the polls name no epoch is not noticed.
+Polls that name an epoch only now and then pass.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from checkers.nodes_are_accounted import silent_isrs
 
 
 def nulls(run: RunFacts, numbers: Mapping[str, int]) -> Iterator[str]:
-    """One sentence for each column that lacks what it always has; of a run that a target made."""
+    """One sentence for each column of a target's run that is empty and must not be."""
     if run.sampled:
         return
     if places := silent_isrs(run.facts.stretches):

@@ -1,29 +1,27 @@
-"""A replica cuts nothing that is committed off its log (R10), and a restart takes nothing of it either.
+"""A replica truncates no committed record (R10), and a restart loses none.
 
 ``committed-cut``: a truncation removed offsets that are known to have been committed, or a broker that started again
-had its log without them. Of what a replica cuts, the timeline says the offsets, not the records; a tail that never was
-committed may, and must, be cut. So a cut offset counts only when the record is known to be the committed one, which it
-is when the replica had got it in leader epoch e (while it followed the leader of e, or led), and
+had its log without them. The timeline has the offsets of a truncation, not the records, and a replica must cut a tail
+that was never committed. So a cut offset counts only when the replica is known to have held the committed record. The
+replica got it in leader epoch e (while it followed the leader of e, or led), and
 
 * the leader of e is known to have had a high watermark above the offset in that epoch, before the cut; or
-* the replica itself had a high watermark above the offset, when it had the record. (Where the timeline is sampled, in
-  which epoch it got what is not known for sure, and that is the only proof. A follower's word counts there from 3.7
-  on: before, real ones take the watermark of an answer that tells them to cut their logs first, KAFKA-14704.)
+* the replica itself had a high watermark above the offset while it had the record. (In a sampled timeline the epoch in
+  which the replica got it is not certain, and this is the only proof. A follower's watermark counts there from 3.7 on:
+  an older real follower takes the watermark of a response before it truncates as that response demands, KAFKA-14704.)
 
-A broker says where its log ends once it has written it, and what a process has written outlives it, however it ends.
-So what a broker last said that it had, and did not have when it started again, is as good as cut, unless a fault has
-taken it from the disk (see :mod:`checkers.copies`). What had been deleted on purpose (see
-:mod:`checkers.deletions`) is missed by nobody.
+A broker reports its log's end after it has written, and what a process has written survives the process. So what a
+broker last reported, and lacks after a restart, counts as cut, unless a fault has taken it from the disk (see
+:mod:`checkers.copies`). What had been deleted on purpose (see :mod:`checkers.deletions`) does not count.
 
-That the record is fetched again afterwards makes it no loss, but while it is gone there is a copy less than everybody
-relies on, and the next election may make it one.
+If the replica fetches the record again, nothing is lost; but meanwhile there is one copy less than the ISR promises,
+and the next election may lose the record.
 
 Severity: ``VIOLATION``. ``DOCUMENTED`` when an unclean election gave it up (see :mod:`checkers.forks`) and the
 configuration permits such elections; and when a follower cut it in a generation before 2.0.1, where followers cut by
-their own watermark or look an epoch up only once: there the danger is known, and the loss, where it comes to one, is
-found for itself. (That a restart takes what was written no generation permits.) No
-election excuses what was cut before it: the replica must have been in its leader epoch, or in a later one. Where a row
-does not say in which epoch it was, and at a restart, the election must have been earlier.
+their own watermark or look an epoch up only once; a loss that results is a finding of its own. (No generation permits a
+restart to lose what was written.) An election excuses only later cuts: the replica must have been in its leader epoch,
+or in a later one. Where a row does not name the epoch, and at a restart, the election must have been earlier.
 """
 
 from __future__ import annotations
@@ -67,7 +65,7 @@ KINDS = (COMMITTED_CUT,)
 
 
 class _Proof(NamedTuple):
-    """That a copy had been committed up to an offset, and the row that says so."""
+    """That a copy had been committed up to an offset, and the row that shows it."""
 
     end: int
     evidence: Evidence
@@ -88,7 +86,7 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
 
 
 def _gone(run: RunFacts, place: TopicPartition, ours: Sequence[Stretch]) -> Iterator[tuple[Stretch, Copy]]:
-    """What a replica says that it cut, and what it had no more when its broker started again; and when it said so."""
+    """What a replica cut, or lacked when its broker started again, and the stretch that shows it."""
     births = _births(ours)
     deletions = run.deletions.get(place, [])
     for copy in copies(ours, run.excusing):
@@ -101,7 +99,7 @@ def _gone(run: RunFacts, place: TopicPartition, ours: Sequence[Stretch]) -> Iter
 
 
 def _births(ours: Sequence[Stretch]) -> Collection[Stretch]:
-    """The first that each life of a broker says of its log."""
+    """The first stretch of each life of a broker."""
     found: dict[int, Stretch] = {}
     for one in ours:
         if one.log_end_offset is not None:
@@ -110,12 +108,12 @@ def _births(ours: Sequence[Stretch]) -> Collection[Stretch]:
 
 
 def _leaders(nodes: Iterable[Sequence[Stretch]]) -> list[Stretch]:
-    """The stretches in which somebody led."""
+    """The stretches in which a broker led."""
     return [one for ours in nodes for one in ours if one.role == "leader" and one.kind == "state"]
 
 
 def _watermarks(led: Sequence[Stretch], cut: Stretch) -> Iterator[tuple[Stretch, int, int]]:
-    """What leaders had committed before a cut: the stretch, the watermark, and the row that says so."""
+    """What leaders had committed before a cut: the stretch, the watermark, and the number of its row."""
     for one in led:
         if one.end_ns <= cut.begin_ns:
             yield one, one.high_watermark or 0, one.end_sequence
@@ -124,12 +122,12 @@ def _watermarks(led: Sequence[Stretch], cut: Stretch) -> Iterator[tuple[Stretch,
 
 
 def _is_trusted(run: RunFacts, said: Stretch) -> bool:
-    """Whether what a replica of a real Kafka takes for committed was."""
+    """Whether the high watermark of this stretch is proof: a sampled follower's is not before 3.7."""
     return said.role == "leader" or since(run.generation, "3.7")
 
 
 def _own(ours: Sequence[Stretch], cut: Stretch) -> Iterator[tuple[Stretch, int, int]]:
-    """What the replica itself took for committed before it cut it."""
+    """The high watermarks of the replica itself before the cut."""
     for one in ours:
         if age(one) < age(cut) and one.kind == "state":
             yield one, one.high_watermark or 0, one.end_sequence
@@ -174,14 +172,14 @@ def _conclusion(run: RunFacts, place: TopicPartition, cut: Stretch, copy: Copy, 
 
 
 def _excuse(run: RunFacts, copy: Copy, *, given_up: bool) -> Excuse | None:
-    """What took it; of a sampled timeline nobody knows whether a broker that started again has also cut something."""
+    """Why the copy is gone; whether a restarted broker also cut something a sampled timeline does not show."""
     if given_up:
         return "unclean"
     return "restart" if copy.event == "restart" and not run.sampled else None
 
 
 def _is_before(fork: Fork, cut: Stretch, copy: Copy) -> bool:
-    """Whether an unclean election can be why something was cut."""
+    """Whether an unclean election can be the reason for a cut."""
     if copy.event == "restart" or cut.leader_epoch is None or cut.leader_epoch < 0:
         return fork.time_ns <= cut.begin_ns
     return fork.leader_epoch <= cut.leader_epoch

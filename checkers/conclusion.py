@@ -1,7 +1,7 @@
-"""What conclusions are drawn from, and what one is.
+"""Rules on facts: what they are given (:class:`RunFacts`), and what they return (:class:`Conclusion`).
 
-A promise about turning points (elections, ISR changes, truncations) is not asked of every engine: both engines boil the
-evidence down to the same facts, and one piece of plain Python concludes from them.
+Rules about elections, ISR changes and truncations are written once: each engine reduces the evidence to the same facts,
+and one piece of plain Python judges them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Conclusion(NamedTuple):
 
 
 class Conclusive(Protocol):
-    """A promise that is judged by facts: a module whose docstring says what is promised, and how a breach is judged.
+    """A rule on facts: a module whose docstring states the promise, and how a breach is judged.
 
     A new one is a module with these names and a line in ``checkers.promises.CONCLUSIONS``, or a plugin.
     """
@@ -74,7 +74,7 @@ class RunFacts:
 
     @property
     def sampled(self) -> bool:
-        """Whether the timeline is only samples of what the brokers did; see :mod:`checkers.sampled_timelines`."""
+        """Whether the timeline consists of samples of the brokers' states; see :mod:`checkers.sampled_timelines`."""
         return is_sampled(self.guarantees)
 
     @property
@@ -89,7 +89,7 @@ class RunFacts:
 
     @cached_property
     def told(self) -> dict[TopicPartition, dict[int, list[Stretch]]]:
-        """What each broker said of each replica while it ran, in the order in which it said it."""
+        """The states that each broker reported of each replica while it ran, in order."""
         found: dict[TopicPartition, dict[int, list[Stretch]]] = defaultdict(lambda: defaultdict(list))
         for one in self.facts.stretches:
             if one.topic is not None and one.node != CONTROLLER_ID and one.kind != "final":
@@ -100,7 +100,7 @@ class RunFacts:
 
     @cached_property
     def decided(self) -> dict[TopicPartition, list[Stretch]]:
-        """What the controller decided about each partition, in the order in which it did."""
+        """The controller's decisions about each partition, in order."""
         found: dict[TopicPartition, list[Stretch]] = defaultdict(list)
         for one in self.facts.stretches:
             if one.topic is not None and one.node == CONTROLLER_ID and one.kind in ("election", "isr"):
@@ -146,7 +146,7 @@ class RunFacts:
 
     @cached_property
     def deletions(self) -> dict[TopicPartition, list[Deletion]]:
-        """What was deleted on purpose; of a sampled timeline what may have been: somebody's log begins behind it."""
+        """What was deleted on purpose; of a sampled timeline what may have been: wherever a replica's log begins."""
         if self.sampled:
             return {
                 place: [Deletion(x.begin_ns, x.log_start_offset or 0) for ours in nodes.values() for x in ours]
@@ -168,7 +168,7 @@ class RunFacts:
 
     @staticmethod
     def _offices(nodes: Mapping[int, Sequence[Stretch]]) -> tuple[list[Office], dict[int, list[End]]]:
-        """Who took office with which log, and where each replica's log ended in each epoch."""
+        """With which log each leader began, and where each replica's log ended in each epoch."""
         said = [x for ours in nodes.values() for x in ours if x.kind == "state" and x.leader_epoch is not None]
         offices = [Office(x.leader_epoch or 0, x.begin_ns, x.node, x.first_log_end or 0)
                    for x in said if x.role == "leader"]  # fmt: skip
@@ -186,12 +186,12 @@ class RunFacts:
         return None if last is None else last.node
 
     def replication(self, place: TopicPartition) -> int | None:
-        """How many replicas the partition has; None: the configuration does not say."""
+        """How many replicas the partition has; None: the configuration does not state it."""
         demanded = None if self.wanted is None else self.wanted.partitions.get(place)
         return None if demanded is None else demanded.number
 
     def least_isr(self, place: TopicPartition) -> int | None:
-        """The smallest ISR in which acks=all is acknowledged; None: the configuration does not say."""
+        """The smallest ISR in which acks=all is acknowledged; None: the configuration does not state it."""
         least, replicas = self.guarantees.get("min_insync_replicas"), self.replication(place)
         return None if not isinstance(least, int) or replicas is None else min(least, replicas)
 
@@ -201,18 +201,18 @@ class RunFacts:
 
 
 def is_sampled(guarantees: Mapping[str, Any]) -> bool:
-    """Whether a run's timeline is only samples of what the brokers did."""
+    """Whether a run's timeline consists of samples of the brokers' states."""
     return guarantees.get("timeline") == "sampled"
 
 
 def lag_allowed_ns(guarantees: Mapping[str, Any]) -> int | None:
-    """How long a replica that lags may stay in the ISR; None: the run does not say, or nobody saw every change."""
+    """How long a replica that lags may stay in the ISR; None: the run does not state it, or its timeline is sampled."""
     allowed_ms = guarantees.get("laggards_leave_ms")
     return None if not isinstance(allowed_ms, int) or is_sampled(guarantees) else allowed_ms * 1_000_000
 
 
 def isr_wanted(guarantees: Mapping[str, Any]) -> int | None:
-    """How large an ISR has to be for acks=all; None: any will do, the run does not say, or nobody saw every change."""
+    """How large an ISR has to be for acks=all; None: any will do, or it is not stated or sampled."""
     least = guarantees.get("min_insync_replicas")
     return None if not isinstance(least, int) or least <= 1 or is_sampled(guarantees) else least
 
@@ -236,7 +236,7 @@ def _start(one: Stretch) -> Start:
 
 
 def age(stretch: Stretch) -> tuple[int, int, int]:
-    """The order in which a node said things."""
+    """The order in which a node wrote its rows."""
     return stretch.incarnation, stretch.sequence, stretch.begin_ns
 
 
@@ -248,7 +248,7 @@ def where(stretch: Stretch) -> TopicPartition:
 
 
 def detail(stretch: Stretch) -> dict[str, Any]:
-    """The ``detail`` of its first row; empty where it has none."""
+    """The ``detail`` of a stretch's first row; empty where it has none."""
     found = json.loads(stretch.detail or "{}")
     return found if isinstance(found, dict) else {}
 
@@ -266,7 +266,7 @@ def seen_at(stretch: Stretch, sequence: int | None = None) -> dict[str, int]:
 
 
 def kept(conclusions: Sequence[Conclusion]) -> list[Conclusion]:
-    """The first conclusions of each kind, partition and excuse, with what is said of each group."""
+    """The first conclusions of each kind, partition and excuse, with the totals of each group."""
     groups: dict[tuple[object, ...], list[Conclusion]] = defaultdict(list)
     for one in conclusions:
         x = one.finding

@@ -1,12 +1,12 @@
-"""What ``run.json`` says twice, it says alike; and what it predicts, and what clients asked for, its scenario has.
+"""The parts of ``run.json`` agree: scenario, resolved configuration, predictions and the acks of its sends.
 
-A run's configuration holds the scenario, and what became of it: settings and the parameters of the workload. What is
-predicted follows from the scenario and the generation, and the acks of each send from the workload and the schedule.
+A run's configuration holds the scenario, and what became of it: settings and the parameters of the workload.
+Predictions follow from the scenario and the generation, and the acks of each send from the workload and the schedule.
 Each of them decides how grave a finding is. Where two of them contradict each other the run is ``INVALID``.
 
-Of runs that no target made, which have no scenario of this kind, none of this is asked. What real Kafka is set to is
-understood in its own words; of it the minimum of the ISR and unclean elections are compared. Whether producers number
-their records is compared where the cluster is known to know that, from 0.11 on.
+Runs without a target have no such scenario and are not checked. Real Kafka has its own names for settings; of these the
+minimum ISR and unclean elections are compared. Whether producers are idempotent is compared on clusters that support
+it, from 0.11 on.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from harness.workload import WorkloadParameters
 _OF_REAL_KAFKA = frozenset({"min.insync.replicas", "unclean.leader.election.enable"})
 
 _ACKS = {"all": "acks_all", "1": "acks_leader", "0": "acks_none"}
-"""What a send may ask for, and how many rows of sends are counted that do."""
+"""By the acks of a send: the count of such sends in the history."""
 
 
 def disagreements(manifest: Manifest) -> Iterator[str]:
-    """One sentence for each thing that ``run.json`` says in two ways, or predicts without its scenario."""
+    """One sentence for each thing that ``run.json`` states in two ways, or predicts without its scenario."""
     configuration = manifest.configuration
     if "target" not in configuration:
         return
@@ -70,7 +70,7 @@ def unasked(manifest: Manifest, numbers: Mapping[str, int]) -> Iterator[str]:
 
 
 def _numbering(load: WorkloadParameters | None) -> set[str]:
-    """The parameters that say whether records are numbered."""
+    """The parameters that decide whether producers number their records."""
     if load is None:
         return set()
     plain, without = load.model_dump(), load.without_numbers().model_dump()

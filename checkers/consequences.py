@@ -1,4 +1,4 @@
-"""Which findings are other sides of one loss: which kind follows from which, and at which offsets."""
+"""Attributes findings to one loss: which kind follows from which, and at which offsets."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Which replica held which offsets, from when to when, and what took them from it.
+"""Which replica held which offsets, from when to when, and what removed them.
 
-Told from what each broker says of its log's end: what it says that it has, it got in the leader epoch that it was in.
-The offsets that a replica had when it was first heard of are not among its copies: nobody knows in which epoch it got
-them.
+Derived from the log end offsets that each broker reports: a replica got an offset in the leader epoch that it was in at
+the time. Offsets that a replica had at its first report are left out: the epoch in which it got them is unknown.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from harness.facts import Stretch
 from harness.fault import DiskEffect
 
 ROBBING = frozenset({DiskEffect.UNFLUSHED, DiskEffect.EVERYTHING, DiskEffect.DAMAGE})
-"""What takes from a disk what was on it; a failed log directory does when a new disk takes its place."""
+"""Effects that remove what was on a disk; a failed log directory does when a new disk takes its place."""
 
 
 DELETED = ("leader", "first_batch")
-"""Why a log starts anew where its records were deleted on purpose: its leader has deleted them, or the first batch that
-its leader still has begins earlier than asked for."""
+"""Reasons of a log's new start when its records were deleted on purpose: the leader deleted them, or the leader's first
+batch begins earlier than asked for."""
 
 
 class Copy(NamedTuple):
@@ -32,10 +31,10 @@ class Copy(NamedTuple):
     Attributes:
         end: exclusive.
         got: the stretch in which it got them.
-        lost: the stretch with which they were gone; None: it had them as long as it was heard of.
-        seen: the last stretch that it still had them in, where they were gone.
+        lost: the stretch with which they were gone; None: the replica had them until its last report.
+        seen: the last stretch in which the replica still had them, where they were gone.
         event: what took them: truncation, log_start, power_loss, wipe_disk, corrupt_log or restart; None with ``lost``.
-        reason: what the row about it says.
+        reason: the reason in the row of that event.
     """
 
     node: int
@@ -50,7 +49,7 @@ class Copy(NamedTuple):
 
 
 def copies(ours: Sequence[Stretch], faults: Sequence[Row]) -> Iterator[Copy]:
-    """What one replica held, those that it lost first; ``ours``: what its broker said of it, in order."""
+    """What one replica held, lost copies first; ``ours``: the states that its broker reported, in order."""
     log: list[Copy] = []
     end: int | None = None
     before: Stretch | None = None
@@ -88,7 +87,7 @@ def robs(fault: Row, effects: Collection[DiskEffect] = ROBBING) -> bool:
 
 
 def cut_at(one: Stretch) -> int | None:
-    """From which offset on a row says that the log was cut; None: it does not say so."""
+    """The offset from which a truncation row cut the log; None: the row does not name it."""
     if one.kind == "truncation":
         said = detail(one)
         return min(int(said.get("from_offset", 0)), int(said.get("to_offset", 0)))
@@ -96,7 +95,7 @@ def cut_at(one: Stretch) -> int | None:
 
 
 def _found_at(one: Stretch) -> int | None:
-    """Where the log ended that a truncation cut: what had been there beyond was gone before. None: it does not say."""
+    """Where the log ended that a truncation cut: what had been beyond was gone before. None: not stated."""
     if one.kind != "truncation" or "from_offset" not in detail(one):
         return None
     return max(int(detail(one)["from_offset"]), cut_at(one) or 0)
@@ -115,9 +114,9 @@ def _event(one: Stretch, before: Stretch | None, faults: Sequence[Row]) -> tuple
 
 
 def _taken(one: Stretch, before: Stretch | None, faults: Sequence[Row]) -> tuple[str, str | None]:
-    """What took what a replica no longer had when it said ``one``, although no row says that it cut its log.
+    """What removed the offsets that a replica lacked in ``one``, although no truncation row mentions them.
 
-    A broker that goes on must have cut it itself, at a time at which nobody looked.
+    A broker that kept running must have cut them itself between two samples.
     """
     robbed = [
         fault for fault in faults if robs(fault) and str(one.node) in fault["nodes"] and _is_due(fault, one, before)
@@ -125,13 +124,13 @@ def _taken(one: Stretch, before: Stretch | None, faults: Sequence[Row]) -> tuple
     if robbed:
         return robbed[-1]["kind"], f"fault {robbed[-1]['fault']}"
     went_on = before is not None and before.incarnation == one.incarnation
-    return ("truncation", "nobody saw it") if went_on else ("restart", None)
+    return ("truncation", "no row shows it") if went_on else ("restart", None)
 
 
 def _is_due(fault: Row, one: Stretch, before: Stretch | None) -> bool:
     """Whether a fault can have shown itself between two stretches; damage in a log may lie there for several lives.
 
-    It has taken effect when it is proven: until then its broker may still be shutting down, and say so.
+    It has taken effect when it is proven: until then its broker may still be shutting down and write rows.
     """
     if fault["injected_ns"] is None:
         return False

@@ -1,4 +1,4 @@
-"""What a fault keeps from what: the links that it cut, or its nodes."""
+"""The links that a fault cuts, and the nodes that it isolates."""
 
 from __future__ import annotations
 

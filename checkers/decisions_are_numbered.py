@@ -1,12 +1,11 @@
 """The controller's timeline has every decision about a partition: their partition epochs have no gap.
 
-Each decision raises the partition epoch by one, and the first has 0. A number that is left out, one that comes after a
-higher one, or one that a broker names and no decision has, is a row that is not there or not as it was written, or a
-controller that counts otherwise; nothing tells which, so it is no
-anomaly, but the run is ``INVALID``, and what rests on the absence of rows of the timeline is ``INDETERMINATE``. A
-controller that was killed may have died between writing its state down and writing the row, so what is missing behind
-the last row of one life says nothing. Nor is anything said where no broker names a partition epoch: then the decisions
-are of a log in which each has its number by counting.
+Each decision raises the partition epoch by one, and the first has 0. If a number is missing, comes after a higher one,
+or is named by a broker and by no decision, then a row is missing or altered, or the controller counts otherwise. The
+timeline does not show which, so there is no finding, but the run is ``INVALID``, and what rests on the absence of
+timeline rows is ``INDETERMINATE``. A killed controller may have persisted a decision without writing its row, so
+numbers missing behind the last row of one life do not count. Nor are decisions checked where no broker names a
+partition epoch: they then come from a log that numbers them by counting.
 """
 
 from __future__ import annotations

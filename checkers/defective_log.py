@@ -1,23 +1,20 @@
-"""A replica's log is one: every offset once, bounds in order, every batch of a producer once.
+"""A replica's log is sound: each offset once, bounds in order, intact records, each batch of a producer once.
 
-* ``log-overlap``: a replica's log, as collected at the end, holds two different records at one offset (R5). That an
-  offset is missing makes the run ``INVALID``: the log then does not hold what its bounds say, and whether the broker or
-  the collector lost it, nobody knows; what was promised about it is found for itself, as a loss or as divergence.
+* ``log-overlap``: a replica's log, as collected at the end, holds two different records at one offset (R5). A missing
+  offset makes the run ``INVALID``: the log does not hold what its bounds promise, and whether the broker or the
+  collector lost it is unknown; a lost or diverging record is a finding of its own.
 * ``damaged-record``: a replica's disk holds, below the high watermark that it has in the end, a record whose bytes do
   not match their checksum (R9): it counts as a copy, and is none. One anomaly for each replica: the first.
-* ``bounds-crossed``: a replica said that its high watermark or its log start lies beyond its log end, or its log start
-  beyond its high watermark (R8). A
-  checkpoint on a dead node's disk may be ahead of the log that survived; what a running broker says may not.
-* ``uncommitted-deletion``: a leader deleted records above the high watermark that it had: its log's start passed what
-  was committed (R8, KIP-107). Told from the row of the deletion and the one before it. A follower that starts anew
-  where its leader's log does is not meant.
+* ``bounds-crossed``: a running broker reported a high watermark or a log start beyond its log end, or a log start
+  beyond its high watermark (R8). On a dead node's disk a checkpoint may be ahead of the log that survived.
+* ``uncommitted-deletion``: a leader deleted records above its high watermark (R8, KIP-107), according to the row of the
+  deletion and the one before it. A follower that starts anew at its leader's log start does not count.
 * ``repeated-sequence``: the final leader's log holds a sequence number of one epoch of an idempotent producer twice:
   a retry was appended again (R11).
 * ``sequence-gap``: it lacks sequence numbers between the first and the last of one epoch of an idempotent producer, or
-  has a record behind one of a higher number: one was accepted when the number before it was missing, which no broker
-  does that knows its producers (R11).
-* ``zombie-append``: in it a record of an older epoch of a producer lies behind one of a newer epoch: a producer that
-  had been fenced was let in (R11).
+  has a record behind one of a higher number: the leader accepted a batch that did not follow on (R11).
+* ``zombie-append``: in it a record of an older epoch of a producer lies behind one of a newer epoch: the leader
+  accepted a fenced producer (R11).
 
 Severity: ``VIOLATION``. A ``damaged-record`` is ``DOCUMENTED`` when a ``corrupt_log`` fault has damaged a log of that
 node. A ``sequence-gap`` is ``DOCUMENTED`` after an unclean election of the partition that the

@@ -1,17 +1,16 @@
-"""What was deleted on purpose, and by when.
+"""Which records of a partition were deleted on purpose, and by when.
 
-Records are deleted by the leader, when it is asked to, and by every replica's own retention. A follower's log that
-begins later because its leader's does deletes nothing by itself: the leader must have said so before. And where the log
-of somebody begins who takes office proves nothing, for it may have lost what came before. So a deletion is
+A leader deletes records on DeleteRecords, and each replica by its own retention. A follower whose log starts later
+because its leader's does deletes nothing itself: the leader must have recorded the deletion before. Where the log of a
+new leader starts proves nothing, for that replica may have lost the records before. So a deletion is
 
-* a ``log_start`` row of a leader, or one of anybody's retention;
-* one of a follower, where nobody who led in its leader epoch wrote anything later, or was there in the end: whoever
-  told it may have died before it could write that down;
-* the first that a life of a broker says of a replica, where that is more than its lives before had said: the broker may
-  have died while it deleted.
+* a ``log_start`` row of a leader, or one of retention;
+* one of a follower, where no leader of its epoch wrote a later row or was alive at the end: that leader may have died
+  before it wrote its own row;
+* the first row that a life of a broker writes about a replica, where the log starts higher than in its lives before:
+  the broker may have died while it deleted.
 
-In a sampled timeline there are no such rows, and nobody knows who has deleted what: wherever a log is seen to begin,
-what came before may have been deleted.
+A sampled timeline has no such rows: wherever a log is seen to begin, what came before may have been deleted.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def deletions(told: Iterable[Start], last_ns: Mapping[tuple[int, int], int]) -> 
     """What was deleted of one partition.
 
     Args:
-        told: what its brokers said.
+        told: what its brokers reported.
         last_ns: until when each life of a node is known to have lasted, by node and incarnation.
     """
     ordered = sorted(told)

@@ -1,4 +1,4 @@
-"""The reference: which transactions follow from which others; see :mod:`spark_analysis.dependencies`."""
+"""Reference: which transactions follow from which others; see :mod:`spark_analysis.dependencies`."""
 
 from __future__ import annotations
 

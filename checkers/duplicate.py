@@ -10,9 +10,9 @@ answers NOT_LEADER_OR_FOLLOWER although it has appended it (KAFKA-13574); librdk
 and sends the record again, retries allowed or not. An imported history does not say how its clients wait, and the
 guarantee counts. Where a table that may hold the reason has a gap, it is ``INDETERMINATE``.
 
-Whoever was told of a record that is lost sends it again, and rightly. So it is ``DOCUMENTED``, too, when the final
-leader's log has the value at one offset at the most, and the copies at the others were given up by an unclean election
-that the configuration permits, or by lossy failures after the last of them was first seen (see
+A client that learns that its record is lost rightly sends it again. So it is ``DOCUMENTED``, too, when the final
+leader's log has the value at one offset at most, and the copies at the others were given up by an unclean election that
+the configuration permits, or by lossy failures after the last of them was first seen (see
 :mod:`checkers.forks`, :mod:`checkers.lossy_failures`).
 """
 
@@ -62,7 +62,7 @@ KINDS = (DUPLICATE,)
 
 
 def find(rows: RunRows) -> Iterator[Finding]:
-    """The reference: every value of one run that is at two offsets."""
+    """Reference: every value of one run that is at two offsets."""
     copies: dict[tuple[TopicPartition, int], dict[int, list[Sighting]]] = defaultdict(lambda: defaultdict(list))
     for seen in sightings(rows):
         copies[seen.where, seen.value][seen.offset].append(seen)
@@ -110,7 +110,7 @@ def _duplicate(
 
 
 def _is_given_up(rows: RunRows, place: TopicPartition, offset: int, seen: Sequence[Sighting]) -> bool:
-    """Whether an unclean election gave up the copy; where nobody looked at the time, whether one may have."""
+    """Whether an unclean election gave up the copy; in a sampled timeline, whether one may have."""
     epoch = min((one.leader_epoch for one in seen if one.leader_epoch is not None), default=None)
     later = any(epoch is not None and fork.leader_epoch > epoch for fork in rows.forks.get(place, ()))
     first_ns = min(one.time_ns for one in seen)

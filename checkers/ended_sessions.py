@@ -1,10 +1,9 @@
-"""The end of a broker's session has consequences: the controller takes the broker out of office and out of the ISR.
+"""When a broker's session ends, the controller takes the broker out of leadership and out of the ISR.
 
-The controller writes down that a session has ended, then what it decides because of that. Its first row in the same
-life that is neither shows that it has gone on to something else. If it then still has the broker as a leader, or in an
-ISR that has other members (the last member stays where an ISR may not be empty), the partition is unavailable although
-other replicas could lead, or waits for a replica that cannot fetch. A life of the controller that ends before such a
-row proves nothing.
+The controller records that a session has ended, then its decisions because of that. Its first other row in the same
+life shows that it has gone on. If the broker then is still a leader, or in an ISR that has other members (the last
+member stays where an ISR may not be empty), the partition is unavailable although other replicas could lead, or waits
+for a replica that cannot fetch. A life of the controller that ends before such a row proves nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from harness.facts import Stretch
 from harness.model import CONTROLLER_ID
 
 ENDED = frozenset({"expired"})
-"""How a session ends, in the controller's words."""
+"""How a session ends: the ``change`` of the controller's row."""
 
 _CONTROL = frozenset({"session", "election", "isr"})
 
@@ -27,7 +26,7 @@ class Neglected(NamedTuple):
 
     Attributes:
         broker: whose session it was.
-        ended: the row that says so. ``kept``: the decision in force afterwards. ``following``: the controller's first
+        ended: the row of its end. ``kept``: the decision in force afterwards. ``following``: the controller's first
             row that is no consequence of the end.
     """
 

@@ -1,18 +1,19 @@
-"""Leader epochs tell histories apart: they only rise, at the controller, at every broker and along every log.
+"""Leader epochs only rise: at the controller, at every broker and along every log.
 
-* ``epoch-regression``: a broker took an older word of the controller for a newer one: within one life of the broker a
-  replica's leader epoch fell, or its partition epoch within one leader epoch. Or the controller itself fell back: a
-  partition's leader epoch, its partition epoch, or the controller epoch (T4), which each start of a controller raises:
-  brokers tell by it whose requests are out of date. Or what the final leader appended in its epoch bears another one
-  in its log, from which no fault has taken anything.
+* ``epoch-regression``: a broker took an older request of the controller for a newer one: within one life of the broker
+  a replica's leader epoch fell, or its partition epoch within one leader epoch. Or the controller itself fell back: a
+  partition's leader epoch, its partition epoch, or the controller epoch (T4), which each start of a controller raises
+  so that brokers can reject requests of an older one. Or the final leader appended records in its epoch, its log has
+  them in another one, and no fault has taken anything from that log.
 * ``epoch-disorder``: in a replica's log a record of an older leader epoch lies behind one of a newer epoch (R6). The
-  replicas that copied it are not told apart.
+  replicas that copied it are not distinguished.
 * ``epoch-cache-mismatch``: the leader epochs that a replica has written down beside its log do not rise, in epochs
   and in offsets, or one does not begin where the log's first record of that epoch is, or is not among them (R7).
   Epochs without records are legal, and so is one that began below the log's start. Only of a broker that was alive at
-  the end: one that died may not have come to write its last epoch down. Before 0.11 nobody writes the first one down.
+  the end: one that died may not have come to write its last epoch down. Before 0.11 no broker writes the first one
+  down.
 
-Severity: ``VIOLATION``. ``INDETERMINATE`` when a replica has a log and what it has written down could not be read.
+Severity: ``VIOLATION``. ``INDETERMINATE`` when a replica has a log and its epoch cache could not be read.
 ``epoch-disorder`` and ``epoch-cache-mismatch`` are ``DOCUMENTED`` before 2.0.1, where followers did not yet look epochs
 up to the end and may keep records of an epoch that the leader never had.
 """
@@ -125,7 +126,7 @@ def _older_controllers(run: RunFacts, place: TopicPartition, decisions: Sequence
 
 
 def _stamped(run: RunFacts, place: TopicPartition, end: Stretch) -> Iterator[Conclusion]:
-    """What the final leader appended in its epoch, and its log has in another: the first of it."""
+    """The first offset that the final leader appended in its epoch and that its log has in another."""
     ours = run.told.get(place, {}).get(end.node, ())
     log = [one for one in run.logs.get(place, {}).get(end.node, ()) if one.leader_epoch >= 0]
     harmed = any(robs(fault) and str(end.node) in fault["nodes"] for fault in run.faults)
@@ -182,7 +183,7 @@ def _cache(run: RunFacts, place: TopicPartition, end: Stretch, log: Sequence[Log
     if said.get("source") == "live" and "epochs_unread" in said and log:
         yield Conclusion(
             run.finding("epoch-cache-mismatch", place, excuse="unread", **seen_at(end)),
-            f"Nobody knows which leader epochs node {end.node} has written down: {said['epochs_unread']}.",
+            f"The leader epochs that node {end.node} has written down could not be read: {said['epochs_unread']}.",
             (cite(end, f"node {end.node}'s leader epochs are not known"),),
         )
     if said.get("source") != "live" or entries is None:
@@ -207,7 +208,7 @@ def _cache(run: RunFacts, place: TopicPartition, end: Stretch, log: Sequence[Log
 
 
 def _is_noted(one: LogEpoch, starts: Mapping[int, int], log_start: int, *, written: bool) -> bool:
-    """Whether it is written down where an epoch begins; nobody needs to know of one that lies below the log's start."""
+    """Whether the cache has the epoch's first offset; an epoch below the log's start need not be in it."""
     if written and one.leader_epoch not in starts:
         return one.last < log_start
     return max(starts.get(one.leader_epoch, -1), log_start) == max(one.first, log_start)

@@ -1,13 +1,12 @@
-"""In which tables an excuse would stand, had there been one.
+"""Which tables would hold the excuse of a finding; if one of them has a gap, the finding is ``INDETERMINATE``.
 
-Nothing is a ``VIOLATION`` because its excuse was lost: where the configuration permits what would excuse a kind, and
-the table that would tell of it has a gap, nobody knows.
+This applies where the configuration permits what would excuse a kind:
 
-* What an unclean election gave up, and what was deleted, the timeline tells.
-* What a lossy failure took from a disk, what a fault damaged there, and which node was down, the faults tell.
-* What an unclean election of the groups' own topic gave up nobody tells: those elections are not recorded.
-* Of an imported history no broker tells anything, so it has no timeline at all. Its faults are not asked for: that
-  every copy was lost at one time would excuse any loss, and no option says that machines lost power.
+* The timeline shows what unclean elections gave up, and what was deleted.
+* The faults show what a lossy failure took from a disk, what a fault damaged there, and which node was down.
+* No table shows what an unclean election of the groups' own topic gave up: those elections are not recorded.
+* An imported history has no brokers, so no timeline. Its faults are not required: the loss of every copy at one time
+  would excuse any loss, and no option states that machines lost power.
 """
 
 from __future__ import annotations

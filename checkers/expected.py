@@ -13,7 +13,7 @@ from harness.model import CONTROLLER_ID, TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class Replicas:
-    """Who holds a partition: ``nodes`` where the configuration says so (None: the controller chose), ``number``."""
+    """A partition's replicas: ``number``, and ``nodes`` where the configuration names them (None: it does not)."""
 
     number: int
     nodes: tuple[int, ...] | None
@@ -30,11 +30,11 @@ class Expected:
         kinds: by the name of a fault of the schedule, its kind.
         mix: the kinds of which chaos's faults may be; empty without chaos.
         retention: whether the configuration lets a log's start move.
-        brokers: whether brokers were there to be asked; not for an imported history, which only clients recorded.
-        retry_after_s: for how long a client of the schedule waits for an answer, at the least, before it sends again
-            what it does not number; None: none does.
+        brokers: whether the cluster has brokers; not for an imported history, which only clients recorded.
+        retry_after_s: after how long without an answer, at the least, a client of the schedule sends again what it does
+            not number; None: none does.
         combined: whether brokers are, or may be, the controllers.
-        shared_producers: whether idempotent producers of the schedule send for several processes each.
+        shared_producers: whether an idempotent producer of the schedule sends for several processes.
     """
 
     nodes: tuple[int, ...]
@@ -50,7 +50,7 @@ class Expected:
 
 
 def expected(manifest: Manifest) -> Expected | None:
-    """What ``manifest``'s resolved configuration demands; None when it does not say."""
+    """What ``manifest``'s resolved configuration demands; None when it does not state it."""
     if "imported" in manifest.configuration:
         return Expected((), {}, (), manifest.guarantees.get("retention") is True, brokers=False)
     try:

@@ -1,7 +1,7 @@
-"""How far the findings of each kind reach: counted over all of them, not over the examples that a verdict shows.
+"""How far the findings of each kind reach, counted over all of them, not over the examples that a verdict shows.
 
-Both engines say of each kind, partition and excuse at which runs of consecutive offsets the findings are
-(:class:`harness.findings.FindingRange`); the verdict joins that with how the examples were judged.
+For each kind, partition and excuse both engines return the ranges of consecutive offsets that have findings
+(:class:`harness.findings.FindingRange`); the verdict joins them with how the examples were judged.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ Group = tuple[str, str, int, Excuse | None]
 
 
 def group_of(one: Finding | FindingRange) -> Group:
-    """Which findings it is counted with."""
+    """The group with which a finding is counted."""
     return one.kind, one.topic, one.partition, one.excuse
 
 
 def ranges(findings: Iterable[Finding]) -> list[FindingRange]:
-    """The reference: the runs of consecutive offsets at which there are findings, of each group the first ones."""
+    """Reference: the ranges of consecutive offsets that have findings, the first ones of each group."""
     groups: dict[tuple[str, Group], list[Finding]] = defaultdict(list)
     for finding in findings:
         if finding.offset is not None:

@@ -1,4 +1,4 @@
-"""The reference: the facts about a run (see :mod:`harness.facts`), from lists of rows."""
+"""Reference: computes the facts about a run (see :mod:`harness.facts`) from lists of rows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SAME = ("incarnation", "kind", "role", "leader", "leader_epoch", "partition_epo
 
 
 def facts(rows: RunRows) -> Facts:
-    """Everything that conclusions about one run are drawn from."""
+    """Everything that the rules on facts are given about one run."""
     return Facts(
         stretches=list(_stretches(rows)),
         log_epochs=list(_log_epochs(rows)),
@@ -157,7 +157,7 @@ def _lost_ranges(rows: RunRows) -> Iterator[LostRange]:
 
 
 def _bare(rows: RunRows, lost: Finding) -> Iterator[int]:
-    """Whose logs hold a lost record whose epoch nobody knows, in a message format that knows none."""
+    """The nodes whose logs hold a lost record of unknown epoch, in a message format without epochs."""
     if rows.sampled and lost.leader_epoch is None and lost.offset is not None:
         held = rows.logged.get(TopicPartition(lost.topic, lost.partition), {}).get(lost.offset, [])
         yield from (row["node"] for row in held if row["value"] == lost.value and row["leader_epoch"] < 0)

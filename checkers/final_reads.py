@@ -1,11 +1,11 @@
-"""Which of several readers of a partition tells what is there in the end.
+"""Which readers of the final read show what a partition holds in the end.
 
 Several processes may read a partition from its beginning in the final phase, at once or one after the other. The last
-of them that came to the end tells what is there; what was delivered before it began was delivered before the end, like
-any other read. A process came to the end when it came as far as anybody, or to the final leader's high watermark, or
-when it was given records of the partition and went on, and for :data:`QUIET_NS` all of its polls until the last gave it
-nothing: a broker that is slow gives nothing for a while, too. (A process that was given nothing of a partition may not
-have come to it yet.) Of one that stopped early, or failed, nobody knows.
+one that came to the end is the final read; what was delivered before it began counts as any other read. A process came
+to the end when it came as far as any other, or to the final leader's high watermark, or when it was given records of
+the partition and all its polls of the last :data:`QUIET_NS` returned nothing: a slow broker returns nothing for a
+while, too. (A process that was given nothing of a partition may not have come to it yet.) A process that stopped early,
+or failed, proves nothing.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ class FinalReader(NamedTuple):
 
     @property
     def exhausted(self) -> bool:
-        """Whether it was given all that there is."""
+        """Whether it read to the end."""
         return self.reach > 0 and self.quiet
 
 
 class Ended(NamedTuple):
-    """Which processes tell what a partition holds in the end.
+    """The processes that show what a partition holds in the end.
 
     Attributes:
-        since: with which row its final read begins.
-        exhausted_at: how far those had come who are part of it and went on until they were given nothing any more.
-        short: how far, at the least, one had come that read on later than any of those who came to the end, and was
-            given nothing before it came there; None: there is none. Nobody knows whether there was more for it.
+        since: the row with which its final read begins.
+        exhausted_at: how far those of its processes came that read until they were given nothing any more.
+        short: how far, at the least, a process came that read on later than all of those and was given nothing before
+            it came there, so that there may have been more for it; None: there is none.
     """
 
     since: int
@@ -80,7 +80,7 @@ def readers(operations: Iterable[Mapping[str, Any]]) -> list[FinalReader]:
 
 
 def ended(known: Iterable[FinalReader], watermarks: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, Ended]:
-    """By partition who tells what it holds in the end; ``watermarks`` are those of the final leaders."""
+    """By partition, the readers that show what it holds; ``watermarks`` are those of the final leaders."""
     by_place: dict[TopicPartition, list[FinalReader]] = defaultdict(list)
     for reader in known:
         by_place[reader.where].append(reader)

@@ -1,17 +1,20 @@
 """A follower's high watermark only rises while it follows one leader, as that leader's does.
 
 ``follower-hw-regression``: while a follower followed one leader in one leader epoch, within one life of its broker, its
-high watermark rose, and fell later. It takes the lesser of its log's end and of its leader's watermark, and that one
-never falls within a term. Kafka lets a follower's watermark fall all the same, and none of this is held against it:
+high watermark rose, and fell later. A follower takes the lesser of its log end and its leader's high watermark, which
+never falls within a term. Kafka lets a follower's watermark fall in these cases, which are not reported:
 
 * when the log is cut, which is a row of its own, or ends earlier in the next row;
-* with the first answers of a new leader, whose watermark may lag behind what an earlier one had said: so only what
-  had risen in that epoch can have fallen in it;
+* with the first responses of a new leader, whose watermark may lag behind an earlier leader's: so only what had risen
+  in that epoch can have fallen in it;
 * when the leader has begun a new life since the follower began to follow it: it starts from its checkpoint, in the old
   generations in the same epoch;
-* when that leader had been given another epoch, too, by then: before 2.1 fetches do not name the epoch, so an answer
+* when that leader had been given another epoch, too, by then: before 2.1 fetches do not name the epoch, so a response
   may be of another one, with another leader in between.
 
+Severity: ``VIOLATION``. Such a follower, once elected, begins with a watermark that is too low, so that consumers do
+not see records that they were given before. One anomaly for each replica, life and epoch; a sampled timeline is not
+judged.
 Severity: ``VIOLATION``. Such a follower, once elected, begins with a watermark that is too low: consumers do not see
 what they had been given before. One anomaly for each replica, life and epoch; of a sampled timeline nothing is judged.
 """
@@ -29,7 +32,7 @@ from harness.model import NO_LEADER, TopicPartition
 
 FOLLOWER_HW_REGRESSION = AnomalyKind(
     name="follower-hw-regression",
-    meaning="A follower took back what its leader had told it was committed.",
+    meaning="A follower's high watermark fell while it followed one leader in one epoch.",
     shows_loss=False,
     relies_on=frozenset({Needs.TIMELINE}),
     follows_from=(),
@@ -42,7 +45,7 @@ KINDS = (FOLLOWER_HW_REGRESSION,)
 
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:
-    """Every breach in one run: for each replica, life and epoch the first stretch in which it was seen."""
+    """Every breach in one run: for each replica, life and epoch the first stretch that shows it."""
     starts = _starts(run.facts.stretches)
     for place, nodes in run.told.items():
         said = [*chain.from_iterable(nodes.values()), *run.decided.get(place, ())]
@@ -66,7 +69,7 @@ def _starts(stretches: Sequence[Stretch]) -> Mapping[int, list[int]]:
 
 
 def _followed(ours: Sequence[Stretch]) -> Iterator[list[Stretch]]:
-    """What a broker said while it followed, by its life, leader and epoch."""
+    """A broker's stretches as a follower, by its life, leader and epoch."""
     groups: dict[tuple[int, int | None, int | None], list[Stretch]] = defaultdict(list)
     for one in ours:
         if one.kind == "state" and one.role == "follower" and one.leader not in (None, NO_LEADER):

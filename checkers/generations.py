@@ -1,7 +1,7 @@
 """What each generation of the protocol promises: by kind of anomaly, the first generation that rules it out.
 
-An older generation is known to do it, so there it is ``DOCUMENTED``. A run that names no generation, as an
-imported history, is held to the newest.
+In an older generation, which is known to do it, it is ``DOCUMENTED``. A run that names no generation, as an imported
+history, is judged by the newest.
 """
 
 from __future__ import annotations

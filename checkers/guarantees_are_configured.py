@@ -1,13 +1,13 @@
-"""What ``run.json`` guarantees is what its own configuration comes to.
+"""The guarantees in ``run.json`` follow from its configuration.
 
-What is promised decides how grave a finding is, so a wrong guarantee convicts the innocent or acquits the guilty. As
-far as a guarantee follows from the configuration, both must agree, and so must the generation and its knobs, but for
-those that were overridden; where they do not, or where the configuration of a run that seawall has made lacks what they
-follow from, the run is ``INVALID``, and no finding is a ``VIOLATION``.
+The guarantees decide how grave a finding is, so a wrong one makes a wrong verdict. Where a guarantee follows from the
+configuration, both must agree; so must the generation and its knobs, except those that were overridden. Where they do
+not, or where the configuration of a run that seawall has made lacks what they follow from, the run is ``INVALID``, and
+no finding is a ``VIOLATION``.
 
-A run that broke off may have had no time to come to rest, and one with ``outcomes`` may be expected not to: of these
-``settles`` is not compared. Imported histories, and runs of the bare core, name no target; of their settings as much is
-compared as there is.
+``settles`` is not compared for a run that broke off, which may have had no time to come to rest, and for one with
+``outcomes``, which may be expected not to. Imported histories, and runs of the bare core, name no target; the settings
+that they have are compared.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from harness.validation import shortened
 from harness.workload import WorkloadParameters
 
 MISSTATED = "guarantees"
-"""What a run lacks whose configuration does not fit its guarantees or its rows: a name beside those of its tables."""
+"""The name, beside those of tables, of what a run lacks whose configuration contradicts its guarantees or its rows."""
 
 _OVERRIDDEN = re.compile(r"replication\.(\w+)=")
-"""What a command has in it that overrides a knob, and which."""
+"""Matches an override of a knob in a command, and its name."""
 
 _ALWAYS = frozenset(
     {"laggards_leave_ms", "min_insync_replicas", "retention", "settles", "timeline", "unclean_election"}
 )
-"""The guarantees of which every run says something, be it by saying nothing."""
+"""The guarantees that are compared in every run; a missing one counts as None."""
 
 _SETTINGS = ("min.insync.replicas", "unclean.leader.election.enable", "replica.lag.time.max.ms")
-"""What every target says of its settings, and the built-in brokers beside that."""
+"""The settings that every target records; the built-in brokers also:"""
 _BUILTIN_SETTINGS = ("broker.session.timeout.ms", "log.retention.ms")
 
 _AGE_LIMITS = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
@@ -49,14 +49,14 @@ _WEEK_MS, _DAY_MS = 7 * 24 * 3_600_000, 24 * 3_600_000
 
 
 def misstated(manifest: Manifest) -> list[str]:
-    """One sentence for each guarantee that the configuration contradicts, or for what keeps that from being seen."""
+    """One sentence for each guarantee that the configuration contradicts, or for why this cannot be checked."""
     try:
         lacking = [*_lacking(manifest.configuration), *_other(manifest)]
         configured = {} if lacking else dict(_configured(manifest))
         lacking += disagreements(manifest)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         why = f"{type(error).__name__}: {shortened(str(error))}"
-        return [f"run.json's configuration does not tell what it guarantees ({why})."]
+        return [f"What run.json guarantees cannot be derived from its configuration ({why})."]
     return [
         *lacking,
         *(
@@ -78,7 +78,7 @@ def _lacking(configuration: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _other(manifest: Manifest) -> Iterator[str]:
-    """What ``run.json`` says of itself that cannot be: another generation than its knobs', or two origins."""
+    """What ``run.json`` contradicts itself in: another generation than its knobs', or two origins."""
     configuration = manifest.configuration
     if "target" in configuration and "imported" in configuration:
         yield "run.json says that the history was imported, and has a target, which no import has."
@@ -88,7 +88,7 @@ def _other(manifest: Manifest) -> Iterator[str]:
 
 
 def _spoken(configuration: Mapping[str, Any]) -> list[str]:
-    """The generations whose knobs a built-in cluster has, but for bugs and what was overridden; empty: not known."""
+    """The generations that have a built-in cluster's knobs, apart from bugs and overrides; empty: not known."""
     if "target" not in configuration or was_real_kafka(configuration):
         return []
     own = {"bugs", *((configuration.get("scenario") or {}).get("replication") or {})}
@@ -125,7 +125,7 @@ def _configured(manifest: Manifest) -> Iterator[tuple[str, Any]]:
 def _of_target(
     manifest: Manifest, scenario: Mapping[str, Any], settings: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[str, Any]]:
-    """What follows from who made the run."""
+    """The guarantees that depend on which target made the run."""
     real = was_real_kafka(manifest.configuration)
     yield "timeline", "sampled" if real else None
     yield "time", "virtual" if was_in_virtual_time(manifest.configuration) else None
@@ -144,7 +144,7 @@ def _of_target(
 def _may_delete(
     scenario: Mapping[str, Any], settings: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], *, real: bool
 ) -> bool:
-    """Whether a step asks for it, a limit is written, or clocks and timestamps are off by as much as Kafka's own."""
+    """Whether a step asks for it, a limit is set, or clocks and timestamps are off by as much as Kafka's default."""
     if any(step.get("delete_records") for step in steps):
         return True
     written = settings if real else (scenario.get("cluster") or {}).get("settings") or {}

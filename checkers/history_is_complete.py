@@ -1,21 +1,21 @@
-"""The evidence is whole; without that, the other promises prove nothing.
+"""The evidence is complete; without that, the other promises prove nothing.
 
 * The history's index runs from 0 without a gap or a repetition, time rises with it, every completion follows its
-  invocation and is about what that is about, no send begins or ends twice and no poll begins twice, no value is sent
-  twice to one partition, every row says what it is about, and the last is the only ``close`` row.
+  invocation and is about the same thing, no send begins or ends twice and no poll begins twice, no value is sent twice
+  to one partition, every row names what it is about, and the last is the only ``close`` row.
 * Every node, replica and fault is accounted for; see ``checkers.nodes_are_accounted``.
-* Every table is there, every file of it is whole, and the run says of itself that it is ``complete``.
+* Every table is there, every file of it is whole, and ``run.json`` has the state ``complete``.
 
 A breach is no anomaly of the system under test: it makes the run ``INVALID``, with a sentence that names the gap. An
 operation without a completion is no breach: its outcome is unknown, and it counts as ``info``.
 
-The run is ``INCONCLUSIVE`` when nothing was acknowledged, when nothing was read, when the final read of a partition
-did not reach the high watermark of its final leader (markers and aborted records at the end apart), or that leader
-never committed the end of its own log, and when an acknowledgement with acks=all is above every leader's high watermark
-without being known to be unjustified. Where the timeline is sampled, what was lost is left aside, for whoever
-acknowledged it may have gone before anybody looked; of what is still there, nobody looked at any leader since. Of an
-imported history no broker can be asked; there the final read of a partition must have reached everything that any poll
-was given, or have gone on until nobody gave it any more, and nobody may have begun later and stopped earlier, see
+The run is ``INCONCLUSIVE`` when nothing was acknowledged; when nothing was read; when the final read of a partition did
+not reach the high watermark of its final leader (markers and aborted records at the end apart), or that leader never
+committed the end of its own log; and when an acknowledgement with acks=all is above every leader's high watermark
+without being known to be unjustified. In a sampled timeline such acknowledgements of lost records do not count: the
+leader that gave them may have gone before a sample was taken. An imported history has no brokers; there the final read
+of a partition must have reached everything that any poll was given, or have gone on until it was given nothing any
+more, and no process may have begun later and stopped earlier, see
 :mod:`checkers.final_reads`.
 """
 
@@ -34,14 +34,14 @@ from harness.history import Manifest
 
 
 def history_gaps(rows: RunRows) -> list[HistoryGap]:
-    """The reference: which rows of the history are missing."""
+    """Reference: which rows of the history are missing."""
     indexes = sorted(int(row["index"]) for row in rows.history)
     gaps = [(a + 1, b) for a, b in pairwise([-1, *indexes]) if b > a + 1]
     return [HistoryGap(rows.run, *gap, len(gaps)) for gap in gaps[:GAPS_KEPT]]
 
 
 def lives(rows: RunRows) -> list[NodeLife]:
-    """The reference: the incarnations of every node."""
+    """Reference: the incarnations of every node."""
     found: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
     for row in rows.timeline:
         own, final = found.setdefault((row["node"], row["incarnation"]), ([], []))
@@ -53,7 +53,7 @@ def lives(rows: RunRows) -> list[NodeLife]:
 
 
 def replicas(rows: RunRows) -> list[ReplicaEnd]:
-    """The reference: how every replica ended, and what its log holds."""
+    """Reference: how every replica ended, and what its log holds."""
     finals: dict[tuple[int, str, int], list[Row]] = {}
     logs: dict[tuple[int, str, int], list[int]] = {}
     for row in rows.timeline:
@@ -76,7 +76,7 @@ def _replica(run: str, key: tuple[int, str, int], finals: list[Row], offsets: li
 
 
 def counts(rows: RunRows) -> dict[str, int]:
-    """The reference: how much there is of everything, by the names of ``answer.COUNTS``."""
+    """Reference: how much there is of everything, by the names of ``answer.COUNTS``."""
     found: Counter[str] = Counter(dict.fromkeys(COUNTS, 0))
     for row in rows.history:
         found.update(_counted(row))
@@ -159,7 +159,7 @@ def _acknowledged(row: Row) -> Iterator[str]:
 
 
 def unfinished(manifest: Manifest) -> Iterator[str]:
-    """A sentence when the run did not come to its end, from which much of what is missing follows."""
+    """A sentence when the run did not come to its end, which explains much of what is missing."""
     if manifest.state != "complete":
         why = f" {manifest.why}" if manifest.why else ""
         yield f"The run's state is {manifest.state!r}, not 'complete': it did not come to its end.{why}"
@@ -182,18 +182,18 @@ def invalid(history: Sequence[HistoryGap], numbers: Mapping[str, int]) -> Iterat
 
 
 def unplaced(manifest: Manifest, numbers: Mapping[str, int]) -> Iterator[str]:
-    """A sentence when acknowledgements lack the offset that every broker says with them, unless acks=0 was asked for.
+    """A sentence when acknowledgements lack the offset that a broker returns with them, unless acks=0 was asked for.
 
-    Several batches of an idempotent producer under way at one time are an exception: of one that a broker has stored
-    and no longer remembers, it only says that it is a duplicate (DUPLICATE_SEQUENCE_NUMBER). Only schedules send so. Of
-    an imported history nobody knows what its clients wrote down.
+    A duplicate of a batch that the broker has stored and no longer remembers is an exception: it is answered with
+    DUPLICATE_SEQUENCE_NUMBER alone. This takes several batches of an idempotent producer under way at one time, which
+    only schedules send. Which fields the clients of an imported history recorded is not known.
     """
     steps = manifest.configuration.get("scenario", {}).get("schedule") or ()
     repeats = any((step.get("send") or {}).get("idempotent") for step in steps)
     if numbers["acked_nowhere"] and "target" in manifest.configuration and not repeats:
         yield (
-            f"{numbers['acked_nowhere']} acknowledgements of acks=all or acks=1 name no offset, as each has to: nobody "
-            "can tell whether what they promise was so."
+            f"{numbers['acked_nowhere']} acknowledgements of acks=all or acks=1 name no offset, as each has to: what "
+            "they promise cannot be checked."
         )
 
 
@@ -213,20 +213,20 @@ def _disordered(numbers: Mapping[str, int]) -> Iterator[str]:
         others = f", and so do {more} more" if more else ""
         yield f"The history is not one: row {row} ends a send that began with another value or partition{others}."
     if numbers["resent_values"]:
-        remedy = "give every send a value of its own, for nobody can tell which of them was read"
+        remedy = "give every send a value of its own, or reads cannot be matched to sends"
         yield f"The history is not one: values are sent more than once, {numbers['resent_values']} in all; {remedy}."
 
 
 def inconclusive(
     ends: Sequence[PartitionEnd], unaccounted: int, numbers: Mapping[str, int], *, brokers: bool = True
 ) -> Iterator[str]:
-    """One sentence for everything that leaves a question open.
+    """One sentence for each open question.
 
     Args:
         ends: how the partitions ended.
-        unaccounted: how many acknowledgements with acks=all are above every high watermark that is known.
+        unaccounted: how many acknowledgements with acks=all are above every known high watermark of a leader.
         numbers: how much there is of everything.
-        brokers: whether they were there to be asked.
+        brokers: whether the cluster has brokers, which an imported history does not.
     """
     if not numbers["sends_ok"]:
         yield "Nothing was acknowledged, so nothing could be lost."
@@ -254,7 +254,7 @@ def _short_read(end: PartitionEnd) -> Iterator[str]:
 def _open_end(end: PartitionEnd) -> Iterator[str]:
     place = f"{end.topic}-{end.partition}"
     if end.high_watermark is None:
-        yield f"{place} has no final leader, so nobody knows whether its final read, up to {end.reached}, was complete."
+        yield f"{place} has no final leader, so whether its final read, up to {end.reached}, was complete is not known."
     elif not end.complete:
         yield f"The final read of {place} ended at {end.reached}, below the final high watermark {end.high_watermark}."
     elif end.high_watermark < (end.log_end_offset or 0):

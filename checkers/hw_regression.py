@@ -1,4 +1,4 @@
-"""What was committed stays committed, one leader at a time says so, and acknowledgements wait for it.
+"""What was committed stays committed, each epoch has one leader, and acknowledgements and reads wait for the commit.
 
 * ``hw-regression``: a leader's high watermark fell within its term; or a leader began its epoch with a log that ended
   below the *true high watermark*, the highest that any leader of an earlier epoch held. (That the new leader's own
@@ -6,18 +6,18 @@
   on the true high watermark is what the new leader has.
 * ``two-leaders``: two brokers led one partition in the same leader epoch.
 * ``unjustified-ack``: a send with acks=all was acknowledged at offset o, and by then no leader had had a high watermark
-  above o; or none of those who led the partition while the send was under way ever had one in that term.
+  above o; or no leader of the time of the send ever had one in that term.
 * ``uncommitted-read``: a consumer was delivered a record at offset o, and by then no leader had had a high watermark
   above o (C9).
 
-The brokers write a row at every change, on the clients' clock, and a high watermark before they tell anybody. A row
-that may be missing never makes an anomaly: of a leader that was killed the last may be, so an acknowledgement is judged
-only when every leader that might have given it wrote something later, or was started anew before the send began; and a
-delivery when everybody who led at the time wrote something later. Where the timeline is only sampled nobody knows by
-when; more is asked for, and less is found: see :mod:`checkers.sampled_timelines`.
+Brokers write a row at every change, on the clients' clock, and write a new high watermark before any response carries
+it. A row that may be missing never makes an anomaly. A killed leader's last row may be, so an acknowledgement is judged
+only when every leader that might have given it wrote a later row, or was started anew before the send began; and a
+delivery only when every leader of that time wrote a later row. A sampled timeline does not show the time of a change,
+so more evidence is required, and less is found: see :mod:`checkers.sampled_timelines`.
 
 Severity: ``VIOLATION``. A ``hw-regression`` at the beginning of an epoch is ``DOCUMENTED`` when that epoch's election
-was unclean, or it is the first since an unclean one in which anybody took office, and the configuration permits such
+was unclean, or no leader began between an unclean one and it, and the configuration permits such
 elections.
 """
 
@@ -96,7 +96,7 @@ UNJUSTIFIED_ACK = AnomalyKind(
 
 UNCOMMITTED_READ = AnomalyKind(
     name="uncommitted-read",
-    meaning="A consumer was given a record that no leader ever had committed.",
+    meaning="A consumer was given a record that no leader had committed.",
     shows_loss=False,
     relies_on=frozenset({Needs.TIMELINE, Needs.TIMES}),
     follows_from=(),
@@ -109,7 +109,7 @@ KINDS = (HW_REGRESSION, TWO_LEADERS, UNJUSTIFIED_ACK, UNCOMMITTED_READ)
 
 
 def find(rows: RunRows) -> Iterator[Finding]:
-    """The reference: everything one run's timeline says against its leaders."""
+    """Reference: everything in one run's timeline that contradicts its leaders."""
     yield from _falls_within_a_term(rows)
     for place in rows.terms:
         terms = rows.leader_terms(place)
@@ -223,9 +223,9 @@ def claims_replication(send: Send) -> bool:
 
 
 def is_justified(rows: RunRows, send: Send, told: Passings) -> bool:
-    """Whether one of those who led during the send had a high watermark above the record, and somebody by its end.
+    """Whether a leader of the time of the send had a high watermark above the record, and any leader by its end.
 
-    Of a sampled timeline nobody knows by when.
+    A sampled timeline does not show by when.
     """
     own = _passed(send, rows.leaders_during(send))
     return own and (rows.sampled or told.had_passed(send.where, send.offset or 0, send.completed_ns))
@@ -241,7 +241,7 @@ def _passed(send: Send, terms: list[Term]) -> bool:
 
 
 def is_accounted(rows: RunRows, send: Send) -> bool:
-    """Whether everybody who led while the send was under way is known, and wrote down what it knew of it."""
+    """Whether every leader of the time of the send is known, and wrote a row after it."""
     terms = rows.leaders_during(send)
     return bool(terms) and all(
         _wrote_after(rows, term, send.completed_ns) or _is_over(rows, term, send.invoked_ns) for term in terms
@@ -249,7 +249,7 @@ def is_accounted(rows: RunRows, send: Send) -> bool:
 
 
 def _wrote_after(rows: RunRows, term: Term, time_ns: int) -> bool:
-    """Whether a leader wrote something after that time; of a sampled timeline: was seen to lead on."""
+    """Whether a leader wrote a row after that time; in a sampled timeline: was seen to lead on."""
     return (term.said_ns if rows.sampled else rows.lives[term.node, term.incarnation].last_ns) > time_ns
 
 
@@ -273,7 +273,7 @@ def _unjustified(rows: RunRows, send: Send, leader_epoch: int) -> Finding:
 
 
 def _uncommitted(rows: RunRows, told: Passings) -> Iterator[Finding]:
-    """Of every record at an offset the first delivery."""
+    """The first delivery of every record at an offset."""
     for (place, offset, value), reads in rows.delivered.items():
         first = reads[0]
         led = rows.leaders_between(place, first.time_ns, first.time_ns)
@@ -290,7 +290,7 @@ def _uncommitted(rows: RunRows, told: Passings) -> Iterator[Finding]:
 
 
 def _was_committed(rows: RunRows, read: Read, told: Passings) -> bool:
-    """Whether a leader had a high watermark above the record by then; of a sampled timeline: ever."""
+    """Whether a leader had a high watermark above the record by then; in a sampled timeline: ever."""
     if rows.sampled:
         return any(term.high_watermark > read.offset for term in rows.leader_terms(read.where))
     return told.had_passed(read.where, read.offset, read.time_ns)

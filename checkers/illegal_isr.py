@@ -1,23 +1,22 @@
-"""The controller keeps a legal ISR, and says truly whether an election was clean.
+"""The controller keeps a legal ISR, and records truly whether an election was clean.
 
-* ``illegal-isr``: a decision of the controller has a leader outside the ISR; an empty ISR (legal only while nobody
-  leads, from 4.1, with eligible leader replicas, and up to 1.0 where anybody may be elected); a member that is no
+* ``illegal-isr``: a decision of the controller has a leader outside the ISR; an empty ISR (legal only without a leader,
+  from 4.1, with eligible leader replicas, and up to 1.0 where unclean elections are allowed); a member that is no
   replica, or twice; an eligible leader replica that is in the ISR, or any although the ISR has ``min.insync.replicas``
   members; or, from 3.7, one that joined without a session (T5, KIP-841). A partition begins (partition epoch 0) with
-  all of its replicas in the ISR whose brokers have a session. Or, from 4.1, it forgets somebody who was in the ISR or
+  all of its replicas in the ISR whose brokers have a session. Or, from 4.1, it drops a replica that was in the ISR or
   eligible, so that fewer than ``min.insync.replicas`` are either (KIP-966): only an unclean election and an unclean
-  shutdown of that broker make it. (A real controller's log does not say whom it distrusts, so there only those
-  decisions are judged that are about where replicas lie.) Or a broker's session has ended, and the controller keeps
+  shutdown of that broker permit it. (A real controller's log does not record which brokers shut down uncleanly, so
+  there only decisions that reassign replicas are judged.) Or a broker's session has ended, and the controller keeps
   that broker as a leader, or in an ISR that has other members (:mod:`checkers.ended_sessions`).
 * ``misclassified-election``: an election is recorded as clean although the new leader was neither in the ISR nor an
-  eligible leader replica before it, or as unclean although it was (T12). What such an election gives up is what
-  everything else that is excused by unclean elections hangs on. Or it is not recorded at all: somebody led in a leader
-  epoch that no decision gave to them, later than the first that was decided. (A controller that was started again may
-  have died before it could write a decision down, and of a sampled timeline nobody knows who else led: there this is
-  not judged.)
+  eligible leader replica before it, or as unclean although it was (T12). Every excuse by an unclean election depends on
+  this record. Or it is not recorded at all: a broker led in a leader epoch, later than the first that was decided, that
+  no decision gave to it. (Not judged where a controller was started again, which may have died before it wrote a
+  decision down, nor in a sampled timeline, which may lack a leader.)
 
-An election is judged against the decision right before it (its partition epoch is one less); where that row is
-missing, nobody knows who was eligible.
+An election is judged against the decision right before it (its partition epoch is one less); where that row is missing,
+it is not judged, for the candidates are unknown.
 
 Severity: ``VIOLATION``.
 """
@@ -83,16 +82,16 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
 
 
 def _illegal(run: RunFacts, place: TopicPartition, one: Stretch) -> Iterator[str]:
-    """What is wrong with a decision."""
+    """What is wrong with the ISR of a decision."""
     if one.isr is None:
         return
     isr, elr = one.isr, _eligible(one)
     if one.leader not in (None, NO_LEADER) and one.leader not in isr:
         yield "the leader is not in it"
     if not isr and not (one.leader == NO_LEADER and _may_empty_an_isr(run)):
-        yield "nobody is in it"
+        yield "it is empty"
     if len(set(isr)) < len(isr):
-        yield "somebody is in it twice"
+        yield "a replica is in it twice"
     replicas = run.wanted.partitions.get(place) if run.wanted else None
     if replicas is not None and replicas.nodes is not None and not set(isr) <= set(replicas.nodes):
         yield f"the replicas are {list(replicas.nodes)}"
@@ -114,7 +113,7 @@ def _illegally_begun(run: RunFacts, place: TopicPartition, one: Stretch) -> Iter
 
 
 def _illegally_changed(run: RunFacts, place: TopicPartition, before: Stretch, one: Stretch) -> Iterator[str]:
-    """What is wrong with what a decision changes."""
+    """What is wrong with the change that a decision makes."""
     if one.isr is None:
         return
     least, left = run.least_isr(place), {*one.isr, *_eligible(one)}
@@ -122,7 +121,7 @@ def _illegally_changed(run: RunFacts, place: TopicPartition, before: Stretch, on
         gone = sorted({*(before.isr or ()), *_eligible(before)} - left)
         if gone and before.partition_epoch is not None and one.partition_epoch == before.partition_epoch + 1:
             yield f"{gone} could be elected, and fewer than {least} are left who can"
-    # Sessions that end at the same moment are all said to have ended before the first of them has its consequences.
+    # The rows of sessions that end at the same moment all come before the decisions that the first one causes.
     ending = str(detail(one).get("cause", "")).startswith("session of")
     if since(run.generation, "3.7") and not ending:
         away = sorted((set(one.isr) - set(before.isr or one.isr)) & _away(run, one))
@@ -131,18 +130,18 @@ def _illegally_changed(run: RunFacts, place: TopicPartition, before: Stretch, on
 
 
 def _may_empty_an_isr(run: RunFacts) -> bool:
-    """Whether the last member leaves, too: from 4.1 on, and up to Kafka 1.0 where unclean elections are allowed."""
+    """Whether the last member leaves the ISR, too: from 4.1 on, and up to 1.0 where unclean elections are allowed."""
     keeps_the_last = since(run.generation, "2.0.0") or not run.guarantees.get("unclean_election")
     return _keeps_eligible(run) or not keeps_the_last
 
 
 def _keeps_eligible(run: RunFacts) -> bool:
-    """Whether who has left the ISR may stay eligible: from 4.1 on, unless the run says otherwise."""
+    """Whether a replica that has left the ISR may stay eligible: from 4.1 on, unless the run states otherwise."""
     return bool(run.guarantees.get("eligible_replicas", since(run.generation, "4.1")))
 
 
 def _may_forget(run: RunFacts, one: Stretch) -> bool:
-    """Whether somebody who has left the ISR need not stay eligible."""
+    """Whether a replica that has left the ISR need not stay eligible."""
     said = detail(one)
     distrusted = "shut down uncleanly" in str(said.get("cause", ""))
     unknown = run.sampled and not said.get("places")
@@ -150,12 +149,12 @@ def _may_forget(run: RunFacts, one: Stretch) -> bool:
 
 
 def _away(run: RunFacts, one: Stretch) -> set[int]:
-    """The brokers whose sessions the same life of the controller has seen end, and not begin again, before ``one``."""
+    """The brokers whose sessions ended, and did not begin again, before ``one`` in the same life of the controller."""
     return {broker for broker, change in _last_changes(run, one).items() if change in ENDED}
 
 
 def _present(run: RunFacts, one: Stretch) -> set[int]:
-    """The brokers whose sessions the same life of the controller has seen begin, and not end again, before ``one``."""
+    """The brokers whose sessions began, and did not end again, before ``one`` in the same life of the controller."""
     return {broker for broker, change in _last_changes(run, one).items() if change not in ENDED}
 
 
@@ -206,7 +205,7 @@ def _was_restarted(run: RunFacts) -> bool:
 
 
 def _unrecorded(run: RunFacts, place: TopicPartition, decisions: Sequence[Stretch]) -> Iterator[Conclusion]:
-    """Of everybody who led in an epoch that was not theirs the first row."""
+    """The first row of every leader in an epoch in which the controller did not elect it."""
     begun = min((one.leader_epoch for one in decisions if one.leader_epoch is not None), default=None)
     known = {(one.leader, one.leader_epoch) for one in decisions}
     for node, ours in run.told.get(place, {}).items():

@@ -1,20 +1,19 @@
-"""Whoever leads, or may be elected, has what was committed: the same records, not only as many (R3, R4).
+"""A leader, and every replica that may be elected, has the committed records, not only as many (R3, R4).
 
-* ``incomplete-leader``: a leader began its epoch with a log that is long enough, and holds something else where records
-  of an earlier epoch had been committed. What a leader of epoch e wrote and committed begins where its log ended when
-  it took office; what another replica had there before it heard of e, and has not cut since, is not that (see
-  :mod:`checkers.forks`). What it has deleted on purpose is nobody's business. A log that is too short is a
-  ``hw-regression``.
-* ``incomplete-candidate``: the controller has somebody in the ISR, or as an eligible leader replica, who has cut its
-  log below what was committed by then, and has not said since that it has it again. What a crash took is not held
-  against anybody: the controller learns of it when the broker is back.
+* ``incomplete-leader``: a leader began its epoch with a log that is long enough, and holds other records where records
+  of an earlier epoch had been committed. What a leader of epoch e wrote and committed begins at its log end when it
+  became leader; what another replica had there before it was in e, and has not cut since, is something else (see
+  :mod:`checkers.forks`). What was deleted on purpose does not count. A log that is too short is a ``hw-regression``.
+* ``incomplete-candidate``: the controller has a replica in the ISR, or as an eligible leader replica, that cut its log
+  below what was committed by then, and has not reported since that its log reaches that far again. What a crash took
+  does not count: the controller learns of it when the broker is back.
 
 One anomaly for each leader and epoch, and for each candidate and cut: the first.
 
-Severity: ``VIOLATION``. ``DOCUMENTED`` before 2.1, where followers get records of epochs that they have not heard of,
-and cut what is committed. An ``incomplete-leader`` is ``DOCUMENTED`` when its election was unclean, or it is the first
-since an unclean one to take office, and the configuration permits such elections. What was given up is not asked of a
-candidate, nor what a later leader did not have: that is a ``hw-regression``.
+Severity: ``VIOLATION``. ``DOCUMENTED`` before 2.1, where followers fetch records of epochs that they do not know yet,
+and cut what is committed. An ``incomplete-leader`` is ``DOCUMENTED`` when its election was unclean, or no leader began
+between an unclean one and it, and the configuration permits such elections. A candidate need not have what was given
+up, nor what a later leader lacked: that is a ``hw-regression``.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ INCOMPLETE_LEADER = AnomalyKind(
 
 INCOMPLETE_CANDIDATE = AnomalyKind(
     name="incomplete-candidate",
-    meaning="A replica may be elected that has cut what is committed off its log.",
+    meaning="A replica may be elected that has cut committed records off its log.",
     shows_loss=False,
     relies_on=frozenset({Needs.TIMELINE, Needs.ISR}),
     follows_from=("lost-write", "vanished-read"),
@@ -81,7 +80,7 @@ KINDS = (INCOMPLETE_LEADER, INCOMPLETE_CANDIDATE)
 
 
 class _Term(NamedTuple):
-    """Somebody's leadership in one epoch. ``last``: the stretch in which it had committed most."""
+    """The leadership of one broker in one epoch. ``last``: the stretch with its highest watermark."""
 
     first: Stretch
     last: Stretch
@@ -92,7 +91,7 @@ class _Term(NamedTuple):
 
     @property
     def written(self) -> range:
-        """What it wrote and committed."""
+        """The offsets that it wrote and committed."""
         return range(self.first.first_log_end or 0, self.last.high_watermark or 0)
 
 
@@ -195,7 +194,7 @@ def _candidates(
 
 
 class _Mark(NamedTuple):
-    """What somebody took for committed, and the row that says so."""
+    """A high watermark, and the row that shows it."""
 
     said: Stretch
     high_watermark: int
@@ -203,7 +202,7 @@ class _Mark(NamedTuple):
 
 
 def _marks(said: Sequence[Stretch], decision: Stretch) -> Iterator[_Mark]:
-    """What was known to be committed before a decision, in the epochs until then."""
+    """The high watermarks before a decision, in the epochs until then."""
     for one in said:
         if (one.leader_epoch or 0) <= (decision.leader_epoch or 0):
             if one.end_ns <= decision.begin_ns:
@@ -213,7 +212,7 @@ def _marks(said: Sequence[Stretch], decision: Stretch) -> Iterator[_Mark]:
 
 
 def _is_gone(run: RunFacts, place: TopicPartition, most: _Mark, terms: Sequence[_Term]) -> bool:
-    """Whether what was committed was given up, or lost by a later leader that had less: that is told there."""
+    """Whether what was committed was given up, or lost by a later leader, which is a finding of its own."""
     epoch, mark = most.said.leader_epoch or 0, most.high_watermark
     given_up = any(fork.gave_up(epoch, mark - 1) for fork in run.forks.get(place, ()))
     return given_up or any(term.epoch > epoch and (term.first.first_log_end or 0) < mark for term in terms)

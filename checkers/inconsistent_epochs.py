@@ -1,18 +1,17 @@
-"""The leader epoch that a fetch names for a record is the one that the record has in the log.
+"""The leader epoch that a fetch returns with a record is the one that the record has in the log.
 
-``inconsistent-epochs``: a poll, be it of the final read or of a consumer under load, was given a record with another
-leader epoch than the final leader's log has it in (``PartitionLeaderEpoch``, which no checksum covers). A consumer goes
-by that epoch: with its next fetch it tells the leader which epoch it was in last, and is sent back, or not, where logs
-diverge (KIP-320).
+``inconsistent-epochs``: a poll, of the final read or under load, was given a record with another leader epoch than the
+final leader's log has it in (``PartitionLeaderEpoch``, which no checksum covers). A consumer names that epoch in its
+next fetch, and the leader answers by it whether their logs diverge (KIP-320).
 
-The epochs of a log follow each other, so it is enough to know from which offset to which each was named: that range
-must lie within what the log holds of the epoch, as far as the log reaches. Logs with records that are damaged, or of
-no epoch (message formats 0 and 1), are not compared; the records themselves are compared elsewhere
-(:mod:`checkers.altered_record`). One anomaly for each epoch: the first offset.
+The epochs of a log follow each other, so the first and the last offset at which each was returned are enough: that
+range must lie within the offsets that the log has in the epoch, as far as the log reaches. Logs with records that are
+damaged, or without epochs (message formats 0 and 1), are not compared; :mod:`checkers.altered_record` compares the
+records. One anomaly for each epoch: the first offset.
 
-What a consumer is given is below the high watermark, and so stays where it is, in its epoch, unless it is lost. So the
-polls under load are not judged in a partition in which something that was read is gone, or is there no more as it was
-read: that is a finding of its own (``vanished-read``, ``inconsistent-offsets``), and another record lies there now.
+A consumer is given only records below the high watermark, which keep their place and epoch unless they are lost. So
+polls under load are not judged in a partition in which a record that was read is gone, or has changed: that is a
+finding of its own (``vanished-read``, ``inconsistent-offsets``), and another record lies there now.
 
 Severity: ``VIOLATION``; of polls under load ``DOCUMENTED`` when an unclean election of a later epoch, or lossy failures
 since (see :mod:`checkers.lossy_failures`), may have given the record up, so that it was sent again.

@@ -1,4 +1,4 @@
-"""One offset of a partition holds one value, whoever says so.
+"""One offset of a partition holds one value, in all acknowledgements and polls.
 
 ``inconsistent-offsets``: acknowledgements and polls name two or more values for one offset (Jepsen's anomaly of that
 name). The anomaly's value is the one that was named first; the evidence names the others.
@@ -46,10 +46,10 @@ KINDS = (INCONSISTENT_OFFSETS,)
 
 
 class Sighting(NamedTuple):
-    """An acknowledgement or a poll that names ``value`` at ``offset``. ``strong``: it promises that it stays.
+    """An acknowledgement or a poll that names ``value`` at ``offset``. ``strong``: it promises that the record stays.
 
-    What an operation was told of which nobody knows how it ended counts like an acknowledgement once the record was
-    delivered; of a transaction's to somebody who reads only what is committed.
+    The offset that an operation of unknown outcome names counts like an acknowledgement once the record was delivered;
+    in a transaction, once it was delivered to a read_committed consumer.
     """
 
     where: TopicPartition
@@ -62,7 +62,7 @@ class Sighting(NamedTuple):
 
 
 def sightings(rows: RunRows) -> list[Sighting]:
-    """Everything that says where a value is, in the order of the history."""
+    """Every row that places a value at an offset, in the order of the history."""
     acks = [
         Sighting(s.where, s.offset, s.value, s.row, s.completed_ns, s.acks == ALL, None)
         for s in rows.sends
@@ -83,7 +83,7 @@ def sightings(rows: RunRows) -> list[Sighting]:
 
 
 def places(rows: RunRows) -> dict[tuple[TopicPartition, int], set[int]]:
-    """Where every value is, according to acknowledgements, polls and the final leader's log."""
+    """The offsets of every value, according to acknowledgements, polls and the final leader's log."""
     found: dict[tuple[TopicPartition, int], set[int]] = defaultdict(set)
     for seen in sightings(rows):
         found[seen.where, seen.value].add(seen.offset)
@@ -109,7 +109,7 @@ def sent_ns(rows: RunRows) -> dict[tuple[TopicPartition, int], int]:
 
 
 def find(rows: RunRows) -> Iterator[Finding]:
-    """The reference: every offset of one run with two values."""
+    """Reference: every offset of one run with two values."""
     seen: dict[tuple[TopicPartition, int], dict[int, list[Sighting]]] = {}
     for sighting in sightings(rows):
         seen.setdefault((sighting.where, sighting.offset), {}).setdefault(sighting.value, []).append(sighting)
@@ -121,11 +121,11 @@ def find(rows: RunRows) -> Iterator[Finding]:
 
 def why(finding: Finding) -> str:
     """The finding in a sentence."""
-    return f"Offset {finding.offset} was said to hold value {finding.value}, and later value {finding.other_value}."
+    return f"Offset {finding.offset} held value {finding.value} at first, and later value {finding.other_value}."
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
-    """Who named which value there first, and who cut the offset off a log."""
+    """The first row that names each value there, and who cut the offset off a log."""
     yield from witnesses.values_at(finding)
     yield from witnesses.cuts(finding)
 

@@ -1,4 +1,4 @@
-"""From findings to a verdict: how each is judged, and what becomes of the run."""
+"""Makes a verdict of findings: judges each by configuration, excuses and predictions, and then the run."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     unaccounted = _unaccounted(facts, numbers, findings)
     doubts = list(inconclusive(ends, unaccounted, numbers, brokers=is_watched(facts)))
     if wanted is None:
-        broken.append("run.json's configuration does not say which nodes and partitions there were.")
+        broken.append("run.json's configuration does not name the nodes and partitions of the run.")
     else:
         broken += [*missing, *foreign]
         broken += broken_logs(replicas, wanted) if "replica_logs" not in unread else ()
@@ -137,17 +137,17 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
 
 
 def _misfit(run: Evidence, numbers: Mapping[str, int]) -> list[str]:
-    """What of the configuration does not fit the guarantees, itself, or what clients asked for."""
+    """One sentence for each contradiction of the configuration with the guarantees, itself, or the clients' sends."""
     return [*misstated(run.manifest), *unasked(run.manifest, numbers)]
 
 
 def _is_whole(run: Evidence) -> bool:
-    """Whether the run came to its end, and its nodes have said something as long as it went on."""
+    """Whether the run came to its end, and its nodes wrote rows until then."""
     return run.manifest.state == "complete" and not is_sampled(run.manifest.guarantees)
 
 
 def _contradicted(run: Evidence, facts: RunFacts, unread: set[str], numbers: Mapping[str, int]) -> list[str]:
-    """What nodes and clients have left out, or have said against faults and endings, of a run that a target made."""
+    """Contradictions of nodes' and clients' rows with faults and endings, and gaps in them; of a run with a target."""
     if "target" not in run.manifest.configuration:
         return []
     return [*nulls(facts, numbers), *(contradictions(facts) if "faults" not in unread else ())]
@@ -183,9 +183,9 @@ def _outcome(
 
 
 def _unaccounted(facts: RunFacts, numbers: Mapping[str, int], findings: Sequence[Finding]) -> int:
-    """How many acknowledgements are above every watermark; of a sampled timeline those at least that were not lost.
+    """How many acknowledgements are above every watermark; in a sampled timeline only those that were not lost.
 
-    There whoever gave them may have been gone, and they with it, before anybody looked.
+    There the leader that gave them may have gone, and they with it, before a sample was taken.
     """
     lost = {(x.topic, x.partition, x.excuse): x.total for x in findings if x.kind == "lost-write"}
     return max(0, numbers["acked_unaccounted"] - (sum(lost.values()) if facts.sampled else 0))
@@ -238,15 +238,15 @@ def _anomalies(
 
 
 def _is_met(prediction: Prediction, own: Anomaly) -> bool:
-    """Whether an anomaly, judged as if nothing were predicted, is the predicted one, or nobody knows."""
+    """Whether an anomaly, judged without predictions, is the predicted one, or may be."""
     return prediction.matches(own) or (own.verdict is Verdict.INDETERMINATE and prediction.names(own))
 
 
 def _concluded(facts: RunFacts, known: Sequence[Finding], severity: Callable[[Finding], Severity]) -> list[Conclusion]:
-    """What follows from the facts.
+    """What the rules on facts find.
 
-    A cut that has come to a loss is part of that one's story, unless the loss is excused and the cut is not. Epochs
-    that polls under load named are not judged where anything that was read is gone, whatever took it.
+    A cut that led to a loss is part of that finding, unless the loss is excused and the cut is not. Epochs that polls
+    under load named are not judged where a record that was read is gone, whatever took it.
     """
     unexcused = [x for x in known if severity(x).verdict is Verdict.VIOLATION]
 
@@ -264,7 +264,7 @@ def _concluded(facts: RunFacts, known: Sequence[Finding], severity: Callable[[Fi
 
 
 def _is_lost(cut: Finding, known: Sequence[Finding]) -> bool:
-    """Whether something that the cut removed, or that polls under load named an epoch of, is known to be lost."""
+    """Whether something that the cut removed, or whose epoch a poll under load named, is known to be lost."""
     if cut.kind == "inconsistent-epochs" and cut.time_ns is not None:
         gone = ("vanished-read", "inconsistent-offsets")
         return any((x.topic, x.partition) == (cut.topic, cut.partition) and x.kind in gone for x in known)
@@ -291,7 +291,7 @@ def _with_causes(
     own: Severity, finding: Finding, causes: Sequence[tuple[Finding, Anomaly]], short: Sequence[Rest],
     severity: Callable[[Finding], Severity],
 ) -> Severity:  # fmt: skip
-    """The severity of what may follow from something else: where all of that was given away, so was the finding."""
+    """The severity of a finding that may follow from others: where all of those are excused, so is it."""
     if causes:
         return severity(causes[0][0]) if all(x.verdict is Verdict.DOCUMENTED for _, x in causes) else own
     counted = [rest for rest in short if rest.explains(finding, KINDS[finding.kind])]

@@ -1,14 +1,14 @@
-"""Who lags leaves the ISR: nobody waits for long for a replica that does not come (T13).
+"""The leader removes a follower from the ISR that has not caught up for ``replica.lag.time.max.ms`` (T13).
 
 ``laggard-in-sync``: a leader had a replica in its ISR that stood still, with less in its log than the leader, for
 longer than a laggard may stay (``guarantees.laggards_leave_ms``: four times ``replica.lag.time.max.ms`` and what a
-request to the controller may take), and all the while nothing was known to keep the leader from proposing to leave it
-out. The leader was alive: it said something in each quarter of that time. And no fault was in force but those of the
-laggard alone, or of the links between the two, nor had the leader's clock been wrong before. To stand still is to have
-no row at all: a slow follower, which is always behind and always moves, is not judged.
+request to the controller may take), while nothing is known to have kept the leader from proposing to remove it. The
+leader was alive: it wrote a row in each quarter of that time. No fault was in force except those of the laggard alone,
+or of the links between the two, and the leader's clock had never been wrong. A replica that stands still has no row at
+all: a slow follower, which is always behind and always moves, is not judged.
 
-Severity: ``VIOLATION``. Until a laggard is left out every send with acks=all waits for it in vain. Of a run that does
-not say how long a laggard may stay, nothing is judged, nor of a sampled timeline.
+Severity: ``VIOLATION``: until the laggard is removed every send with acks=all waits for it. Runs without
+``laggards_leave_ms``, and sampled timelines, are not judged.
 """
 
 from __future__ import annotations

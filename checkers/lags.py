@@ -1,4 +1,4 @@
-"""The reference: who stood still in an ISR for too long (see :class:`harness.facts.Lag`), from lists of rows."""
+"""Reference: finds replicas that stood still in an ISR for too long (see :class:`harness.facts.Lag`)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def lags(rows: RunRows) -> Iterator[Lag]:
 
 
 def _standstills(ours: Sequence[Row], lag_ns: int) -> Iterator[tuple[Row, int | None]]:
-    """Rows of a replica after which it says nothing for so long, and when it does again; None: never."""
+    """Rows of a replica after which it has none for so long, with the time of the next; None: it has none."""
     ordered = sorted(ours, key=lambda r: (r["time_ns"], r["incarnation"], r["sequence"]))
     until = [*(row["time_ns"] for row in ordered[1:]), None]
     for row, until_ns in zip(ordered, until, strict=True):
@@ -43,7 +43,7 @@ def _standstills(ours: Sequence[Row], lag_ns: int) -> Iterator[tuple[Row, int | 
 
 
 def _lacks(row: Row, member: int, last: Row, until_ns: int | None) -> bool:
-    """Whether a leader's row counts the member as in sync while it stands still, and has more than that one."""
+    """Whether a leader's row has the member in its ISR while it stands still, and the leader's log is longer."""
     meanwhile = row["time_ns"] >= last["time_ns"] and (until_ns is None or row["time_ns"] < until_ns)
     ahead = row["log_end_offset"] is not None and row["log_end_offset"] > last["log_end_offset"]
     return meanwhile and ahead and row["node"] != member and member in row["isr"]

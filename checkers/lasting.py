@@ -1,4 +1,4 @@
-"""The reference: rows of leaders that follow each other closely, for as long as a laggard may stay in an ISR."""
+"""Reference: groups of a leader's rows that follow each other closely for as long as a laggard may stay in an ISR."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.facts import LOOKS
 
 
 def leads(row: Row) -> bool:
-    """Whether a leader says in the row who is in its ISR."""
+    """Whether the row is a leader's and names its ISR."""
     return row["kind"] == "state" and row["role"] == "leader" and None not in (row["isr"], row["leader_epoch"])
 
 

@@ -1,4 +1,4 @@
-"""Who led a partition, from when to when, and by what that may have come to an end: elections and broker starts."""
+"""Which brokers led a partition, from when to when, and what may have ended that: elections and broker starts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def elections(run: RunFacts, place: TopicPartition) -> list[Stretch]:
 
 
 def leaders(run: RunFacts, place: TopicPartition, since_ns: float, until_ns: float) -> set[int]:
-    """Every broker that led at some time in between, by its own words or the controller's."""
+    """Every broker that led at some time in between, by its own rows or the controller's."""
     told = [one for ours in run.told.get(place, {}).values() for one in _leading(ours, since_ns, until_ns)]
     elected = _standing(run.decided.get(place, ()), since_ns, until_ns)
     return {one.node for one in told} | {one.leader for one in elected if one.leader not in (None, NO_LEADER)}
@@ -26,7 +26,7 @@ def leaders(run: RunFacts, place: TopicPartition, since_ns: float, until_ns: flo
 def starts(run: RunFacts, place: TopicPartition) -> Iterator[tuple[int, int]]:
     """Every start, but its first, of a broker that had led the partition by then: it, and the first row of that life.
 
-    Where samples say who led, one may have led since the last of them, and of that the controller's words are complete.
+    In a sampled timeline a broker counts as a leader also when only the controller's rows, which are complete, name it.
     """
     look_ns = LOOK_NS if run.sampled else 0
     for node, ours in run.told.get(place, {}).items():
@@ -43,7 +43,7 @@ def _leading(ours: Sequence[Stretch], since_ns: float, until_ns: float) -> Itera
 
 
 def _standing(ours: Sequence[Stretch], since_ns: float, until_ns: float) -> Iterator[Stretch]:
-    """What was so at some time in between, until its node said something else."""
+    """The stretches in force at some time in between, each until the node's next one."""
     for one, after in zip_longest(ours, ours[1:]):
         if one.begin_ns <= until_ns and (after is None or after.begin_ns >= since_ns):
             yield one

@@ -1,13 +1,13 @@
-"""What two replicas have in common, they have in common from the beginning (R1b).
+"""Two replicas' logs that share a record are the same before it (R1b).
 
-``lineage-break``: two replicas' logs hold records of the same leader epoch at the same offset, and below it, where
-both have records, their leader epochs differ. One leader wrote what they share, so what came before it in that
-leader's log came before it in theirs; one of them has put it after something else. This is stronger than that
-replicas agree below their watermarks: it shows a truncation that stopped too early before anything is lost by it.
-(That two records of the same epoch at one offset are different ones is a ``replica-divergence``.) Corrupt records and
+``lineage-break``: two replicas' logs hold records of the same leader epoch at the same offset, and below it, where both
+have records, their leader epochs differ. One leader wrote the records that they share, so both must have what came
+before these in that leader's log. This is stronger than agreement below the high watermarks: it shows a truncation that
+stopped too early before anything is lost. (Two different records of one epoch at one offset are a
+``replica-divergence``.) Corrupt records and
 missing offsets are not compared.
 
-One anomaly for each offset at which a break begins, whoever the replicas are. ``until`` is the offset that they
+One anomaly for each offset at which a break begins, whichever the replicas. ``until`` is the offset that they
 share.
 
 Severity: ``VIOLATION``. ``DOCUMENTED`` before 2.1, where fetches are not fenced and epochs are not always looked up
@@ -77,7 +77,7 @@ def _broken(ours: Sequence[LogEpoch], theirs: Sequence[LogEpoch], end: int) -> i
 
 
 def _epoch_at(log: Sequence[LogEpoch], offset: int) -> int | None:
-    """The epoch of the record at ``offset``; None: there is none, or nobody knows which of several."""
+    """The epoch of the record at ``offset``; None: there is none, or more than one."""
     found = [x.leader_epoch for x in log if x.first <= offset <= x.last]
     return found[0] if len(found) == 1 and found[0] >= 0 else None
 

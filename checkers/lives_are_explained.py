@@ -1,16 +1,16 @@
-"""What the timeline says of a node's lives, and what the faults and ``endings`` say of them, is one story.
+"""The timeline's lives of a node, the faults, and the ``endings`` agree.
 
-A fault's times, and a life's ending, decide what excuses what. So where they contradict the node's own rows the run is
+A fault's times, and a life's ending, decide what excuses what. Where they contradict the node's own rows the run is
 ``INVALID``:
 
-* a node has another life after one, and neither was a fault in force meanwhile that has a node start again, nor did
-  the first life end by itself (``endings``); after a storage error with which the broker says that it halts, it did;
+* a node has another life after one, and neither was a fault in force meanwhile that restarts a node, nor is the end of
+  the first life among the ``endings``; a broker that writes that it halts after a storage error did end;
 * a node has written a row while a fault is proven to keep it down, in a life that had begun before. In a life that
   begins while it is down the node is already being healed, which takes no time in virtual time, and on the machine
   less than ten seconds after the first row;
 * a node is down twice at once.
 
-Of a sampled timeline, and of a run that no target made, none of this is asked: there the lives are not the harness's.
+Sampled timelines, and runs that no target made, are not checked: their lives are not the harness's.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from harness.fault import DiskEffect, ProcessEffect
 from harness.model import NodeId, node_name
 
 _HEALING_NS = 10_000_000_000
-"""For how long a node may have rows that is started again, until the harness has seen that it is there."""
+"""For how long a restarted node may write rows before the harness has seen that it is up."""
 
 
 class Life(NamedTuple):
-    """One incarnation of a node: when its own rows begin and end, and whether one says that the node halts."""
+    """One incarnation of a node: when its own rows begin and end, and whether a row records that the node halts."""
 
     node: int
     incarnation: int
@@ -69,7 +69,7 @@ def _lives(run: RunFacts) -> list[Life]:
 
 
 def _unexplained(run: RunFacts, lives: Sequence[Life], faults: Sequence[Row]) -> Iterator[str]:
-    """What is said of each life of a node that follows another one without a reason."""
+    """A sentence for each life of a node that follows another one without a reason."""
     ended = {(ending["node"], ending["incarnation"]) for ending in run.endings}
     for before, life in pairwise(lives):
         if (before.node, before.incarnation) not in ended and not any(
@@ -77,7 +77,7 @@ def _unexplained(run: RunFacts, lives: Sequence[Life], faults: Sequence[Row]) ->
             and in_force(fault["injected_ns"], fault["heal_proven_ns"], before.end_ns, life.begin_ns)
             for fault in faults
         ):
-            halted = ", in which it says that it halts" if before.halts else ""
+            halted = ", in which a row says that it halts" if before.halts else ""
             yield (
                 f"Node {node_name(NodeId(life.node))} has a life {life.incarnation}, and neither a fault nor an ending "
                 f"in run.json says how its life {before.incarnation} ended{halted}."
@@ -96,7 +96,7 @@ def _may_have_ended(fault: Row, life: Life) -> bool:
 
 
 def _up_while_down(lives: Sequence[Life], faults: Sequence[Row], *, healing_ns: int) -> Iterator[str]:
-    """What is said of each fault during which its node has written rows."""
+    """A sentence for each fault during which its node has written rows."""
     for fault in faults:
         if (
             traits_of(fault["kind"]).process is not ProcessEffect.ENDS
@@ -114,7 +114,7 @@ def _up_while_down(lives: Sequence[Life], faults: Sequence[Row], *, healing_ns: 
 
 
 def _at_once(faults: Sequence[Row]) -> Iterator[str]:
-    """What is said of two faults that have one node down at one time, each of which was proven."""
+    """A sentence for each pair of proven faults that have one node down at one time."""
     down: Mapping[str, list[Row]] = {node: [] for fault in faults for node in fault["nodes"]}
     for fault in faults:
         seen = None not in (fault["injected_ns"], fault["proven_ns"], fault["healed_ns"])

@@ -1,34 +1,34 @@
-"""What a loss may be put down to when machines lost what they had not flushed.
+"""Which losses are documented because machines lost data that they had not flushed.
 
 Kafka's replication assumes that fewer than ``min.insync.replicas`` replicas fail *lossily* (power cut, disk swapped) at
-a time, and promises what is committed only as long as one replica in sync lives on; with its default of never flushing,
-a record that only page caches hold is gone when every machine that is in sync loses power. So what was lost is
-DOCUMENTED when at one time at least that many of those whom an acknowledgement relied on were down by such a failure,
-or were back and had been in no ISR since, and so was **the whole ISR** of that time. One of it that was not down is
-enough to make it a violation: it had the record, and had to be asked for it. Who had left the ISR before may have the
-record as well, but is asked by KIP-966 alone, and where fewer than ``min.insync.replicas`` fail.
+a time, and promises what is committed only as long as one in-sync replica survives; with its default of never flushing,
+a record that only page caches hold is gone when every in-sync machine loses power. So a loss is DOCUMENTED when at one
+time at least that many of the replicas on which an acknowledgement relied were down by such a failure, or were back and
+had been in no ISR since, and so was **the whole ISR** of that time. One member of it that was not down makes it a
+violation: it had the record, and should have been elected. A replica that had left the ISR before may have the record
+as well, but only KIP-966 elects it, and where fewer than ``min.insync.replicas`` fail.
 
-An acknowledgement relies on who was in the ISR when the record was acknowledged or committed, or at any time since, by
-the words of the controller or of a leader. To survive the failure of **one** of them is what replication is for, and a
-minimum of one would excuse it always: so a single one is an excuse only where nobody else was relied on. Who is in the
-ISR at one time the controller says, where it says anything, for nobody else is elected. Where nobody says who was in
-the ISR, every replica counts.
+An acknowledgement relies on the replicas that were in the ISR when the record was acknowledged or committed, or at any
+time since, by the rows of the controller or of a leader. Replication exists to survive the failure of **one** of them,
+and with a minimum of one it would always be an excuse: so a single failure excuses only where no other replica was
+relied on. The ISR at one time is the controller's, where it has rows, because it elects no other replica. Where no row
+names an ISR, every replica counts.
 
-Of power losses nothing is excused where the configuration flushes every write (``log.flush.interval.messages=1``).
+Power losses excuse nothing where the configuration flushes every write (``log.flush.interval.messages=1``).
 
 A log directory that fails and comes back as a new, empty disk is such a failure where a broker has no other directory:
-with several, nobody knows in which of them the replica was.
+with several, the directory of the replica is not known.
 
-Of a group's commit nobody knows which brokers hold the groups' own topic, so all of them must have been down. Where a
-failure of those that were may have taken every copy in sync nobody knows: the others may have none, or one that is out
-of sync, as they are in no ISR that anybody names.
+Which brokers hold the groups' own topic is not known, so a group's lost commit needs all brokers to have been down.
+Where only some were, and these are members of every ISR that is known, the finding is indeterminate: the others may
+have no copy, or one that is out of sync.
 
-A marker is written at some time after its transaction's records, and nothing says when, nor that it is there: who was
-in the ISR when the failures came must have been down, some time between the send and the marker that closes the record
-in its place, or the consumer that was given it. The coordinator, which would write it again, may have lost what it had
-written down, too, and nobody knows which brokers hold that.
+A marker is written at some time after its transaction's records, which no row gives: the replicas that were in the ISR
+when the failures came must have been down, some time between the send and the marker that closes the record in its
+place, or the consumer that was given it. The coordinator, which would write the marker again, may have lost its own
+log, too; which brokers hold that is not known.
 
-Replicas that disagree are never excused: whatever was lost, what is left must become the same everywhere.
+Replicas that disagree are never excused: whatever was lost, the remaining logs must become the same.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ LOSSY = frozenset({DiskEffect.UNFLUSHED, DiskEffect.EVERYTHING})
 _LEADS = ("state", "leader")
 
 _COPIES = 3
-"""How many there are where nothing says so."""
+"""How many copies there are where nothing states it."""
 
 
 def may_excuse(finding: Finding, kind: AnomalyKind) -> bool:
@@ -69,11 +69,11 @@ def may_excuse(finding: Finding, kind: AnomalyKind) -> bool:
 
 
 def documented(run: RunFacts, manifest: Manifest, finding: Finding, kind: AnomalyKind) -> bool:
-    """Whether lossy failures of all that mattered explain ``finding``, which is of ``kind``.
+    """Whether lossy failures of all relevant replicas explain ``finding``, which is of ``kind``.
 
-    A record must have been acknowledged, or delivered, before each of these failures was proven, and of a transaction
-    of which nobody knows how it ended have been sent; what a later row shows, after it was injected. A consumer that
-    skips a record had its position before, which is of no use afterwards.
+    A record must have been acknowledged, or delivered, before each of these failures was proven, or sent, in a
+    transaction of unknown outcome; what a later row shows, after it was injected. A consumer that skips a record must
+    have had its position before.
     """
     place, when = TopicPartition(finding.topic, finding.partition), kind.excuses.lossy_failure
     replicas = _brokers(run) if when is LossyFailure.BETWEEN_COMMITS else _replicas(run, place)
@@ -108,7 +108,7 @@ def documented(run: RunFacts, manifest: Manifest, finding: Finding, kind: Anomal
 
 
 def _brokers(run: RunFacts) -> set[int]:
-    """Every broker, for any of them may hold the groups' own topic; empty: the configuration does not say."""
+    """Every broker, for any of them may hold the groups' own topic; empty: the configuration does not name them."""
     return set() if run.wanted is None else set(run.wanted.nodes) - {CONTROLLER_ID}
 
 
@@ -120,10 +120,10 @@ def _all_failed(nodes: set[int], lossy: Sequence[Row], since_ns: int, until_ns: 
 
 
 def is_unknown(run: RunFacts, manifest: Manifest, finding: Finding, kind: AnomalyKind) -> bool:
-    """Whether lossy failures may have taken every copy in sync of what a topic of Kafka's own held.
+    """Whether lossy failures may have taken every in-sync copy of what one of Kafka's internal topics held.
 
-    Nobody says which brokers have copies of it, and which of these are in sync: but those that are in an ISR of some
-    partition are taken to be, where they have one.
+    Which brokers have copies of it, and which of these are in sync, is not recorded: any broker that is in the ISR of
+    some partition is taken to be in sync, where it has a copy.
     """
     brokers, setting = _brokers(run), kind.excuses.own_topic
     if setting is None or finding.since_ns is None or not brokers:
@@ -164,7 +164,7 @@ def _until_ns(run: RunFacts, finding: Finding, kind: AnomalyKind) -> float:
 
 
 def _replicas(run: RunFacts, place: TopicPartition) -> set[int]:
-    """The nodes that hold the partition, by the configuration or by how they ended; empty: nobody knows all of them."""
+    """The nodes that hold the partition, by the configuration or by how they ended; empty: not all are known."""
     demanded = None if run.wanted is None else run.wanted.partitions.get(place)
     if demanded is None:
         return set()
@@ -173,29 +173,29 @@ def _replicas(run: RunFacts, place: TopicPartition) -> set[int]:
 
 
 def _lowest_missing(finding: Finding, kind: AnomalyKind) -> int:
-    """A record that a row which was written afterwards misses: where a consumer had been, or the first that is gone."""
+    """The lowest offset that a row misses which was written afterwards: a consumer's position, or what is gone."""
     polled = kind.cause_at is CauseAt.STEP_BACK or kind.excuses.lossy_failure is LossyFailure.BETWEEN_POLLS
     lowest = finding.other_offset if polled else finding.offset
     return lowest or 0
 
 
 def _committed_ns(run: RunFacts, place: TopicPartition, offset: int) -> int:
-    """When a leader first said that it had committed the offset; 0: nobody did."""
+    """When a leader first reported that it had committed the offset; 0: none did."""
     led = [one for ours in run.told.get(place, {}).values() for one in ours if one.role == "leader"]
     passed = [one for one in led if (one.high_watermark or 0) > offset]
     return min((x.begin_ns if (x.first_high_watermark or 0) > offset else x.end_ns for x in passed), default=0)
 
 
 def _in_sync(run: RunFacts, place: TopicPartition, since_ns: int, until_ns: int) -> set[int]:
-    """Who was in the ISR at any time in between: by the controller's words, or else a leader's; empty: nobody says."""
+    """The members of the ISR at any time in between, by the controller's rows, or else a leader's; empty: unknown."""
     decided = run.decided.get(place, [])
     return _said([decided], since_ns, until_ns) or _relied_on(run, place, since_ns, until_ns)
 
 
 def _relied_on(run: RunFacts, place: TopicPartition, since_ns: float, until_ns: int) -> set[int]:
-    """Who was in the ISR at any time in between, by the words of the controller or of a leader; empty: nobody says.
+    """The members of the ISR at any time in between, by rows of the controller or of a leader; empty: unknown.
 
-    Nothing more is acknowledged by a leader once somebody leads in a later epoch, whether it has heard of that or not.
+    A leader acknowledges nothing more once a later epoch has a leader, whether it has heard of that or not.
     """
     told = run.told.get(place, {}).values()
     took: dict[int, int] = {}
@@ -207,7 +207,7 @@ def _relied_on(run: RunFacts, place: TopicPartition, since_ns: float, until_ns: 
 def _said(
     chains: Iterable[Sequence[Stretch]], since_ns: float, until_ns: int, took: Mapping[int, int] = MappingProxyType({})
 ) -> set[int]:
-    """Every member of an ISR that one of these told of in between; ``took``: when each epoch's leader took office."""
+    """Every member of an ISR that a row had in force in between; ``took``: when each epoch's leader began."""
     found: set[int] = set()
     for chain in chains:
         for one, after in zip_longest(chain, chain[1:]):

@@ -1,19 +1,19 @@
-"""What a consumer group has committed is what it is told when it asks, and never lies beyond the partition.
+"""A consumer group that asks for its committed offset gets its last commit, which never lies beyond the partition.
 
-* ``lost-commit``: a group is told another offset than the last one that it committed. Allowed is the offset of every
-  commit that was not over before the last acknowledged one began: commits that overlap may be stored in any order, and
-  one of which nobody knows how it ended may be stored at any time. A group that nobody has acknowledged a commit of may
-  be told nothing, too; it is new to the run, so any other offset is one that nobody committed.
-* ``commit-beyond-end``: an offset was committed, or told, that lies beyond the final leader's log end. The log was cut
+* ``lost-commit``: a group is given another offset than the last one that it committed. Allowed is the offset of every
+  commit that was not over before the last acknowledged one began: overlapping commits may be stored in any order, and
+  one of unknown outcome at any time. A group without an acknowledged commit may also be given none; it is new to the
+  run, so any other offset was never committed.
+* ``commit-beyond-end``: an offset was committed, or given, that lies beyond the final leader's log end. The log was cut
+  after a consumer had read that far, and the group will skip what is written there next.
   after somebody had read that far, and the group will leave out whatever is written there next.
 
 Severity: ``VIOLATION``. A ``lost-commit`` is ``DOCUMENTED`` when every broker failed lossily at one time since the last
 commit was acknowledged (see :mod:`checkers.lossy_failures`); and ``INDETERMINATE`` when the configuration permits
-unclean elections and a fault that may take a replica out had come by then, or such an election, for those of the
-groups' own topic are not recorded: both only when the group is told nothing, or what it had committed before. A
-``commit-beyond-end`` is
-``DOCUMENTED`` when an unclean election after it gave up the record before it (its winner's log ended there or earlier)
-and the configuration permits such elections.
+unclean elections and by then there had been a fault that may take a replica out, or such an election, for those of the
+groups' own topic are not recorded: both only when the group is given none, or what it had committed before. A
+``commit-beyond-end`` is ``DOCUMENTED`` when an unclean election after it gave up the record before it (its winner's log
+ended there or earlier) and the configuration permits such elections.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from harness.model import TopicPartition
 
 LOST_COMMIT = AnomalyKind(
     name="lost-commit",
-    meaning="A consumer group was told something else than its last commit.",
+    meaning="A consumer group was given another offset than its last commit.",
     shows_loss=False,
     relies_on=frozenset({Needs.HISTORY}),
     follows_from=(),
@@ -84,7 +84,7 @@ KINDS = (LOST_COMMIT, COMMIT_BEYOND_END)
 
 
 class Commit(NamedTuple):
-    """A commit that may have been stored; ``ended`` is infinite while nobody knows whether it still will be."""
+    """A commit that may have been stored; ``ended`` is infinite while it may still be stored."""
 
     offset: int
     begun: int
@@ -94,7 +94,7 @@ class Commit(NamedTuple):
 
 
 def find(rows: RunRows) -> Iterator[Finding]:
-    """The reference: every answer of one run that is not the last commit, and every offset beyond the end."""
+    """Reference: every answer of one run that is not the last commit, and every offset beyond the end."""
     commits: dict[tuple[str | None, TopicPartition], list[Commit]] = defaultdict(list)
     told: list[tuple[int, Row]] = []
     for rows_of in _by_operation(rows):
@@ -115,15 +115,15 @@ def why(finding: Finding) -> str:
     """The finding in a sentence."""
     if finding.kind == "commit-beyond-end":
         return f"Offset {finding.offset} was committed, and the final leader's log ends at {finding.other_offset}."
-    told = "nothing" if finding.offset is None else f"offset {finding.offset}"
+    told = "no commit" if finding.offset is None else f"offset {finding.offset}"
     if finding.other_offset is None:
-        return f"A group was told that it had committed {told}, which nobody had committed."
+        return f"A group was given {told} as its commit, which it had never committed."
     last = f"its commit of offset {finding.other_offset} was acknowledged"
-    return f"A group was told that it had committed {told}, after {last}."
+    return f"A group was given {told} as its commit, after {last}."
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
-    """The commit, what the group was told, and who cut the log."""
+    """The commit, what the group was given, and who cut the log."""
     if finding.kind == "lost-commit" and finding.other_offset is not None:
         yield from witnesses.commits(finding, finding.other_offset)
     if finding.offset is not None:

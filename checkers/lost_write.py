@@ -1,29 +1,28 @@
-"""An acknowledged record is in the final read, where the acknowledgement said it would be.
+"""An acknowledged record is in the final read, at the offset of its acknowledgement.
 
 ``lost-write``: a send ended ``ok`` at offset o of a partition, and the final read of that partition does not
 deliver its value at o. That covers a tail that is gone, a partition that is empty, a hole, a record that another
-one replaced, and a record that nobody ever read before it went. A send whose acknowledgement carries no offset
+one replaced, and a record that no consumer had read before it went. A send whose acknowledgement carries no offset
 (acks=0) is lost when the final read does not deliver its value anywhere in the partition.
 
-What was never read is not called lost: offsets beyond the end of the final read are judged only when it reached the
-final leader's high watermark; see ``RunRows.judged``. Where no broker says how a partition ended, as in an imported
-history, ``RunRows.missing`` says which records are known to be gone all the same.
+Offsets beyond the end of the final read are judged only when it reached the final leader's high watermark; see
+``RunRows.judged``. Where no broker's rows show how a partition ended, as in an imported history, ``RunRows.missing``
+determines which records are known to be gone.
 
-Severity: ``VIOLATION``. ``WEAK`` when the sender waited for less than all in-sync replicas and the record can have
-gone for that (see :mod:`checkers.weak_acks`), unless it is known
-to have been committed (its leader's high watermark passed it in the record's own epoch) or had been delivered to a
-consumer. Where a leader comes back in the same epoch with a log that ends before the record, its watermark says nothing
-of it from then on; nor does one where a log holds another record of that epoch at that offset, unless a log or a poll
-says that this one is of it, too.
-``DOCUMENTED`` when the final leader's log starts behind it because it was deleted on purpose (see
-:mod:`checkers.deletions`) and the configuration permits that; or when an unclean election gave it up and the
-configuration permits such elections: one that began a later epoch than the record's and whose winner did not have it
-(see :mod:`checkers.forks`), or lacked the marker that committed it, so that the next one aborts it (see
-:mod:`checkers.transaction_markers`); or, when nobody knows the record's epoch, one after its invocation.
+Severity: ``VIOLATION``. ``WEAK`` when the sender waited for less than all in-sync replicas, that may explain the loss
+(see :mod:`checkers.weak_acks`), and the record was neither delivered to a consumer nor known to be committed (its
+leader's high watermark passed it in the record's own epoch). A leader's watermark does not prove that once the leader
+has come back in the same epoch with a log that ends before the record; nor where a log holds another record of that
+epoch at that offset, unless a log or a poll has this one in it, too. ``DOCUMENTED`` when the final leader's log starts
+behind it because it was deleted on purpose (see :mod:`checkers.deletions`) and the configuration permits that; or when
+an unclean election gave it up and the configuration permits such elections: one that began a later epoch than the
+record's and whose winner did not have it (see :mod:`checkers.forks`), or lacked the marker that committed it, so that
+the next one aborts it (see :mod:`checkers.transaction_markers`); or, when the record's epoch is unknown, one after its
+invocation.
 
-The record's leader epoch is what a replica's log says, else what a poll reported, else the epoch of the only leader
-whose log end passed the offset while the send was under way. Where there are several, it is excused when one of their
-epochs is. Where the timeline is only sampled, nobody knows who else led.
+The record's leader epoch is the one in a replica's log, else the one in a poll, else that of the only leader whose log
+end passed the offset while the send was under way. Where there are several, it is excused when one of their epochs is.
+A sampled timeline may lack a leader, so there the last of these is unknown.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ KINDS = (LOST_WRITE,)
 
 
 def find(rows: RunRows) -> Iterator[Finding]:
-    """The reference: every lost write of one run."""
+    """Reference: every lost write of one run."""
     aborted, seen = replaced(rows, "abort"), first_seen(rows)
     for send in rows.sends:
         read = (send.where, send.value) in rows.read_values
@@ -87,7 +86,7 @@ def why(finding: Finding) -> str:
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
-    """The acknowledgement, who gave it, that it was committed, who was given it, and what became of it."""
+    """The acknowledgement and its leader, the commit, the deliveries, and what became of the record."""
     yield from witnesses.send(finding)
     yield from witnesses.leader(finding, finding.leader_epoch)
     if finding.committed:
@@ -105,7 +104,7 @@ def _survives(rows: RunRows, send: Send) -> bool:
 
 
 def excuse_of(rows: RunRows, send: Send) -> Excuse | None:
-    """What takes the blame when the record of an acknowledged send is not where it was acknowledged."""
+    """What excuses that the record of an acknowledged send is not at its offset."""
     able = _able(rows, send)
     epoch = _epoch(rows, send, _author(rows, able))
     committed = _committed(rows, send, epoch)
@@ -161,7 +160,7 @@ def _epoch(rows: RunRows, send: Send, author: Term | None) -> int | None:
 
 
 def _said_epoch(rows: RunRows, send: Send) -> int | None:
-    """The epoch of the record by the replicas' logs, or else by polls; None: neither says."""
+    """The epoch of the record by the replicas' logs, or else by polls; None: neither has it."""
     of_logs = _logged_epochs(rows, send).get(send.value)
     polls = rows.delivered.get((send.where, send.offset or 0, send.value), [])
     of_polls = [read.leader_epoch for read in polls if read.leader_epoch is not None]
@@ -190,7 +189,7 @@ def _committed(rows: RunRows, send: Send, epoch: int | None) -> bool:
 
 
 def _is_another_s(rows: RunRows, send: Send, epoch: int | None) -> bool:
-    """Whether another record has the offset in the epoch in which only its author says that this one had it."""
+    """Whether another record has the offset in the epoch that this one has only by its presumed leader."""
     others = [known for value, known in _logged_epochs(rows, send).items() if value != send.value]
     return epoch is not None and epoch in others and _said_epoch(rows, send) is None
 

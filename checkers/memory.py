@@ -1,4 +1,4 @@
-"""A run that is in memory, decided by the reference engine."""
+"""Checks a run that is in memory with the reference engine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Tables = tuple[Sequence[Row], Sequence[Row], Sequence[Row]]
 
 
 def rows_in_memory(manifest: Manifest, tables: Tables, faults: Sequence[Row]) -> RunRows:
-    """``tables``, and what the run's guarantees and its faults say of how to read them."""
+    """``tables``, and how to read them by the run's guarantees and its faults."""
     trusted = filed(faults, expected(manifest))
     return RunRows(
         manifest.run,

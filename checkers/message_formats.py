@@ -1,8 +1,8 @@
 """In which message format real Kafka writes its logs, and what follows for its followers.
 
-Before format v2 (0.11) batches bear no leader epoch, so a follower knows none to ask its leader about, and cuts its log
-to its own high watermark, as before KIP-101, whatever release it is of (KAFKA-6859, KAFKA-7601, KAFKA-7897). That it
-cuts what had been committed is then how Kafka works; what is lost by it is lost all the same.
+Before format v2 (0.11) batches carry no leader epoch, so a follower has none to ask its leader about, and truncates to
+its own high watermark, as before KIP-101, in every release (KAFKA-6859, KAFKA-7601, KAFKA-7897). Truncating committed
+records is then how Kafka works; a loss that results is still a loss.
 
 ``log.message.format.version`` asks for a format. From 3.0 on it is not heeded unless ``inter.broker.protocol.version``
 is older than that (KIP-724).

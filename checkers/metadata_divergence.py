@@ -1,20 +1,19 @@
-"""What is decided of a partition is one sequence of decisions, and everybody goes by that.
+"""The controller's decisions about a partition are one sequence, which all controllers and brokers follow.
 
-Every decision about a partition has a number of its own, its partition epoch, and with the number belongs what was
-decided: the leader epoch, the leader and the ISR.
+Every decision about a partition has a number of its own, its partition epoch, and with it the leader epoch, the leader
+and the ISR that were decided.
 
-* ``metadata-divergence``: of one partition epoch two different things are said, by whoever: decisions of the
-  controller's, or of controllers one after the other, and brokers that were told of them (T14). Somebody acts on what
-  nobody decided, or on what the controller has forgotten and replaced by something else. One anomaly for each partition
-  epoch, about the first who says otherwise than was said before. A controller that starts again says what it
-  remembers of each partition, and there the eligible leader replicas have to be the same, too (KIP-966). Partition
-  epoch 0, in which a partition begins, is judged where the controller says why it decided as it did.
+* ``metadata-divergence``: rows give two different contents for one partition epoch: decisions of one controller, or of
+  controllers one after the other, and the states of brokers that follow them (T14). A broker acts on what was never
+  decided, or a controller has forgotten a decision and replaced it by another. One anomaly for each partition epoch,
+  about the first row that differs. A controller that starts again records what it remembers of each partition, and its
+  eligible leader replicas have to be the same, too (KIP-966). Partition epoch 0, in which a partition begins, is judged
+  where the controller records why it decided.
 
-Of a real Kafka the decisions are read from a log in which each has its number by counting, and brokers do not tell
-theirs. There the records of the metadata logs themselves are compared, as those of every other log are (see
-:mod:`checkers.replica_divergence`, :mod:`checkers.lineage_break`, :mod:`checkers.epoch_regression` and
-:mod:`checkers.defective_log`; their topic is ``__cluster_metadata``), and what its leaders say is committed (see
-:mod:`checkers.hw_regression`).
+For real Kafka the decisions are read from a log in which each has its number by counting, and brokers do not report
+theirs. There the metadata logs are compared like every other log (see :mod:`checkers.replica_divergence`,
+:mod:`checkers.lineage_break`, :mod:`checkers.epoch_regression` and :mod:`checkers.defective_log`; their topic is
+``__cluster_metadata``), and so is what their leaders committed (see :mod:`checkers.hw_regression`).
 
 Severity: ``VIOLATION``.
 """
@@ -32,7 +31,7 @@ from harness.model import CONTROLLER_ID, TopicPartition
 
 METADATA_DIVERGENCE = AnomalyKind(
     name="metadata-divergence",
-    meaning="Two said different things of one decision of the controller's.",
+    meaning="Two rows give different contents for one decision of the controller.",
     shows_loss=False,
     relies_on=frozenset({Needs.ISR}),
     follows_from=(),
@@ -88,7 +87,7 @@ def _eligible(one: Stretch) -> tuple[list[int], list[int]]:
 
 
 def _content(one: Stretch) -> tuple[int, int, tuple[int, ...]] | None:
-    """What was decided; None: not all of it is told."""
+    """What was decided; None: the row does not have all of it."""
     if one.leader_epoch is None or one.leader is None or one.isr is None:
         return None
     return one.leader_epoch, one.leader, tuple(sorted(one.isr))

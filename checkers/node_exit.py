@@ -1,9 +1,8 @@
-"""A broker or a controller runs until it is ordered to end, or until what it runs on fails.
+"""A broker or a controller runs until it is ordered to end, or until its disk or environment fails.
 
-``node-exit``: a life of a node ended by itself: a halt, an uncaught exception, an exit code of its own. The run
-directory says so of every life that the harness had not ordered to end (``endings`` in ``run.json``), with when, the
-exit status, and the node's last words. That it was started again, or that the cluster went on without it, changes
-nothing.
+``node-exit``: a life of a node ended by itself: a halt, an uncaught exception, an exit code of its own. ``endings`` in
+``run.json`` has every life that the harness had not ordered to end, with the time, the exit status, and the node's last
+words. A later restart, or a cluster that went on without the node, changes nothing.
 
 Severity: ``VIOLATION``. ``DOCUMENTED`` when it ended
 
@@ -17,11 +16,11 @@ Severity: ``VIOLATION``. ``DOCUMENTED`` when it ended
 * because its log was longer than its leader's and unclean elections are forbidden, up to 2.0
   (``ReplicaFetcherThread.handleOffsetOutOfRange``).
 
-Why it ended its last words say. Where they name no error, as those of a broker that is gone at once (0.10), they do not
-speak against a fault. A fault that was injected counts, proven or not: where it was not, the run is ``INVALID``. One
-that is misfiled (:mod:`checkers.proofs_match`) excuses nothing, and the run is ``INVALID``, too. What its environment
-is to blame for (a signal that seawall has not sent, a machine without memory or room) is no anomaly, and makes the run
-``INVALID``.
+Its last words give the reason. Where they name no error, as those of a broker that is gone at once (0.10), they are
+compatible with any fault. A fault that was injected counts, proven or not: where it was not, the run is ``INVALID``.
+One that is misfiled (:mod:`checkers.proofs_match`) excuses nothing, and the run is ``INVALID``, too. An end that its
+environment caused (a signal that seawall has not sent, a machine without memory or room) is no anomaly, and makes the
+run ``INVALID``.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ NODE_EXIT = AnomalyKind(
 KINDS = (NODE_EXIT,)
 
 NOWHERE = TopicPartition("", -1)
-"""Where an anomaly is that is about a node."""
+"""The place of an anomaly that is about a node."""
 
 _STORAGE = (
     r"errno|storage|log dir|\bI/O\b|IO(?:Error|Exception)|OSError|no space|input/output|cannot be written|kafka\.log|"
@@ -79,19 +78,19 @@ _HARMFUL = {
     DiskEffect.UNFLUSHED: re.compile(""),
     DiskEffect.EVERYTHING: re.compile(""),
 }
-"""What a fault does to a disk that may end a node, and what the node's last words have in them then. All but damage,
-which lasts, does until it is proven to be healed."""
+"""By the effect of a fault on a disk that may end a node, what its last words match then. All effects but damage, which
+lasts, apply until the fault is proven to be healed."""
 
 _HALTING = re.compile("Halting: ([^|]*)")
-"""How a node of the built-in cluster says why it ends."""
+"""Matches the reason in the last words of a node of the built-in cluster."""
 
 _UNCAUGHT = re.compile(r"(?<!common\.errors\.)\b\w*(?:Error|Exception)\b")
-"""What names why a node ended; no error of Kafka's protocol does, which a request was answered with."""
+"""Matches the error that ended a node; not an error of Kafka's protocol, which a request was answered with."""
 
 _LOST_CONTACT = re.compile(
     "timed out waiting for connection|unable to register with the controller quorum|NodeExists", re.IGNORECASE
 )
-"""What a real broker says last that has given up as it started."""
+"""Matches the last words of a real broker that gave up as it started."""
 
 _START_NS = 120_000_000_000
 """For how long a broker waits for its controller at the most, until it gives up."""
@@ -109,7 +108,7 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
 
 
 def blamed(run: RunFacts) -> Iterator[str]:
-    """One sentence for each life of a node that its environment has ended."""
+    """One sentence for each life of a node that its environment ended."""
     for ending in run.endings:
         if ending["blames"] and _excuse(run, ending) is None:
             yield f"{_told(run, ending)}, and {ending['blames']}: its environment is to blame."
@@ -133,7 +132,7 @@ def _explains(run: RunFacts, fault: Row, ending: Mapping[str, Any]) -> bool:
 
 
 def _fits(said: str, words: re.Pattern[str]) -> bool:
-    """Whether a node's last words have one of these in them, or name no reason."""
+    """Whether a node's last words match, or give no reason."""
     halting = _HALTING.search(said)
     if halting is not None:
         return words.search(halting[1]) is not None
@@ -146,12 +145,12 @@ def _may_keep_out(run: RunFacts, fault: Row, node: str) -> bool:
     links = links_of(fault)
     if links is not None:
         return any(among.issuperset(link) for link in links)
-    # A node that waits for another goes by a clock that no fault moves.
+    # A node that waits for another uses the monotonic clock, which no fault moves.
     return not traits_of(fault["kind"]).moves_clock and bool(among)
 
 
 def _may_control(run: RunFacts, name: str) -> bool:
-    """Whether it is a controller's name, or a broker's where brokers may be the controllers."""
+    """Whether the name is a controller's, or a broker's where brokers may be the controllers."""
     combined = run.wanted is None or run.wanted.combined
     return name.startswith(CONTROLLER) or (combined and is_broker(name))
 

@@ -4,16 +4,16 @@
   one. Its sequence runs from 0 without a gap up to the ``final`` rows that follow it. Each incarnation has at least
   one of these, that of a node which was killed, too: without it the last rows may be missing.
 * Every replica of every configured partition has a ``final`` row with both bounds, and its log holds exactly the
-  offsets from its start to its end, once each: nothing is compacted here, and without retention
+  offsets from its start to its end, once each: no log is compacted, and without retention
   (``guarantees.retention``) every log starts at 0. What was deleted before its start may still be there, once each.
-* In a sampled timeline only what the controller decided is without a gap, and every node was looked at at least once.
+* In a sampled timeline only the controller's rows are without a gap, and every node has at least one row.
 * No other nodes than those of the configuration have rows.
-* Every fault that the schedule names, or that chaos injects at least, is in the table, once, names its nodes, says what
+* Every fault that the schedule names, or that chaos injects at least, is in the table, once, names its nodes, has what
   its probes saw, and was aimed, injected, proven, healed and proven healed in this order, while the timeline has rows.
 
-What is missing here makes the run ``INVALID``; only a replica whose end nobody knows, a partition that no client used,
-and one that clients used and the configuration does not name, so that nobody knows who should hold it, leave it
-``INCONCLUSIVE``. That a leader does not name its ISR is no reason, but one of the verdict's ``limits``.
+A gap makes the run ``INVALID``. A replica without a final row, a configured partition that no client used, and one that
+clients used although it is not configured, so that its replicas are not known, only make it ``INCONCLUSIVE``. A leader
+that does not name its ISR is no gap, but one of the verdict's ``limits``.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from harness.findings import NodeLife, PartitionEnd, ReplicaEnd
 from harness.model import CONTROLLER_ID, NodeId, TopicPartition, node_name
 
 _NAMED = 3
-"""How many of the faults that are missing are named."""
+"""How many of the missing faults a sentence names."""
 
 _SLACK_NS = 1_000_000_000
-"""By how much what clients and faults did may lie outside of the time of which nodes have rows."""
+"""By how much actions of clients and faults may lie outside of the time of the nodes' rows."""
 
 _ORDER = ("aimed_ns", "injected_ns", "proven_ns", "healed_ns", "heal_proven_ns")
 
@@ -46,23 +46,23 @@ def broken_lives(lives: Sequence[NodeLife], *, sampled: bool = False) -> Iterato
     for life in lives:
         whose = f"The timeline of node {life.node} (incarnation {life.incarnation})"
         if not life.rows:
-            yield f"{whose} has only final rows: it never says that it was started."
+            yield f"{whose} has only final rows, and none of its start."
         elif not life.rows == life.sequences == life.expected:
             found = life.rows if life.rows != life.expected else life.sequences
             yield f"{whose} has {found} rows where its last one says {life.expected}."
         elif life.final_sequence is None and not sampled:
-            yield f"{whose} has no final row: whether rows are missing at its end, nothing says."
+            yield f"{whose} has no final row, so rows may be missing at its end."
         elif life.final_sequence is not None and life.final_sequence > life.expected:
             yield f"{whose} has {life.rows} rows where its final rows say {life.final_sequence}."
 
 
 def broken_samples(lives: Sequence[NodeLife]) -> Iterator[str]:
-    """As :func:`broken_lives` of a sampled timeline, where only what the controller says is complete."""
+    """As :func:`broken_lives` of a sampled timeline, where only the controller's rows are complete."""
     return broken_lives([life for life in lives if life.node == CONTROLLER_ID and life.rows], sampled=True)
 
 
 def nowhere(lives: Sequence[NodeLife], wanted: Expected) -> Iterator[str]:
-    """One sentence for each node that nobody ever looked at, in a sampled timeline."""
+    """One sentence for each node without a row while it ran, in a sampled timeline."""
     for node in wanted.nodes:
         if not any(life.node == node and life.rows for life in lives):
             yield f"Node {node} was never looked at: there is no row about it while it ran."
@@ -88,7 +88,7 @@ def missing_lives(lives: Sequence[NodeLife], faults: Sequence[Row], wanted: Expe
 
 
 def unnamed_isrs(stretches: Iterable[Stretch], kinds: Kinds) -> Iterator[str]:
-    """A sentence about leaders, or a controller, that do not name an ISR: what rests on it nobody can say."""
+    """A sentence about leaders, or a controller, whose rows name no ISR, and the kinds that are not judged for it."""
     if places := silent_isrs(stretches):
         unjudged = sorted(kind.name for kind in kinds.values() if Needs.ISR in kind.relies_on)
         yield (
@@ -141,7 +141,7 @@ def strangers(lives: Sequence[NodeLife], replicas: Sequence[ReplicaEnd], wanted:
 
 
 def open_replicas(replicas: Sequence[ReplicaEnd], wanted: Expected) -> Iterator[str]:
-    """One sentence for each replica whose end nobody knows."""
+    """One sentence for each replica without a final row that has both bounds."""
     known: dict[TopicPartition, set[int]] = {}
     for replica in replicas:
         if replica.high_watermark is not None and replica.log_end_offset is not None:
@@ -149,7 +149,7 @@ def open_replicas(replicas: Sequence[ReplicaEnd], wanted: Expected) -> Iterator[
     for name, demanded in wanted.partitions.items():
         missing = _missing(demanded, known.get(name, set()))
         if missing:
-            yield f"Nobody knows how {name} ended on {missing}: there is no final row with both bounds."
+            yield f"How {name} ended on {missing} is not known: there is no final row with both bounds."
 
 
 def _missing(demanded: Replicas, known: set[int]) -> str:
@@ -173,7 +173,7 @@ def unplanned_partitions(ends: Sequence[PartitionEnd], wanted: Expected) -> Iter
     for end in ends if wanted.brokers else ():
         name = TopicPartition(end.topic, end.partition)
         if name not in wanted.partitions:
-            yield f"{name} was used and is not configured, so nobody knows which replicas should hold it."
+            yield f"{name} was used and is not configured, so which replicas should hold it is not known."
 
 
 def missing_faults(faults: Sequence[Row], wanted: Expected) -> Iterator[str]:
@@ -219,7 +219,7 @@ def out_of_time(faults: Sequence[Row], facts: Facts) -> list[str]:
 
 
 def unproven_losses(faults: Sequence[Row]) -> list[Row]:
-    """The faults that may have taken what a disk held, and of which nobody knows whether they did."""
+    """The faults that may have taken data from a disk, and whose effect is not proven."""
     return [f for f in faults if robs(f) and f["injected_ns"] is not None and f["proven_ns"] is None]
 
 

@@ -1,7 +1,7 @@
-"""The DeleteRecords of a run: who was asked, when, up to which offset, and what came of it.
+"""The DeleteRecords requests of a run: the broker, the time, the offset, and the outcome of each.
 
-``run.json`` has them (``orders``): a schedule's clients sent them, or the random load of virtual time. A run
-that was recorded before there were orders, or was killed, does not say; there were none where its schedule has none.
+``run.json`` has them (``orders``): a schedule's clients sent them, or the random load of virtual time. A run that was
+recorded before there were orders, or was killed, lacks them; there were none where its schedule has none.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from harness.history import Manifest
 from harness.model import TopicPartition
 
 _PROVEN: Final = frozenset({"OFFSET_OUT_OF_RANGE"})
-"""The errors that prove that nothing was deleted. Who does not lead any more may have led when it was first asked."""
+"""Errors that prove that nothing was deleted. (A broker that no longer leads may have led at the first attempt.)"""
 
 
 class Order(NamedTuple):
@@ -41,7 +41,7 @@ class Order(NamedTuple):
 
     @property
     def is_obeyed(self) -> bool:
-        """Whether a leader has said that the records are deleted."""
+        """Whether a leader has answered that the records are deleted."""
         return self.completed_ns is not None and self.error is None
 
     @property
@@ -56,7 +56,7 @@ class Order(NamedTuple):
 
 
 def orders(manifest: Manifest) -> Mapping[TopicPartition, Sequence[Order]] | None:
-    """The orders of a run by partition, in the order in which they were sent; None: the run does not say."""
+    """The orders of a run by partition, in the order in which they were sent; None: the run does not have them."""
     if manifest.orders is None:
         return None if _may_have_been(manifest) else {}
     found: dict[TopicPartition, list[Order]] = defaultdict(list)

@@ -1,27 +1,26 @@
-"""Whether what a configuration permits can have deleted a record, at the time at which it went.
+"""Whether a deletion that the configuration permits can explain that a record is gone.
 
-A limit permits what is beyond it, and no more: an hour's ``log.retention.ms`` deletes nothing in a run of seconds. The
-row that says that a log begins behind the record (``log_start``, of a leader, or of anybody's retention) gives the
-reason, and that reason must permit it:
+A limit permits to delete what is beyond it, and no more: ``log.retention.ms`` of an hour deletes nothing in a run of
+seconds. The row of the log's new start behind the record (``log_start``, of a leader, or of any replica's retention)
+gives the reason, and that reason must permit it:
 
 * ``delete_records``: a DeleteRecords that had been sent by then (:mod:`checkers.orders`) covers the record's offset: it
-  lies before the offset that was asked for, or, where that is the high watermark, before the leader's in that row. One
-  that the leader has refused covers nothing. A run that does not say which were sent permits any deletion.
-* ``retention``: the record can have been as old as ``log.retention.ms`` (``.minutes``, ``.hours``; 7 days where nothing
-  is written): the time from when its send began to that row, by how much the clock of the node that deleted it was
-  ahead then, and how old its sender may have said that it was; with LogAppendTime, by how much the clock of a leader
-  that may have stamped it was behind. Or what the log still held can have been as large as ``log.retention.bytes``, if
-  every record was as large as the workload makes them, for Kafka deletes a segment only while that much stays. In the
-  random load of virtual time that is a trouble of its own, which permits what its node says at that very time to have
-  deleted.
+  lies before the requested offset, or, where that is the high watermark, before the leader's in that row. One that the
+  leader refused covers nothing. A run without its orders permits any deletion.
+* ``retention``: the record can have been as old as ``log.retention.ms`` (``.minutes``, ``.hours``; 7 days by default):
+  the time from when its send began to that row, by how much the clock of the node that deleted it was ahead then, and
+  how old a timestamp its sender may have given it; with LogAppendTime, by how much the clock of a leader that may have
+  stamped it was behind. Or what the log still held can have been as large as ``log.retention.bytes``, if every record
+  was as large as the workload makes them, for Kafka deletes a segment only while that much stays. In the random load of
+  virtual time retention is an event of its own, which permits its node's deletion at that very time.
 
-What is gone in the end is gone because of whatever made the log of the last leader begin behind it; where that was a
-follower that did what its leader had done, because of what made that one's. Nothing that another node has deleted
-excuses it.
+A record that is gone in the end is gone because of what made the last leader's log begin behind it; where that was a
+follower that followed its leader's log start, because of what moved that one's. What another node deleted excuses
+nothing.
 
-Where no such row tells (the timeline is sampled, a broker died before it could write it), any of these may be the
-reason, on any node, and the time is when a log was first seen to begin behind the record. A configuration that does not
-say which settings were in force permits any deletion.
+Where no such row exists (the timeline is sampled, or a broker died before it could write it), any of these may be the
+reason, on any node, at the time when a log was first seen to begin behind the record. A configuration without settings
+permits any deletion.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ _STAMPED: Final = ("log.message.timestamp.type", "LogAppendTime")
 
 
 class _Removal(NamedTuple):
-    """A log began at ``log_start``, behind the record, by then; ``row``: the row that says why, where one does."""
+    """By that time a log began at ``log_start``, behind the record; ``row``: the row with the reason, if any has it."""
 
     time_ns: int
     log_start: int
@@ -86,7 +85,7 @@ def may_be_deleted(run: RunFacts, manifest: Manifest, finding: Finding, kind: An
 
 
 def _removals(run: RunFacts, finding: Finding, which: Retention) -> Sequence[_Removal]:
-    """What removed the record, in the brokers' words; where none says why, when it was first seen to be gone."""
+    """What removed the record, by the brokers' rows; without a reason in one, the first row that shows it gone."""
     place, offset = TopicPartition(finding.topic, finding.partition), finding.offset
     last = _Removal(max((one.end_ns for one in run.facts.stretches), default=0), 0)
     if offset is None:
@@ -130,7 +129,7 @@ def _covered(one: Stretch) -> range:
 
 
 def _is_own(one: Stretch) -> bool:
-    """Whether the row says that its broker, by itself, deleted something."""
+    """Whether the row records a deletion that its broker decided itself."""
     return one.kind == "log_start" and (one.role == "leader" or _reason(one) == _RETENTION)
 
 
@@ -160,9 +159,9 @@ def _is_ordered(run: RunFacts, finding: Finding, removal: _Removal) -> bool:
 
 
 def _is_retired(run: RunFacts, finding: Finding, removal: _Removal) -> bool:
-    """Whether the random load of virtual time had a node retire what it says that it deleted, or may have deleted.
+    """Whether the random load of virtual time had a node retire what its row deleted, or may have deleted.
 
-    A sampled timeline need not have the row that says so.
+    A sampled timeline need not have that row.
     """
     if run.sampled:
         return any(fault["kind"] == _RETENTION and fault["injected_ns"] is not None for fault in run.excusing)
@@ -219,7 +218,7 @@ def _offsets_ms(run: RunFacts, nodes: set[int] | None, since_ns: float, until_ns
 
 
 def _ages_ms(manifest: Manifest, finding: Finding) -> Iterator[float]:
-    """How old the sends of the schedule say that their records are which may be the one that is gone, by its acks."""
+    """The ages that the schedule gives to sends which may be the one that is gone, by its acks."""
     for step in manifest.configuration.get("scenario", {}).get("schedule") or ():
         send = step.get("send") or {}
         acks = send.get("acks", "all")
@@ -228,7 +227,7 @@ def _ages_ms(manifest: Manifest, finding: Finding) -> Iterator[float]:
 
 
 def _may_be_large(run: RunFacts, manifest: Manifest, finding: Finding, removal: _Removal) -> bool:
-    """Whether the limit can still have been in the log when its beginning had gone."""
+    """Whether the log can still have been as large as the limit without its first records."""
     limit = int(manifest.configuration["settings"].get(_SIZE, -1))
     place = TopicPartition(finding.topic, finding.partition)
     told = [one for ours in run.told.get(place, {}).values() for one in ours if one.begin_ns <= removal.time_ns]

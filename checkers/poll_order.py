@@ -1,35 +1,38 @@
-"""A consumer is given a partition's records in the order of their offsets, and none is left out.
+"""A consumer receives the records of a partition in offset order, without gaps.
 
 * ``nonmonotonic-poll``: a process is given an offset that is not above the last one of its operations before.
 * ``poll-skip``: a process is given an offset beyond the next one, although the partition holds a workload's record
   between the two. Offsets that hold none (control records, compacted ones) are no gap.
 * ``int-nonmonotonic-poll``, ``int-poll-skip``: the same between two deliveries of one operation.
 
-What a partition holds is the final leader's log; where nobody knows that log, everything that was acknowledged or
-delivered; and of what lies before that log, likewise, unless transactions send to the partition, whose markers take
-offsets. Records of a transaction that failed, or of one that nobody knows to have been committed, may be left out. When
-the first record between two deliveries is of a newer leader epoch than both, it was not there yet: leader epochs only
-rise along a log, so the log that they were given from had something else at that offset, or nothing.
+The partition's records are those of the final leader's log; where that is not known, everything that was acknowledged
+or delivered; and so it is for what lies before that log, unless transactions send to the partition, whose markers take
+offsets. Records of a transaction that failed, or is not known to be committed, may be left out. A first record between
+two deliveries that is of a newer leader epoch than both was not there yet: leader epochs only rise along a log, so the
+log that was read had something else at that offset, or nothing.
 
 A process is one consumer; it is never reused, so a consumer that starts over is a new process. Its position in a
 partition is what its last operation that ended ``ok`` delivered: an operation that failed is rolled back, and what it
-delivered is compared with the position but does not move it. A position is forgotten when the process is assigned, or
-subscribes to, partitions without this one, and when a rebalance gave or took the partition in the meantime, in which
-case deliveries of one operation are not compared either.
+delivered is compared with the position but does not move it. A position is dropped when the process is assigned, or
+subscribes to, partitions without this one, and when a rebalance moved the partition in the meantime, in which case
+deliveries of one operation are not compared either.
 
-Severity: ``VIOLATION``. Between operations ``DOCUMENTED`` when the process has subscribed and the history names no
-rebalance at all: its group may have moved the partition away and back, and goes on from what it had committed. A
-history that names rebalances names them all. Going back is ``DOCUMENTED`` when an unclean election before it gave up
-what lay at its position and the configuration permits such elections: the consumer was thrown back to the new end. That
-is the record that it was given last, or, where transactions send, something that a leader had written behind it who led
-when the consumer polled already, for a consumer passes markers and what was aborted without being given anything. It
-cannot have come to the new end, and was not thrown back, where the log before that end still holds a record of before
-the election that it would have been given on the way. A skip is ``DOCUMENTED`` when all that was skipped had been
-deleted on purpose by then (see :mod:`checkers.deletions`) and the configuration permits that, even if a later leader
-still holds it; and where the configuration permits unclean elections, when one before it gave up what lay at the
-consumer's position, which then says nothing of the new log, or the one that was skipped, which whoever led then did not
-have, or the marker that committed it, so that the next one aborts it (see :mod:`checkers.transaction_markers`); or,
-where nobody knows the epochs, when one after it gave up everything from there on.
+Severity: ``VIOLATION``. Between operations ``DOCUMENTED`` when the process has subscribed and the history has no
+rebalance rows at all: its group may have moved the partition away and back, and goes on from its commit. A history with
+rebalance rows has all of them.
+
+Going back is ``DOCUMENTED`` when an unclean election before it gave up the consumer's position, so that the consumer
+was reset to the new end, and the configuration permits such elections. Its position is the last record delivered. With
+transactions it may also be a later marker or aborted record that a leader wrote while the consumer was polling. The
+consumer was not reset where the log before the new end still holds a record older than the election that it would have
+been given on the way.
+
+A skip is ``DOCUMENTED`` when all skipped records had been deleted on purpose by then (see :mod:`checkers.deletions`)
+and the configuration permits that, even if a later leader still holds them. Where the configuration permits unclean
+elections, it is so, too, when an earlier one gave up the consumer's position, which then has no meaning in the new log;
+or the skipped record, which the leader lacked then; or the marker that committed it, so that the next one aborts it
+(see :mod:`checkers.transaction_markers`); or, where epochs are unknown, when a later one gave up everything from there
+on.
 """
 
 from __future__ import annotations
@@ -152,7 +155,7 @@ class Record(NamedTuple):
 
 
 def find(rows: RunRows) -> Iterator[Finding]:
-    """The reference: every step of one run's consumers that goes back or leaves something out."""
+    """Reference: every step of one run's consumers that goes back or skips a record."""
     readers: dict[tuple[int, TopicPartition], list[Read]] = {}
     for read in rows.reads:
         readers.setdefault((read.process, read.where), []).append(read)
@@ -226,7 +229,7 @@ class _Moves:
         return rebalanced or any(row in rows and place not in places for row, places in named)
 
     def may_be_unnamed(self, process: int, row: int) -> bool:
-        """Whether a rebalance may have moved partitions of the process although no row says so."""
+        """Whether a rebalance may have moved partitions of the process without a row."""
         return not self.rebalanced and self.subscriptions.get(process, row) < row
 
 
@@ -258,7 +261,7 @@ def _steps(reads: list[Read]) -> Iterator[Step]:
 
 
 def _held(rows: RunRows) -> dict[TopicPartition, dict[int, Record]]:
-    """The records that nobody may be taken past, by offset; of several at one offset that of the lowest value."""
+    """The records that a consumer may not skip, by offset; of several at one offset that of the lowest value."""
     doubtful = {(send.where, send.value) for send in rows.sends if rows.is_uncommitted(send)}
     found: dict[TopicPartition, dict[int, Record]] = {place: {} for place in rows.ends}
     for place, offset, value in _said(rows):
@@ -270,7 +273,7 @@ def _held(rows: RunRows) -> dict[TopicPartition, dict[int, Record]]:
 
 
 def _was_there(step: Step, record: Record) -> bool:
-    """Whether the log that the two were given from may have held the record: it is not newer than both."""
+    """Whether the log that was read may have held the record: it is not newer than both deliveries."""
     epochs = (step.before.leader_epoch, step.after.leader_epoch)
     known = [epoch for epoch in epochs if epoch is not None]
     return record.leader_epoch is None or step.after.leader_epoch is None or record.leader_epoch <= max(known)
@@ -343,10 +346,10 @@ def _forks_before(rows: RunRows, step: Step) -> list[Fork]:
 
 
 def _threw_back(rows: RunRows, fork: Fork, last: Read, beyond: Sequence[tuple[int, Record]], begun_ns: int) -> bool:
-    """Whether an unclean election gave up what lay at the position of a consumer that was given ``last`` last.
+    """Whether an unclean election gave up the position of a consumer whose last delivery was ``last``.
 
-    ``beyond``: the first record behind that which nobody may be taken past, if there is one; ``begun_ns``: when it
-    polled first. Of a sampled timeline nobody knows where the winner's log ended then.
+    ``beyond``: the first record behind it that a consumer may not skip, if there is one; ``begun_ns``: when it polled
+    first. A sampled timeline does not show where the winner's log ended.
     """
     if fork.gave_up(last.leader_epoch, None if rows.sampled else last.offset):
         return True
@@ -360,13 +363,13 @@ def _threw_back(rows: RunRows, fork: Fork, last: Read, beyond: Sequence[tuple[in
 
 
 def _is_of_before(fork: Fork, offset: int, record: Record) -> bool:
-    """Whether the log of an election's winner held the record when it took office."""
+    """Whether the log of an election's winner held the record when it became leader."""
     older = record.leader_epoch is None or record.leader_epoch < fork.leader_epoch
     return fork.log_end is not None and offset < fork.log_end and older
 
 
 def _was_given_up(rows: RunRows, step: Step, skipped: int, record: Record) -> bool:
-    """Whether an unclean election is why the consumer was not given the record that it was taken past."""
+    """Whether an unclean election is why the consumer was not given the record that it skipped."""
     passed, forks = None if rows.sampled else skipped, _forks_before(rows, step)
     if record.leader_epoch is not None and any(fork.gave_up(record.leader_epoch, passed) for fork in forks):
         return True

@@ -53,7 +53,7 @@ from harness.plugins import Registry
 
 
 class Promise(Protocol):
-    """One promise: a module that says in its docstring what is promised, and how a breach is judged.
+    """One promise: a module whose docstring states what is promised, and how a breach is judged.
 
     A new one is a module with these names, a line in :data:`PROMISES`, and the same question put to Spark in
     ``spark_analysis``.
@@ -65,7 +65,7 @@ class Promise(Protocol):
         ...
 
     def find(self, rows: RunRows) -> Iterator[Finding]:
-        """The reference: every breach in one run."""
+        """Reference: every breach in one run."""
         ...
 
     def why(self, finding: Finding) -> str:
@@ -98,7 +98,7 @@ CONCLUSIONS: tuple[Conclusive, ...] = (
     wrong_deletion,
     transaction_cycle,
 )
-"""The promises that are judged by facts, by the same code for both engines."""
+"""The rules on facts, run by the same code for both engines."""
 
 PROMISES: tuple[Promise, ...] = (
     lost_write,
@@ -139,7 +139,7 @@ CHECKERS: Registry[Conclusive] = Registry("seawall.checkers", {}, _flaw)
 
 
 def conclusive() -> Sequence[Conclusive]:
-    """What is judged by facts, plugins' checkers last.
+    """All rules on facts, plugins' checkers last.
 
     Raises:
         EnvironmentFault: a plugin's checker cannot be used; without it, a run would pass that it may object to.

@@ -1,11 +1,11 @@
-"""A fault's proof is about the nodes that the fault is filed under.
+"""A fault's proofs name the nodes that the fault is filed under.
 
-A probe begins what it says with its node (``node 1 is gone``) or its link (``0->1: a probe got lost``), one clause for
+A probe's sentence begins with its node (``node 1 is gone``) or its link (``0->1: a probe got lost``), one clause for
 each, and the parameters of a fault of one node name it, too. Where these differ from the fault's ``nodes``, some row of
-the table is about another fault, and the harmed node is not known: the run is ``INVALID``, and what a fault might
-excuse is ``INDETERMINATE``; the fault itself excuses nothing then. A fault of nodes is filed under none but those that
-are named; a proof about links may leave out an end. So it is with a fault that is filed under a broker that there is
-not, or under another kind than the scenario injects by that name.
+the table is about another fault, and the harmed node is not known: the run is ``INVALID``, what a fault might excuse is
+``INDETERMINATE``, and the fault itself excuses nothing. A fault of nodes is filed under exactly the nodes that are
+named; a proof about links may leave out an end. So it is with a fault that is filed under a broker that does not exist,
+or under another kind than the scenario injects by that name.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from faults import traits_of
 from harness.model import CLIENTS, CONTROLLER, is_broker
 
 _OF_CHAOS = re.compile(r"f\d+")
-"""What chaos calls its faults; the runner may have to restart a broker as well."""
+"""The names of chaos's faults; their proofs may name a broker that the runner restarts as well."""
 _NODE = re.compile(r"(?:the clock of )?node ([\w-]+)[ :]")
 _LINK = re.compile(r"([\w-]+)->([\w-]+)[ :]")
 
 
 def misfiled(faults: Sequence[Row], wanted: Expected | None) -> list[str]:
-    """One sentence for each fault whose nodes are not those that its proof, or its parameters, are about."""
+    """One sentence for each fault whose nodes differ from those in its proof, or in its parameters."""
     return [sentence for fault in faults for sentence in _misfiled(fault, wanted)]
 
 
@@ -57,7 +57,7 @@ def _misfiled(fault: Row, wanted: Expected | None) -> Iterator[str]:
 
 
 def _kinds(fault: Row, wanted: Expected) -> frozenset[str]:
-    """Of which kinds the fault of that name may be; empty: the scenario does not say."""
+    """The kinds that the scenario has by the fault's name; empty: it does not state them."""
     named = wanted.kinds.get(fault["fault"])
     if named is not None:
         return frozenset({named} - {""})
@@ -65,9 +65,9 @@ def _kinds(fault: Row, wanted: Expected) -> frozenset[str]:
 
 
 def _others(said: Sequence[str], filed: Sequence[str], *, alone: bool) -> list[str]:
-    """What is named and not filed; of a fault of nodes ``alone`` all that is named, if more nodes are filed than that.
+    """Nodes that are named and not filed; of a fault of nodes ``alone`` all that are named, if more nodes are filed.
 
-    A probe of links names those of which it speaks; a fault of nodes is filed under exactly those that it has harmed.
+    A probe of links names some of them; a fault of nodes is filed under exactly those that it has harmed.
     """
     if alone and said and not all(any(_is_among(node, [one]) for node in said) for one in filed):
         return list(said)

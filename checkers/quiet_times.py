@@ -1,4 +1,4 @@
-"""Whether a leader had time enough, without a fault that may have kept it from doing its duty."""
+"""Whether a leader had enough time, without a fault that may have kept it from acting."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class Span(NamedTuple):
 
 
 def had_time(run: RunFacts, node: int, span: Span, disturbs: Callable[[Collection[str]], bool]) -> bool:
-    """Whether a leader had the time that a laggard may stay in the ISR, undisturbed and in one piece.
+    """Whether a leader had, undisturbed and in one piece, the time that a laggard may stay in the ISR.
 
     Args:
-        run: what is known of it.
+        run: its facts.
         node: the leader; it is disturbed for good when its clock has been wrong.
         span: in which it had something to do.
         disturbs: whether a fault of these nodes may have kept it from that.

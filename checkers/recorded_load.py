@@ -1,4 +1,4 @@
-"""What the background load of a recorded run was to do, by the parameters that ``run.json`` has of its workload."""
+"""The parameters of a recorded run's workload, as ``run.json`` has them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.workload import WorkloadParameters
 
 
 def recorded_load(configuration: Mapping[str, Any]) -> WorkloadParameters | None:
-    """The parameters in a run's configuration; None: there are none, or :func:`unreadable_load` says what is wrong."""
+    """The parameters in a run's configuration; None: there are none, or :func:`unreadable_load` gives a reason."""
     try:
         return _parsed(configuration["workload"]) if configuration.get("workload") else None
     except SeawallError:
@@ -21,7 +21,7 @@ def recorded_load(configuration: Mapping[str, Any]) -> WorkloadParameters | None
 def unreadable_load(configuration: Mapping[str, Any]) -> str:
     """Why the parameters cannot be understood, in a sentence; empty: they can, or there is no workload.
 
-    A plugin's workload that is not installed here cannot: what its clients asked for is not known then.
+    A plugin's workload that is not installed here cannot: its clients' sends are not known then.
     """
     try:
         if configuration.get("workload"):

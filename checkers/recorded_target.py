@@ -1,4 +1,4 @@
-"""What kind of target a run was recorded on, by the target that its configuration in ``run.json`` names."""
+"""The kind of the target on which a run was recorded, by its configuration in ``run.json``."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from harness.targets.kinds import kind_of
 
 
 def was_real_kafka(configuration: Mapping[str, Any]) -> bool:
-    """Whether it was a release of Kafka; not where :func:`unknown_target` says what is wrong."""
+    """Whether it was a release of Kafka; False where :func:`unknown_target` gives a reason."""
     return isinstance(_kind(configuration), SourceKind)
 
 
 def was_in_virtual_time(configuration: Mapping[str, Any]) -> bool:
-    """Whether it was simulated; not where :func:`unknown_target` says what is wrong."""
+    """Whether it was simulated; False where :func:`unknown_target` gives a reason."""
     kind = _kind(configuration)
     return kind is not None and kind.in_virtual_time
 
@@ -29,7 +29,7 @@ def may_be_combined(configuration: Mapping[str, Any]) -> bool:
 
 
 def unknown_target(configuration: Mapping[str, Any]) -> str:
-    """Why what the target promises is not known, in a sentence; empty: it is, or the configuration names none.
+    """Why the target's guarantees are not known, in a sentence; empty: they are, or the configuration names none.
 
     A plugin's target that is not installed here is not known.
     """

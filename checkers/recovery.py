@@ -1,6 +1,6 @@
 """How soon each partition was whole and in service again after the last fault was healed: numbers, not verdicts (T13).
 
-Whether that was soon enough is for whoever runs the cluster to say; Kafka promises that it happens, and not when.
+Kafka promises that a cluster recovers, and not when; the user decides whether it was soon enough.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from harness.checker import Outage, Recovery
 from harness.model import TopicPartition
 
 LEAST_LOOKS = 11
-"""How often a runner looks, at the least, before it calls a cluster stuck: first, and after each tenth of the time."""
+"""How often a runner looks at least before it calls a cluster stuck: first, and after each tenth of the time."""
 
 
 def healed_ns(faults: Sequence[Row]) -> int | None:
-    """When the last fault was proven to be healed; None: there was none, or nobody knows."""
+    """When the last fault was proven to be healed; None: there was none, or not all have a proof."""
     times = [fault["heal_proven_ns"] for fault in faults if _was_injected(fault)]
     return None if not times or None in times else int(max(times))
 
@@ -29,12 +29,12 @@ def all_healed(faults: Sequence[Row]) -> bool:
 
 
 def comes_to_rest(guarantees: Mapping[str, Any], faults: Sequence[Row], unrest: Mapping[str, Any]) -> bool:
-    """Whether a run promises to settle, every fault was healed, and the runner did not see it stuck (``unrest``)."""
+    """Whether a run promises to settle, every fault was healed, and the runner did not find it stuck (``unrest``)."""
     return guarantees.get("settles") is True and all_healed(faults) and not stood_still(unrest)
 
 
 def stood_still(unrest: Mapping[str, Any]) -> bool:
-    """Whether the runner saw the cluster stuck, and wrote down all that shows it."""
+    """Whether the runner found the cluster stuck, and recorded everything that shows it."""
     return bool(unrest) and not broken_unrest(unrest)
 
 

@@ -1,4 +1,4 @@
-"""The reference engine: every promise's own ``find``, in plain Python, over lists of rows."""
+"""The reference engine: runs every promise's own ``find``, in plain Python, over lists of rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.findings import KEPT_PER_GROUP, Answers, Finding, of_group, positio
 
 
 def answer(runs: Sequence[RunRows]) -> Answers:
-    """Everything there is to find out about ``runs``."""
+    """The answers to all questions about ``runs``."""
     found = [finding for rows in runs for finding in find(rows)]
     return Answers(
         findings=kept(found),
@@ -35,7 +35,7 @@ def find(rows: RunRows) -> list[Finding]:
 
 
 def kept(findings: Iterable[Finding]) -> list[Finding]:
-    """The first findings of each kind, partition and excuse, with what is said of each group."""
+    """The first findings of each kind, partition and excuse, with the totals of each group."""
     groups: dict[tuple[object, ...], list[Finding]] = defaultdict(list)
     for finding in findings:
         groups[finding.run, finding.kind, finding.topic, finding.partition, finding.excuse].append(finding)

@@ -1,4 +1,4 @@
-"""The reference: which sends were refused (see :class:`harness.facts.Refusal`)."""
+"""Reference: which sends were refused (see :class:`harness.facts.Refusal`)."""
 
 from __future__ import annotations
 

@@ -3,20 +3,20 @@
 ``replica-divergence``: at one offset of a partition the replicas' logs disagree,
 
 * either among the replicas for which the offset is committed (at or above their log start, below their own high
-  watermark and log end as collected at the end): one holds another (leader epoch, value, batch checksum) than
-  another, or lacks the record (``LogMatching``). Where the run came to rest, whoever is up and in the final leader's
-  ISR is asked for all of its log, whatever it takes for committed itself (R2);
+  watermark and log end as collected at the end): one holds another (leader epoch, value, batch checksum) than another,
+  or lacks the record (``LogMatching``). Where the run came to rest, a replica that is up and in the final leader's ISR
+  is compared over all of its log, whatever its high watermark (R2);
 * or anywhere: two replicas hold different records of the *same* leader epoch there, which one leader cannot have
-  written. Records whose epoch nobody knows (message formats 0 and 1 have none) are not meant: they are of any.
+  written. Records without an epoch (message formats 0 and 1) do not count: they may be of different ones.
 
 One anomaly per offset. Its value and leader epoch are those of the record of the oldest epoch there, the side that
 the newer leader's record should have replaced (or that should have survived); the evidence names every side.
 
 Severity: ``VIOLATION``. ``DOCUMENTED`` when an unclean election gave up the record of the oldest epoch there (see
 :mod:`checkers.forks`), one of the replicas has not heard of that election's epoch in the end, and the configuration
-permits such elections. Whoever has heard of it must have come to agree. ``DOCUMENTED``, too, when nobody disagrees but
-logs that a fault has damaged unnoticed (see :mod:`checkers.rotten_logs`): with what is damaged there, and by what they
-lack from there on. What is sound in them is compared as ever. And when nobody disagrees but records of another cluster
+permits such elections. A replica that has heard of it must have come to agree. ``DOCUMENTED``, too, when only logs
+disagree that a fault has damaged unnoticed (see :mod:`checkers.rotten_logs`): by what is damaged there, and by what
+they lack from there on; their sound records are compared as ever. And when only records of another cluster disagree
 that a fault has put into a log of the partition, where the others have one of the same leader epoch.
 """
 
@@ -35,10 +35,7 @@ from harness.payload import FOREIGN_VALUE
 
 REPLICA_DIVERGENCE = AnomalyKind(
     name="replica-divergence",
-    meaning=(
-        "Replicas hold different records at one offset that they all call committed, or two records of "
-        "the same leader epoch."
-    ),
+    meaning=("Replicas hold different records at one committed offset, or two records of the same leader epoch."),
     shows_loss=False,
     relies_on=frozenset({Needs.REPLICA_LOGS}),
     follows_from=("lost-write", "vanished-read"),
@@ -59,7 +56,7 @@ KINDS = (REPLICA_DIVERGENCE,)
 
 
 def find(rows: RunRows) -> Iterator[Finding]:
-    """The reference: every offset of one run at which replicas disagree."""
+    """Reference: every offset of one run at which replicas disagree."""
     bounds, heard = _committed_ranges(rows), _heard(rows)
     for place, offsets in rows.logged.items():
         rot = _rot(rows, place)
@@ -99,7 +96,7 @@ def _is_at_rest(rows: RunRows, end: Row) -> bool:
 
 
 def _heard(rows: RunRows) -> dict[TopicPartition, int]:
-    """The oldest leader epoch that any replica of a partition is in at the end; -1: nobody knows one's."""
+    """The oldest leader epoch that any replica of a partition is in at the end; -1: one's is not known."""
     found: dict[TopicPartition, list[int]] = {}
     for row in rows.timeline:
         if row["kind"] == "final" and row["topic"] is not None:

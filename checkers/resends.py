@@ -1,14 +1,14 @@
 """What may have made a client send a record again that it does not number.
 
-It does so for a reason, which lies between the send's invocation and its acknowledgement, or the end of the run where
+It has a reason, which lies between the send's invocation and its acknowledgement, or the end of the run where
 none came:
 
-* its leader said that it leads no more, or broke off: an election in the partition, a broker that took office or gave
-  it up, or a start of one that has led;
-* its leader said NOT_ENOUGH_REPLICAS_AFTER_APPEND: an ISR that became smaller than ``min.insync.replicas``;
+* its leader answered that it no longer leads, or closed the connection: an election in the partition, a broker that
+  became leader or ceased to be, or a start of one that has led;
+* its leader answered NOT_ENOUGH_REPLICAS_AFTER_APPEND: an ISR that became smaller than ``min.insync.replicas``;
 * its connection broke, or its leader's storage refused: a fault was in force of a broker that led meanwhile, or of a
   link between that broker and the clients;
-* nothing came for as long as a client waits that tries again (``retry_after_s`` of a schedule's send with ``retries``;
+* no answer came within the client's timeout (``retry_after_s`` of a schedule's send with ``retries``;
   background producers try again for none of these reasons but the first).
 
 And it waits before it does (``retry.backoff.ms``): what was answered within :data:`~harness.findings.RESENT_NS`
@@ -37,10 +37,10 @@ from harness.model import CLIENTS, NO_LEADER, TopicPartition
 def reason_to_resend(run: RunFacts, finding: Finding) -> str | None:
     """What happened while a duplicate's send was under way that makes clients send again; None: nothing did.
 
-    Where no broker reported its state, or the configuration says too little, it is not known, and that is a reason.
+    Where no broker reported its state, or the configuration lacks the client's timeout, the answer is that it may have.
     """
     if not is_watched(run) or run.wanted is None:
-        return "nothing says when its client does"
+        return "the run does not record when its client does"
     since_ns = finding.since_ns or 0
     until_ns = float("inf") if finding.by_ns is None else finding.by_ns
     if until_ns - since_ns < RESENT_NS:
@@ -57,7 +57,7 @@ def reason_to_resend(run: RunFacts, finding: Finding) -> str | None:
 
 
 def _changes(run: RunFacts, place: TopicPartition, since_ns: float, until_ns: float) -> Iterator[tuple[int, str]]:
-    """What was decided and told in between that makes a leader break off or refuse, and when."""
+    """Decisions and states in between that make a leader break off or refuse, and when."""
     again = ((at_ns, f"node {node}, which had led, was started again") for node, at_ns in starts(run, place))
     for at_ns, says in chain(map(_election, elections(run, place)), again, _offices(run, place), _thin(run, place)):
         if since_ns <= at_ns <= until_ns:
@@ -74,7 +74,7 @@ def _offices(run: RunFacts, place: TopicPartition) -> Iterator[tuple[int, str]]:
         for before, one in pairwise(ours):
             moved = (before.role, before.leader_epoch) != (one.role, one.leader_epoch)
             if moved and "leader" in (before.role, one.role):
-                did = "took office" if one.role == "leader" else "gave up its office"
+                did = "became leader" if one.role == "leader" else "ceased to be leader"
                 yield one.begin_ns, f"node {node} {did} in leader epoch {one.leader_epoch}"
 
 
@@ -96,7 +96,7 @@ def _faults(run: RunFacts, place: TopicPartition, since_ns: float, until_ns: flo
 
 
 def _cut_off(fault: Row) -> set[str]:
-    """The nodes whose connections with clients a fault breaks, or whose storage it makes refuse."""
+    """The nodes whose client connections a fault breaks, or whose storage it makes refuse."""
     links = links_of(fault)
     if links is not None:
         return {end for link in links if CLIENTS in link for end in link}

@@ -1,13 +1,12 @@
-"""Which logs a fault has damaged so that no start of their broker has to notice.
+"""Which logs a fault has damaged in a way that no start of their broker has to notice.
 
-A broker that was shut down in good order trusts what it finds on its disk when it starts again. What a ``corrupt_log``
-fault with ``clean: true`` did to a log meanwhile therefore stays, and the broker is not to blame. After a crash it has
-to scan its log and to cut off what is damaged, also when it died while it loaded its logs (``interrupted``): then
-nothing is put down to the fault but the damage itself.
+A broker that was shut down cleanly trusts its disk when it starts again. So damage of a ``corrupt_log`` fault with
+``clean: true`` stays, and the broker is not to blame. After a crash it has to scan its log and to cut off what is
+damaged, also when it died while it loaded its logs (``interrupted``): then the fault explains only the damage itself.
 
-A batch of another cluster in the place of one (``how: foreign``) is sound in itself, of the same offsets and the same
-leader epoch: no start has a reason to doubt it, in good order or after a crash, nor has anybody who copies it. Where
-whoever leads has records of another epoch at its offsets a follower has to cut it off, as any record.
+A batch of another cluster in the place of one (``how: foreign``) is valid, of the same offsets and the same leader
+epoch: no start has a reason to doubt it, clean or after a crash, nor has a follower that copies it. Where the leader
+has records of another epoch at its offsets a follower has to cut it off, as any record.
 """
 
 from __future__ import annotations

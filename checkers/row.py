@@ -1,4 +1,4 @@
-"""What single rows of the tables say, and what the rows about one send say together."""
+"""Single rows of the tables, and the sends and reads that rows of the history make up."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NO_ACKS = 0
 
 
 class Said(NamedTuple):
-    """A row, by its position in the history, its time and its process; of several rows each for itself."""
+    """A row's position in the history, its time and its process; of several rows the minimum of each."""
 
     row: int
     time_ns: int
@@ -28,13 +28,13 @@ class Said(NamedTuple):
 class Send(NamedTuple):
     """One send: its invocation and how it ended.
 
-    A send is known by its value. A history that tells of one more than once is none; all its rows count nevertheless,
-    and of two that end it the one that knows more (``ok``, then ``fail``). One that was acknowledged at several offsets
-    is several.
+    A send is identified by its value. Where a history has several sends of one value, they count as one; of two rows
+    that end it the more certain counts (``ok``, then ``fail``). A value that was acknowledged at several offsets makes
+    several sends.
 
     Attributes:
         type: ``info`` while nothing is known of its end.
-        offset: where it was acknowledged; None: not, or it was not said where.
+        offset: where it was acknowledged; None: it was not, or the row has no offset.
         row: where it was acknowledged first, else its last row; ``completed_ns`` and ``process`` likewise.
         txn: whether it belongs to a transaction, ``op``.
         last: its last row, acknowledged or not.
@@ -78,7 +78,7 @@ class Read(NamedTuple):
 
 
 def is_malformed(row: Row) -> bool:
-    """Whether a row of the history lacks what tells what it is about: the send of what, the delivery from where."""
+    """Whether a row of the history lacks what identifies its send or its delivery."""
     place = [row["topic"], row["partition"]]
     match row["f"]:
         case "send":
@@ -102,11 +102,11 @@ def detail(row: Row) -> dict[str, Any]:
 
 
 _KNOWS = ("info", "fail", "ok")
-"""How a send ends, by how much that says; an invocation says as little as ``info``."""
+"""How a send ends, the most certain last; an invocation counts like ``info``."""
 
 
 def sends(place: TopicPartition, rows: list[Row]) -> Iterator[Send]:
-    """The send that these rows tell of: one for each offset at which it was acknowledged."""
+    """The sends of these rows: one for each offset at which it was acknowledged."""
     ended = max((row["type"] for row in rows if row["type"] != "invoke"), key=_KNOWS.index, default="info")
     transactions = [row["op"] for row in rows if row["txn"]]
     op = min(transactions or [row["op"] for row in rows])

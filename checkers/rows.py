@@ -1,7 +1,6 @@
 """One run's tables as lists of rows, and the views of them that the references share.
 
-Everything here is what the words of the promises mean, spelled out as plainly as possible: it is the executable
-specification that the Spark engine is tested against, not the fast way.
+This is the executable specification that the Spark engine is tested against: as plain as possible, not fast.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ class RunRows:
 
     Attributes:
         healed_ns: when the last fault was healed; None: there was none.
-        sampled: whether the timeline is only samples of what the brokers did (see :mod:`checkers.sampled_timelines`).
+        sampled: whether the timeline consists of samples of the brokers' states (:mod:`checkers.sampled_timelines`).
         settled: whether the run promises to come to rest, and every fault was healed.
-        lag_ns: how long a replica that lags may stay in the ISR; None: the run does not say.
-        min_isr: how large an ISR has to be for acks=all; None: the run does not say.
+        lag_ns: how long a replica that lags may stay in the ISR; None: the run does not state it.
+        min_isr: how large an ISR has to be for acks=all; None: the run does not state it.
         rotten: the logs that a fault has damaged unnoticed, see :mod:`checkers.rotten_logs`: partition and node.
         swapped: the partitions of which a fault has put records of another cluster into a log, see there.
     """
@@ -60,7 +59,7 @@ class RunRows:
 
     @cached_property
     def operations(self) -> list[Row]:
-        """The rows of the history that say what they are about; ``final`` only those since :attr:`final_since`."""
+        """The rows of the history that are well formed; ``final`` only those since :attr:`final_since`."""
         begun = self.final_since
         return [{**row, "final": False} if is_superseded(row, begun) else row for row in self._well_formed]
 
@@ -70,7 +69,7 @@ class RunRows:
 
     @cached_property
     def final_since(self) -> dict[TopicPartition, int]:
-        """From which row on what a partition delivers to a final reader is its final read."""
+        """By partition, the row at which its final read begins."""
         return {place: ended.since for place, ended in self._final_readers.items()}
 
     @cached_property
@@ -112,13 +111,13 @@ class RunRows:
         return {send.where for send in self.sends if send.txn}
 
     def is_uncommitted(self, send: Send) -> bool:
-        """Whether the send belongs to a transaction that failed, or that nobody knows to have been committed."""
+        """Whether the send belongs to a transaction that failed, or is not known to be committed."""
         if not send.txn or send.type == "ok":
             return False
         return send.type == "fail" or not self.was_delivered(send)
 
     def was_delivered(self, send: Send) -> bool:
-        """Whether a poll delivered the record; of a transaction's record one that reads only what is committed."""
+        """Whether a poll delivered the record; a record of a transaction, a read_committed poll."""
         return (send.where, send.value) in (self._committed_values if send.txn else self.read_values)
 
     @cached_property
@@ -180,18 +179,18 @@ class RunRows:
         return found
 
     def leader_terms(self, place: TopicPartition) -> list[Term]:
-        """The terms in which somebody led ``place``, by epoch and then by time."""
+        """The terms of leaders of ``place``, by epoch and then by time."""
         terms = [t for t in self.terms.get(place, []) if t.role == "leader"]
         return sorted(terms, key=lambda t: (t.leader_epoch, t.begin_ns, t.node))
 
     def leaders_during(self, send: Send) -> list[Term]:
-        """The terms in which somebody led the send's partition at some time while it was under way."""
+        """The terms of leaders of the send's partition that overlap the send."""
         return self.leaders_between(send.where, send.invoked_ns, send.completed_ns)
 
     def leaders_between(self, place: TopicPartition, begin_ns: int, end_ns: int) -> list[Term]:
-        """The terms in which somebody led ``place``; of a sampled timeline those in which somebody may have.
+        """The terms of leaders of ``place`` that overlap the time; in a sampled timeline those that may.
 
-        There a term may have begun before anybody looked.
+        There a term may have begun before the first sample of it.
         """
         return [
             term
@@ -229,9 +228,9 @@ class RunRows:
         return max((x.log_start for x in known if until_ns is None or x.time_ns <= until_ns), default=0)
 
     def begins_behind(self, place: TopicPartition, offset: int) -> bool:
-        """Whether the partition's log begins behind ``offset`` in the end because somebody deleted what lay there.
+        """Whether the partition's log begins behind ``offset`` in the end because its records were deleted on purpose.
 
-        Of a sampled timeline nobody knows who did.
+        In a sampled timeline any such log counts.
         """
         behind = offset < (self.ends[place].log_start_offset or 0)
         return behind and (self.sampled or offset < self.deleted_to(place))
@@ -269,8 +268,8 @@ class RunRows:
     def given_up(self, place: TopicPartition, leader_epoch: int | None, offset: int | None, time_ns: int) -> bool:
         """Whether an unclean election of ``place`` gave up a record of ``leader_epoch`` at ``offset``.
 
-        Of a record whose epoch nobody knows (None) all that can be said is that it was there at ``time_ns``, so an
-        election then or later may have given it up. See :mod:`checkers.forks`.
+        A record of unknown epoch (None) was there at ``time_ns``, so an election then or later may have given it up.
+        See :mod:`checkers.forks`.
         """
         known = self.forks.get(place, [])
         if leader_epoch is None:
@@ -280,7 +279,7 @@ class RunRows:
     def cut_off(self, place: TopicPartition, offset: int, time_ns: int, leader_epoch: int | None = None) -> bool:
         """Whether an unclean election gave up everything from ``offset`` on that was written in ``leader_epoch``.
 
-        When nobody knows the epoch (None): one at ``time_ns`` or later.
+        Where the epoch is unknown (None): one at ``time_ns`` or later.
         """
         known = [fork for fork in self.forks.get(place, []) if fork.log_end is None or fork.log_end <= offset]
         return any(x.time_ns >= time_ns if leader_epoch is None else x.leader_epoch > leader_epoch for x in known)
@@ -314,7 +313,7 @@ class RunRows:
         )
 
     def _data_end(self, place: TopicPartition, leader: Row | None) -> int | None:
-        """One more than the last offset below the watermark of which consumers of what is committed are given anything.
+        """One more than the last offset below the watermark at which a read_committed consumer is given a record.
 
         None where the log is not known up to there.
         """
@@ -358,10 +357,10 @@ class RunRows:
     def missing(self, place: TopicPartition, offset: int | None, *, read: bool) -> bool:
         """Whether a record that the final read did not deliver is known not to be there.
 
-        It is when it is :meth:`judged`. Where no broker says how the partition ended, clients' words must do: a record
-        that was ``read`` before is gone when the final read went on and was given nothing any more (see
-        :mod:`checkers.final_reads`); one that never was is when a poll delivered a later one, for somebody should have
-        been given it on the way.
+        It is when it is :meth:`judged`. Where no broker's row shows how the partition ended, clients' rows must do: a
+        record that was ``read`` before is gone when the final read went on until it was given nothing any more (see
+        :mod:`checkers.final_reads`); one that never was is gone when a poll delivered a later one, for some poll should
+        have been given it on the way.
         """
         if self.judged(place, offset):
             return True
@@ -398,7 +397,7 @@ class RunRows:
 
 
 def _is_aborted(row: Row, markers: Mapping[int | None, Sequence[tuple[int, str]]]) -> bool:
-    """Whether the next of its producer's ``markers`` is an abort; what is known to be in no transaction is not."""
+    """Whether the next of its producer's ``markers`` is an abort; False for what is known to be in no transaction."""
     ours = markers.get(row.get("producer_id"), ())
     at = bisect_right(ours, row["offset"], key=lambda marker: marker[0])
     return row.get("transactional") is not False and at < len(ours) and ours[at][1] == "abort"

@@ -1,29 +1,28 @@
-"""What can still be said when nobody but now and then looked at the brokers.
+"""What a timeline proves whose rows are samples of the brokers' states.
 
-A broker of the built-in cluster writes a row at every change. Of a real Kafka nobody hears that: somebody looks at each
-replica many times a second, and what he finds is a row (``guarantees.timeline`` is ``sampled`` in ``run.json``). Each
-value in such a row was true when he looked, and anything may have happened in between. What the controller decided,
-elections and changes of the ISR, is complete all the same, and so are the ``final`` rows.
+A broker of the built-in cluster writes a row at every change. A real Kafka broker does not: the harness looks at each
+replica many times a second, and each look makes a row (``guarantees.timeline`` is ``sampled`` in ``run.json``). The
+values of a row were true at that time, and anything may have happened in between. The controller's decisions, elections
+and changes of the ISR, are complete all the same, and so are the ``final`` rows.
 
-So a row that is there is still evidence. What is not there says nothing, but for what the protocol itself says of the
-time between two looks: within a term a leader's high watermark and its log only grow.
+So a row that is there is still evidence. A missing row proves nothing, except what the protocol guarantees between two
+looks: within a term a leader's high watermark and its log only grow.
 
 * A watermark that fell within a term, a leader that began with too short a log, two leaders of one epoch, epochs that
   fell: judged as ever. They may be missed.
 * ``unjustified-ack`` and ``uncommitted-read``: when the watermark of no leader was ever seen above the record, every
   leader of that partition was seen to lead, and every one that may have led at the time was seen to lead on afterwards.
-* ``committed-cut``: by what the replica itself had said that it had committed, and did not have later.
-* Which records an unclean election gave up is not known exactly, because nobody saw where its winner's log ended then:
-  it may have given up everything of older epochs. Where nobody knows a record's epoch (formats 0 and 1 have none), that
-  is everything whose send began before the election; and what was sent later, while somebody who had led before may
-  not have heard of it. What was over before a send began excuses nothing (:func:`unseen_excuse`). Nor is it known how
-  far a log's start had moved by when.
-* The kinds that are :attr:`harness.anomaly.Found.NONE` put values of several brokers at one instant side by side, or
-  follow a log step by step: they are not looked for, and the verdict says so.
-* A life of a broker without a row, and a gap in what is said of one, is what sampling is, and no reason to call the run
-  ``INVALID``.
+* ``committed-cut``: when the replica itself had a high watermark above what it lacked later.
+* Which records an unclean election gave up is not known exactly, because no look shows where its winner's log ended: it
+  may have given up everything of older epochs. For records of unknown epoch (formats 0 and 1 have none), that is
+  everything whose send began before the election, and what was sent later while an earlier leader may not have heard of
+  it. An election before a send began excuses nothing (:func:`unseen_excuse`). Nor is the time known at which a log's
+  start moved.
+* The kinds that are :attr:`harness.anomaly.Found.NONE` compare several brokers at one instant, or follow a log step by
+  step: they are not looked for, and the verdict lists them.
+* A life of a broker without a row, and a gap in the rows of one, are no reason to call the run ``INVALID``.
 
-Losses, divergence and everything that clients or logs show by themselves need no timeline.
+Losses, divergence and what clients or logs show by themselves need no timeline.
 """
 
 from __future__ import annotations
@@ -38,11 +37,11 @@ from harness.findings import Excuse, Finding
 from harness.model import NO_LEADER, TopicPartition
 
 LOOK_NS = 5_000_000_000
-"""How long a look takes at most: a row's time is when it began, and what it says was true by its end."""
+"""How long a look takes at most: a row's time is when it began, and its values were true by its end."""
 
 
 def is_decided(run: RunFacts, finding: Finding, kind: AnomalyKind) -> bool:
-    """Whether a finding of ``kind`` says more than that nobody looked; of a complete timeline every one does."""
+    """Whether a finding of ``kind`` is more than a missing look; in a complete timeline every one is."""
     if not run.sampled:
         return True
     found = kind.sampled.found
@@ -52,7 +51,7 @@ def is_decided(run: RunFacts, finding: Finding, kind: AnomalyKind) -> bool:
 
 
 def unseen_excuse(run: RunFacts, finding: Finding, kind: AnomalyKind) -> Excuse | None:
-    """What may explain a finding at a time at which nobody looked; None of a complete timeline."""
+    """What may explain a finding between two looks; None in a complete timeline."""
     if not run.sampled:
         return None
     if kind.sampled.unseen is Unseen.DELETION:
@@ -61,31 +60,31 @@ def unseen_excuse(run: RunFacts, finding: Finding, kind: AnomalyKind) -> Excuse 
 
 
 def limits(run: RunFacts, kinds: Kinds, unaccounted: int) -> Iterator[str]:
-    """What nobody looked at, in sentences.
+    """What the samples cannot show, in sentences.
 
     Args:
         run: the facts.
         kinds: all that there are.
-        unaccounted: how many acknowledgements above every watermark that was seen.
+        unaccounted: how many acknowledgements are above every watermark that was sampled.
     """
     names = ", ".join(sorted(those(kinds, Found.NONE)))
     yield f"The brokers were looked at now and then (timeline: sampled), so these were not looked for: {names}."
     if unaccounted:
         yield (
-            f"{unaccounted} acknowledgements with acks=all are above every high watermark that anybody saw, and nobody "
-            "looked at each leader of that time afterwards."
+            f"{unaccounted} acknowledgements with acks=all are above every sampled high watermark, and not every "
+            "leader of that time was sampled afterwards."
         )
     yield from _silence(run)
 
 
 def _silence(run: RunFacts) -> Iterator[str]:
-    """For how long nobody looked at a broker that no fault explains, at the longest."""
+    """The longest time without a look at a broker that no fault explains."""
     long = [one for one in run.facts.unwatched if one.told or not _was_harmed(run, one)]
     if long:
         longest = max(long, key=lambda one: (one.end_ns - one.begin_ns, -one.node, -one.begin_ns))
         seconds, times = (longest.end_ns - longest.begin_ns) / 1e9, len(long)
         yield (
-            f"For {seconds:.1f} s at the longest nobody looked at a broker that was up (node {longest.node}); "
+            f"For {seconds:.1f} s at the longest no sample was taken of a broker that was up (node {longest.node}); "
             f"{'once' if times == 1 else f'{times} times'} it was more than {UNWATCHED_NS / 1e9:g} s."
         )
 
@@ -125,7 +124,7 @@ def _place(finding: Finding) -> TopicPartition:
 
 
 def _saw_every_leader(run: RunFacts, place: TopicPartition) -> bool:
-    """Whether whoever led an epoch was seen to lead in it; a change of the ISR may begin one, too (Kafka 1.1.1)."""
+    """Whether every epoch's leader was seen to lead in it; a change of the ISR may begin one, too (Kafka 1.1.1)."""
     seen = {
         (one.node, one.leader_epoch)
         for ours in run.told.get(place, {}).values()
@@ -143,7 +142,7 @@ def may_have_been_there(
 ) -> bool:
     """Whether a record whose send began at that time (None: not known) may be of an epoch before the election's.
 
-    An election's time is never long before it was decided, but who led before hears of it later, and may have
+    An election's time is never long before it was decided, but the leader before hears of it later, and may have
     acknowledged more meanwhile.
     """
     if since_ns is None or elected_ns >= since_ns:
@@ -159,7 +158,7 @@ def may_have_been_there(
 
 
 def _had_heard(ours: Sequence[Stretch], epoch: int, time_ns: int) -> bool:
-    """Whether a broker was seen in a later epoch by then: epochs only rise, so it leads no more in that one."""
+    """Whether a broker was seen in a later epoch by then: epochs only rise, so it no longer leads in that one."""
     later = [one for one in ours if one.kind == "state" and (one.leader_epoch or 0) > epoch]
     return any(one.begin_ns + LOOK_NS <= time_ns for one in later)
 

@@ -1,7 +1,7 @@
-"""Who was seen to hold which offsets where somebody looked at the brokers now and then, and what took them.
+"""Which replica was seen to hold which offsets in a sampled timeline, and what removed them.
 
-Two looks say where a log ended, and nothing of the time in between. What a log has grown by from one look to the next
-it got in the epoch of both, if they were in the same one; else nobody knows in which, and it is no copy.
+Two looks show where a log ended, and nothing of the time in between. What a log has grown by from one look to the next
+it got in the epoch of both, if they were in the same one; else its epoch is unknown, and it is no copy.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from harness.fault_losses import taken
 from harness.model import NO_LEADER, TopicPartition
 
 BETWEEN_LOOKS = "between two looks"
-"""The reason for a truncation that no row tells of: the broker's process went on."""
+"""The reason for a truncation without a row: the broker's process went on."""
 
 _UNDER_WAY_NS = 1_000_000_000
 """For how long an acknowledgement may have been under way to its client."""
 
 
 class Last(NamedTuple):
-    """The copy that went last. ``overall``: of all that were seen; else only of those in the ISR."""
+    """The copy that went last. ``overall``: of all that were seen; else of those in the ISR."""
 
     copy: Copy
     overall: bool
 
 
 def seen_copies(ours: Sequence[Stretch], faults: Sequence[Row], place: TopicPartition) -> Iterator[Copy]:
-    """What one replica was seen to hold, those that it lost first; ``ours``: what was seen of it, in order."""
+    """What one replica was seen to hold, lost copies first; ``ours``: its stretches, in order."""
     log: list[Copy] = []
     before: Stretch | None = None
     for one in ours:
@@ -61,10 +61,10 @@ def seen_copies(ours: Sequence[Stretch], faults: Sequence[Row], place: TopicPart
 
 
 def last_seen(run: RunFacts, place: TopicPartition, held: Sequence[Copy]) -> Last | None:
-    """Which of the copies went last; None: no look, no proof and no ISR says so.
+    """Which of the copies went last; None: no look, no proof and no ISR shows it.
 
     The last in the ISR is one whose replica was in it all the time in which it went, when every other one there had
-    lost its own. Whoever is outside the ISR has to cut its log to that of a leader from it.
+    lost its own. A replica outside the ISR has to cut its log to that of a leader from it.
     """
     gone = sorted((copy for copy in held if copy.lost is not None), key=lambda c: (window(run, c)[1], c.node))
     for copy in reversed(gone):
@@ -91,9 +91,9 @@ def window(run: RunFacts, copy: Copy) -> tuple[int, int]:
 
 
 def epoch_of(run: RunFacts, place: TopicPartition, begin_ns: int, end_ns: int) -> int | None:
-    """The only leader epoch in which records can have been acknowledged between two times; None: nobody knows.
+    """The only leader epoch in which records can have been acknowledged between two times; None: it is not known.
 
-    That is the one of everybody who had been elected or believed that it led, since a second before.
+    That is the epoch of every broker that had been elected or believed that it led, since a second before.
     """
     since_ns = begin_ns - _UNDER_WAY_NS
     decided = run.decided.get(place, [])
@@ -113,7 +113,7 @@ def _got(one: Stretch, start: int, end: int) -> list[Copy]:
 
 
 def _harm(before: Stretch, one: Stretch, faults: Sequence[Row], place: TopicPartition) -> Row | None:
-    """The last fault between two looks whose proof says that it took something of this log."""
+    """The last fault between two looks whose proof names data that it took from this log."""
     due = [
         fault
         for fault in faults
@@ -151,7 +151,7 @@ def _lasts(decided: Sequence[Stretch], at: int, time_ns: int) -> bool:
 
 
 def _leads_on(run: RunFacts, one: Stretch, until_ns: int | None, time_ns: int) -> bool:
-    """Whether a leader may have believed so after some time: nothing else was seen of it, and it had not ended."""
+    """Whether a leader may still have led after some time: no later look shows otherwise, and it had not ended."""
     if until_ns is not None and until_ns <= time_ns:
         return False
     ends = [

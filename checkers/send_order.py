@@ -1,23 +1,23 @@
-"""A record that is sent after another one was acknowledged, or delivered, comes after it.
+"""A record that is sent after another one was acknowledged, or delivered, comes after it in the log.
 
 * ``int-nonmonotonic-send``: two sends of one operation to a partition, and the later one has the lower offset.
 * ``nonmonotonic-send``: a process sends a record after another one was acknowledged to it in the same partition, and it
   is stored at a lower offset.
-* ``G0-realtime``: the same between two processes, where the process itself was told nothing to the contrary.
-* ``G1c-realtime``: a record that is sent after another one was delivered, to whomever, is stored at a lower offset, and
-  no acknowledgement with acks=all says so. What the final read delivers does not count: then nobody sends any more.
+* ``G0-realtime``: the same between two processes, where the process's own acknowledgements do not show it.
+* ``G1c-realtime``: a record that is sent after another one was delivered, to any process, is stored at a lower offset,
+  and no acknowledgement with acks=all shows it. Deliveries of the final read do not count: nothing is sent afterwards.
 
-Where a record is, its acknowledgement says; where that does not, or nobody knows how its send ended, what delivers it
-and the final leader's log do, if they name one offset alone. An acknowledgement of acks=0 without an offset comes
-before the record is stored, so that nothing comes after it.
+A record's offset is that of its acknowledgement; where that has none, or the send's outcome is unknown, that of its
+deliveries and of the final leader's log, if they name one offset alone. An acknowledgement of acks=0 without an offset
+comes before the record is stored, so that nothing comes after it.
 
 Sends that overlap may be appended in any order, and other records may come between those of one operation.
 
 Severity: ``VIOLATION``. ``WEAK`` when either sender waited for less than all in-sync replicas: the record may have been
-given up, and its offset free again; but what was delivered was committed, whatever its sender waited for.
+given up, and its offset free again; but a delivered record was committed, whatever its sender waited for.
 ``DOCUMENTED`` when an unclean election after the earlier acknowledgement, or of a later epoch than the record that was
-delivered (a consumer may be given it long after it was fetched), made somebody lead whose log ended no later than where
-the later record is, and the configuration permits such elections.
+delivered (a consumer may be given it long after it was fetched), elected a leader whose log ended no later than the
+offset of the later record, and the configuration permits such elections.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ G0_REALTIME = AnomalyKind(
 
 G1C_REALTIME = AnomalyKind(
     name="G1c-realtime",
-    meaning="A record was stored before one that somebody had been given before it was sent.",
+    meaning="A record was stored before one that a consumer had been given before it was sent.",
     shows_loss=False,
     relies_on=frozenset({Needs.HISTORY, Needs.VALUES, Needs.ENDS}),
     follows_from=("lost-write", "vanished-read"),
@@ -128,10 +128,10 @@ KINDS = (INT_NONMONOTONIC_SEND, NONMONOTONIC_SEND, G0_REALTIME, G1C_REALTIME)
 
 
 class Told(NamedTuple):
-    """Where a process's record is, or a delivered one.
+    """The offset of a process's record, or of a delivered one.
 
-    ``invoked_row``: where it was sent; ``acked``: row ``row`` says that it is stored. ``leader_epoch``: in which one
-    that was delivered was written, ``since_ns``: when its send began; None: nobody knows.
+    ``invoked_row``: its send; ``acked``: row ``row`` is its acknowledgement. ``leader_epoch``: that of a delivered
+    record, ``since_ns``: when its send began; None: not known.
     """
 
     where: TopicPartition
@@ -150,7 +150,7 @@ class Told(NamedTuple):
 
 
 def find(rows: RunRows) -> Iterator[Finding]:
-    """The reference: every send of one run that was appended before one that it was sent after."""
+    """Reference: every send of one run that was appended before one that it was sent after."""
     where_is = {key: min(offsets) for key, offsets in places(rows).items() if len(offsets) == 1}
     ended = [row for row in rows.operations if row["f"] == "send" and row["type"] != "invoke" and row["txn"]]
     known = sorted(_told(ended, where_is), key=lambda t: (t.where, t.op, t.mop, t.row))
@@ -225,7 +225,7 @@ def _delivered(rows: RunRows) -> Iterator[Told]:
 
 
 def _late(rows: RunRows, stored: Sequence[Told], delivered: Sequence[Told]) -> Iterator[Finding]:
-    """Of every send of a partition what told first of a higher offset, when that came before it began."""
+    """For every send, the first earlier proof of a higher offset, when that came before it began."""
     anybody: Told | None = None
     heard: Told | None = None
     own: dict[int, Told] = {}

@@ -1,4 +1,4 @@
-"""How grave a finding is if no scenario predicts it: what excuses it, what may, and what evidence is missing."""
+"""The severity of a finding without predictions: what excuses it, what may, and what evidence is missing."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from harness.findings import Excuse, Finding
 from harness.history import Manifest
 
 GIVEN_AWAY = frozenset({"group", "interleaving", "down", "damage", "harmed", "exits", "bare"})
-"""The excuses that are always accepted. The others are accepted when the configuration gave the promise away, by the
-guarantee's name in ``run.json``."""
+"""The excuses that always hold. The others hold when the configuration permits them, by the guarantee's name in
+``run.json``."""
 
 _GUARANTEE: Mapping[str, tuple[str, bool]] = MappingProxyType(
     {
@@ -40,12 +40,12 @@ _GUARANTEE: Mapping[str, tuple[str, bool]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is known of a run besides its answers.
+    """A run's evidence besides the engine's answers.
 
     Attributes:
         unreadable: by table, why it or a file of it cannot be read.
         faults: the rows of the table.
-        predictions: by which the run is judged instead of those of its manifest; None: by those.
+        predictions: those that replace the predictions of its manifest; None: none do.
     """
 
     manifest: Manifest
@@ -55,16 +55,16 @@ class Evidence:
 
     @property
     def foreseen(self) -> Sequence[Mapping[str, Any]]:
-        """The predictions by which it is judged."""
+        """The predictions by which the run is judged."""
         return self.manifest.predictions if self.predictions is None else self.predictions
 
 
 class Severity(NamedTuple):
-    """How grave a finding is if nothing is predicted.
+    """The severity of a finding without predictions.
 
     Attributes:
         verdict: on it.
-        excuse: what takes the blame, or may; None: nothing does.
+        excuse: what excuses it, or may; None: nothing does.
         doubts: what else may.
     """
 
@@ -74,7 +74,7 @@ class Severity(NamedTuple):
 
 
 def severity_of(run: Evidence, facts: RunFacts, gaps: set[str], finding: Finding) -> Severity:
-    """The severity of one finding; ``gaps``: what is not whole, by the values of ``Needs``, and :data:`MISSTATED`."""
+    """The severity of one finding; ``gaps``: what is incomplete, by the values of ``Needs``, and :data:`MISSTATED`."""
     manifest, guarantees, kind = run.manifest, run.manifest.guarantees, KINDS[finding.kind]
     excuse = finding.excuse or unseen_excuse(facts, finding, kind)  # of a sampled timeline also what no sample may show
     doubts = _doubts(facts, manifest, finding, kind)
@@ -115,25 +115,26 @@ def _is_given_away(facts: RunFacts, excuse: Excuse | None) -> bool:
 
 
 def _may_have_been(facts: RunFacts, manifest: Manifest, finding: Finding, excuse: Excuse | None) -> bool:
-    """Whether what the excuse says can have happened, where another module looks for the event."""
+    """Whether the excuse can have happened, where another module looks for the event."""
     if excuse == "retention":
         return may_be_deleted(facts, manifest, finding, KINDS[finding.kind])
     return excuse != "unnumbered" or reason_to_resend(facts, finding) is not None
 
 
 def _may_be_repeated(facts: RunFacts, finding: Finding) -> bool:
-    """Whether it is a duplicate in a run that does not say which of its producers number their batches."""
+    """Whether it is a duplicate in a run that does not record which of its producers are idempotent."""
     if finding.kind != "duplicate" or facts.guarantees.get("idempotent_producers") is not False:
         return False
     return not is_watched(facts) or (finding.excuse is not None and reason_to_resend(facts, finding) is not None)
 
 
 def gravest(severity: Callable[[Finding], Severity], last: Finding) -> Verdict:
-    """The gravest verdict on what was only counted: what explains a finding may depend on when it was, and since when.
+    """The gravest verdict on what was only counted: what explains a finding may depend on its times.
 
-    Nobody knows which times belong together. So one of them that began the last of all is given the time until the last
-    was seen, and until any marker was written; and one that was seen the first of all the time since the first began.
-    Of what is put down to senders that waited for too little, some may have waited for nothing: all count as the last.
+    Which times belong together is not known. So one of them that began the last of all is given the time until the
+    last was seen, and until any marker was written; and one that was seen the first of all the time since the first
+    began. Of what is excused by senders that waited for too little, some may have waited for nothing: all count as the
+    last.
     """
     if last.excuse == "acks":
         return severity(last).verdict

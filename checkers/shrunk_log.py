@@ -1,10 +1,10 @@
-"""What a broker had written is there when it starts again: a process that is killed takes nothing from its disk.
+"""What a broker has written is there when it starts again: killing a process takes nothing from its disk.
 
-``shrunk-log``: a broker began a life with a log that ends below where the last row of its life before had said that it
-ended, or that begins above where that row said that it began; and no fault had taken anything from its disk. A kill, a
-pause, a clean stop and a halt leave the page cache to the kernel, so what was in the log by a row is in its files, and
-only a batch that no row told of may be torn. The records may be nowhere lost, for a replica fetches again what it has
-dropped from the end; but while it does, fewer copies are there than the ISR says.
+``shrunk-log``: a broker began a life with a log that ends below the end in the last row of its life before, or that
+begins above the start in that row; and no fault had taken anything from its disk. A kill, a pause, a clean stop and a
+halt leave the page cache to the kernel, so what was in the log by a row is in its files, and only a batch that is in no
+row yet may be torn. The replica may fetch again what it dropped from the end; but meanwhile there are fewer copies than
+the ISR has members.
 
 The first row of a life about a replica gives which log it found; where that row is of a cut, the cut began at the end
 of it. Not judged:
@@ -12,10 +12,10 @@ of it. Not judged:
 * where a power loss, a full disk or a wiped disk was in force on the node in between, or a log directory of it had
   failed, or its log been damaged, at any time before: see :mod:`checkers.lossy_failures`;
 * where the replica was, or is, offline, or the first row says that its log begins anew, and not where it ended;
-* in real time the end, where the replica did not lead to the last by every word of the controller's, for it may have
-  been killed between a cut of its log and the row about it; and the beginning, for so it may between a deletion and its
-  row. A leader does not cut, and nothing of virtual time is killed within an event;
-* in a sampled timeline, whose last row is not the last that was so.
+* in real time the end, where the replica did not lead to the last by every row of the controller, for it may have been
+  killed between a cut of its log and the row about it; and the beginning, for so it may between a deletion and its row.
+  A leader does not cut, and nothing of virtual time is killed within an event;
+* in a sampled timeline, whose last row is not its life's last state.
 
 Severity: ``VIOLATION``.
 """
@@ -92,7 +92,7 @@ def _shrunk(
 
 
 def _found(first: Stretch) -> int | None:
-    """Where the log ended that a life has found, by its first row about it; None: the row does not say."""
+    """Where the log ended that a life has found, by its first row about it; None: the row does not have it."""
     if first.kind == "state":
         return first.first_log_end
     said = detail(first).get("from_offset") if first.kind == "truncation" else None

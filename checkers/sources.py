@@ -1,4 +1,4 @@
-"""Where the evidence of a run is: in a directory of this machine, or in one of a file system that Hadoop knows."""
+"""Reads the evidence of a run from a directory of this machine, or of a file system that Hadoop knows."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from spark_analysis.hadoop import Contents
 
 ASKED = ("history", "timeline", "replica_logs")
-"""The tables that engines are asked about; the faults are few."""
+"""The tables that engines query; the faults are few and read directly."""
 
 
 class Opened(NamedTuple):
-    """A run whose files have been looked through.
+    """A run whose files have been checked.
 
     Attributes:
         files: by table, those that can be read.
@@ -92,7 +92,7 @@ class LocalRun:
         return local_uri(self._directory.path)
 
     def size(self) -> int:
-        """How many bytes the tables have that engines are asked about."""
+        """The size in bytes of the tables that engines query."""
         return sum(path.stat().st_size for name in ASKED for path in self._paths(name)[0])
 
     def opened(self) -> Opened:
@@ -142,9 +142,9 @@ def _faults(files: Mapping[str, Sequence[TableFile]], unreadable: dict[str, list
 
 
 def lacking_rows(manifest: Manifest, name: str, rows: Sequence[int]) -> list[str]:
-    """A sentence when a table has not as many rows as it had when the run ended; ``rows``: of each of its files.
+    """A sentence when a table does not have as many rows as when the run ended; ``rows``: of each of its files.
 
-    Into how many files they are divided is nobody's business: large runs are rewritten into fewer.
+    The number of files does not count: large runs are rewritten into fewer.
     """
     told = manifest.tables.get(name)
     if told is None or told.get("rows") == sum(rows):
@@ -214,7 +214,7 @@ class HadoopRun:
         return manifest_of(document, path)
 
     def _whole(self, table: Table, files: Sequence[TableFile]) -> tuple[dict[TableFile, int], list[str]]:
-        """The files whose footers are the table's, with their rows, and why others are not."""
+        """The files whose footers fit the table, with their rows, and why others do not."""
         whole: dict[TableFile, int] = {}
         reasons = []
         for file in files:

@@ -1,16 +1,16 @@
-"""A leader commits what everybody in sync has: its high watermark does not stand still.
+"""A leader commits what every member of its ISR has: its high watermark does not stand still.
 
 ``stalled-watermark``: a leader led with one unchanged ISR that is large enough (``min.insync.replicas``), and for as
 long as a laggard may stay in it (``guarantees.laggards_leave_ms``) its high watermark did not move, and lay below what
 its log's end was at the beginning. By then each member must have caught up with that end, so that the watermark passes
 it, or have left the ISR. A replica that has caught up without being in the ISR is waited for, too, but no longer.
 
-The leader was alive: it said something in each quarter of that time. And no fault was in force on it, on a member of
+The leader was alive: it wrote a row in each quarter of that time. And no fault was in force on it, on a member of
 that ISR, on a link of one of them or on the controller, nor had the leader's clock been wrong before. What happens to a
 broker outside of the ISR keeps no leader from committing.
 
-Severity: ``VIOLATION``. Every send with acks=all waits in vain, and consumers are given nothing new. Of a run that does
-not say how long a laggard may stay, nothing is judged, nor of a sampled timeline.
+Severity: ``VIOLATION``. Every send with acks=all waits in vain, and consumers are given nothing new. Runs without
+``laggards_leave_ms``, and sampled timelines, are not judged.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
 
 
 def _disturbs(stall: Stall, nodes: Collection[str]) -> bool:
-    """Whether a fault of these nodes is one of other nodes than brokers outside of the ISR."""
+    """Whether a fault of these nodes may have disturbed the leader: it is not only of brokers outside of the ISR."""
     concerned = {str(node) for node in (stall.node, *stall.isr)}
     return not all(is_broker(node) and node not in concerned for node in nodes)
 

@@ -1,4 +1,4 @@
-"""The reference: whose high watermark stood still for too long (see :class:`harness.facts.Stall`)."""
+"""Reference: finds high watermarks that stood still for too long (see :class:`harness.facts.Stall`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.model import TopicPartition
 
 
 def stalls(rows: RunRows) -> Iterator[Stall]:
-    """Every stall of a run that says how long a laggard may stay in the ISR."""
+    """Every stall of a run that states how long a laggard may stay in the ISR."""
     if rows.lag_ns is None:
         return
     waiting: dict[TopicPartition, list[Row]] = defaultdict(list)

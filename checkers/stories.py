@@ -1,7 +1,7 @@
-"""The story of each lost range, as data: who promised it, who had it, what took the last copy, and after which fault.
+"""The story of each lost range, as data: its acknowledgements, its copies, what removed the last one, and which fault.
 
-Ranges are lost writes at consecutive offsets of one partition and one leader epoch. Everything is told from the facts
-(:mod:`harness.facts`), so a range of a million records has one story, and it costs no more than that of one.
+Ranges are lost writes at consecutive offsets of one partition and one leader epoch. Stories are made from the facts
+(:mod:`harness.facts`), so a range of a million records has one story, which costs no more than that of one record.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _gone_ns(run: RunFacts, copy: Copy) -> int:
 
 
 def _survivors(run: RunFacts, place: TopicPartition, lost: LostRange) -> list[int]:
-    """The nodes whose logs still hold some of it: records of that epoch at those offsets, or without any epoch."""
+    """The nodes whose logs still hold some of it: records of that epoch at those offsets, or without an epoch."""
     if lost.leader_epoch is None:
         return list(lost.kept)
     return sorted(
@@ -122,7 +122,7 @@ def _leader(run: RunFacts, place: TopicPartition, epoch: int | None) -> int | No
 
 
 def _committed(run: RunFacts, place: TopicPartition, lost: LostRange, epoch: int | None) -> tuple[int, int] | None:
-    """Which leader of that epoch had committed all of it, and by when."""
+    """The leader of that epoch that had committed all of it, and by when."""
     for one in _led(run, place, epoch):
         if (one.first_high_watermark or 0) >= lost.end:
             return one.node, one.begin_ns
@@ -160,14 +160,12 @@ def _words(
     lost: LostRange, held: Sequence[Copy], survivors: Sequence[int], last: Last | None, fault: str | None
 ) -> str:
     holders = sorted({copy.node for copy in held})
-    had = (
-        f" of epoch {lost.leader_epoch} had been on {_nodes(holders)}" if holders else " had been on nobody knows which"
-    )
+    had = f" of epoch {lost.leader_epoch} had been on {_nodes(holders)}" if holders else " had been on unknown nodes"
     after = f", after fault {fault}" if fault is not None else ""
     if survivors:
         return f"{_where(lost)}{had}; still on the disk of {_nodes(survivors)}."
     if last is None:
-        return f"{_where(lost)}{had}; what took the last copy, no row says{after}."
+        return f"{_where(lost)}{had}; no row shows what took the last copy{after}."
     copy = last.copy
     how = {"truncation": "cut it off", "log_start": "started its log anew"}.get(
         copy.event or "", f"lost it ({copy.event})"
@@ -179,7 +177,7 @@ def _words(
 def _seen_words(
     lost: LostRange, held: Sequence[Copy], survivors: Sequence[int], last: Last | None, fault: str | None
 ) -> str:
-    """The same where somebody looked now and then: what was seen, and nothing more."""
+    """The same for a sampled timeline: what was seen, and nothing more."""
     epoch = "" if lost.leader_epoch is None else f" of epoch {lost.leader_epoch}"
     what, were = f"{_where(lost)}{epoch}", "was" if lost.end - lost.first == 1 else "were"
     holders = sorted({copy.node for copy in held})

@@ -1,4 +1,4 @@
-"""A healed cluster comes to rest: one leader, everybody in sync, equal logs, everything committed (R2, T13).
+"""A healed cluster comes to rest: one leader, a full ISR, equal logs, everything committed (R2, T13).
 
 At rest it gives consumers all that it holds, and acknowledges records again (C16).
 
@@ -10,8 +10,8 @@ and no probe blames the environment (``unrest`` in ``run.json``, see :mod:`harne
 a partition has no leader among the replicas, its ISR is not full, a replica's log does not end where the leader's does,
 the leader's high watermark has not reached that end, or a replica's log begins before the leader's although it must
 have heard of the deletion: it has records that its leader appended, in its last term, after its log began there (from
-0.11 on, KIP-107: before, leaders do not tell). One anomaly per partition, about the first reason. Kafka promises that a
-cluster recovers, and not when; so other runs cannot be stuck: whether a longer wait would have helped, nobody knows.
+0.11 on, KIP-107: before, leaders do not send their log start). One anomaly per partition, about the first reason. Kafka
+promises that a cluster recovers, and not when; so other runs cannot be stuck: a longer wait might have helped.
 
 Severity: ``VIOLATION``. ``DOCUMENTED`` when the replica that is missing was not running at the end of a run that
 promises to settle: what is down cannot be in sync; when there is no leader, and every broker that could be
@@ -77,7 +77,7 @@ _RESPECTS = {
 
 
 class _Unrest(NamedTuple):
-    """Why a partition has not come to rest: what is wrong, and what the replica says that shows it."""
+    """Why a partition has not come to rest: what is wrong, and the replica's row that shows it."""
 
     one: Stretch
     why: str
@@ -118,7 +118,7 @@ def _watched(run: RunFacts) -> Iterator[Conclusion]:
 
 
 def _excuse(run: RunFacts, place: TopicPartition) -> Excuse | None:
-    """What keeps a partition from resting without any fault of the cluster's."""
+    """What keeps a partition from resting without a fault of the cluster's."""
     eligible = run.unrest.get("eligible", {}).get(str(place))
     gone = set(run.unrest.get("gone", ()))
     if eligible is not None and (set(eligible) <= gone if eligible else _lost_something(run)):
@@ -140,7 +140,7 @@ def _unrest(
     leaders = [x for x in ends.values() if x.role == "leader" and x not in down]
     if not leaders:
         one = next(iter(ends.values()))
-        yield _Unrest(one, "nobody leads it", f"node {one.node} calls itself {one.role or 'nothing'} in the end")
+        yield _Unrest(one, "it has no leader", f"node {one.node} calls itself {one.role or 'nothing'} in the end")
         return
     leader = max(leaders, key=lambda x: (x.leader_epoch or 0, x.begin_ns, x.node))
     away = sorted(set(ends) - set(leader.isr or ()))
@@ -158,14 +158,14 @@ def _unrest(
 
 
 def _elsewhere(one: Stretch, what: str, at: int | None, wanted: int | None, whose: str = "") -> Iterator[_Unrest]:
-    """That something of a replica's is not where it is at the leader's, as far as both are known."""
+    """Where something of a replica differs from the leader's, as far as both are known."""
     if None not in (at, wanted) and at != wanted:
         leaders = f"the leader's {whose} at {wanted}" if whose else f"the leader's at {wanted}"
         yield _Unrest(one, f"node {one.node}'s {what} at {at}, {leaders}", f"node {one.node}'s {what} at {at}")
 
 
 def _all_heard_of(told: Sequence[Stretch], leader: Stretch) -> bool:
-    """Whether nobody can have fetched what the leader has appended last without hearing where its log begins."""
+    """Whether every fetch of the leader's last records must have returned where its log begins."""
     start, end = leader.log_start_offset or 0, leader.log_end_offset or 0
     return any(
         (x.incarnation, x.role, x.leader_epoch) == (leader.incarnation, "leader", leader.leader_epoch)

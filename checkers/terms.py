@@ -1,4 +1,4 @@
-"""Who led, or followed, from when to when."""
+"""Terms: which replica led, or followed, from when to when."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ Row = Mapping[str, Any]
 
 
 class Term(NamedTuple):
-    """A node's time in one role and epoch, from its first row that says so to its first row that says otherwise.
+    """A node's time in one role and epoch, from its first row in them to its first row in others.
 
     Attributes:
-        said_ns: when it said so last.
-        end_ns: None while nothing says otherwise.
+        said_ns: its last row in them.
+        end_ns: None while there is no row in others.
         first_log_end: its log end offset at the beginning: what it started the epoch with.
         log_end: the highest log end offset that it reported; ``high_watermark`` and ``log_start`` likewise.
     """

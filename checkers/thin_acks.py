@@ -1,4 +1,4 @@
-"""The reference: what was acknowledged in an ISR that is small (see :class:`harness.facts.ThinAcks`)."""
+"""Reference: finds acknowledgements given with an ISR that is too small (see :class:`harness.facts.ThinAcks`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _VERSION = ("node", "incarnation", "leader_epoch", "partition_epoch")
 
 
 def thin_acks(rows: RunRows) -> Iterator[ThinAcks]:
-    """Those of a run that says how large an ISR has to be."""
+    """Those of a run that states how large an ISR has to be."""
     if rows.min_isr is None:
         return
     acks: dict[TopicPartition, list[Row]] = defaultdict(list)

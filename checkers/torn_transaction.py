@@ -1,21 +1,21 @@
-"""A transaction happens as a whole, and nobody sees it before it is committed, not even itself.
+"""A transaction is visible as a whole or not at all, and to no consumer before it is committed, not even its own.
 
 * ``precommitted-read``: an operation is given a record that it sends itself.
-* ``torn-transaction``: one record of a transaction of which nobody knows how it ended was delivered, so it was
-  committed, and another one is in no final read that came to the end of its partition, or to the offset where its
-  client was told that it is, or where somebody was given it who reads uncommitted records. (Of a transaction that ended
-  ``ok`` that is a ``lost-write``; a record of one that failed is an ``aborted-read``; and of one that was
-  delivered because it was committed, and is gone in the end, that is a ``vanished-read``.)
+* ``torn-transaction``: one record of a transaction of unknown outcome was delivered, so it was committed, and another
+  one is in no final read that came to the end of its partition, or to the offset that its client or a read_uncommitted
+  consumer was given for it. (Of a transaction that ended ``ok`` that is a ``lost-write``; a record of one that failed
+  is an ``aborted-read``; and of one that was delivered because it was committed, and is gone in the end, that is a
+  ``vanished-read``.)
 
-Consumers that read uncommitted records are not promised any of this.
+None of this is promised to read_uncommitted consumers.
 
 Severity: ``VIOLATION``. A ``torn-transaction`` is ``DOCUMENTED`` when the missing record may have been deleted on
-purpose (see :mod:`checkers.deletions`) and the configuration permits that: its offset was, or, where nobody knows that,
-a deletion since it was sent went beyond where the leaders since then had begun; or when an unclean election may have
+purpose (see :mod:`checkers.deletions`) and the configuration permits that: its offset was, or, where that is unknown, a
+deletion since it was sent went beyond where the leaders since then had begun; or when an unclean election may have
 given it up and the configuration permits such elections: one of a later epoch than that of a leader which can have
-written it, whose winner lacked that offset, or, where nobody knows that, anything that this leader had written; or
-whose winner lacked the marker, so that the next one aborts it (see :mod:`checkers.transaction_markers`). What is
-delivered because a commit marker took another one's place does not prove that a transaction was committed.
+written it, whose winner lacked that offset, or, where that is unknown, anything that this leader had written; or whose
+winner lacked the marker, so that the next one aborts it (see :mod:`checkers.transaction_markers`). What is delivered
+because a commit marker took another one's place does not prove that a transaction was committed.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ KINDS = (PRECOMMITTED_READ, TORN_TRANSACTION)
 
 
 def find(rows: RunRows) -> Iterator[Finding]:
-    """The reference: everything of one run's transactions that was seen too early, or not whole."""
+    """Reference: everything of one run's transactions that was delivered too early, or not whole."""
     yield from _precommitted(rows)
     yield from _torn(rows)
 
@@ -149,7 +149,7 @@ def _torn(rows: RunRows) -> Iterator[Finding]:
 
 
 def _told(rows: RunRows) -> dict[tuple[TopicPartition, int | None], int]:
-    """Where records are of which nobody knows how their sends ended: the lowest offset that anybody was told."""
+    """The offsets of records of unknown outcome: for each the lowest in any row."""
     found: dict[tuple[TopicPartition, int | None], int] = {}
     sent = [r for r in rows.operations if (r["f"], r["type"]) == ("send", "info") and r["offset"] is not None]
     said = [((where(row), row["value"]), row["offset"]) for row in sent]
@@ -159,7 +159,7 @@ def _told(rows: RunRows) -> dict[tuple[TopicPartition, int | None], int]:
 
 
 def _excuse(rows: RunRows, send: Send, offset: int | None) -> Excuse | None:
-    """What may have taken a record of which nobody may know where it was."""
+    """What may have removed a record whose offset may be unknown."""
     able = [term for term in rows.leader_terms(send.where) if term.end_ns is None or term.end_ns >= send.invoked_ns]
     if rows.begins_behind(send.where, offset) if offset is not None else _may_be_deleted(rows, send, able):
         return "retention"

@@ -1,4 +1,4 @@
-"""Transactions can be put in an order in which each reads only from those before it.
+"""Transactions are serializable: some order has each read only from those before it.
 
 * ``G1c``: a cycle of transactions each of which read, or wrote after, the one before it, and at least one read.
 * ``G0``: a cycle of transactions each of which wrote after the one before it.
@@ -6,10 +6,10 @@
 One anomaly per set of transactions that follow from each other both ways; it names the first record of one such step,
 and the evidence a shortest cycle through it.
 
-Severity: ``VIOLATION`` for a ``G1c`` all of whose steps are reads: nobody reads what is not committed, and what is
+Severity: ``VIOLATION`` for a ``G1c`` all of whose steps are reads: consumers read only what is committed, and what is
 committed was so before it was read, so no order explains it. ``DOCUMENTED`` for a ``G0``, and for a ``G1c`` that needs
 writes to close: Kafka lets transactions that write at the same time interleave, in one partition and between
-partitions. ``INDETERMINATE`` when so many transactions are entangled that nobody can follow them all.
+partitions. ``INDETERMINATE`` when too many transactions are entangled to be followed.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
         if edge.kind == "entangled":
             yield Conclusion(
                 run.finding("G1c", TopicPartition(edge.topic, edge.partition), row=edge.row, excuse="entangled"),
-                "So many transactions read from each other at one time that nobody followed them all.",
+                "So many transactions read from each other at one time that not all were followed.",
                 (),
             )
 

@@ -1,10 +1,10 @@
 """Which marker closes a transaction's record in the final leader's log, and whether another one closed it before.
 
-A record that an unclean election leaves in the log may lose its marker to it. Then the next marker of its producer
-closes it, whatever became of that one's transaction: a committed record is closed by the abort of the next transaction,
-or an aborted one by its commit. So a marker takes the place of another one when it is of a later leader epoch than the
+An unclean election may leave a record in the log and give up its marker. Then the producer's next marker closes the
+record, whatever became of its own transaction: a committed record is closed by the abort of the next transaction, or an
+aborted one by its commit. So a marker takes the place of another one when it is of a later leader epoch than the
 record, and an unclean election that began an epoch in between gave up something that a leader had written behind the
-record (see :mod:`checkers.forks`). Where the timeline is only sampled, nobody knows what was written there.
+record (see :mod:`checkers.forks`). A sampled timeline does not show what was written there.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from harness.model import TopicPartition
 
 
 class Closing(NamedTuple):
-    """What closes a transaction's record.
+    """The marker that closes a transaction's record.
 
     Attributes:
-        closed: by which marker; None: by none. ``closed_at``: at which offset; None with it.
+        closed: its kind; None: no marker does. ``closed_at``: its offset; None with it.
         instead_ns: since when it may have taken the place of another marker: the first such unclean election; None: it
             has not.
     """
@@ -39,7 +39,7 @@ class Closing(NamedTuple):
 
 
 def closings(rows: RunRows, place: TopicPartition) -> Iterator[Closing]:
-    """Every record of a transaction in the final leader's log whose producer that log names."""
+    """Every record of a transaction in the final leader's log that has a producer id there."""
     leader = rows.ends[place].node
     producers: dict[int, list[Row]] = defaultdict(list)
     for row in (r for at in rows.logged.get(place, {}).values() for r in at if r["node"] == leader):
@@ -68,9 +68,9 @@ def replaced(rows: RunRows, control: str) -> dict[tuple[TopicPartition, int, int
 
 
 def proofs(rows: RunRows) -> dict[tuple[TopicPartition, int | None], int]:
-    """What was delivered because its transaction had been committed: by partition and value, the first row.
+    """The records whose delivery proves that their transaction was committed: by partition and value, the first row.
 
-    A consumer of committed records proves that, unless it came when a commit marker had taken another one's place.
+    A read_committed consumer's delivery does, unless it came when a commit marker had taken another one's place.
     """
     since: dict[tuple[TopicPartition, int | None], int] = {}
     for (place, _, value), since_ns in replaced(rows, "commit").items():

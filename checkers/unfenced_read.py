@@ -1,14 +1,14 @@
-"""A leader gives nothing to a consumer that names another leader epoch (KIP-320).
+"""A leader answers no fetch that names an older leader epoch (KIP-320).
 
 ``unfenced-read``: a poll was given a record of a later leader epoch than its fetch named. A leader answers such a fetch
-with FENCED_LEADER_EPOCH, and one that is in the epoch that was named has no record of a later one in its log. So the
-rows of the poll prove it by themselves, however long the record had been waiting in the client. A consumer that is
-given it has not asked whether the new leader has what it had read before, and may go on in a log that was cut.
+with FENCED_LEADER_EPOCH, and one that is in the named epoch has no record of a later one in its log. So the rows of the
+poll prove it, however long the record had been waiting in the client. A consumer that is given it has not asked whether
+the new leader has what it had read before, and may go on in a log that was cut.
 
-One anomaly for each epoch that was named: the first record. Of clients that do not say which epoch they name
-(librdkafka's), nothing is judged.
+One anomaly for each epoch that was named: the first record. Clients that do not record the epoch of their fetches
+(librdkafka's) are not judged.
 
-Severity: ``VIOLATION``; ``DOCUMENTED`` before 2.1, where leaders do not look at the epoch.
+Severity: ``VIOLATION``; ``DOCUMENTED`` before 2.1, where leaders ignore the epoch.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What a consumer is given was written by somebody, to that partition, and is what they wrote.
+"""A consumer receives only records that a producer sent to that partition, unchanged.
 
 * ``corrupt-read``: the record's hash, partition, key, headers or CreateTime is wrong, or it is not a workload's record
   at all; see :mod:`harness.payload`.
-* ``unwritten-read``: nobody had sent that value to that partition yet, or ever.
+* ``unwritten-read``: no producer had sent that value to that partition yet, or ever.
 * ``aborted-read``: the send definitely failed (Jepsen's G1a): it was proven never to have been appended. In a
-  transaction it may have been, so that only consumers that read nothing but what is committed are wronged.
+  transaction it may have been appended, so there only read_committed deliveries count.
 
 One anomaly per partition, offset and value, in this order of precedence. Final reads count.
 
@@ -53,7 +53,7 @@ CORRUPT_READ = AnomalyKind(
 
 UNWRITTEN_READ = AnomalyKind(
     name="unwritten-read",
-    meaning="A consumer was given a value that nobody ever sent to that partition.",
+    meaning="A consumer was given a value that no producer had sent to that partition.",
     shows_loss=False,
     relies_on=frozenset({Needs.HISTORY, Needs.ENDS}),
     follows_from=(),
@@ -86,7 +86,7 @@ KINDS = (CORRUPT_READ, UNWRITTEN_READ, ABORTED_READ)
 
 
 def find(rows: RunRows) -> Iterator[Finding]:
-    """The reference: every record of one run that was delivered and should not have been, once."""
+    """Reference: every record of one run that was delivered and should not have been, once."""
     groups: dict[tuple[object, int, int | None], list[Read]] = {}
     for read in rows.reads:
         groups.setdefault((read.where, read.offset, read.value), []).append(read)
@@ -110,7 +110,7 @@ def why(finding: Finding) -> str:
     reasons = {
         "corrupt-read": "it is not what was sent: its hash, key, headers or CreateTime is wrong, or it is "
         "another partition's",
-        "unwritten-read": "nobody had sent it to this partition",
+        "unwritten-read": "no producer had sent it to this partition",
         "aborted-read": "its send was proven to have failed",
     }
     return f"{what} was delivered at offset {finding.offset}, but {reasons[finding.kind]}."
@@ -133,7 +133,7 @@ def _kind(reads: list[Read], send: Send | None) -> str | None:
 
 
 def _bad(rows: RunRows, kind: str, reads: list[Read], first: Read, instead_ns: int | None) -> Finding:
-    """``instead_ns``: since when a commit marker may have taken the place of the one that aborted it; None: never."""
+    """``instead_ns``: since when a commit marker may have replaced the one that aborted it; None: never."""
     return Finding(
         rows.run, kind, *first.where,
         offset=first.offset,

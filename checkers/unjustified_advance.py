@@ -1,27 +1,27 @@
-"""What a leader commits, everybody has who is in its ISR, or in the controller's.
+"""A leader commits only records that every member of its ISR, and of the controller's, has.
 
 At every row in which a leader's high watermark or ISR has changed, every member of that ISR must be known to have the
-log up to the watermark; and where the watermark has risen, so must whoever may be elected: the members of the
-controller's last ISR, and its eligible leader replicas. A leader waits for whom it has proposed before the controller
-decides, and for whom it wants to leave out until the controller has decided, so it never waits for fewer. A decision of
-another leader epoch, or older than what the leader has heard of, says nothing:
+log up to the watermark; and where the watermark has risen, so must every replica that may be elected: the members of
+the controller's last ISR, and its eligible leader replicas. A leader waits for replicas that it has proposed before the
+controller decides, and for those that it wants to remove until the controller has decided, so it never waits for fewer.
+A decision of another leader epoch, or older than the leader's own state, does not count:
 
-* ``unjustified-advance``: the watermark rose, and a member's log did not reach it; or a member had not even heard of
-  the leader's epoch, so that it cannot have fetched in it (T7). Of a leader that goes on in the very next epoch, as one
-  whose ISR shrinks does in old generations, the epoch from which on it has led counts: nobody led in between.
-* ``unjustified-join``: the watermark had been there before, and a member's log does not reach it: somebody is counted
-  as in sync who is not (T10, T6, and so R4: it may be elected). Or the controller has somebody in the ISR whom it had
-  not there before in that leader epoch, and whose log, by what it has said in that epoch, never reached to where its
-  leader's ended when it began to lead: a new leader's watermark lags, and whoever has reached that may lack what is
-  committed (KAFKA-7128).
+* ``unjustified-advance``: the watermark rose, and a member's log did not reach it; or a member was in an older leader
+  epoch, so that it cannot have fetched in the leader's (T7). A leader that goes on in the very next epoch, as one whose
+  ISR shrinks does in old generations, is judged by the epoch since which it has led without a break.
+* ``unjustified-join``: the watermark had been there before, and a member's log does not reach it: a replica counts as
+  in sync that is not (T10, T6, and so R4: it may be elected). Or the controller adds a replica to the ISR that had not
+  been in it in that leader epoch, and whose log, by its rows in that epoch, never reached the leader's log end at the
+  beginning of the epoch: a new leader's watermark lags, and a replica that has reached only that may lack committed
+  records (KAFKA-7128).
 
-How far a member's log reaches is the furthest that it has said since it last cut its log; what it says at the same
-instant counts. What a crash took from it is not held against the leader, who cannot know. Where a member has said
-nothing yet, nothing is judged. All nodes write to one clock, and a follower writes its row before it fetches on, so a
-leader that has counted a fetch is never earlier than the row.
+A member's log reaches as far as the furthest end in its rows since it last cut its log; rows of the same instant count.
+What a crash took does not count against the leader, which cannot know. Members without a row are not judged. All nodes
+write to one clock, and a follower writes its row before its next fetch, so a leader that has counted a fetch is never
+earlier than the row.
 
 One anomaly for each leader, epoch and member: the first such row, of leaders and of the controller. ``offset`` is the
-first that the member lacks (or, in an epoch that it has not heard of, the first that was committed without it),
+first that the member lacks (or, if it is in an older epoch, the first that was committed without it),
 ``until`` the watermark, or where the epoch began.
 
 Severity: ``VIOLATION``. ``DOCUMENTED`` before 2.1, where leaders count the fetches of followers in other epochs.
@@ -76,7 +76,7 @@ KINDS = (UNJUSTIFIED_ADVANCE, UNJUSTIFIED_JOIN)
 class _Claim(NamedTuple):
     """A leader's row: it counts ``member`` as in sync.
 
-    ``before``: its watermark a row before, in that epoch. ``since``: the epoch from which on it has led.
+    ``before``: its watermark a row before, in that epoch. ``since``: the epoch since which it has led.
     """
 
     member: int
@@ -91,7 +91,7 @@ class _Claim(NamedTuple):
 
 
 def find(rows: RunRows) -> Iterator[Finding]:
-    """The reference: for each leader, epoch and member the first row that counts on what is not there."""
+    """Reference: for each leader, epoch and member the first row that counts on records that are not there."""
     by_replica: dict[tuple[TopicPartition, int], list[Row]] = defaultdict(list)
     decisions: dict[TopicPartition, list[Row]] = defaultdict(list)
     for row in sorted(rows.timeline, key=_time):
@@ -142,7 +142,7 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
 
 
 def _claims(ours: Sequence[Row], decisions: Sequence[Row]) -> Iterator[_Claim]:
-    """The rows of one replica as a leader in which its watermark or its ISR is not what it was in the row before."""
+    """The rows of one replica as a leader in which its watermark or its ISR differs from the row before."""
     before: Row | None = None
     since = -1
     for row in sorted((r for r in ours if r["kind"] == "state"), key=lambda r: (r["incarnation"], r["sequence"])):
@@ -158,7 +158,7 @@ def _claims(ours: Sequence[Row], decisions: Sequence[Row]) -> Iterator[_Claim]:
 
 
 def _may_lead(row: Row, decisions: Sequence[Row]) -> Iterable[int]:
-    """Who may be elected according to the controller, unless the leader has heard of later decisions than we know."""
+    """The replicas that the controller may elect, unless the leader knows of decisions that the timeline lacks."""
     known = bisect_right(decisions, row["time_ns"], key=lambda decision: int(decision["time_ns"]))
     last, heard = decisions[known - 1] if known else None, row["partition_epoch"]
     if last is None or last["leader_epoch"] != row["leader_epoch"]:
@@ -180,7 +180,7 @@ def _led(row: Row) -> tuple[object, ...]:
 
 
 def _unfounded(run: str, place: TopicPartition, claim: _Claim, said: Sequence[Row]) -> Finding | None:
-    """A finding, if the member's log does not bear the claim out."""
+    """A finding, if the member's log does not justify the claim."""
     row = claim.row
     told = [r for r in said if r["time_ns"] <= row["time_ns"]]
     cut = max((at for at, r in enumerate(told) if r["kind"] != "state"), default=0)
@@ -209,7 +209,7 @@ def _let_in(
     decisions: Sequence[Row],
     by_replica: Mapping[tuple[TopicPartition, int], list[Row]],
 ) -> Iterator[Finding]:
-    """A finding for everybody who came into the ISR without having reached the start of its leader's epoch."""
+    """A finding for every replica that joined the ISR without having reached the start of its leader's epoch."""
     found: set[tuple[int, int]] = set()
     for before, row in pairwise(decisions):
         epoch = row["leader_epoch"]
@@ -238,7 +238,7 @@ def _let_in(
 
 
 def _start_of(leader_epoch: int, ours: Sequence[Row]) -> int | None:
-    """Where the log ended of a replica when it began to lead in an epoch; None: it did not, or nobody knows."""
+    """Where a replica's log ended when it began to lead in an epoch; None: it did not, or this is not known."""
     led = [r for r in ours if (r["kind"], r["role"], r["leader_epoch"]) == ("state", "leader", leader_epoch)]
     first = min(led, key=lambda r: (r["incarnation"], r["sequence"]), default=None)
     start: int | None = first["log_end_offset"] if first is not None else None
@@ -250,7 +250,7 @@ def _time(row: Row) -> tuple[int, int, int]:
 
 
 DECISIONS = frozenset({"election", "isr"})
-"""The kinds of rows in which the controller says who is in sync."""
+"""The kinds of the controller's rows that name an ISR."""
 
 WITH_LOG_END = frozenset({"state", "truncation", "log_start"})
-"""The kinds of rows that say where a log ends, while its broker runs. The last two say that it was cut."""
+"""The kinds of rows with a log end, while its broker runs. The last two record that the log was cut."""

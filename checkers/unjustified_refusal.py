@@ -1,14 +1,14 @@
-"""A broker refuses no send of a producer that did everything right.
+"""A broker refuses no valid send of a correct producer.
 
 ``unjustified-refusal``: a send ended with an error of the broker's that nothing justifies.
 
-* **A send that is called invalid.** INVALID_REQUEST, INVALID_REQUIRED_ACKS, INVALID_RECORD, CORRUPT_MESSAGE,
-  UNSUPPORTED_VERSION and UNSUPPORTED_COMPRESSION_TYPE say that a request or a batch is not such as Kafka takes
-  (``ProduceRequest.validateRecords``, ``LogValidator``). Clients here speak the versions that the broker has named to
-  them, ask for acks 0, 1 or all, give each record a key, and compress nothing. No fault and no setting of a cluster
-  makes such a send invalid. What a setting or a clock may justify is not among these: sizes, timestamps, message
-  formats, rights.
-* **A batch that is said not to follow on.** OUT_OF_ORDER_SEQUENCE_NUMBER and INVALID_PRODUCER_EPOCH, although the
+* **A send refused as invalid.** INVALID_REQUEST, INVALID_REQUIRED_ACKS, INVALID_RECORD, CORRUPT_MESSAGE,
+  UNSUPPORTED_VERSION and UNSUPPORTED_COMPRESSION_TYPE refuse a request or a batch as malformed
+  (``ProduceRequest.validateRecords``, ``LogValidator``). Clients here use the API versions of the broker's ApiVersions
+  response, ask for acks 0, 1 or all, give each record a key, and compress nothing. No fault and no setting of a cluster
+  makes such a send invalid. Errors that a setting or a clock may justify are not among these: sizes, timestamps,
+  message formats, authorization.
+* **A batch refused as out of sequence.** OUT_OF_ORDER_SEQUENCE_NUMBER and INVALID_PRODUCER_EPOCH, although the
   process was acknowledged each send to the partition before with acks=all, at least one, and the last of these records
   is in a log in the end: no sequence number is missing, so the next one follows (KIP-98). It is only judged where
   each broker that may have answered had that record. So no broker may have led, by its rows, without it: in an older
@@ -19,9 +19,9 @@
   whose disk was wiped (it gives out the same producer ids again).
 
 Of the second sort only sends of background producers are judged, where a process is one client with one send under way:
-what fails one batch of a producer fails all that it has under way, whatever the broker said of those. Nor are they
-where a timeline is sampled, for nobody knows who thought to lead when. Sends of transactions, and of clients that are
-not seawall's, are not judged.
+an error of one batch of a producer fails all that it has under way, whatever the broker answered to those. Sampled
+timelines are not judged, which do not show every leader. Nor are sends of transactions, and of clients that are not
+seawall's.
 
 Severity: ``VIOLATION``.
 """

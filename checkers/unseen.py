@@ -1,4 +1,4 @@
-"""What was acknowledged is given to somebody, sooner or later.
+"""Every acknowledged record is delivered to a consumer at some time.
 
 ``unseen``: a send ended ``ok``, no poll at any time delivered its value, and nothing proves that the record is gone:
 the final read did not come to where it should be, or there was none. A record that is proven to be gone is a
@@ -21,7 +21,7 @@ from harness.findings import Finding
 
 UNSEEN = AnomalyKind(
     name="unseen",
-    meaning="A send was acknowledged, nobody ever read it, and nothing proves that it is gone.",
+    meaning="A send was acknowledged, no consumer ever read it, and nothing proves that it is gone.",
     shows_loss=False,
     relies_on=frozenset(),
     follows_from=(),
@@ -34,7 +34,7 @@ KINDS = (UNSEEN,)
 
 
 def find(rows: RunRows) -> Iterator[Finding]:
-    """The reference: every acknowledged record of one run of which nobody knows what became of it."""
+    """Reference: every acknowledged record of one run that is neither delivered nor proven to be gone."""
     for send in rows.sends:
         read = (send.where, send.value) in rows.read_values
         if send.type == "ok" and not read and not rows.missing(send.where, send.offset, read=False):
@@ -54,7 +54,7 @@ def why(finding: Finding) -> str:
     """The finding in a sentence."""
     at = "" if finding.offset is None else f" at offset {finding.offset}"
     said = f"Value {finding.value} was acknowledged{at}"
-    return f"{said}, nobody ever read it, and no final read came to where it should be."
+    return f"{said}, no consumer ever read it, and no final read came to where it should be."
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:

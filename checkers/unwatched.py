@@ -1,4 +1,4 @@
-"""For how long nobody looked at a broker: the reference of :mod:`spark_analysis.unwatched`."""
+"""Reference of :mod:`spark_analysis.unwatched`: how long a sampled broker was not looked at."""
 
 from __future__ import annotations
 

@@ -1,16 +1,16 @@
-"""A record that a consumer was given stays where it was, for every later reader.
+"""A record that was delivered stays at its offset for every later reader.
 
 ``vanished-read``: a poll before the final read delivered a value at an offset, and the final read does not deliver
 that value there. As with lost writes, only what the final read would have delivered is judged.
 
-A record of a transaction that failed is an ``aborted-read`` instead, and one of a transaction of which nobody knows how
-it ended counts only when a consumer got it that reads nothing but what is committed.
+A record of a failed transaction is an ``aborted-read`` instead; one of a transaction of unknown outcome counts only
+when a read_committed consumer was given it.
 
 Severity: ``VIOLATION``, whatever the sender waited for: consumers are given committed records only. ``DOCUMENTED`` when
 the final leader's log starts behind it because it was deleted on purpose (see :mod:`checkers.deletions`) and the
 configuration permits that; or when an unclean election gave it up and the configuration permits such
 elections: one that began a later epoch than the record's and whose winner did not have it (see :mod:`checkers.forks`);
-or, when no poll says the record's epoch, one after the first delivery.
+or, when no poll names the record's epoch, one after the first delivery.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ KINDS = (VANISHED_READ,)
 
 
 def find(rows: RunRows) -> Iterator[Finding]:
-    """The reference: every record of one run that was delivered and is gone, once."""
+    """Reference: every record of one run that was delivered and is gone, once."""
     first: dict[tuple[TopicPartition, int, int], Read] = {}
     epochs: dict[tuple[TopicPartition, int, int], list[int]] = {}
     for read in rows.reads:
@@ -77,7 +77,7 @@ def why(finding: Finding) -> str:
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
-    """The delivery, the send, who had committed it, and what became of it."""
+    """The delivery, the send, the leader that had committed it, and what became of it."""
     yield from witnesses.reads(finding, finding.offset, finding.value)
     yield from witnesses.send(finding)
     yield from witnesses.committed(finding, finding.leader_epoch)

@@ -1,4 +1,4 @@
-"""Why an observation has the verdict it has: one sentence, which names what in the configuration gave it away."""
+"""The reason for a verdict on a finding: one sentence, which names the setting of the configuration that decides."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ _OPEN: Mapping[str, str] = MappingProxyType(
         "counted": "it may follow from findings that were only counted",
         "resent": "values were sent more than once, and it rests on which send they are of",
         "unread": "what the broker has written down could not be read",
-        "entangled": "too many transactions are entangled for anybody to follow",
-        "open-transaction": "markers are written when somebody comes to it, and the run does not promise to settle",
+        "entangled": "too many transactions are entangled to be followed",
+        "open-transaction": "the coordinator writes markers in its own time, and the run does not promise to settle",
         "unrecorded": "elections of the groups' own topic are not recorded, and unclean ones are permitted",
-        "unknown": "nobody knows whether a copy of what Kafka's own topic held was in sync where nothing was lost",
-        "untold": "the configuration permits what would excuse it, and no broker was there to say whether it happened",
-        "unseen": "nobody knows whether it would have been read later",
+        "unknown": "whether a copy of Kafka's own topic was in sync where nothing was lost is not known",
+        "untold": "the configuration permits what would excuse it, and no broker recorded whether it happened",
+        "unseen": "whether it would have been read later is not known",
     }
 )
 
 
 class Doubts(NamedTuple):
-    """Why nobody may know whether a finding is excused.
+    """Why it cannot be decided whether a finding is excused.
 
     Attributes:
-        unrecorded: an election that no table tells of may have given it up (see :mod:`checkers.excuses`).
+        unrecorded: an election that no table records may have given it up (see :mod:`checkers.excuses`).
         unknown: lossy failures may have taken every copy of what explains it (see :mod:`checkers.lossy_failures`).
-        untold: no broker was there to tell of its excuse (see :mod:`checkers.excuses`).
+        untold: no broker could record its excuse (see :mod:`checkers.excuses`).
         resent: it rests on which send a value is of, and there are values that were sent more than once.
         counted: it may follow from findings of which only the number is known (see :mod:`checkers.capped_findings`).
     """
@@ -64,7 +64,7 @@ class Doubts(NamedTuple):
 
 
 def because(run: RunFacts, finding: Finding, verdict: Verdict, doubts: Doubts) -> str:
-    """The sentence; the finding's ``excuse`` is what is accepted, if anything is."""
+    """The sentence; the finding's ``excuse`` is the one that holds, if any does."""
     match verdict:
         case Verdict.VIOLATION:
             return "VIOLATION: nothing in the configuration gives it away."
@@ -102,6 +102,6 @@ def _given_away(run: RunFacts, finding: Finding) -> str:
     if finding.kind == "lost-commit":
         return "every broker had lost power or disk at one time, and writes are not flushed one by one"
     return (
-        "everybody in the ISR, at least min.insync.replicas of them, had lost power or disk at one time, and writes "
+        "every member of the ISR, at least min.insync.replicas of them, had lost power or disk at one time, and writes "
         "are not flushed one by one"
     )

@@ -1,4 +1,4 @@
-"""By when the leaders of a partition had committed what, in their own words."""
+"""When the leaders of a partition had first reported which high watermark."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.model import TopicPartition
 
 
 class Passings:
-    """What the leaders' rows in a run's timeline say about it."""
+    """The high watermarks in the rows of leaders in a run's timeline."""
 
     def __init__(self, timeline: Iterable[Mapping[str, Any]]) -> None:
         told: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)
@@ -22,14 +22,14 @@ class Passings:
         self._known = {place: _in_order(steps) for place, steps in told.items()}
 
     def had_passed(self, place: TopicPartition, offset: int, time_ns: int) -> bool:
-        """Whether some leader had written down a high watermark above ``offset`` by then."""
+        """Whether a leader had reported a high watermark above ``offset`` by then."""
         marks, times = self._known.get(place, ([], []))
         at = bisect_right(marks, offset)
         return at < len(marks) and times[at] <= time_ns
 
 
 def _in_order(steps: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    """The high watermarks, lowest first, and of each since when one at least as high had been written down."""
+    """The high watermarks, lowest first, and for each the time since when one at least as high had been reported."""
     steps.sort(reverse=True)
     times = [*accumulate((time_ns for _, time_ns in steps), min)]
     return [mark for mark, _ in reversed(steps)], times[::-1]

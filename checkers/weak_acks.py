@@ -1,17 +1,17 @@
-"""What may have taken a record of which its sender waited for less than all in-sync replicas.
+"""What may have removed a record whose sender waited for less than all in-sync replicas.
 
-acks=0 promises nothing: the client hands the record to its socket and hears no more of it, whatever the broker does.
+acks=0 promises nothing: the client writes the record to its socket and waits for no response.
 
-acks=1 promises that the leader has it in its log. The leader alone: when another broker leads next, or this one comes
-back without what it had not flushed, the record may be gone, and that is ``WEAK``. A leader that leads on has no reason
-to lose it. So there must have been, since the send began,
+acks=1 promises that the leader has it in its log. When another broker leads next, or this one comes back without what
+it had not flushed, the record may be gone, and that is ``WEAK``. A leader that leads on has no reason to lose it. So
+there must have been, since the send began,
 
 * an election in the partition after the one that created it; or one before, of which a broker that had led in an
   earlier epoch may not have heard when the send began, so that it may still have taken the record; or
-* a start of a broker that had led the partition by then: the first row of a life of its, and no later one;
+* a start of a broker that had led the partition by then: the first row of one of its lives, and no later one;
 
 and not after the record was known to be gone: another one was seen at its offset, or the leader's log ended before it,
-be it when the acknowledgement came.
+even at the time of the acknowledgement.
 
 Where no broker reported its state (an imported history), it is ``WEAK``; where the timeline has a gap,
 the event may be in it, and it is ``INDETERMINATE``. Else nothing explains the loss, and it is a ``VIOLATION``.
@@ -47,7 +47,7 @@ def may_have_gone(run: RunFacts, finding: Finding, kind: AnomalyKind) -> bool:
 
 
 def _gone_ns(run: RunFacts, place: TopicPartition, finding: Finding) -> float:
-    """By when the record was known to be gone; infinity: nothing says.
+    """By when the record was known to be gone; infinity: it is not.
 
     A leader of an older epoch than the newest at the time of the acknowledgement need not have heard of the record.
     """
@@ -69,9 +69,9 @@ def _gone_ns(run: RunFacts, place: TopicPartition, finding: Finding) -> float:
 def _ended_there_until_ns(run: RunFacts, one: Stretch, after: Stretch | None, offset: int) -> int:
     """Until when a log that ended at or before an offset in the last row of a stretch is known not to have grown.
 
-    A broker writes a row right after its log has grown, and maybe after it has acknowledged what it appended: what it
-    has not said by its next row, about this replica or another, did not happen. Where it is looked at now and then, or
-    the next row has more, it is known until its last row.
+    A broker writes a row right after its log has grown, and maybe after it has acknowledged what it appended: what is
+    not in its next row, about this replica or another, did not happen. In a sampled timeline, or where the next row has
+    more, it is known until its last row.
     """
     if run.sampled:
         return one.end_ns

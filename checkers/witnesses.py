@@ -1,7 +1,7 @@
-"""The rows that bear witness to findings, and what each says in words.
+"""The rows that findings cite as evidence, and what each shows in words.
 
-An engine hands over at least the rows that a finding's evidence cites: the reference hands over everything it has,
-Spark only what ``spark_analysis.witnesses`` selects. Which row is cited is decided here, for both.
+An engine returns at least the rows that a finding's evidence cites: the reference all rows, Spark what
+``spark_analysis.witnesses`` selects. This module chooses the rows to cite, for both.
 """
 
 from __future__ import annotations
@@ -93,11 +93,11 @@ class Witnesses:
             yield _read(row)
 
     def commits(self, finding: Finding, offset: int | None) -> Iterator[Evidence]:
-        """The last commit of ``offset`` up to the finding's row, and what a group was told in that row."""
+        """The last commit of ``offset`` up to the finding's row, and the offset that a group was given in that row."""
         known = [r for r in self._commits[place(finding), offset] if r["index"] <= (finding.row or 0)]
         stored = [r for r in known if r["f"] == "commit"][-1:]
         for row in [*stored, *(r for r in known if r["f"] == "committed" and r["index"] == finding.row)]:
-            did = "committed" if row["f"] == "commit" else "was told of"
+            did = "committed" if row["f"] == "commit" else "was given committed"
             says = f"process {row['process']} {did} offset {offset} for group {row['group']!r}: {row['type']}"
             yield Evidence("history", {"index": row["index"]}, says)
 
@@ -114,7 +114,7 @@ class Witnesses:
     # ------------------------------------------------------------------------------------------------ the brokers
 
     def leader(self, finding: Finding, epoch: int | None) -> Iterator[Evidence]:
-        """Who led the partition in ``epoch``, as each of them said first."""
+        """The brokers that led the partition in ``epoch``, by the first such row of each."""
         seen: set[int] = set()
         for row in self._led[place(finding)]:
             if row["leader_epoch"] == epoch and row["node"] not in seen:
@@ -122,7 +122,7 @@ class Witnesses:
                 yield _state(row, f"led {_name(row)} in epoch {epoch} from here on")
 
     def decision(self, finding: Finding) -> Iterator[Evidence]:
-        """Whom the controller had in the ISR at the finding's time."""
+        """The controller's ISR at the finding's time."""
         known = [row for row in self._decided[place(finding)] if row["time_ns"] <= (finding.time_ns or 0)]
         for row in known[-1:]:
             yield _state(row, f"the controller had ISR {row['isr'] or []} of {_name(row)} from here on")
@@ -154,8 +154,8 @@ class Witnesses:
     def fault(self, finding: Finding) -> Iterator[Evidence]:
         """The last fault that was injected before the finding's offset was first cut off a log.
 
-        Where no row tells of a cut, the faults of which their proofs say that they took something of such a log, after
-        somebody had begun to send what is missing: which fault anything else is due to is not known.
+        Where no row records a cut, the faults whose proofs name data that they took from such a log, after the missing
+        record's send had begun: any other fault is not known to be the cause.
         """
         cuts = self._covering(finding)
         if not cuts:
@@ -168,7 +168,7 @@ class Witnesses:
             yield _harm(row, f"was injected {when}")
 
     def _robberies(self, finding: Finding) -> Iterator[Evidence]:
-        """What proofs of faults say was taken of the partition's logs, or of all that was on a disk."""
+        """The proofs of faults that name data taken from the partition's logs, or from a whole disk."""
         for row in self._faults:
             what = taken(traits_of(row["kind"]).disk, row["proof"], place(finding))
             if what is not None and (row["proven_ns"] or 0) >= (finding.since_ns or 0):
@@ -233,6 +233,6 @@ def _name(row: Row) -> str:
 
 
 def _place_in_log(row: Row) -> tuple[int, ...]:
-    """What replicas' logs are ordered by, whoever has read them; a log may have several rows of one offset."""
+    """The order of replicas' logs for both engines; a log may have several rows of one offset."""
     value = (0, 0) if row["value"] is None else (1, row["value"])
     return row["offset"], row["node"], row["leader_epoch"], *value, row["batch_crc"]

@@ -1,29 +1,27 @@
 """DeleteRecords deletes what it is asked to, all of it, and nothing else (KIP-107).
 
-Judged by the orders that the run has recorded (:mod:`checkers.orders`); where it does not say which there were, nothing
-of this is judged.
+Judged by the orders that the run has recorded (:mod:`checkers.orders`); a run without them is not judged.
 
 ``wrong-deletion``:
 
-* a leader let a log begin somewhere else than any DeleteRecords said that had been sent by then (its ``log_start`` row
-  gives that as the reason), so that it deleted too much or too little, or what it had to refuse. For an order up to the
-  high watermark that is the leader's in that row;
+* a leader let a log begin at an offset that no DeleteRecords sent by then had asked for (its ``log_start`` row gives
+  that as the reason), so that it deleted too much or too little, or what it had to refuse. For an order up to the high
+  watermark that is the leader's in that row;
 * a leader answered that the records are deleted, and no leader's log had begun at that offset or later by then;
 * in the end the final leader's log begins before an offset up to which a leader has answered that everything is
-  deleted. Not judged where a broker of the partition was started again, for where a log begins is written down now and
+  deleted. Not judged where a broker of the partition was started again, for a log's start is written to disk now and
   then, and a start may find an older offset; nor where another leader was elected, which may not have heard of the
   deletion. A sampled timeline has no more than this one.
 
-``unanswered-deletion``: a DeleteRecords was refused, or in virtual time never answered, and nothing accounts for that.
-It is a kind of its own, for nothing was deleted that should not have been: what is broken is that a client can get its
-records deleted at all. Judged only where one broker led in one epoch from the order to its end, by its own words and by
-the controller's; where no fault was in force on that broker meanwhile; and where the client asked no other one, for
-nobody had led before, or it says whom it asked.
+``unanswered-deletion``: a DeleteRecords was refused, or in virtual time never answered, for no reason. It is a kind of
+its own, for nothing was deleted wrongly: a client that may delete records could not. Judged only where one broker led
+in one epoch from the order to its end, by its own rows and the controller's; where no fault was in force on that broker
+meanwhile; and where the client asked no other broker: there had been no other leader, or the order names the broker.
 
-* OFFSET_OUT_OF_RANGE is accounted for where the order reaches beyond the leader's high watermark, REQUEST_TIMED_OUT
-  always: a follower may be late. A lost connection, and whatever else a client says by itself, is no answer.
-* A client that gave up later than the leader's time was over counts in virtual time alone (``guarantees.time``), where
-  an answer is not late because the machine is busy.
+* OFFSET_OUT_OF_RANGE is justified where the order reaches beyond the leader's high watermark, REQUEST_TIMED_OUT always:
+  a follower may be late. A lost connection, and any other error that the client itself makes, is no answer.
+* A client that gave up later than the leader's timeout counts in virtual time alone (``guarantees.time``), where no
+  answer is late because the machine is busy.
 
 Severity: ``VIOLATION``.
 """
@@ -66,7 +64,7 @@ UNANSWERED_DELETION = AnomalyKind(
 KINDS = (WRONG_DELETION, UNANSWERED_DELETION)
 
 _DELETIONS = frozenset({"retention", "delete_records"})
-"""The troubles of random load that are no faults, but deletions."""
+"""The events of random load that are no faults, but deletions."""
 
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:
@@ -86,7 +84,7 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
 
 
 def _elsewhere(run: RunFacts, place: TopicPartition, taken: Sequence[Order]) -> Iterator[Conclusion]:
-    """Logs that began where no order said."""
+    """Logs that began where no order asked for."""
     for one in (x for ours in run.told.get(place, {}).values() for x in ours if _is_obeying(x)):
         start = one.log_start_offset or 0
         sent = [order for order in taken if order.invoked_ns <= one.begin_ns]
@@ -101,7 +99,7 @@ def _elsewhere(run: RunFacts, place: TopicPartition, taken: Sequence[Order]) -> 
 
 
 def _undone(run: RunFacts, place: TopicPartition, orders: Sequence[Order]) -> Iterator[Conclusion]:
-    """Answers that something is deleted that no leader had deleted by then."""
+    """Answers that records are deleted that no leader had deleted by then."""
     led = [x for ours in run.told.get(place, {}).values() for x in ours if x.role == "leader"]
     for order in (one for one in orders if one.is_obeyed):
         known = [one for one in led if one.begin_ns <= (order.completed_ns or 0)]
@@ -116,7 +114,7 @@ def _undone(run: RunFacts, place: TopicPartition, orders: Sequence[Order]) -> It
 
 
 def _nowhere(run: RunFacts, place: TopicPartition, orders: Sequence[Order]) -> Iterator[Conclusion]:
-    """A leader that has still what a leader had said to have deleted."""
+    """A leader that still has what a leader had answered to have deleted."""
     leaders = [one for one in run.ended.get(place, {}).values() if (one.role, _source(one)) == ("leader", "live")]
     again = any(one.incarnation > 0 for ours in run.told.get(place, {}).values() for one in ours)
     again |= any((one.leader_epoch or 0) > 0 for one in run.decided.get(place, ()))
@@ -159,7 +157,7 @@ def _unanswered(run: RunFacts, place: TopicPartition, orders: Sequence[Order]) -
 
 
 def _sole_leader(run: RunFacts, place: TopicPartition, order: Order) -> Stretch | None:
-    """What the leader said last before the order, where it led all the time and no fault hit it; None: else."""
+    """The leader's last stretch before the order, if it led all the time and no fault hit it; None: else."""
     elected = None if order.completed_ns is None else _elected(run, place, order, order.completed_ns)
     if elected is None or order.node not in (None, elected.leader) or elected.leader is None:
         return None

@@ -1,27 +1,27 @@
-"""Every transaction is closed on every partition that it wrote to, and as it ended (R12).
+"""Every transaction is closed on every partition that it wrote to, by the marker of its outcome (R12).
 
 In the final leader's log the records of a transaction are closed by the next marker of their producer. A transaction is
-known to be committed when its client was told so, when a consumer that reads only what is committed was delivered one
-of its records, or when any of its records is closed by a commit marker; and to have failed when its client proved it. A
-commit marker that may have taken the place of another one, after an unclean election (see
-:mod:`checkers.transaction_markers`), proves nothing, nor does what was delivered because of it.
+known to be committed when its client was answered so, when a read_committed consumer was delivered one of its records,
+or when any of its records is closed by a commit marker; and to have failed when its client proved it. A commit marker
+that may have taken the place of another one, after an unclean election (see :mod:`checkers.transaction_markers`),
+proves nothing, nor does what was delivered because of it.
 
 * ``wrong-marker``: records of a transaction that is known to be committed are closed by an abort marker, so that
   consumers are not given them; or records of one that failed are closed by a commit marker.
-* ``open-transaction``: records of a transaction are closed by no marker. Consumers that read only what is committed
-  are given nothing from the first of them on: the last stable offset stays there.
+* ``open-transaction``: records of a transaction are closed by no marker. The last stable offset stays there, so
+  read_committed consumers are given nothing from the first of them on.
 
 One anomaly per transaction and partition: the first such record, and of wrongly marked ones the first that nothing
-excuses. Only records whose producer the log names are judged.
-A marker that closes nothing is none: coordinators send markers to partitions that were announced and not written to,
-and send them again after a failover.
+excuses. Records without a producer id in the log are not judged. A marker that closes nothing is no anomaly:
+coordinators write markers to partitions that were added to a transaction and not written to, and write them again after
+a failover.
 
-Severity: ``VIOLATION``. An ``open-transaction`` is ``INDETERMINATE`` in runs that do not promise to settle, for markers
-are written when somebody comes to it; and ``DOCUMENTED`` when an unclean election began a later epoch than the record's
-and the configuration permits such elections: it may have given the marker up. A ``wrong-marker`` is, when one between
-the record and that marker gave up something behind the record. Both are ``DOCUMENTED`` also when lossy failures may
-have taken the right marker since the record was sent, and before the wrong one was written; and ``INDETERMINATE`` when
-they may have taken what the coordinator had written down (see :mod:`checkers.lossy_failures`).
+Severity: ``VIOLATION``. An ``open-transaction`` is ``INDETERMINATE`` in runs that do not promise to settle, for the
+coordinator writes markers in its own time; and ``DOCUMENTED`` when an unclean election began a later epoch than the
+record's and the configuration permits such elections: it may have given the marker up. A ``wrong-marker`` is, when one
+between the record and that marker gave up something behind the record. Both are ``DOCUMENTED`` also when lossy failures
+may have taken the right marker since the record was sent, and before the wrong one was written; and ``INDETERMINATE``
+when they may have taken the coordinator's log (see :mod:`checkers.lossy_failures`).
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Written(NamedTuple):
 
 
 def find(rows: RunRows) -> Iterator[Finding]:
-    """The reference: every transaction of one run that is closed wrongly, or not at all."""
+    """Reference: every transaction of one run that is closed wrongly, or not at all."""
     transactions: dict[int, list[Written]] = defaultdict(list)
     for place in {place for place, _ in rows.transactional}:
         for one in closings(rows, place):
@@ -129,7 +129,7 @@ def why(finding: Finding) -> str:
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
-    """The send, who was given the record, and what the replicas hold."""
+    """The send, the deliveries of the record, and what the replicas hold."""
     yield from witnesses.send(finding)
     yield from witnesses.reads(finding, finding.offset, finding.value)
     yield from witnesses.holders(finding)

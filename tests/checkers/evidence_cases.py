@@ -133,13 +133,13 @@ def a_row_that_is_twice_in_a_timeline_makes_up_for_no_other(story: Story) -> Non
 # --------------------------------------------------------------------------------------------------------- replicas
 
 
-@case(Outcome.INCONCLUSIVE, reason="Nobody knows how ledger-0 ended on node 2")
+@case(Outcome.INCONCLUSIVE, reason="How ledger-0 ended on node 2 is not known")
 def a_replica_without_a_final_row_leaves_the_run_inconclusive(story: Story) -> None:
     told(story)
     drop(story.timeline, lambda r: (r["kind"], r["node"]) == ("final", 2))
 
 
-@case(Outcome.INCONCLUSIVE, reason="Nobody knows how ledger-0 ended on node 1")
+@case(Outcome.INCONCLUSIVE, reason="How ledger-0 ended on node 1 is not known")
 def a_replica_without_a_final_watermark_leaves_the_run_inconclusive(story: Story) -> None:
     told(story)
     next(r for r in story.timeline if (r["kind"], r["node"]) == ("final", 1))["high_watermark"] = None
@@ -170,7 +170,7 @@ def a_configured_partition_that_the_history_does_not_name_leaves_the_run_inconcl
     story.scenario["topics"] = [topic]
 
 
-@case(Outcome.INVALID, reason="does not say which nodes", configuration={})
+@case(Outcome.INVALID, reason="does not name the nodes", configuration={})
 def a_run_that_does_not_say_what_there_was_is_invalid(story: Story) -> None:
     told(story)
 

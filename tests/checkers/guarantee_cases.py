@@ -194,6 +194,6 @@ def settings_that_were_left_out_convict_nobody(story: Story) -> None:
 
 
 @case(Outcome.INVALID, **configured(settings={"min.insync.replicas": "two"}),
-      reason=r"configuration does not tell what it guarantees \(ValueError: .*invalid literal")  # fmt: skip
+      reason=r"cannot be derived from its configuration \(ValueError: .*invalid literal")  # fmt: skip
 def a_setting_that_is_no_number_makes_the_run_invalid(story: Story) -> None:
     quiet(story)

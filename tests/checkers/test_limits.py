@@ -17,7 +17,7 @@ from tests.checkers.story import Story
 
 def silence(story: Story, path: Path) -> list[str]:
     [verdict] = check([story.write(path / "r", guarantees=SAMPLED)], engine="reference")
-    return [limit for limit in verdict.limits if "nobody looked at a broker" in limit]
+    return [limit for limit in verdict.limits if "no sample was taken" in limit]
 
 
 def test_a_timeline_tells_of_the_silences_that_are_asked_for() -> None:
