@@ -1,4 +1,4 @@
-"""What Spark is asked about histories: one question per module, DataFrame -> DataFrame, many runs in one job.
+"""The Spark engine: one PySpark question per module, DataFrame -> DataFrame, over many runs in one job.
 
-Nothing is imported here, so that who only wants :mod:`harness.findings` does not load Spark.
+Nothing is imported here, so that users of :mod:`harness.findings` alone do not load Spark.
 """

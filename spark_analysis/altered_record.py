@@ -1,4 +1,4 @@
-"""At which offsets does the final leader's log hold another record than clients were given, or told of?"""
+"""At which offsets does the final leader's log hold another record than was delivered or acknowledged there?"""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _held(views: Views, claims: DataFrame) -> DataFrame:
 
 
 def _swapped(views: Views) -> DataFrame:
-    """The partitions into a log of which a fault has put records of another cluster: with ``swapped``."""
+    """The partitions where a fault has put records of another cluster into a log: with ``swapped``."""
     named = [
         {"run": run, "topic": topic, "partition": partition, "swapped": True}
         for run, places in views.swapped.items()

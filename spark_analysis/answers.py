@@ -1,4 +1,4 @@
-"""All questions about any number of runs, in one Spark job."""
+"""Asks all questions about any number of runs in one Spark job."""
 
 from __future__ import annotations
 
@@ -106,13 +106,13 @@ ASKED_OF: Mapping[Question, str] = MappingProxyType(
         ),
     }
 )
-"""The questions that are asked only when some run has what they are about; see :class:`Views`."""
+"""The questions that are asked only when some run has rows that they are about; see :class:`Views`."""
 
 _REMEDY = "Check without Spark: --engine reference."
 _WORKERS = "Executors need Python with NumPy and pyarrow for large runs: PYSPARK_PYTHON says which (docs/scale.md)."
 
 _asking = threading.Lock()
-"""Settings are the session's, so one asks at a time: whoever comes while it is warmed up waits, and gains by it."""
+"""Settings belong to the session, so one thread asks at a time; a check waits for a warm-up, and gains by it."""
 
 
 def ask(
@@ -137,15 +137,15 @@ def ask(
         files: by table name, the Parquet files of all of them.
         healed: by run, when its last fault was healed; a run without faults is not in it.
         beside: the URI of a directory that every machine of a cluster sees, where results may be kept meanwhile.
-        sampled: the runs whose timelines are only samples of what the brokers did.
+        sampled: the runs whose timelines consist of samples of the brokers' states.
         settled: the runs that promise to come to rest, and in which every fault was healed.
-        lag_ns: by run, how long a replica that lags may stay in the ISR; a run that does not say is not in it.
-        min_isr: by run, how large an ISR has to be for acks=all; a run that does not say is not in it.
+        lag_ns: by run, how long a replica that lags may stay in the ISR; without runs that do not state it.
+        min_isr: by run, how large an ISR has to be for acks=all; without runs that do not state it.
         rotten: by run, the logs that a fault has damaged unnoticed: topic, partition and node.
         swapped: by run, the partitions of which a fault has put records of another cluster into a log.
 
     Returns:
-        the answers; and the rows that bear witness to the findings, by run and table.
+        the answers; and the rows that the findings may cite as evidence, by run and table.
 
     Raises:
         EnvironmentFault: Spark itself failed.
@@ -190,7 +190,7 @@ def ask(
 
 
 def _asked(spark: SparkSession, looking: Callable[[], Views], healed: Mapping[str, int]) -> list[Row]:
-    """What is answered by looking at the runs as the questions do; what rests on no finding is not kept waiting."""
+    """The answers of the questions; those that need no findings do not wait for them."""
     views, healings = looking(), _by_run(spark, "healed_ns", healed)
     sections = [partial(_of_findings, spark, views), partial(_of_runs, spark, views, healings)]
     return [row for rows in together(spark, [partial(_collected, one) for one in sections]) for row in rows]
@@ -207,7 +207,7 @@ def _collected(sections: Callable[[], Mapping[str, DataFrame | None]]) -> list[R
 
 
 def _of_findings(spark: SparkSession, views: Views) -> dict[str, DataFrame | None]:
-    """What the questions find. It is held, so that what is asked about findings does not plan every question again."""
+    """The findings, which are held, so that later questions about them do not plan all questions again."""
     told = [rows for rows in together(spark, [partial(one, views) for one in _sensible(views)]) if rows is not None]
     if not told:
         return {}
@@ -222,7 +222,7 @@ def _of_findings(spark: SparkSession, views: Views) -> dict[str, DataFrame | Non
 def _of_nodes(
     spark: SparkSession, timeline: DataFrame, lag_ns: Mapping[str, int], sampled: Sequence[str]
 ) -> dict[str, DataFrame | None]:
-    """What the nodes' timelines say by themselves."""
+    """The answers from the nodes' timelines alone."""
     allowed = _by_run(spark, "lag_ns", lag_ns)
     return {
         "life": lives(timeline),
@@ -234,7 +234,7 @@ def _of_nodes(
 
 
 def _of_runs(spark: SparkSession, views: Views, healed: DataFrame) -> dict[str, DataFrame | None]:
-    """What there is besides findings."""
+    """The answers besides findings."""
     sections = {
         "end": _ends(views),
         "history_gap": None if views.gaps is None else _first_gaps(views.gaps),
@@ -255,12 +255,12 @@ def _by_run(spark: SparkSession, name: str, numbers: Mapping[str, int]) -> DataF
 
 
 def _sensible(views: Views) -> list[Question]:
-    """The questions that the runs give occasion for: planning one costs a short run as much as asking it."""
+    """The questions that the runs give occasion for: in a short run planning one costs as much as asking it."""
     return [question for question in QUESTIONS if question not in ASKED_OF or ASKED_OF[question] in views.uses]
 
 
 def kept(findings: DataFrame) -> DataFrame:
-    """The first findings of each kind, partition and excuse, with what is said of each group."""
+    """The first findings of each kind, partition and excuse, with the totals of each group."""
     group = Window.partitionBy(*PLACE, "kind", "excuse")
     names = ("offset", "value", "leader_epoch", "row", "node", "incarnation", "other_node")
     order = [f.col(name).asc_nulls_last() for name in names]

@@ -1,11 +1,10 @@
-"""Looking at very many rows in order without sorting them all in one place.
+"""Window operations over very many ordered rows, without sorting them all in one place.
 
-Rows are cut into blocks by the number that orders them: offsets, positions in the history. Every block is looked at by
-itself, and what a block leaves to those after it is carried over: a row per block, few enough to be sorted in one
-place.
+Rows are cut into blocks by the number that orders them: offsets, positions in the history. Every block is sorted by
+itself, and passes on one row to those after it, few enough to be sorted in one place.
 
-Where only presence matters nothing is sorted at all: 64 numbers at a time become the bits of one word. Where only
-whether everything is in order matters, hardly anything is: eight neighbours at a time are compared as one row.
+Where only presence matters nothing is sorted: 64 numbers at a time become the bits of one word. Where only order
+matters, eight neighbours at a time are compared as one row.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ OCTET_SHIFT = 3
 
 
 class Earlier(NamedTuple):
-    """What a row is told of the rows before it.
+    """A column with a value of the rows before.
 
     Attributes:
-        value: of each of them; null ones do not count.
-        of: which of them: the ``last``, or the ``least``.
+        value: a value of each of them; null ones do not count.
+        of: the one to take: the ``last``, or the ``least``.
     """
 
     value: Column
@@ -50,14 +49,14 @@ def with_earlier(
     descending: bool = False,
     blocks: bool,
 ) -> DataFrame:
-    """``rows`` with what each is told of those before it that have the same ``keys``.
+    """``rows`` with columns about those before each row that have the same ``keys``.
 
     Args:
         rows: the rows.
         keys: the columns within whose values order matters.
         order: the column that orders them, whole numbers; of equal ones only ``last`` counts the earlier as before the
             later, in no particular order.
-        wanted: by the new column's name, what it says; null: there is none before.
+        wanted: by name, the new columns; null: no row is before.
         descending: whether the highest comes first.
         blocks: whether there may be so many that they must be cut into blocks.
     """
@@ -116,7 +115,7 @@ def words(rows: DataFrame, keys: Sequence[str], number: str, **more: Column) -> 
 
 
 def octets(rows: DataFrame, keys: Sequence[str], number: str, value: str, **more: Column) -> DataFrame:
-    """Eight neighbouring numbers to a row, and whether what is said of them rises with them.
+    """Eight neighbouring numbers to a row, and whether a value rises with them.
 
     Returns:
         ``keys, octet, bits, rows, least, most, rises``: the numbers are those of ``octet`` whose bits are set; how many
@@ -184,8 +183,8 @@ def place_of(number: str) -> Column:
 def unpreceded(chunks: str, later: str, earlier: str) -> Column:
     """Whether a chunk has a number among its bits ``later`` that no chunk before it has among its bits ``earlier``.
 
-    ``chunks``: the column with an array of what each chunk says of a word: ``{first, last, later, earlier}``. A chunk
-    is before another when it ends before that begins: of two whose rows come in turns neither is, whoever begins first.
+    ``chunks``: the column with an array, for each chunk of a word: ``{first, last, later, earlier}``. A chunk
+    is before another when it ends before that begins: of two whose rows come in turns neither is.
     """
 
     def is_so(one: Column) -> Column:

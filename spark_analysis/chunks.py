@@ -1,4 +1,4 @@
-"""A chunk of a table as NumPy's arrays, and rows of it that belong together."""
+"""A chunk of a table as NumPy arrays, and groups of its rows."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ NEVER = 2**63 - 1
 """Stands for no number where the least is asked for; where the highest is, ``-NEVER`` does."""
 
 ROOM = 1 << 62
-"""Below this numbers can be told apart that are one of a product's many."""
+"""Below this limit a product of numbers fits into 64 bits."""
 
 
 class Chunk:
-    """The columns of a chunk as NumPy's arrays. Nulls are 0; which are, :meth:`known` tells.
+    """The columns of a chunk as NumPy arrays. Nulls are 0; :meth:`known` tells them apart.
 
     Attributes:
         number: how many rows there are.
@@ -138,7 +138,7 @@ class Groups:
         return self.reduced(np.bitwise_xor, mixed(*numbers)).view(np.int64)
 
     def steps(self, wrong: Callable[[Numbers, Numbers], Flags]) -> Flags:
-        """Whether ``wrong`` says of no two rows of a group that follow each other that they are."""
+        """Whether ``wrong`` is false of every two rows of a group that follow each other."""
         bad = np.zeros(len(self.order), np.bool_)
         if len(self.order) > 1:
             bad[1:] = wrong(self.order[:-1], self.order[1:])

@@ -1,4 +1,4 @@
-"""Is the history whole, and how much is there?"""
+"""Counts the rows of runs, and summarizes nodes' lives and replicas: is the evidence complete?"""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def counts(views: Views) -> DataFrame:
 
 
 def _mismatched(views: Views) -> DataFrame:
-    """The ends of sends that are about something else than their invocations; no record of these is settled."""
+    """The ends of sends whose partition or value differs from their invocations'; no such record is settled."""
     sends = views.tables.history.where(f.col("f") == "send")
     if views.settled is not None:
         named = sends.join(views.records.select(*PLACE, "value").distinct(), on=[*PLACE, "value"], how="left_semi")

@@ -5,9 +5,9 @@ An edge leads from a transaction to one that wrote the next record of a partitio
 what such a send wrote is reading what follows the transaction before it (``wwr``).
 
 Almost all of these edges point forward in time, and a cycle needs one that does not. Every node of a cycle lies within
-the stretch of time that the backward edges on it cover together, so only edges within one such stretch are kept. That
-is what keeps this small: concurrent transactions entangle few others. Where they entangle more than :data:`MOST` edges,
-only what was read is followed; where even that is more, nothing is, and the run is told so.
+the stretch of time that the backward edges on it cover together, so only edges within one such stretch are kept:
+concurrent transactions entangle few others. Where they entangle more than :data:`MOST` edges, only reads are followed;
+where even these are more, none is, and the finding is INDETERMINATE.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def dependencies(views: Views) -> DataFrame:
 def _edges(views: Views) -> DataFrame:
     """``run, source, target, kind``, the columns of ``_EDGE``, and roughly when the two ends happened."""
     of_transactions = f.col("txn_op").isNotNull() & f.col("seen_row").isNotNull() & ~is_uncommitted()
-    # Any number does if a transaction has just one: where nobody saw it committed, where a send ended.
+    # A transaction gets any one number if no read shows it committed: where a send ended.
     seen, ended = f.least("ack_row", "value_committed_row"), f.col("send_row")
     known = f.coalesce(*[f.min(row).over(Window.partitionBy("run", "txn_op")) for row in (seen, ended)])
     writes = views.all_records().where(of_transactions).select(

@@ -1,4 +1,4 @@
-"""What digests look like: rows of whole numbers about a partition."""
+"""The schema of digests: rows of whole numbers about a partition."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     ),
     "producers": ("node", "producer_id", "producer_epoch", "first", "last", "steady", "offset", "until"),
 }  # fmt: skip
-"""The digests, and what their columns ``c0``, ``c1`` ... hold, all of them whole numbers: see
+"""By digest, what its columns ``c0``, ``c1`` ... hold, all of them whole numbers: see
 :mod:`spark_analysis.digests`."""
 
 ACKS, FINAL, EARLY, LOG = range(4)
-"""Who says what is at an offset: ``source`` of ``offsets``."""
+"""The witness of what is at an offset: ``source`` of ``offsets``."""
 
 _NUMBERED = max(map(len, COLUMNS.values()))
 SCHEMA = pa.schema(
@@ -55,14 +55,14 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a digest of the history depends on besides the rows.
+    """The inputs of a digest of the history besides its rows.
 
     Attributes:
-        since: by partition, with which row its final read begins; see ``checkers.final_reads``. Of a partition that is
-            not there all that says so is of the final read.
+        since: by partition, the row at which its final read begins; see ``checkers.final_reads``. In a partition that
+            is not there all rows marked as final are of the final read.
         healed_ns: by run, when its last fault was healed.
         shift: by how many bits a number is shifted to the number of its word.
-        rows: how many rows are looked at together.
+        rows: how many rows are digested together.
     """
 
     since: Mapping[Place, int]
@@ -77,7 +77,7 @@ class Piece(NamedTuple):
     Attributes:
         digest: which of :data:`COLUMNS`.
         place: of which partition each row is, by the numbers of ``Chunk.places``.
-        columns: what they say, by the names of :data:`COLUMNS`; what is masked is null.
+        columns: their values, by the names of :data:`COLUMNS`; what is masked is null.
         words: their columns that are words.
     """
 
@@ -118,7 +118,7 @@ def _column(piece: Piece, position: int) -> npt.NDArray[Any]:
 
 
 def word_columns(words: Groups, number: Numbers, shift: int) -> dict[str, Numbers]:
-    """What :func:`spark_analysis.blocks.words` tells of each word of numbers."""
+    """The columns of :func:`spark_analysis.blocks.words` for each word of numbers."""
     return {
         "word": words.first(number >> shift),
         "bits": words.bits(number, shift),

@@ -1,9 +1,8 @@
-"""What a file of a large run says, boiled down before Spark sees it.
+"""Reduces the files of large runs to digests, before Spark reads their rows.
 
-Spark would look at every row once for each question. Here a chunk of some ten thousand rows is looked at once for all
-questions: what is in order within it becomes a row for whole stretches, and what it knows of 64 neighbouring offsets,
-values or operations becomes the bits of a word. Whether chunks are in order with each other, and agree, is asked of
-these rows by :mod:`spark_analysis.digests`.
+Spark would read every row once for each question. A digest reads a chunk of some ten thousand rows once for all
+questions: rows in order become one row for a whole stretch, and facts about 64 neighbouring offsets, values or
+operations become the bits of a word. :mod:`spark_analysis.digests` then compares the chunks with each other.
 
 This runs where the files are, in Spark's Python workers, so it needs nothing but NumPy and Arrow.
 """
@@ -20,7 +19,7 @@ from spark_analysis.chunks import Chunk
 from spark_analysis.digest_rows import Asked, assembled
 
 CHUNK = 1 << 16
-"""How many rows are looked at together."""
+"""How many rows are digested together."""
 
 _WORDS = frozenset({"run", "topic", "f", "type"})
 

@@ -1,4 +1,4 @@
-"""The digests of large runs as tables: what their files say, boiled down where they are, put together here."""
+"""The digests of large runs as tables, combined from the digests of their files."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ _ONE_FILE = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
 class Digests:
-    """The digests of some files; every method returns one of them, put together as far as all its parts together tell.
+    """The digests of some files; every method returns one of them, combined from those of all chunks.
 
     Args:
         spark: the session.
         files: by table name, the files of all runs.
-        hold: keeps the digests for as long as anybody refers to them.
+        hold: keeps a digest as long as it is referred to.
         only_run: the run whose rows all of them are; None: there are several.
         healed_ns: by run, when its last fault was healed.
-        since: by partition, with which row its final read begins.
+        since: by partition, the row at which its final read begins.
 
     Raises:
         EnvironmentFault: a file is too large to be held in memory.
@@ -103,26 +103,26 @@ class Digests:
         return self._digest("order").drop("topic", "partition")
 
     def operations(self) -> DataFrame:
-        """Which operations a chunk of the history is about: ``run, word, first, last, begun, others, ended, strange``.
+        """The operations in each chunk of the history: ``run, word, first, last, begun, others, ended, strange``.
 
-        64 to a row: the bits of those that began there, of those of which a completion came that had not begun there
-        before, and of those that are sends and ended there. ``first, last``: the chunk's lowest and highest index;
-        ``strange``: of one of them the same step began, or ended, twice, or the chunk's rows are not in order.
+        64 to a row: the bits of those that began there, of those with a completion there and no invocation before it,
+        and of those that are sends and ended there. ``first, last``: the chunk's lowest and highest index; ``strange``:
+        of one of them the same step began, or ended, twice, or the chunk's rows are not in order.
         """
         return self._digest("operations").drop("topic", "partition")
 
     def values(self) -> DataFrame:
-        """Every word of values that somebody sent.
+        """Every word of values that were sent.
 
-        ``run, topic, partition, invoked``, and what :func:`spark_analysis.blocks.words` tells; ``print``: a fingerprint
-        of values and operations; ``strange``: whether any was not simply sent, or acknowledged.
+        ``run, topic, partition, invoked``, and the columns of :func:`spark_analysis.blocks.words`; ``print``: a
+        fingerprint of values and operations; ``strange``: whether any was not simply sent, or acknowledged.
         """
         return merged(self._digest("values"), [*PLACE, "invoked"], **_prints())
 
     def offsets(self) -> DataFrame:
-        """Every word of offsets that somebody names.
+        """Every word of offsets that acknowledgements, polls or logs name.
 
-        ``run, topic, partition, source, whose``, and what :func:`spark_analysis.blocks.words` tells; ``print``: a
+        ``run, topic, partition, source, whose``, and the columns of :func:`spark_analysis.blocks.words`; ``print``: a
         fingerprint of offsets and values; ``strange``: whether any was not simply acknowledged, or delivered; of
         claims, which are acknowledgements with acks=all, ``acked``: how many; ``first_ns, last_ns``: from when to when;
         and ``heard_ns``: the first claim or delivery.
@@ -151,7 +151,7 @@ class Digests:
         """
         names = (*PLACE, "offset", "row", "invoked_row")
         halves = self.halves()
-        # What was acknowledged at several offsets, or was not sent, is out of order with everything.
+        # A value acknowledged at several offsets, or not sent, is out of order with everything.
         sound = (f.col("offset") == f.col("highest")) & f.col("invoked_row").isNotNull()
         row, invoked = f.when(sound, f.col("row")).otherwise(-1), f.when(sound, f.col("invoked_row"))
         whole = halves.where(f.col("offset").isNotNull()).withColumns(
@@ -160,11 +160,11 @@ class Digests:
         return self._digest("sends").select(*names).union(whole.select(*names))
 
     def halves(self) -> DataFrame:
-        """The sends of which some chunk of the history has one end only, or no offset.
+        """The sends of which a chunk of the history has one end only, or no offset.
 
-        ``run, topic, partition, value``, and what is known: ``offset, highest``, where it was acknowledged at the least
-        and the most; ``row, invoked_row``, in which row that was, and in which it was sent; ``since``, the first row of
-        the chunk in which it was; ``heard``, the highest offset that had been delivered in that chunk before.
+        ``run, topic, partition, value``, and what is known: ``offset, highest``, the least and the most offset of its
+        acknowledgements; ``row, invoked_row``, the rows of its acknowledgement and invocation; ``since``, the first row
+        of the chunk with the invocation; ``heard``, the highest offset delivered in that chunk before.
         """
         return self._digest("halves").groupBy("value", *PLACE).agg(
             f.min("offset").alias("offset"),
@@ -189,7 +189,7 @@ class Digests:
         return delivered.union(sent).union(torn).toDF(*PLACE, "offset", "row", "since")
 
     def polls(self) -> DataFrame:
-        """What each process was given: ``run, topic, partition, process, first_row, last_row, first, last, steady``.
+        """The deliveries of each process: ``run, topic, partition, process, first_row, last_row, first, last, steady``.
 
         By chunk of the history, the first and last row and offset; ``steady``: in between each offset follows the one
         before it, and nothing failed.
@@ -219,7 +219,7 @@ class Digests:
         )  # fmt: skip
 
     def producers(self) -> DataFrame:
-        """What a chunk of the logs holds of each producer's epoch.
+        """The records of each producer's epoch in a chunk of the logs.
 
         ``run, topic, partition, node, producer_id, producer_epoch, first, last, steady, offset, until``: the first and
         last sequence number and offset; ``steady``: in between each sequence number follows the one before it, and

@@ -1,4 +1,4 @@
-"""Is the history whole and in order?"""
+"""Is the history complete and in order?"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spark_analysis.result_cache import Hold
 
 
 def is_malformed() -> Column:
-    """Whether a row of the history lacks what tells what it is about, as ``checkers.row.is_malformed`` says."""
+    """Whether a row of the history lacks what identifies it, as ``checkers.row.is_malformed`` defines it."""
     lacking = f.col("topic").isNull() | f.col("partition").isNull()
     named = f.col("topic").isNotNull() | f.col("partition").isNotNull()
     unknown = f.col("offset").isNull()
@@ -27,12 +27,12 @@ def is_malformed() -> Column:
 
 
 def well_formed(history: DataFrame) -> DataFrame:
-    """The rows that questions can be asked about."""
+    """The rows that are not malformed."""
     return history.where(~is_malformed())
 
 
 class Order(NamedTuple):
-    """What is missing from the history, and what is out of order in it.
+    """Gaps in the history, and rows out of order.
 
     Attributes:
         gaps: which rows are missing: ``run, first, end`` (exclusive), one row per gap in the index; None: there are
@@ -45,7 +45,7 @@ class Order(NamedTuple):
 
 
 def order_of(history: DataFrame) -> Order:
-    """How whole and how well ordered histories are that are not large."""
+    """Gaps and disorder of histories that are not large."""
     present = words(history, ["run"], "index")
     early = pairs(_one_by_one(_steps(history)), {name: f.sum(column) for name, column in _OF_OPERATIONS.items()})
     return Order(
@@ -56,8 +56,7 @@ def order_of(history: DataFrame) -> Order:
 def order_of_large(history: DataFrame, digests: Digests, hold: Hold) -> Order:
     """The same of large histories.
 
-    Almost all of them are in order, which a look at their stretches tells; only where it does not, somebody looks
-    closely.
+    Almost all are in order, which their stretches show; rows are read only where these do not show it.
     """
     doubtful = _doubtful(digests.order())
     orderly = ~f.col("run").isin(*doubtful)
@@ -70,7 +69,7 @@ def order_of_large(history: DataFrame, digests: Digests, hold: Hold) -> Order:
 
 
 def _doubtful(stretches: DataFrame) -> list[str]:
-    """The runs whose history is not whole, or not in order."""
+    """The runs whose history is not complete, or not in order."""
     before = Window.partitionBy("run").orderBy("first")
     expected = f.coalesce(f.lag("last").over(before) + 1, f.lit(0))
     older = f.coalesce(f.lag("end_ns").over(before) > f.col("begin_ns"), f.lit(False))
@@ -97,11 +96,11 @@ def _back_in_time(history: DataFrame) -> DataFrame:
 
 
 _OF_OPERATIONS = {"early_completions": "early", "repeated_steps": "repeated"}
-"""By the name of a count, what :func:`_one_by_one` says of each operation."""
+"""By the name of a count, the column of :func:`_one_by_one` with it."""
 
 
 def _steps(history: DataFrame) -> DataFrame:
-    """What tells whether operations are in order: by row, where it begins one, or completes one, and which step."""
+    """The columns that show whether operations are in order: by row, the step and which end it is."""
     counted = (f.col("f") == "send") | ((f.col("f") == "poll") & (f.col("type") == "invoke"))
     return history.select(
         *("run", "op"),

@@ -15,7 +15,7 @@ def duplicates(views: Views) -> DataFrame:
     """``duplicate``, as ``checkers.duplicate`` defines it."""
     twice = views.records.where(f.col("value").isNotNull() & (f.col("lowest") < f.col("highest")))
     found = f.col("seen_row").isNotNull() | f.col("in_final_log_intact")
-    copies = with_partitions(twice, views).where(f.col("used") & found)  # who sent nothing has sent nothing once
+    copies = with_partitions(twice, views).where(f.col("used") & found)  # a partition without sends is not judged
     gone = ~f.col("in_final_log_intact")
     values = copies.groupBy(*PLACE, "value").agg(
         f.min("lowest").alias("lowest"),
@@ -45,7 +45,7 @@ def duplicates(views: Views) -> DataFrame:
 
 
 def _is_given_up() -> Column:
-    """Whether an unclean election gave up the copy; where nobody looked at the time, whether one may have."""
+    """Whether an unclean election gave up the copy; in a sampled timeline, whether one may have."""
     epoch = f.col("sound_epoch")
     later = f.exists("unclean", lambda fork: fork["leader_epoch"] > epoch)
     unseen = f.coalesce(f.col("sampled") & later, f.lit(False))

@@ -1,4 +1,4 @@
-"""The facts as questions, and their answers as facts again."""
+"""Computes the facts of :mod:`harness.facts` with Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of tables, wherever they are; nothing here needs Spark."""
+"""Paths and URIs of tables' files; nothing here needs Spark."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _PATTERN = re.compile(r"[{}\[\]*?\\]")
 
 
 class TableFile(NamedTuple):
-    """A Parquet file anywhere: its URI as Hadoop spells it, without percent-encoding, and how many bytes it has."""
+    """A Parquet file anywhere: its URI as Hadoop spells it, without percent-encoding, and its size in bytes."""
 
     uri: str
     size: int
 
     @property
     def literally(self) -> str:
-        """What Spark reads this file by, and no other: it takes what it is given for a pattern."""
+        """A pattern by which Spark reads this file and no other."""
         return _PATTERN.sub(r"\\\g<0>", self.uri)
 
 

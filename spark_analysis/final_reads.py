@@ -1,4 +1,4 @@
-"""Which of several readers of a partition tells what is there in the end? See ``checkers.final_reads``."""
+"""Which readers of the final read show what a partition holds in the end? See ``checkers.final_reads``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def final_readers(told: DataFrame, history: DataFrame | None) -> DataFrame:
 
     Args:
         told: what clients did, from :func:`spark_analysis.tally.tally`, as far as it is well formed.
-        history: the table, as far as it is well formed; None: no poll of the final read gave nothing.
+        history: the table, as far as it is well formed; None: no poll of the final read was empty.
 
     Returns:
         ``run, topic, partition, process, first, last, reach, stalled, quiet, exhausted``: the fields of
@@ -50,7 +50,7 @@ def final_readers(told: DataFrame, history: DataFrame | None) -> DataFrame:
 
 
 def ended(readers: DataFrame, leaders: DataFrame) -> DataFrame:
-    """Who tells what each partition holds in the end.
+    """The readers that show what each partition holds in the end.
 
     Args:
         readers: from :func:`final_readers`.

@@ -61,7 +61,7 @@ class Directory:
             raise _fault(self.uri, error) from error
 
     def write(self, name: str, content: bytes) -> None:
-        """Replace the file ``name``; nobody ever sees half of it.
+        """Replace the file ``name``; no reader sees half of it.
 
         Raises:
             EnvironmentFault: it cannot be written.
@@ -110,7 +110,7 @@ class Directory:
 
 
 class _File(io.RawIOBase):
-    """What pyarrow reads of a stream of Hadoop's."""
+    """A Hadoop stream as a file for pyarrow."""
 
     def __init__(self, stream: Any, size: int, jvm: Any) -> None:
         self._stream, self._size, self._jvm, self._position = stream, size, jvm, 0
@@ -149,9 +149,10 @@ def temporary_directory(spark: SparkSession) -> str:
 
 
 class Contents(NamedTuple):
-    """What rows a file has: of which runs, of several the first and the last; and whether any breaks the schema.
+    """A file's rows: their runs, of several the first and the last; and whether any breaks the schema.
 
-    What is ``strange`` lacks what must be there, or has a word or a number that the schema does not know; JSON and
+    A ``strange`` row lacks what must be there, or has a word or a number outside of the schema; JSON and lists are not
+    parsed.
     lists are not looked into.
     """
 
@@ -160,7 +161,7 @@ class Contents(NamedTuple):
 
 
 def contents(spark: SparkSession, table: Table, files: Sequence[TableFile]) -> Mapping[TableFile, Contents]:
-    """Read every page of the files; what rows each has. One without rows is not there.
+    """Read every page of the files, and return what rows each has; a file without rows is left out.
 
     Raises:
         Damaged: a page of a file cannot be read.
@@ -192,7 +193,7 @@ def _place(uri: str) -> tuple[str, str]:
 
 
 def _is_strange(table: Table) -> Column:
-    """Whether a row breaks the schema, as far as :class:`Contents` says."""
+    """Whether a row breaks the schema, as far as :class:`Contents` checks it."""
     wrong: list[Column] = []
     for column in table.columns:
         value = f.col(column.name)

@@ -1,4 +1,4 @@
-"""What a chunk of the history says, for all questions at once."""
+"""Digests a chunk of the history for all questions at once."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ class _History:
         return final & (~self.named | (self.index >= since[self.place]))
 
     def _indices(self, number: int) -> dict[str, Numbers]:
-        """From which index to which there are rows here, ``number`` times: what is before it shows from both."""
+        """The lowest and highest index of the chunk, ``number`` times: they give the order of chunks."""
         return {"first": np.full(number, self.index.min()), "last": np.full(number, self.index.max())}
 
     def tally(self) -> Piece:
-        """The rows by what they have in common."""
+        """Counts of rows with the same columns."""
         (f, fs), (kind, kinds) = self._rows.words("f"), self._rows.words("type")
         acks = np.where(self._rows.known("acks"), self.acks, NEVER)
         process = np.where(self.final, self.process, NEVER)
@@ -117,7 +117,7 @@ class _History:
         yield Piece("order", groups.first(self.place), columns)
 
     def operations(self) -> Piece:
-        """Which operations began here, which went on that had not begun here before, and which sends ended."""
+        """The operations that began here, those that only went on here, and the sends that ended."""
         run, _ = self._rows.words("run")
         counted = self.send | (self.poll & self.invoke)
         ends = ~self.invoke & ~self._rows.is_any("f", "close")
@@ -142,7 +142,7 @@ class _History:
         return Piece("operations", words.first(place), columns)
 
     def values(self) -> Piece:
-        """Which values were sent, and of which somebody was told how that ended: 64 to a row."""
+        """The values that were sent, and those whose send's outcome is recorded: 64 to a row."""
         which = self.sending
         value, place, invoked = self.value[which], self.place[which], self.invoke[which]
         plain = ~self.txn & (self.invoke | (self.ok & self.placed))
@@ -156,7 +156,7 @@ class _History:
         return Piece("values", words.first(place), columns)
 
     def offsets(self) -> Piece:
-        """What acknowledgements and readers say is there, 64 offsets to a row."""
+        """The offsets that acknowledgements and deliveries name, 64 to a row."""
         which = (self.sending | self.reading) & self.placed
         place, offset, value, time_ns = taken(which, self.place, self.offset, self.value, self.time_ns)
         sending = self.send[which]
@@ -179,7 +179,7 @@ class _History:
         return Piece("offsets", words.first(place), columns)
 
     def foretold(self) -> Piece:
-        """Which values were sent here, and which read that had not been sent here before."""
+        """The values that were sent here, and those that were read here without an earlier send."""
         which = (self.sending | self.reading) & self.valued
         value, place, index = taken(which, self.value, self.place, self.index)
         sending = self.send[which]
@@ -198,9 +198,9 @@ class _History:
     def sends(self) -> Iterator[Piece]:
         """Where records were acknowledged, in which row, and in which they were sent.
 
-        Those whose send, or acknowledgement, is in another chunk are ``halves``. Offsets that follow each other are one
-        row, the lowest of them, if all is in order within: then the first acknowledgement and the last send of it are
-        what others can be out of order with.
+        Those whose send, or acknowledgement, is in another chunk are ``halves``. Consecutive offsets in order are one
+        row, with the lowest of them, the first acknowledgement and the last send: others can be out of order only with
+        these.
 
         And of every partition what was delivered before the final read, and whether that was overtaken: by a record
         that was sent here, or may have been in another chunk.
@@ -218,7 +218,7 @@ class _History:
         told = at < NEVER
         ended = told & invoked
         yield self._overtaking(delivered, place[ended], at[ended], before[ended])
-        # What was acknowledged at several offsets is out of order with everything, as is what is not in order here.
+        # A value acknowledged at several offsets is out of order with everything, as are rows not in order here.
         torn = told & ((at < highest) | (not self._steady))
         row, begun = np.where(torn, -1, row), np.where(torn, NEVER - 1, begun)
         half = ~ended
@@ -250,9 +250,9 @@ class _History:
         return int(self.index.min()) if len(self.index) else NEVER
 
     def _heard(self) -> tuple[Flags, Numbers]:
-        """What was delivered before the final read; and by row, the highest offset of those of its partition before it.
+        """The deliveries before the final read; and by row, the highest offset of those of its partition before it.
 
-        ``-NEVER`` for none; ``NEVER - 1`` where rows are not in order, so that nobody knows what was before.
+        ``-NEVER`` for none; ``NEVER - 1`` where rows are not in order, so that it is unknown.
         """
         delivered = self.reading & self.placed & self.sound & ~self.final
         heard = np.full(len(self.index), -NEVER, np.int64)
@@ -265,7 +265,7 @@ class _History:
         concerned = np.flatnonzero(delivered | (self.sending & self.invoke))
         place = self.place[concerned].astype(np.min_scalar_type(len(self._rows.places)))  # small ones are sorted faster
         order = concerned[np.argsort(place, kind="stable")]
-        # A partition's number is added, so that what is highest so far begins anew with each.
+        # A partition's number is added, so that the running maximum begins anew with each.
         before = self.place[order] * span
         highest = np.maximum.accumulate(before + np.where(delivered, self.offset - low + 1, 0)[order]) - before
         heard[order] = np.where(highest > 0, highest + low - 1, -NEVER)
@@ -292,7 +292,7 @@ class _History:
         return Piece("overtaking", groups.first(both), columns)
 
     def polls(self) -> Piece:
-        """What each process was given of each partition: from where to where, and whether one after the other."""
+        """The deliveries of each partition to each process: first and last offset, and whether they are consecutive."""
         which = self.reading
         place, process, offset, index = taken(which, self.place, self.process, self.offset, self.index)
         groups = Groups(place, process)
@@ -340,7 +340,7 @@ def _in_order(stretches: Groups, row: Numbers, begun: Numbers) -> Flags:
     span = max(int(begun.max()), int(row.max())) + 2 if len(row) else 1
     if len(row) * span >= ROOM:
         return np.zeros(len(stretches.starts), np.bool_)
-    # A stretch's number is added, so that what is highest so far begins anew with each.
+    # A stretch's number is added, so that the running maximum begins anew with each.
     before = np.maximum.accumulate(begun + number * span)
     wrong = np.zeros(len(row), np.bool_)
     wrong[1:] = before[:-1] > (row + number * span)[1:]

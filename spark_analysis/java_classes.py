@@ -1,4 +1,4 @@
-"""The classes of the JVM that PySpark asks for again at every use, asked for once."""
+"""Caches lookups of the JVM's classes, which PySpark repeats at every use."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ USED_AT_EVERY_STEP = (
     "PythonSQLUtils",
     "PythonUtils",
 )
-"""The names under which PySpark looks for classes while a plan is made."""
+"""The classes that PySpark looks up while it makes a plan."""
 
 
 class Remembered:
-    """A class of the JVM each of whose static members is looked up once."""
+    """A class of the JVM whose static members are looked up once each."""
 
     def __init__(self, java_class: Any) -> None:
         self._java_class = java_class

@@ -1,4 +1,4 @@
-"""Who stood still in an ISR for too long?"""
+"""Which replicas stood still in an ISR for too long?"""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _SAME_LAG = (*SAME_ISR, "member", "since_ns", "reached")
 def lags(timeline: DataFrame, allowed: DataFrame) -> DataFrame:
     """The fields of :class:`harness.facts.Lag`, as ``checkers.lags`` defines them.
 
-    Replicas that say nothing for long are few, so the leaders' rows are looked up among them, and not sorted.
+    Replicas without a row for so long are few, so the leaders' rows are looked up among them, and not sorted.
 
     Args:
         timeline: the table.
-        allowed: ``run, lag_ns``: how long a lag may last, of the runs that say so.
+        allowed: ``run, lag_ns``: how long a lag may last, of the runs that state it.
     """
     said = timeline.where(
         f.col("topic").isNotNull() & (f.col("kind") != "final") & (f.col("node") != CONTROLLER_ID)
@@ -40,7 +40,7 @@ def lags(timeline: DataFrame, allowed: DataFrame) -> DataFrame:
 
 
 def _standstills(said: DataFrame) -> DataFrame:
-    """Rows of replicas after which they say nothing for so long: ``member, since_ns, until_ns, reached``."""
+    """Rows of replicas after which they have none for so long: ``member, since_ns, until_ns, reached``."""
     rows = Window.partitionBy(*PLACE, "node").orderBy("time_ns", "incarnation", "sequence")
     followed = said.withColumn("until_ns", f.lead("time_ns").over(rows)).where(f.col("log_end_offset").isNotNull())
     long = f.coalesce(f.col("until_ns") - f.col("time_ns") >= f.col("lag_ns"), f.lit(True))

@@ -1,4 +1,4 @@
-"""Rows of leaders that follow each other closely, for as long as a laggard may stay in an ISR."""
+"""Groups of a leader's rows that follow each other closely for as long as a laggard may stay in an ISR."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from harness.facts import LOOKS
 from spark_analysis.tables import PLACE
 
 SAME_ISR = (*PLACE, "node", "incarnation", "leader_epoch", "partition_epoch")
-"""In which columns a leader's rows are alike that are of one version of its ISR."""
+"""The columns in which a leader's rows of one version of its ISR are alike."""
 
 
 def leads() -> Column:
-    """Whether a leader says in a row who is in its ISR."""
+    """Whether a row is a leader's and names its ISR."""
     told = f.col("isr").isNotNull() & f.col("leader_epoch").isNotNull()
     return (f.col("kind") == "state") & (f.col("role") == "leader") & told
 

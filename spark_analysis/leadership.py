@@ -1,4 +1,4 @@
-"""Who led each partition when, who leads it at the end, and which elections were unclean: one row per partition."""
+"""Each partition's leaders, its final leader, and its unclean elections: one row per partition."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from spark_analysis.tables import PLACE
 
 
 def leadership(timeline: DataFrame) -> DataFrame:
-    """What the nodes' timelines say about the leaders of each partition.
+    """The leaders of each partition, from the nodes' timelines.
 
     Returns:
         ``run, topic, partition, leader, unclean, terms, deleted``:
 
         * ``leader``: the final leader's ``{leader_epoch, time_ns, node, high_watermark, log_end_offset,
-          log_start_offset}``: of the replicas that call themselves leader as collected at the end, the one of the
+          log_start_offset}``: of the replicas that are leaders as collected at the end, the one of the
           highest epoch; null when there is none;
         * ``unclean``: an array of ``{time_ns, leader_epoch, taken, log_end, before, heard}``, the unclean elections and
           what they gave up, as ``checkers.forks`` defines it: ``before`` is an array of ``{leader_epoch, incarnation,
-          sequence, last, lowest}``, ``last`` being what that incarnation said with that ``sequence``, its last in that
-          epoch; ``heard``: every replica is in the election's epoch in the end, or in a later one;
+          sequence, last, lowest}``, ``last`` being the log end in row ``sequence`` of that incarnation, its last in
+          that epoch; ``heard``: every replica is in the election's epoch in the end, or in a later one;
         * ``terms``: an array of ``{leader_epoch, begin_ns, node, incarnation, end_ns, first_sequence, first_log_end,
           log_end, high_watermark, log_start, said_ns, last_ns, next_ns, there_ns}``, ordered by its fields in this
           order. A term lasts from a node's first row in that role and epoch to its first row in another (``end_ns``,
@@ -47,7 +47,7 @@ def _deleted() -> Column:
 
 
 def _may_deny(raised: Column) -> Column:
-    """Whether somebody who led in that epoch wrote anything later, or was there in the end."""
+    """Whether a leader of that epoch wrote a later row, or was alive in the end."""
     return f.coalesce(
         f.exists(
             "terms",
@@ -77,10 +77,10 @@ def _fork(election: Column) -> Column:
 
 
 def _of_replicas(terms: DataFrame) -> DataFrame:
-    """What the replicas of a partition said.
+    """The log ends and births of the replicas of a partition.
 
-    ``ends``: where the log of each ended in each leader epoch; ``born``: ``{time_ns, log_start}`` of the first that a
-    life of a broker says, where its log starts behind everything that its lives before had said.
+    ``ends``: where the log of each ended in each leader epoch; ``born``: ``{time_ns, log_start}`` of the first row of a
+    broker's life, where its log starts behind every earlier row of its lives before.
     """
     end = f.struct("node", "leader_epoch", "incarnation", "end.sequence", "end.last", "lowest")
     ended = f.col("leader_epoch").isNotNull() & f.col("end").isNotNull()
@@ -167,7 +167,7 @@ def led_during(term: Column) -> Column:
 def led_between(term: Column, begin_ns: Column, end_ns: Column) -> Column:
     """Whether the leader's term has an instant in common with that time; where the timeline is ``sampled``, may have.
 
-    There a term may have begun before anybody looked.
+    There a term may have begun before the first sample of it.
     """
     ended = term["end_ns"].isNotNull() & (term["end_ns"] < begin_ns)
     return (f.col("sampled") | (term["begin_ns"] <= end_ns)) & ~ended
@@ -183,7 +183,7 @@ def given_up(leader_epoch: Column, offset: Column, time_ns: Column) -> Column:
 
 
 def still_given_up(leader_epoch: Column, offset: Column) -> Column:
-    """Whether one of the row's ``unclean`` elections gave up a record, and some replica has not heard of it."""
+    """Whether one of the row's ``unclean`` elections gave up a record, and a replica has not heard of it."""
     return f.exists("unclean", lambda fork: ~fork["heard"] & _gave_up(fork, leader_epoch, offset))
 
 
@@ -198,7 +198,7 @@ def thrown_back(leader_epoch: Column, offset: Column, time_ns: Column) -> Column
 def cut_off(offset: Column, time_ns: Column, leader_epoch: Column | None = None) -> Column:
     """Whether one of the row's ``unclean`` elections gave up everything from ``offset`` on that is of ``leader_epoch``.
 
-    Where nobody knows the epoch: one at ``time_ns`` or later.
+    Where the epoch is unknown: one at ``time_ns`` or later.
     """
 
     def is_so(fork: Column) -> Column:
@@ -219,9 +219,9 @@ def deleted_to(until_ns: Column | None = None) -> Column:
 
 
 def begins_behind(offset: Column) -> Column:
-    """Whether the partition's log begins behind an offset in the end because somebody deleted what lay there.
+    """Whether the partition's log begins behind an offset in the end because its records were deleted on purpose.
 
-    Of a sampled timeline nobody knows who did.
+    In a sampled timeline any such log counts.
     """
     behind = f.coalesce(offset < f.col("leader.log_start_offset"), f.lit(False))
     return behind & (f.col("sampled") | (offset < deleted_to()))
@@ -241,7 +241,7 @@ def gave_up_some(fork: Column, term: Column, begin: Column) -> Column:
 
 
 def gave_up_of(offset: Column, since_ns: Column) -> Column:
-    """Whether an unclean election gave up what a leader wrote at ``offset`` (null: anywhere) who still led then.
+    """Whether an unclean election gave up what a leader, still in office then, wrote at ``offset`` (null: anywhere).
 
     Where the timeline is ``sampled``: whether one came then or later.
     """
@@ -271,7 +271,7 @@ def _led_since(term: Column, since_ns: Column) -> Column:
 
 
 def _had_before(fork: Column, leader_epoch: Column) -> Column:
-    """Up to which offset (exclusive) the new leader had its log before it heard of ``leader_epoch``, and kept it."""
+    """Up to which offset (exclusive) the new leader had its log before it was in ``leader_epoch``, and kept it."""
     earlier = f.array_max(f.filter(fork["before"], lambda end: end["leader_epoch"] < leader_epoch))
     since = f.filter(fork["before"], lambda end: end["leader_epoch"] >= leader_epoch)
     lowest = f.array_min(f.transform(since, lambda end: end["lowest"]))

@@ -1,4 +1,4 @@
-"""What does each replica's log hold? 64 neighbouring offsets to a row, so that the logs are read once for all of it."""
+"""The replicas' logs as bitmaps, 64 neighbouring offsets to a row, so that the logs are read once for all questions."""
 
 from __future__ import annotations
 

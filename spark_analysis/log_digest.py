@@ -1,4 +1,4 @@
-"""What a chunk of the replicas' logs says, for all questions at once."""
+"""Digests a chunk of the replicas' logs for all questions at once."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _log_words(rows: Chunk, shift: int) -> Piece:
 
 
 def _producers(rows: Chunk) -> Piece:
-    """What each log holds of each producer's epoch: from where to where, and whether one after the other."""
+    """The sequence numbers of each producer's epoch in each log: first and last, and whether they are consecutive."""
     which = rows.known("producer_id") & rows.known("sequence")
     names = ("node", "producer_id", "producer_epoch", "sequence", "offset")
     place, node, whose, epoch, sequence, offset = taken(which, rows.place, *map(rows.numbers, names))

@@ -13,8 +13,7 @@ from spark_analysis.views import Views
 def log_epochs(views: Views) -> DataFrame:
     """The records of each leader epoch, with the fields of :class:`harness.facts.LogEpoch`.
 
-    Where an offset is in one log only once, so is what is there; only near offsets that are there more often the
-    contents are compared.
+    Only near offsets that are in a log more than once are the contents compared.
     """
     keys = [*PLACE, "node", "leader_epoch"]
     known, logs = views.log_words, views.tables.replica_logs

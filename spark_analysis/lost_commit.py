@@ -1,4 +1,4 @@
-"""Which committed offsets were forgotten, and which lie beyond the log?"""
+"""Which committed offsets were lost, and which lie beyond the log?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def broken_commits(views: Views) -> DataFrame:
 def _lost(rows: DataFrame) -> DataFrame:
     whose = [f.coalesce("group", f.lit("")).alias("group") if name == "group" else f.col(name) for name in _WHOSE]
     ended = f.max(f.when(f.col("type") != "invoke", f.struct("index", "type", "offset", "time_ns")))
-    # What is committed the invocation says; what the other rows say, only where there is none.
+    # The invocation has the committed offset; the other rows' count only where there is none.
     asked = f.min(f.struct(f.col("type") != "invoke", "index", "offset"))
     operations = rows.groupBy(*whose, "op", "f", "process").agg(asked.alias("asked"), ended.alias("end"))
     operations = operations.select(

@@ -1,4 +1,4 @@
-"""Which acknowledged records does the final read not deliver where they were acknowledged?"""
+"""Which acknowledged records does the final read not deliver at the offset of their acknowledgement?"""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def lost_writes(views: Views) -> DataFrame:
 
 
 def with_authors(lost: DataFrame) -> DataFrame:
-    """Records with who can have appended them, in which epoch, and whether they had been committed.
+    """Records with the leaders that can have appended them, their epochs, and whether they had been committed.
 
     Returns:
         ``lost`` with ``able, author, known_epoch, own, committed``.
@@ -79,7 +79,7 @@ def lost_ranges(found: DataFrame, replica_logs: DataFrame, sampled: Sequence[str
 
 
 def _kept(lost: DataFrame, replica_logs: DataFrame) -> DataFrame:
-    """``run, topic, partition, offset, nodes``: whose logs hold a lost record whose epoch nobody knows, without one."""
+    """``run, topic, partition, offset, nodes``: the logs that hold a lost record of unknown epoch, without an epoch."""
     nameless = lost.where(f.col("leader_epoch").isNull()).select(*PLACE, "offset", "value").distinct()
     bare = replica_logs.where(f.col("leader_epoch") < 0).select(*PLACE, "offset", "value", "node")
     found = bare.join(f.broadcast(nameless), on=[*PLACE, "offset", "value"], how="inner")
@@ -110,15 +110,15 @@ def _commits(term: Column) -> Column:
 
 
 def _is_another_s() -> Column:
-    """Whether another record has the offset in the epoch in which only its author says that this one had it."""
+    """Whether another record has the offset in the epoch that this one has only by its presumed leader."""
     guessed = f.col("logged_epoch").isNull() & f.col("epoch").isNull()
     return guessed & f.coalesce(f.array_contains("other_epochs", f.col("known_epoch")), f.lit(False))
 
 
 def excuse(*, hidden: bool) -> Column:
-    """What takes the blame for a record that is not where it was acknowledged; needs :func:`with_authors`.
+    """What excuses that a record is not where it was acknowledged; needs :func:`with_authors`.
 
-    ``hidden``: a marker that aborts it instead of another one may.
+    ``hidden``: it may be a marker that aborts it instead of another one.
     """
     delivered = f.col("polled") & f.col("offset").isNotNull()
     weak = (f.col("acks") != ALL) & ~f.col("committed") & ~delivered

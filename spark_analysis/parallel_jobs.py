@@ -1,4 +1,4 @@
-"""Doing several things at the same time, since Spark plans on one processor what it computes on all of them."""
+"""Runs Spark jobs at the same time: Spark plans on one processor what it computes on all of them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _PATIENCE_S = 0.2
 def together(spark: SparkSession, tasks: Sequence[Callable[[], Any]]) -> list[Any]:
     """What ``tasks`` return, in their order.
 
-    When one of them fails, or whoever waits is interrupted, the jobs of all are cancelled, and that is raised when none
-    of them does anything any more.
+    When one of them fails, or the caller is interrupted, the jobs of all are cancelled, and that is raised when all of
+    them have ended.
     """
     pool = ThreadPoolExecutor(max(2, os.cpu_count() or 2), thread_name_prefix="spark")
     futures = [pool.submit(task) for task in tasks]

@@ -27,7 +27,7 @@ def partitions(
         leaders: from :func:`spark_analysis.leadership.leadership`.
         final_reads: from :func:`spark_analysis.final_reads.ended`.
         data_ends: from :func:`data_ends`; None: there are no transactions, so logs hold no markers.
-        sampled: the runs whose timelines are only samples of what the brokers did.
+        sampled: the runs whose timelines consist of samples of the brokers' states.
 
     Returns:
         ``run, topic, partition, used, sampled, reached, polled_end, exhausted, short, data_end, complete, leader,
@@ -111,7 +111,7 @@ def data_ends(tables: Tables, leaders: DataFrame) -> DataFrame:
     ends = leaders.select(*PLACE, f.col("leader.node").alias("node"), f.col("leader.high_watermark").alias("bound"))
     ours = f.broadcast(ends.join(runs, on="run", how="left_semi"))
     below = tables.replica_logs.join(ours, on=[*PLACE, "node"], how="inner").where(f.col("offset") < f.col("bound"))
-    # What has no producer stands for itself, and so does what is in no transaction.
+    # A record without a producer id, or outside of a transaction, counts by itself.
     producer = f.coalesce("producer_id", -1 - f.col("offset"))
     following = Window.partitionBy(*PLACE, producer).orderBy("offset").rangeBetween(1, Window.unboundedFollowing)
     marker = f.min(f.when(f.col("control").isNotNull(), f.struct("offset", "control"))).over(following)

@@ -1,4 +1,4 @@
-"""Where was a consumer taken back, or past a record?"""
+"""Where did a consumer go back, or skip a record?"""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _answers(steps: DataFrame, views: Views) -> DataFrame:
     kind = f.concat(
         f.when(f.col("within"), "int-").otherwise(""), f.when(skip, "poll-skip").otherwise("nonmonotonic-poll")
     )
-    # Of a sampled timeline nobody knows where the winner's log ended then.
+    # A sampled timeline does not show where the winner's log ended.
     position = f.when(~f.col("sampled"), f.col("before.offset"))
     thrown = thrown_back(f.col("before.leader_epoch"), position, f.col("time_ns")) | _stood_behind()
     return findings(
@@ -88,9 +88,9 @@ def _stood_behind() -> Column:
 
 
 def _passed_over() -> Column:
-    """Whether whoever led lacked the record, or nobody knows what was at its offset and it has been given up."""
+    """Whether the leader then lacked the record, or it has been given up and what was at its offset is unknown."""
     epoch = f.col("skipped.epoch")
-    passed = f.when(~f.col("sampled"), f.col("skipped.offset"))  # else nobody knows where the winner's log ended
+    passed = f.when(~f.col("sampled"), f.col("skipped.offset"))  # else the winner's log end is unknown
     lacking = epoch.isNotNull() & thrown_back(epoch, passed, f.col("time_ns"))
     unknown = f.col("skipped.epoch").isNull() | f.col("leader_epoch").isNull()
     hidden = f.coalesce(f.col("skipped.hidden_ns") <= f.col("time_ns"), f.lit(False))
@@ -98,7 +98,7 @@ def _passed_over() -> Column:
 
 
 def _doubtful(stretches: DataFrame) -> DataFrame:
-    """Who was not given every offset of a partition once and in order: a look that is quick."""
+    """The processes that were not given every offset of a partition once and in order: a quick look."""
     before = Window.partitionBy(*_READER).orderBy("first_row")
     follows = (f.col("first") == f.lag("last").over(before) + 1) & (f.col("first_row") > f.lag("last_row").over(before))
     wrong = stretches.select(*_READER, (~f.col("steady") | ~f.coalesce(follows, f.lit(True))).alias("wrong"))
@@ -121,7 +121,7 @@ def _wrong(steps: DataFrame, views: Views) -> DataFrame:
     """The steps back, and the gaps in which the partition holds a record.
 
     ``skipped``: the first of them in a gap that had not been deleted; ``gone``: all had been, or those that had not
-    were not there yet. ``following``: the first record that the partition holds behind where the consumer was.
+    were not there yet. ``following``: the first record that the partition holds behind the consumer's position.
     """
     asked = with_partitions(steps, views).select(
         *steps.columns,
@@ -161,16 +161,16 @@ def _was_there(record: Column) -> Column:
 
 
 def _is_held() -> Column:
-    """Whether nobody may be taken past the record."""
+    """Whether a consumer may not skip the record."""
     before = f.coalesce(f.col("offset") < f.col("leader.log_start_offset"), f.lit(False)) & ~f.col("marked")
     seen = f.col("seen_row").isNotNull() & (f.col("leader").isNull() | before)
     return (seen | (f.col("leader").isNotNull() & f.col("in_final_log"))) & ~is_uncommitted()
 
 
 def _unmoved(steps: DataFrame, history: DataFrame) -> DataFrame:
-    """The steps in which nobody gave or took the partition.
+    """The steps during which the partition was neither assigned nor revoked.
 
-    ``grouped``: between two operations, and their process was in a group by then, of which no rebalance is named.
+    ``grouped``: between two operations, and their process was in a group by then, which has no rebalance rows.
     """
     assigning = f.col("f").isin("assign", "subscribe") & f.col("type").isin("ok", "info")
     place = f.when(f.col("topic").isNotNull(), f.struct("topic", "partition"))

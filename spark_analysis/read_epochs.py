@@ -1,4 +1,4 @@
-"""Which leader epochs did polls name for what they delivered, from where to where, and which did their fetches name?"""
+"""The leader epochs that polls returned, with the first and last offset of each, and those that their fetches named."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ def unfenced_reads(history: DataFrame) -> DataFrame:
 
 
 def _given() -> Column:
-    """Whether a row is about a record that a poll delivered."""
+    """Whether a row is a delivery of a record."""
     return (f.col("f") == "poll") & (f.col("type") != "invoke") & f.col("topic").isNotNull()

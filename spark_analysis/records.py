@@ -1,9 +1,9 @@
-"""Everything that anybody says about a record: one row per partition, value and offset.
+"""All rows about a record, combined: one row per partition, value and offset.
 
 Most questions are filters of this table. Almost every value is at one offset, and almost every offset holds one value;
-so one aggregation by value tells nearly everything, wherever a partition's records lie. Only values that are at several
-offsets are taken apart by offset, and only offsets that hold several values are looked at once more: where there are
-none, which one look at the aggregate tells, nothing of that is planned.
+so one aggregation by value gives nearly everything, wherever a partition's records lie. Only values at several offsets
+are taken apart by offset, and only offsets with several values are aggregated once more; where one look at the
+aggregate shows that there are none, nothing of that is planned.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NO_ACKS = 0
 """``acks`` of a sender that waits for no answer."""
 
 UNKNOWN, FAILED, OK = 0, 1, 2
-"""How a send ended, in ``sent``; of two rows of one send the one that knows more has the higher number."""
+"""How a send ended, in ``sent``; of two rows of one send the more certain one has the higher number."""
 
 
 _SEEN = {"seen_row": "unended_row", "seen_ns": "unended_ns"}
@@ -44,12 +44,12 @@ def reads(history: DataFrame) -> DataFrame:
 
 
 def records(tables: Tables, leaders: DataFrame, hold: Hold, closed: DataFrame | None = None) -> DataFrame:
-    """Everything that is said about each record.
+    """The rows about each record, combined.
 
     Args:
         tables: the tables.
         leaders: from :func:`spark_analysis.leadership.leadership`.
-        hold: computes a table and keeps it for as long as anybody refers to it.
+        hold: computes a table and keeps it as long as it is referred to.
         closed: from :func:`spark_analysis.transaction_markers.replaced`; None: there are no transactions.
 
     Returns:
@@ -57,18 +57,18 @@ def records(tables: Tables, leaders: DataFrame, hold: Hold, closed: DataFrame | 
         offset is null: that row stands for the send itself, and is there when nothing names an offset, or when the
         acknowledgement does not. A null value is a record that is not a workload's; of such values nothing is known.
 
-        * of the value's send: ``sent`` (:data:`UNKNOWN`, :data:`FAILED` or :data:`OK`; null: nobody sent it to this
-          partition), ``invoked_ns, invoked_row``, ``sent_acks`` (the least that any row says), ``txn_op`` (its
+        * of the value's send: ``sent`` (:data:`UNKNOWN`, :data:`FAILED` or :data:`OK`; null: it was not sent to this
+          partition), ``invoked_ns, invoked_row``, ``sent_acks`` (the least in any row), ``txn_op`` (its
           operation, if that is a transaction), ``first_step, last_step`` (the first and the last step that sends it);
           and of its last row ``send_row, sent_ns, sender`` (the process);
         * of its acknowledgement with this offset, null without: ``ack_row, acked_ns, process, acks``;
         * of reads of it: ``read_row, read_ns`` (the first); ``committed_row, committed_ns`` (the first of a consumer
-          that reads only what is committed); ``delivered_row, delivered_ns`` (the first sound one before
+          that is read_committed), ``delivered_row, delivered_ns`` (the first sound one before
           the final read); ``polled`` (read before the final read), ``finally`` (by it), ``unsound`` (by an unsound
           read);
-        * ``seen_row, seen_ns``: what says first that the value is here (``checkers.inconsistent_offsets``);
-          ``strong``: it was soundly read, or a sender that waited for all was told so;
-        * ``unended_row, unended_ns``: an operation of which nobody knows how it ended was told so;
+        * ``seen_row, seen_ns``: the first row that has the value here (``checkers.inconsistent_offsets``);
+          ``strong``: it was soundly read, or acknowledged to a sender that waited for all;
+        * ``unended_row, unended_ns``: an operation of unknown outcome has a row with this offset;
         * the lowest leader epoch according to reads (``epoch``), sound ones (``sound_epoch``), sound ones before the
           final read (``polled_epoch``), and the replicas' logs (``logged_epoch``);
         * ``aborted_ns, recommitted_ns``: since when an abort marker, or a commit marker, may have taken another one's
@@ -127,7 +127,7 @@ def _settled(grouped: DataFrame) -> DataFrame:
 
 
 def _told(rows: DataFrame) -> DataFrame:
-    """With what operations were told of which nobody knows how they ended, where the record was delivered."""
+    """With the offsets in operations of unknown outcome, where the record was delivered."""
     delivered = f.when(f.col("txn_op").isNull(), f.col("value_read_row")).otherwise(f.col("value_committed_row"))
     counts = f.col("unended_row").isNotNull() & delivered.isNotNull() & (f.col("sent") != FAILED)
     seen = {name: f.least(name, f.when(counts, f.col(told))) for name, told in _SEEN.items()}
@@ -137,7 +137,7 @@ def _told(rows: DataFrame) -> DataFrame:
 def _by_offset(said: DataFrame) -> DataFrame:
     """Values at several offsets, taken apart."""
     grouped = said.groupBy("value", "offset", *PLACE).agg(*_aggregates())
-    # The key that tells most comes first: that is what sorting compares first.
+    # The key with the most distinct values comes first: sorting compares it first.
     value = Window.partitionBy("value", *PLACE)
     named = f.when(f.col("seen_row").isNotNull() | f.col("in_final_log_intact"), f.col("offset"))
     of_values = {
@@ -190,7 +190,7 @@ def _crowded(whole: DataFrame) -> DataFrame:
 
 
 def is_uncommitted() -> Column:
-    """Whether the record is of a transaction that failed, or that nobody knows to have been committed."""
+    """Whether the record is of a transaction that failed, or is not known to be committed."""
     unknown = (f.col("sent") == UNKNOWN) & f.col("value_committed_row").isNull()
     return f.coalesce(f.col("txn_op").isNotNull() & ((f.col("sent") == FAILED) | unknown), f.lit(False))
 

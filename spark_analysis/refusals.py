@@ -1,4 +1,4 @@
-"""Which sends were refused that were valid, or that followed on what their producer had been acknowledged?"""
+"""Which sends were refused that were valid, or whose sequence followed what their producer had been acknowledged?"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SAID = ("op", "mop", "index", "value", "time_ns")
 def refusals(views: Views) -> DataFrame | None:
     """The fields of :class:`harness.facts.Refusal`, as ``checkers.refusals`` defines them; None: there are none.
 
-    Such errors are hardly ever there, so nothing else is planned before one is.
+    Such errors are rare, so nothing else is planned before one is found.
     """
     sends = views.tables.history.where((f.col("f") == "send") & ~f.col("txn"))
     ended = f.col("type").isin("fail", "info") & f.col("error").isin(*UNDESERVED, *OUT_OF_SEQUENCE)

@@ -90,7 +90,7 @@ def _sound(logs: DataFrame, rot: DataFrame) -> DataFrame:
 
 
 def _own(logs: DataFrame, views: Views) -> DataFrame:
-    """``logs`` with ``foreign``: a fault has put this record, which is of another cluster, into a log."""
+    """``logs`` with ``foreign``: the record is of another cluster, and a fault has put it into a log."""
     named = [
         {"run": run, "topic": topic, "partition": partition, "swapped": True}
         for run, places in views.swapped.items()
@@ -103,7 +103,7 @@ def _own(logs: DataFrame, views: Views) -> DataFrame:
 
 
 def _whole(ranges: DataFrame, rot: DataFrame) -> DataFrame:
-    """``ranges`` in which nobody is asked for what is missing in a log that is rotten before it."""
+    """``ranges`` in which no record may be missing from, behind the first damage of a rotten log."""
 
     def cut(one: Column) -> Column:
         since = f.array_min(f.transform(f.filter("rot", lambda x: x["node"] == one["node"]), lambda x: x["since"]))
@@ -120,7 +120,7 @@ def _epochs(logs: DataFrame, ranges: DataFrame) -> DataFrame:
         ``run, topic, partition, offset, leader_epoch, holders, asked, bound, own_differ, differ, low_value,
         high_value``. ``holders``: how many replicas that call the offset committed hold this epoch's record; ``asked``:
         how many of them are asked for it, ``bound``: how many are at all; ``differ``: whether two replicas hold
-        different ones although somebody knows the epoch, ``own_differ``: two of the holders do.
+        different ones although one of them has an epoch, ``own_differ``: two of the holders do.
     """
     logs = logs.join(ranges, on=list(PLACE), how="left").repartition("offset", *PLACE)
     own = f.exists("ranges", lambda r: (r["node"] == f.col("node")) & _covers(r))
@@ -147,7 +147,7 @@ def _epochs(logs: DataFrame, ranges: DataFrame) -> DataFrame:
 
 
 def _suspects(log_words: DataFrame, ranges: DataFrame) -> DataFrame:
-    """The words of offsets at which not all of a partition's replicas have the same, each offset once: a quick look.
+    """The words of offsets at which a partition's replicas differ, or have an offset twice: a quick look.
 
     What they have is compared by 64 bits of hash.
     """
@@ -190,10 +190,10 @@ def _asks(committed: Column) -> Column:
 
 
 def _committed_ranges(timeline: DataFrame, at_rest: Sequence[str]) -> DataFrame:
-    """What each replica is held to: ``ranges``, of ``{node, log_start, end, whole}``, per partition.
+    """The range that each replica must hold: ``ranges``, of ``{node, log_start, end, whole}``, per partition.
 
-    That is what it calls committed, up to ``end``; it should have all of it up to ``whole``, which is the same here.
-    ``at_rest``: the runs in which it is all that it has, where its leader counts it.
+    It is committed up to ``end``; the replica should have all of it up to ``whole``, which is the same here.
+    ``at_rest``: the runs in which it is the whole log, where the leader has the replica in its ISR.
     """
     final = timeline.where((f.col("kind") == "final") & f.col("topic").isNotNull())
     # A watermark that was written to disk shortly before a crash may be ahead of the log that survived it.

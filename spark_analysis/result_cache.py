@@ -1,4 +1,4 @@
-"""Keeping what has been computed, so that it is neither planned nor computed again."""
+"""Keeps computed tables, so that they are neither planned nor computed again."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from spark_analysis.hadoop import Directory, temporary_directory
 
 
 class Hold(Protocol):
-    """Computes a table and keeps it for as long as anybody refers to it.
+    """Computes a table and keeps it as long as it is referred to.
 
-    ``few``: it has hardly any rows; ``by``: the column by whose values it is asked for.
+    ``few``: it has hardly any rows; ``by``: the column by whose values it is queried.
     """
 
     def __call__(self, rows: DataFrame, *, few: bool = False, by: str | None = None) -> DataFrame:
@@ -33,7 +33,7 @@ class Scratch:
     """Keeps tables as Parquet files: compressed, read by the column, and as safe as the directory.
 
     Args:
-        directory: the URI of an own directory that every machine sees; whoever made it removes it.
+        directory: the URI of an own directory that every machine sees; its creator removes it.
         everything: whether small tables are kept there, too.
     """
 
@@ -53,7 +53,7 @@ class Scratch:
 
 @contextmanager
 def holding(spark: SparkSession, beside: str | None, *, large: bool) -> Iterator[Hold]:
-    """How tables are kept meanwhile.
+    """How tables are kept during a check.
 
     On one machine those of large runs are on its disk. On a cluster all are where the runs are: a machine may die.
 

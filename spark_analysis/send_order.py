@@ -41,7 +41,7 @@ def unordered_sends(views: Views) -> DataFrame | None:
 
 
 def _late(views: Views) -> DataFrame:
-    """Of every stored record what told first of a higher offset, where that came before it was sent."""
+    """Of every stored record the first earlier proof of a higher offset, where that came before it was sent."""
     records = views.all_records()
     acked = records.where(f.col("ack_row").isNotNull() & f.col("offset").isNotNull()).select(
         *PLACE, "process", "offset", "value", "acks", "invoked_row", "invoked_ns",
@@ -91,11 +91,11 @@ def _no_time() -> Column:
 
 
 def _placed(records: DataFrame) -> DataFrame:
-    """The records of whose send nobody was told where they are, and that are at one offset all the same.
+    """The records whose acknowledgement has no offset, and that are at one offset all the same.
 
     Returns:
         ``run, topic, partition, process, offset, value, acks, invoked_row, invoked_ns, row, time_ns, acked``; where
-        ``acked``, that row says that the record is stored.
+        ``acked``, that row shows that the record is stored.
     """
     once = records.where(f.col("lowest") == f.col("highest"))
     acked = f.col("ack_row").isNotNull()
@@ -112,8 +112,8 @@ def _placed(records: DataFrame) -> DataFrame:
 
 
 def _are_in_order(digests: Digests, views: Views) -> bool:
-    """Whether nobody was told of a record before one with a lower offset was sent: a look that is quick."""
-    # What was sent, or acknowledged, several times may have been in order here and there, and not as a whole.
+    """Whether no record was acknowledged before one with a lower offset was sent: a quick look."""
+    # A value sent, or acknowledged, several times may be in order in each chunk, and not as a whole.
     doubtful = [
         words.where(f.col("rows") > different()).select(*PLACE)
         for words in (digests.values(), digests.offsets().where(f.col("source") == ACKS))
@@ -147,7 +147,7 @@ def _overtaking(placed: DataFrame, digests: Digests) -> DataFrame:
 
 
 def _acknowledged(placed: DataFrame, digests: Digests) -> DataFrame:
-    """The partitions in which one of ``placed`` is where somebody else's record was acknowledged.
+    """The partitions in which one of ``placed`` is where another process's record was acknowledged.
 
     A row of ``digests.sends()`` may stand for all offsets around it.
     """
@@ -166,7 +166,7 @@ def _within_operations(views: Views) -> DataFrame:
     told = rows.withColumns(known).where(f.col("offset").isNotNull())
     before = Window.partitionBy(*PLACE, "op").orderBy("mop", "index")
     steps = told.withColumns({"earlier": f.lag(f.struct(*_EARLIER)).over(before), "step": f.lag("mop").over(before)})
-    # Several rows of one send, which only a history has that is none, are not out of order with each other.
+    # Several rows of one send, which only a malformed history has, are not out of order with each other.
     back = steps.where((f.col("offset") < f.col("earlier.offset")) & (f.col("step") < f.col("mop")))
     return back.select(
         *PLACE, f.lit("int-nonmonotonic-send").alias("kind"), "process", "offset", "value", "acks", "row", "time_ns",

@@ -39,10 +39,10 @@ _END_TIMEOUT_S = 10.0
 _LAST_PORT = 65535
 
 _HUGE_BYTES = 256 << 20
-"""From how many bytes of Parquet files on the JVM gets more than the least memory."""
+"""The size of Parquet files, in bytes, from which on the JVM gets more than the least memory."""
 
 _LONG_BYTES = 2560 << 20
-"""From how many bytes of Parquet files on the JVM gets its second compiler."""
+"""The size of Parquet files, in bytes, from which on the JVM gets its second compiler."""
 
 _BUSIEST_JARS = (
     *(f"spark-{part}_2.13" for part in ("catalyst", "core", "sql-api", "sql")),
@@ -52,7 +52,7 @@ _OF_OWN_SPARK = frozenset({"SPARK_HOME", "SPARK_CONF_DIR"})
 
 _JOIN_S = 0.1
 _OF_SPARK = "pyspark-shell"
-"""What the command line of every JVM that PySpark starts ends with, and those of what starts them."""
+"""The end of the command line of every JVM that PySpark starts, and of the processes that start them."""
 
 _starting = threading.Lock()
 _ending = threading.Event()
@@ -65,10 +65,10 @@ def session(master: str | None = None, size: int = 0) -> SparkSession:
 
     Args:
         master: a Spark master's URL; None means all processors of this machine.
-        size: how many bytes of Parquet files it is for, if those are large runs; 0: it is for small ones.
+        size: the bytes of Parquet files to read, if those are large runs; 0: small ones.
 
     Raises:
-        EnvironmentFault: there is no Java, it is too old, the JVM or Spark does not start, or nobody answers at
+        EnvironmentFault: there is no Java, it is too old, the JVM or Spark does not start, or no server answers at
             ``master``.
     """
     with _starting:
@@ -81,10 +81,10 @@ def session(master: str | None = None, size: int = 0) -> SparkSession:
 
 
 def in_background(work: Callable[[], None]) -> threading.Thread:
-    """Start what asks for the :func:`session` early, in a thread that :func:`end` ends, too.
+    """Start ``work``, which uses the :func:`session`, early, in a thread that :func:`end` ends, too.
 
-    What fails in ``work`` because of the environment fails again where the session is asked for next, so it is not
-    reported. Returns the thread.
+    Where ``work`` fails because of the environment, the next use of the session fails again, so it is not reported.
+    Returns the thread.
     """
     thread = threading.Thread(target=_attempt, args=(work,), name="spark-warm-up", daemon=True)
     _warming.append(thread)
@@ -93,10 +93,10 @@ def in_background(work: Callable[[], None]) -> threading.Thread:
 
 
 def end() -> None:
-    """As :func:`stop`, and end what warms it up, too, however far that has come; for the end of this process.
+    """As :func:`stop`, and end the warm-up, too, however far that has come; for the end of this process.
 
     The thread would otherwise go on until Python takes away what it needs, and complain. py4j logs, with the root
-    logger, that the JVM is gone: until the end that is no news.
+    logger, that the JVM is gone, which is expected here.
     """
     disabled = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
@@ -171,7 +171,7 @@ def _start(master: str, size: int = 0) -> SparkSession:
 
 
 def _require_answer(master: str) -> None:
-    """Check that somebody listens behind a ``spark://host:port,...``; Spark itself would try for very long."""
+    """Check that a server listens behind a ``spark://host:port,...``; Spark itself would try for very long."""
     if not master.startswith("spark://"):
         return
     reasons = [_refusal(address) for address in master.removeprefix("spark://").split(",")]
@@ -182,7 +182,7 @@ def _require_answer(master: str) -> None:
 
 
 def _refusal(address: str) -> str:
-    """Why nobody answers at ``host:port``; empty when somebody does."""
+    """Why no server answers at ``host:port``; empty when one does."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or int(port) > _LAST_PORT:
         return f"{address!r} is not host:port"
@@ -207,7 +207,7 @@ def _configuration(master: str, size: int) -> SparkConf:
     own = {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
-        # On these ports Spark reads Java objects; every user of the machine reaches them. It draws a secret of its own.
+        # On these ports Spark reads Java objects; every user of the machine can connect. Spark makes its own secret.
         "spark.authenticate": "true",
         "spark.driver.memory": "2560m" if huge else "1g",
         "spark.driver.extraClassPath": ":".join(_busiest_jars()),
@@ -218,7 +218,7 @@ def _configuration(master: str, size: int) -> SparkConf:
         "spark.driver.extraJavaOptions": f"{java} -Dlog4j2.configurationFile={log4j}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # Spark writes every plan down for its own pages, which nobody sees.
+        # Spark records every plan for its web pages, which are off.
         "spark.sql.ui.explainMode": "simple",
         "spark.sql.maxPlanStringLength": "1000",
         "spark.sql.debug.maxToStringFields": "1",
@@ -246,7 +246,7 @@ def _configuration(master: str, size: int) -> SparkConf:
 def _busiest_jars() -> list[str]:
     """The jars that most classes come from: the JVM looks for each class in one jar after the other, of some 280.
 
-    None where Spark is somebody's own: its configuration may put others first.
+    None where Spark is the user's own: its configuration may put others first.
     """
     if not _OF_OWN_SPARK.isdisjoint(os.environ):
         return []
@@ -255,7 +255,7 @@ def _busiest_jars() -> list[str]:
 
 
 def _end(gateway: Any) -> None:
-    """End the JVM behind ``gateway``, also one that is stuck or was spoken to in mid-sentence."""
+    """End the JVM behind ``gateway``, also one that is stuck, or in the middle of a call."""
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
     with contextlib.suppress(Exception):
         gateway.shutdown()
@@ -301,14 +301,14 @@ def _launch(conf: SparkConf, stderr: IO[str], java: str) -> Any:
 
 
 def _complaint(said: str) -> str:
-    """Why a JVM ended, by what it ``said``: what Spark threw, else its first line that is no warning."""
+    """Why a JVM ended, by its output: what Spark threw, else its first line that is no warning."""
     thrown = re.search(r'^Exception in thread "\S+" [\w.$]+: (.+)', said, re.MULTILINE)
     lines = [line for line in said.splitlines() if line.strip() and not line.startswith(("WARNING", "Picked up "))]
     return (thrown[1] if thrown else lines[0] if lines else "").rstrip(".")
 
 
 def innermost(thrown: Any) -> str:
-    """What the first of a chain of Java's exceptions said."""
+    """The message of the innermost of a chain of Java's exceptions."""
     while (cause := thrown.getCause()) is not None:
         thrown = cause
     return str(thrown.toString()).partition("\n")[0].rstrip(".")

@@ -1,11 +1,10 @@
-"""Which records need not be looked at one by one?
+"""Selects the records of a large run that have to be judged one by one; the rest are settled.
 
-Almost all of a large run's records are settled: sent once, acknowledged once, delivered by the final read and to nobody
-before it was sent, and whoever else names them says the same. No question about single records has anything to say of
-those, and that they are settled shows without putting a record's rows together: of 64 neighbours at a time it is
-compared which offsets each witness names, and a fingerprint of what it says is there (64 bits of hash: of 2^64 words in
-which witnesses differ one may be taken for settled). Only the others, and everything that is said about their values,
-have to be put together.
+Almost all records are settled: sent once, acknowledged once, delivered by the final read and to no consumer before they
+were sent, and all rows about them agree. No question about single records finds anything in those. They are recognized
+without joining a record's rows: for 64 neighbours at a time it is compared which offsets each witness names, and a
+fingerprint of what it has there (64 bits of hash: of 2^64 words in which witnesses differ one may be taken for
+settled). Only the other records, and all rows about their values, have to be joined.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from spark_analysis.watermark_history import had_passed, passings, with_passing
 
 
 class Unsettled(NamedTuple):
-    """What has to be looked at.
+    """The records that are not settled.
 
     Attributes:
         tables: the rows of the history and of the replicas' logs about unsettled records, and some about others; of
@@ -68,16 +67,16 @@ def unsettled(
     but: Collection[str],
     sampled: Collection[str] = (),
 ) -> Unsettled:
-    """What has to be looked at.
+    """Select the records that are not settled.
 
     Args:
         tables: the tables, of the history only what is well formed.
-        digests: what their files say, boiled down.
+        digests: the digests of their files.
         log_words: from :func:`spark_analysis.log_bitmaps.log_words`.
         leaders: from :func:`spark_analysis.leadership.leadership`.
-        hold: computes a table and keeps it for as long as anybody refers to it.
-        but: the runs of which everything has to be looked at.
-        sampled: the runs whose timelines are only samples of what the brokers did: nobody knows what was in time.
+        hold: computes a table and keeps it as long as it is referred to.
+        but: the runs of which nothing is settled.
+        sampled: the runs with sampled timelines, which do not show what was in time.
     """
     settled = f.col("settled") & ~f.col("run").isin(*but)
     marks, timed = passings(tables.timeline), ~f.col("run").isin(*sampled)
@@ -96,7 +95,7 @@ def unsettled(
     concerned = [_near(table, "offset", near) for table in rows]
     named = [table.select(*PLACE, word_of("value").alias("word")).where("word is not null") for table in concerned]
     all_values = hold(reduce(DataFrame.union, [values, *named]).distinct())
-    # A row may come twice, which changes nothing: what is put together are minima and maxima.
+    # A row may come twice, which changes nothing: the aggregates are minima and maxima.
     history, logs = (
         table.unionByName(_near(whole, "value", all_values)) for table, whole in zip(concerned, rows, strict=True)
     )
@@ -104,7 +103,7 @@ def unsettled(
 
 
 def _doubtful(digests: Digests, settled: Column) -> DataFrame:
-    """The words of values that have to be looked at."""
+    """The words of values that are not settled."""
     return _values(digests.values()).where(~settled).select(*PLACE, "word").union(_foretold(digests.foretold()))
 
 
@@ -114,7 +113,7 @@ def _near(rows: DataFrame, number: str, wanted: DataFrame) -> DataFrame:
 
 
 def _in_time(agreed: DataFrame, history: DataFrame, marks: DataFrame, hold: Hold) -> DataFrame:
-    """``agreed`` without ``in_time``: those are not settled of which something was heard before it was committed."""
+    """``agreed`` without ``in_time``: words are not settled with an acknowledgement or delivery before the commit."""
     doubtful = agreed.where(f.col("settled") & ~f.col("in_time")).select(*PLACE, "word")
     if doubtful.isEmpty():
         return agreed.drop("in_time")
@@ -146,14 +145,14 @@ def _offsets(digests: Digests, log_words: DataFrame, leaders: DataFrame, marks: 
     unacked = (f.col("acked") == 0) & ~f.coalesce(never, f.lit(False))
     founded = unacked | f.coalesce(f.exists("terms", _covers), f.lit(False))
     settled = f.coalesce(f.col("agree") & f.col("plain") & founded, f.lit(False))
-    # Where nobody is known to have led nothing can be too early.
+    # Where no leader is known nothing can be too early.
     may_be_early = timed & f.col("heard_ns").isNotNull() & f.coalesce(f.size("terms") > 0, f.lit(False))
     in_time = ~may_be_early | had_passed(f.col("heard_ns"))
     return joined.select(*PLACE, "word", settled.alias("settled"), "acked", in_time.alias("in_time"))
 
 
 def _agree() -> Column:
-    """Whether all name the same numbers, each once, and say the same of them."""
+    """Whether all witnesses name the same numbers, each once, with the same fingerprint."""
     same = [f.min(name) == f.max(name) for name in ("bits", "print")]
     return reduce(and_, same) & (f.max(f.col("rows") - different()) == 0)
 
@@ -172,7 +171,7 @@ def _final_log(log_words: DataFrame, leaders: DataFrame) -> DataFrame:
 
 
 def _values(words: DataFrame) -> DataFrame:
-    """Every word of values that somebody sent: ``run, topic, partition, word, settled``.
+    """Every word of values that were sent: ``run, topic, partition, word, settled``.
 
     Settled: each value was sent once, and acknowledged once.
     """

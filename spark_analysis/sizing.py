@@ -1,8 +1,8 @@
-"""How a check is laid out for how much there is to read.
+"""Chooses partitions and plans of a check by how much there is to read.
 
 Planning a short run takes longer than computing it: every task, shuffle, broadcast and compiled expression costs some
-milliseconds, and of each there are hundreds. So what is small goes into one partition, where nothing has to be shuffled
-or broadcast, and its expressions are interpreted.
+milliseconds, and there are hundreds of each. So small runs go into one partition, where nothing has to be shuffled or
+broadcast, and their expressions are interpreted.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from contextlib import contextmanager
 from pyspark.sql import DataFrame, SparkSession
 
 SMALL = 2 * 1024 * 1024
-"""Up to how many bytes of Parquet a check is small: some thirty thousand operations."""
+"""The size of Parquet, in bytes, up to which a check is small: some thirty thousand operations."""
 
 _EMPTY_FILE = 5 * 1024
-"""How many bytes of a Parquet file tell how to read it; of hundreds of small runs that is most."""
+"""The bytes of a Parquet file that describe how to read it; of hundreds of small runs that is most."""
 
 LARGE = 8 * 1024 * 1024
-"""From how many bytes of Parquet a run is large, a hundred thousand operations or so: :mod:`spark_analysis.blocks` and
-:mod:`spark_analysis.settled` pay."""
+"""The size of Parquet, in bytes, from which on a run is large, some hundred thousand operations:
+:mod:`spark_analysis.blocks` and :mod:`spark_analysis.settled` pay."""
 
 _PER_TASK = 4 * 1024 * 1024
-"""How many bytes of Parquet a task is worth starting for."""
+"""The bytes of Parquet for which a task is worth starting."""
 
 _CACHED = 64 * 1024 * 1024
 _CACHED_PER_FILE = 1024 * 1024
-"""Up to how many bytes of Parquet, in all and per file, tables are kept in memory."""
+"""Up to this size of Parquet, in bytes, in all and per file, tables are kept in memory."""
 
 _OF_SMALL = {
     "spark.sql.shuffle.partitions": "1",
@@ -46,12 +46,12 @@ _OF_LARGE = {
 
 
 def content(sizes: Iterable[int]) -> int:
-    """How many bytes Parquet files of these sizes hold, apart from what tells how to read them."""
+    """The bytes of data in Parquet files of these sizes."""
     return sum(max(0, size - _EMPTY_FILE) for size in sizes)
 
 
 def are_large(size: int, runs: int) -> bool:
-    """Whether runs are large that have ``size`` bytes together: many small ones are not."""
+    """Whether runs that have ``size`` bytes together are large: many small ones are not."""
     return size >= LARGE * max(1, runs)
 
 
@@ -62,7 +62,7 @@ def are_cached(size: int, files: int) -> bool:
 
 @contextmanager
 def laid_out(spark: SparkSession, size: int, *, large: bool) -> Iterator[None]:
-    """Have ``spark`` plan what suits ``size`` bytes of Parquet, of ``large`` runs or of others, meanwhile."""
+    """Have ``spark`` plan for ``size`` bytes of Parquet, of ``large`` runs or of others, meanwhile."""
     usual = {name: str(spark.conf.get(name)) for name in (*_OF_SMALL, *_OF_LARGE)}
     partitions = "spark.sql.shuffle.partitions"
     wanted, most = 1 + size // _PER_TASK, int(usual[partitions])

@@ -1,4 +1,4 @@
-"""Whose high watermark stood still for too long?"""
+"""Which leaders' high watermarks stood still for too long?"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def stalls(timeline: DataFrame, allowed: DataFrame) -> DataFrame:
 
     Args:
         timeline: the table.
-        allowed: ``run, lag_ns``: how long a laggard may stay in the ISR, of the runs that say so.
+        allowed: ``run, lag_ns``: how long a laggard may stay in the ISR, of the runs that state it.
     """
     waits = f.col("topic").isNotNull() & leads() & (f.col("high_watermark") < f.col("log_end_offset"))
     waiting = timeline.where(waits).join(f.broadcast(allowed), on="run", how="inner")

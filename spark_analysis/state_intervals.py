@@ -1,4 +1,4 @@
-"""What did each node say of each replica while nothing but offsets changed?"""
+"""Reduces the timeline to stretches of rows of a node about a replica in which nothing but offsets changes."""
 
 from __future__ import annotations
 

@@ -24,11 +24,11 @@ SPARK_TYPES: Mapping[ColumnType, t.DataType] = {
 }
 
 PLACE = ("run", "topic", "partition")
-"""What everything is partitioned by."""
+"""The columns by which everything is partitioned."""
 
 
 class Tables(NamedTuple):
-    """The tables that questions are asked of. ``faults`` is not among them: it has a row per fault."""
+    """The tables of the questions. ``faults`` is not among them: it has a row per fault."""
 
     history: DataFrame
     timeline: DataFrame
@@ -53,8 +53,8 @@ def read_tables(spark: SparkSession, files: Mapping[str, Sequence[TableFile]], o
     Args:
         spark: the session.
         files: by table name, the Parquet files of all runs; a table without files is empty.
-        only_run: the run whose rows all of them are; None: there are several. What is the same in every row need be
-            neither read nor compared.
+        only_run: the run whose rows all of them are; None: there are several. A column that is the same in every row
+            need be neither read nor compared.
     """
 
     def read(name: str) -> DataFrame:

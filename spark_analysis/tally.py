@@ -1,7 +1,6 @@
-"""What did clients do, and how often?
+"""Counts what clients did.
 
-Everything that is only counted, or only the highest of, is asked of one small table, so that the history is read once
-for all of it.
+All counts and maxima come from this one small table, so that the history is read once for all of them.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from spark_analysis.tables import PLACE
 
 
 def tally(history: DataFrame) -> DataFrame:
-    """The history's rows by what they have in common.
+    """The history's rows, grouped by the columns that counts need.
 
     Returns:
         ``run, topic, partition, f, type, final, txn, acks, process, known, malformed, rows, offset, index, first,

@@ -1,4 +1,4 @@
-"""What was acknowledged by leaders that appended it while few replicas were in sync?"""
+"""Which acknowledged records did leaders append while their ISR was too small?"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def thin_acks(views: Views, wanted: DataFrame) -> DataFrame | None:
 
     Args:
         views: what all questions share.
-        wanted: ``run, min_isr``: how large an ISR has to be, of the runs that say so.
+        wanted: ``run, min_isr``: how large an ISR has to be, of the runs that state it.
     """
     leads = (f.col("kind") == "state") & (f.col("role") == "leader") & f.col("topic").isNotNull()
     known = f.col("isr").isNotNull() & f.col("leader_epoch").isNotNull() & f.col("log_end_offset").isNotNull()

@@ -1,4 +1,4 @@
-"""Which transactions were seen too early, or not whole?"""
+"""Which transactions were visible too early, or not as a whole?"""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spark_analysis.wrong_marker import unmarked_transactions
 def broken_transactions(views: Views) -> DataFrame:
     """``precommitted-read`` and ``torn-transaction``, as ``checkers.torn_transaction`` defines them.
 
-    With them what their markers say; see :func:`spark_analysis.wrong_marker.unmarked_transactions`.
+    With them the kinds about markers; see :func:`spark_analysis.wrong_marker.unmarked_transactions`.
     """
     seen = _precommitted(views.tables.history).unionByName(_torn(views))
     return seen.unionByName(unmarked_transactions(views))

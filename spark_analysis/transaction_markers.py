@@ -17,7 +17,7 @@ def closings(replica_logs: DataFrame, ends: DataFrame) -> DataFrame:
         ends: from :func:`spark_analysis.partitions.partitions`.
 
     Returns:
-        ``run, topic, partition, value, offset, logged`` (the leader epoch), ``closed`` (by which marker; null: none),
+        ``run, topic, partition, value, offset, logged`` (the leader epoch), ``closed`` (the marker's kind; null: none),
         ``closed_at`` (the marker's offset), ``instead_ns`` (since when that may have taken another one's place; null:
         it has not) and ``later``: an unclean election began a later epoch.
     """

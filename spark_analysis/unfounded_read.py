@@ -1,4 +1,4 @@
-"""Which records were delivered that nobody wrote, or not like that?"""
+"""Which records were delivered that no producer sent, or not like that?"""
 
 from __future__ import annotations
 

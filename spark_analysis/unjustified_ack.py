@@ -12,11 +12,11 @@ from spark_analysis.watermark_history import had_passed, passings, with_passing
 
 
 def acks_and_leaders(views: Views) -> DataFrame:
-    """Every send acknowledged with acks=all at a known offset, with those who led while it was under way.
+    """Every send acknowledged with acks=all at a known offset, with the leaders of the time of the send.
 
     Returns:
         the columns of records and partitions; ``leaders``: the terms, empty when none is known; ``justified``: whether
-        one of them ever had a high watermark above the record, and somebody by the time of the acknowledgement.
+        one of them ever had a high watermark above the record, and any leader by the time of the acknowledgement.
     """
     acked = f.col("ack_row").isNotNull() & (f.col("acks") == ALL) & f.col("offset").isNotNull()
     known = _passed(views.records.where(acked), views).withColumn("leaders", f.filter("terms", led_during))
@@ -69,16 +69,16 @@ def _of_reads(views: Views) -> DataFrame:
 
 
 def accounted() -> Column:
-    """Whether everybody who led while the send was under way is known, and wrote down what it knew of it."""
+    """Whether every leader of the time of the send is known, and wrote a row after it."""
     return (f.size("leaders") > 0) & f.forall("leaders", _accounted)
 
 
 def _accounted(term: Column) -> Column:
-    """Whether this leader, had it given the acknowledgement, would have written its watermark down."""
+    """Whether this leader, had it given the acknowledgement, would have reported its high watermark."""
     anew = term["next_ns"].isNotNull() & (term["next_ns"] <= f.col("invoked_ns"))
     return _wrote_after(term, f.col("acked_ns")) | anew
 
 
 def _wrote_after(term: Column, time_ns: Column) -> Column:
-    """Whether a leader wrote something after that time; where the timeline is ``sampled``: was seen to lead on."""
+    """Whether a leader wrote a row after that time; where the timeline is ``sampled``: was seen to lead on."""
     return f.when(f.col("sampled"), term["said_ns"]).otherwise(term["last_ns"]) > time_ns

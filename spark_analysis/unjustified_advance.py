@@ -1,4 +1,4 @@
-"""When did a leader count on what a member of its ISR did not have?"""
+"""When did a leader count on records that a member of its ISR did not have?"""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _CLAIM = ("time_ns", "node", "incarnation", "sequence", "leader_epoch", "waterma
 def unfounded_commits(views: Views) -> DataFrame:
     """``unjustified-advance`` and ``unjustified-join``, as ``checkers.unjustified_advance`` defines them.
 
-    Every claim of a leader is put among the rows of the member that it is about; then running maxima say how far that
-    one's log reached. A timeline is sorted once by replica and once by member, whatever its length, and the leaders'
+    Every claim of a leader is put among the rows of the member that it is about; then running maxima give how far that
+    member's log reached. A timeline is sorted once by replica and once by member, whatever its length, and the leaders'
     turning points once by partition.
     """
     told = views.tables.timeline.where(f.col("topic").isNotNull())
@@ -44,7 +44,7 @@ def unfounded_commits(views: Views) -> DataFrame:
 
 
 def _let_in(told: DataFrame, ends: DataFrame) -> DataFrame:
-    """Who came into the ISR without having reached the start of its leader's epoch.
+    """The replicas that joined the ISR without having reached the start of their leader's epoch.
 
     Returns:
         ``run, topic, partition, leader_epoch, member, time_ns, node, incarnation, sequence, reached, start``.
@@ -81,7 +81,7 @@ def _rose() -> Column:
 
 
 def _said(ends: DataFrame) -> DataFrame:
-    """What members say of their own logs."""
+    """The rows of members about their own logs."""
     return ends.select(
         *PLACE, f.col("node").alias("member"), "time_ns", f.lit(0).alias("claims"), "incarnation", "sequence",
         f.when(f.col("kind") == "state", 0).otherwise(1).alias("cuts"),
@@ -93,7 +93,7 @@ def _said(ends: DataFrame) -> DataFrame:
 
 
 def _decisions(told: DataFrame) -> DataFrame:
-    """Who may be elected, in the words of the controller: ``decided``."""
+    """The replicas that may be elected, by the controller's rows: ``decided``."""
     elr = f.from_json(f.get_json_object("detail", "$.elr"), "array<int>")
     none = f.array().cast("array<int>")
     may_lead = f.concat(f.coalesce("isr", none), f.coalesce(elr, none))
@@ -140,7 +140,7 @@ def _with_decisions(claims: DataFrame, decisions: DataFrame) -> DataFrame:
 
 
 def _may_lead() -> Column:
-    """Who may be elected according to the controller, unless the leader has heard of later decisions than we know."""
+    """The replicas that the controller may elect, unless the leader knows of decisions that the timeline lacks."""
     last = f.col("last_decided")
     of_this_epoch = last["leader_epoch"].eqNullSafe(f.col("leader_epoch"))
     counts = of_this_epoch & (last["partition_epoch"] >= f.col("partition_epoch"))

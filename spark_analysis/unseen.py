@@ -1,4 +1,4 @@
-"""Which acknowledged records did nobody ever read, without a proof that they are gone?"""
+"""Which acknowledged records did no consumer ever read, without a proof that they are gone?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""For how long did nobody look at a broker?"""
+"""For how long was a sampled broker not looked at?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The views that questions share, each made once."""
+"""The tables that questions share, each computed once."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from spark_analysis.tally import tally
 from spark_analysis.transaction_markers import closings, replaced
 
 Log = tuple[str, int, int]
-"""Whose log: topic, partition, node."""
+"""A replica's log: topic, partition, node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Views:
-    """What a question may be asked of; the columns are documented where each is made.
+    """The input of a question; the columns are documented where each is made.
 
     Attributes:
-        tables: the tables themselves, of the history only what questions can be asked about; ``final`` are only the
-            rows that ``checkers.final_reads`` takes for it.
+        tables: the tables, of the history only well-formed rows; ``final`` are only the rows of the final read by
+            ``checkers.final_reads``.
         done: what clients did, see :mod:`spark_analysis.tally`.
         log_words: what the replicas' logs hold, see :mod:`spark_analysis.log_bitmaps`.
         unsettled: the :attr:`records` that are not settled, see :mod:`spark_analysis.settled`; of runs that are not
             large all of them; None: all are settled.
-        all_records: all of them, settled or not; they are put together when somebody asks for them.
+        all_records: all of them, settled or not; computed when a question uses them.
         settled: ``run, topic, partition, word, settled, acked``: see :class:`spark_analysis.settled.Unsettled`; None:
             nothing is settled.
         gaps: which rows the history lacks: ``run, first, end``; None: none.
@@ -51,13 +51,13 @@ class Views:
         uses: what clients of any of the runs did besides sending and polling: ``txn``, ``commit`` (or ``committed``),
             ``move`` (assignments, subscriptions, rebalances), ``rereading`` (several processes of the final read were
             given the same partition), ``nothing`` (a poll of the final read gave nothing); and ``record`` where there
-            are any ``records``. What is not there need not be planned for.
-        sampled: the runs whose timelines are only samples of what the brokers did.
+            are any ``records``. What is not in it need not be planned for.
+        sampled: the runs whose timelines consist of samples of the brokers' states.
         at_rest: the runs that promise to come to rest, and in which every fault was healed.
-        min_isr: by run, how large an ISR has to be for acks=all; a run that does not say is not in it.
+        min_isr: by run, how large an ISR has to be for acks=all; without runs that do not state it.
         rotten: by run, the logs that a fault has damaged unnoticed: topic, partition and node.
         swapped: by run, the partitions of which a fault has put records of another cluster into a log.
-        digests: of large runs, what their files say boiled down; None: the rows are few enough to be looked at.
+        digests: of large runs, the digests of their files; None: the rows are few enough to be read.
         hold: how tables are kept that are needed more than once.
     """
 
@@ -82,12 +82,12 @@ class Views:
     @property
     def records(self) -> DataFrame:
         """The records that are not settled, see :mod:`spark_analysis.records`; only where there are any."""
-        assert self.unsettled is not None, "nobody asks about records of which none is in question"
+        assert self.unsettled is not None, "a question about records is asked of runs without unsettled ones"
         return self.unsettled
 
     @property
     def large(self) -> bool:
-        """Whether there may be too many rows for what is only good for few; see :mod:`spark_analysis.blocks`."""
+        """Whether there may be too many rows for plans for few; see :mod:`spark_analysis.blocks`."""
         return self.digests is not None
 
 
@@ -102,7 +102,7 @@ def views_of(
     rotten: Mapping[str, Sequence[Log]] = MappingProxyType({}),
     swapped: Mapping[str, Sequence[tuple[str, int]]] = MappingProxyType({}),
 ) -> Views:
-    """The views of ``tables``, computed and held until nobody refers to them any more.
+    """The views of ``tables``, computed and held as long as they are referred to.
 
     Holding them costs a job each and saves every question from planning and computing them again.
     """
@@ -185,7 +185,7 @@ def findings(rows: DataFrame, kind: str | Column, **columns: str | Column) -> Da
 
     Args:
         rows: has ``run, topic, partition``.
-        kind: the anomaly's kind, or the column that says it.
+        kind: the anomaly's kind, or the column with it.
         columns: by the answer's column, the column (or the name of the column) of ``rows`` that holds it.
     """
     unknown = set(columns) - set(COLUMNS)

@@ -1,4 +1,4 @@
-"""Warming Spark up: every question once, about a tiny run in which clients do all that is asked about."""
+"""Warms Spark up: asks every question once, about a tiny run with every kind of operation."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _NOTHING: Mapping[ColumnType, Any] = MappingProxyType({"string": "", "int32": 0,
 def warm_up(master: str | None = None) -> Thread:
     """Start the JVM in the background and let it answer every question once, about a tiny run.
 
-    The first questions are slow because the JVM loads and compiles what they need; a verdict that comes later does not
-    wait for that. It costs a processor some twenty seconds. Returns the thread; see :func:`session.in_background`.
+    The first questions are slow because the JVM loads and compiles what they need; a later check does not wait for
+    that. It costs a processor some twenty seconds. Returns the thread; see :func:`session.in_background`.
     """
     return session.in_background(partial(_ask_once, master))
 

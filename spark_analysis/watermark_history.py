@@ -1,4 +1,4 @@
-"""By when had the leaders of a partition committed what, in their own words?"""
+"""When had the leaders of a partition first reported which high watermark?"""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from spark_analysis.tables import PLACE
 
 
 def passings(timeline: DataFrame) -> DataFrame:
-    """Every high watermark that a leader has written down: ``run, topic, partition, mark, told_ns``."""
+    """Every high watermark that a leader has reported: ``run, topic, partition, mark, told_ns``."""
     leading = (f.col("kind") == "state") & (f.col("role") == "leader") & f.col("topic").isNotNull()
     told = timeline.where(leading & f.col("high_watermark").isNotNull())
     return told.select(*PLACE, f.col("high_watermark").alias("mark"), f.col("time_ns").alias("told_ns"))
 
 
 def with_passing(rows: DataFrame, told: DataFrame, number: str, *, blocks: bool) -> DataFrame:
-    """``rows`` with ``passed_ns``: when a leader had first written down a high watermark above them; null: never.
+    """``rows`` with ``passed_ns``: when a leader had first reported a high watermark above them; null: never.
 
     Args:
         rows: has ``run, topic, partition``.
@@ -32,5 +32,5 @@ def with_passing(rows: DataFrame, told: DataFrame, number: str, *, blocks: bool)
 
 
 def had_passed(by_ns: Column) -> Column:
-    """Whether a leader had written down a high watermark above the row by then; needs ``passed_ns``."""
+    """Whether a leader had reported a high watermark above the row by then; needs ``passed_ns``."""
     return f.coalesce(f.col("passed_ns") <= by_ns, f.lit(False))

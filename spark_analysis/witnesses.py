@@ -1,4 +1,4 @@
-"""Which rows bear witness to findings? Few: those about the findings' records, and the turning points of leaders."""
+"""Selects the rows that findings cite: those about their records, and the turning points of leaders."""
 
 from __future__ import annotations
 
