@@ -1,4 +1,4 @@
-"""The report of a run: one HTML file that needs nothing else, for people who were not there."""
+"""Writes the report of a checked run: one self-contained HTML file."""
 
 from __future__ import annotations
 

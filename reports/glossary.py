@@ -1,4 +1,4 @@
-"""What the words of a verdict mean, in one sentence each."""
+"""The meaning of each verdict, outcome and term of a report, in one sentence each."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OUTCOMES: Final[Mapping[Outcome, str]] = MappingProxyType(
 
 TERMS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "acknowledged (ok)": "The cluster told the client that the record is written as durably as its acks asked for.",
+        "acknowledged (ok)": "The broker acknowledged the record: it is written as durably as its acks ask for.",
         "info": "The client cannot know (a timeout, a broken connection). That the record exists, or not, is no loss.",
         "fail": "Proven never to have happened: refused before anything was appended.",
         "high watermark (hw)": "The offset below which every in-sync replica holds the log. Exclusive: hw 20 commits "
@@ -55,5 +55,5 @@ def meaning(kind: str) -> str:
 
 
 def is_gone(kind: str) -> bool:
-    """Whether a kind of anomaly says that a record is gone that somebody relied on."""
+    """Whether an anomaly of that kind shows that a delivered or acknowledged record is gone."""
     return kind in KINDS and KINDS[kind].shows_loss

@@ -1,4 +1,4 @@
-"""Consumer groups: where each stands, and what the partition holds there in the end."""
+"""Consumer groups: each one's position, and what the partition holds there in the end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Standing:
 
     Attributes:
         position: the offset up to which, exclusive, it has read or committed.
-        start_offset: of the final leader's log; ``end_offset``: its high watermark. None: nobody led in the end.
+        start_offset: of the final leader's log; ``end_offset``: its high watermark. None: there was no final leader.
         remark: what that means for the group's next poll.
         alarming: whether the group will miss records, or read some again.
     """

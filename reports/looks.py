@@ -1,6 +1,6 @@
-"""What is known between two looks at a broker: until when a log was seen to reach somewhere, and since when it was not.
+"""What two successive samples of a broker show: until when its log reached an offset, and since when it did not.
 
-Of a sampled timeline each row is what somebody found who looked, and what happened between two of them no row says.
+No row of a sampled timeline shows what happened between two samples.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from reports.scale import NS, seconds
 
 @dataclass(frozen=True, slots=True)
 class Fall:
-    """Two successive rows of one broker, of which the second has the lower log end, and no row between says why.
+    """Two successive rows of one broker, of which the second has the lower log end, without a row between for it.
 
     Attributes:
         start: where the log ended at the second look; ``end``: at the first, exclusive.
-        taken: which fault in between took what of this log, in words; None: no proof says so.
+        taken: which fault in between took what of this log, in words; None: no proof names any.
     """
 
     before: rows.State
@@ -44,7 +44,7 @@ def falls(
     faults: Sequence[rows.Fault],
     partition: TopicPartition,
 ) -> Iterator[Fall]:
-    """Every time a broker's log was seen to have become shorter without a row that says so; ``states`` are one's."""
+    """Every time a broker's log had become shorter without a row for it; ``states`` are those of one broker."""
     for before, after in pairwise(s for s in states if s.log_end_offset is not None):
         start, end = after.log_end_offset or 0, before.log_end_offset or 0
         said = any(c.node == after.node and before.time_ns <= c.time_ns <= after.time_ns for c in cuts)
@@ -64,19 +64,19 @@ def _is_between(fault: rows.Fault, before: rows.State, after: rows.State) -> boo
 
 
 def at(states: Sequence[rows.State], time_ns: int) -> rows.State | None:
-    """What a broker said last by then."""
+    """A broker's last state by then."""
     place = bisect_right(states, time_ns, key=lambda s: s.time_ns)
     return states[place - 1] if place else None
 
 
 def reached(states: Sequence[rows.State], time_ns: int, end_offset: int, epoch: int | None) -> rows.State | None:
-    """The first look after a time that found the log to reach an offset, if the broker was in that epoch still."""
+    """The first sample after a time in which the log reaches an offset, if the broker was in that epoch still."""
     found = next((s for s in states if s.time_ns > time_ns and (s.log_end_offset or 0) >= end_offset), None)
     return found if found is not None and found.leader_epoch == epoch else None
 
 
 def marks(state: rows.State, since_ns: int) -> str:
-    """What one look found, and how long before or after a time it was."""
+    """The offsets in one sample, and how long before or after a time it was."""
     apart = state.time_ns - since_ns
     when = f"{age(-apart)} before" if apart <= 0 else f"{age(apart)} after"
     return f"broker {state.node} hw {state.high_watermark}, log end {state.log_end_offset} (seen {when})"
@@ -88,6 +88,6 @@ def age(duration_ns: int) -> str:
 
 
 def ends_behind(states: Mapping[int, Sequence[rows.State]], offset: int) -> Sequence[rows.State]:
-    """The last word of each broker whose log begins behind an offset in the end."""
+    """The last state of each broker whose log begins behind an offset in the end."""
     lasts = [ours[-1] for _, ours in sorted(states.items()) if ours]
     return [s for s in lasts if (s.log_start_offset or 0) > offset]

@@ -155,7 +155,7 @@ def _single(a: Anomaly) -> Stretch:
 
 
 def _ranges(extents: Sequence[Extent], examples: Sequence[Anomaly]) -> Iterator[Stretch]:
-    """All anomalies of a kind by ranges, those without an offset together, and what is said of those only counted."""
+    """All anomalies of a kind by ranges, those without an offset together, with the totals of those only counted."""
     for extent in extents:
         place = partition_of(extent.topic, extent.partition)
         here = [

@@ -1,4 +1,4 @@
-"""When which broker did not run: from the faults, the failures of storage, and the next start of the node."""
+"""When each broker did not run: from the faults, the failures of storage, and the next start of the node."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Times = Mapping[int, Sequence[int]]
 
 
 def outages(run: Run) -> Sequence[Outage]:
-    """Every outage of a broker that the faults and the timeline tell of, by start."""
+    """Every outage of a broker that the faults and the timeline show, by start."""
     starts, looks = run.starts(), run.looks() if run.sampled else {}
     by_fault = [o for fault in run.faults for o in _of_fault(run, fault, starts, looks)]
     by_disk = [
@@ -26,7 +26,7 @@ def outages(run: Run) -> Sequence[Outage]:
 
 
 def _of_fault(run: Run, fault: Fault, starts: Times, looks: Times) -> Iterator[Outage]:
-    """When each of its brokers was away; of brokers that are looked at also until a look showed something again."""
+    """When each of its brokers was down; in a sampled timeline also until a sample showed it again."""
     traits = traits_of(fault.kind)
     if traits.shown_as is None or fault.injected_ns is None or not fault.proven:
         return

@@ -1,4 +1,4 @@
-"""The report as one HTML page: what is chosen, in which order, and how much of it."""
+"""Renders the report as one HTML page, and chooses what it shows, in which order, and how much of it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SIZE_CAP: Final = 2_000_000
 """The size of a report in bytes that is never exceeded while there is anything to leave out."""
 
 _UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-"""What no page may hold; names of files that are not UTF-8 are read with surrogates."""
+"""Characters that a page may not hold; names of files that are not UTF-8 are read with surrogates."""
 
 _NEAR: Final = 6
 """Places of anomalies at most this many offsets apart share one table of logs."""
@@ -148,7 +148,7 @@ def _style() -> str:
 
 
 def _policy(style: str) -> str:
-    """A content security policy under which the page has its own style, and nothing that a name may smuggle into it."""
+    """A content security policy that allows the page's own style, and nothing that a name may inject."""
     digest = b64encode(sha256(style.encode()).digest()).decode()
     return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
 

@@ -1,9 +1,9 @@
-"""What a run that passed would have noticed: the detection matrix, read for its load and its faults.
+"""What a run that passed would have noticed: the detection matrix, applied to the run's load and faults.
 
-``power.json`` is what ``seawall detection --json`` has measured: in how many of its runs with one load and one kind of
-fault the checkers find each bug. A run is credited with one such run, or with the part of one that it comes to, and
-with no more however long it is: what one configuration does not bring to light, more records often do not either. It
-is credited with nothing unless it is what the matrix was measured on.
+``power.json`` holds what ``seawall detection --json`` has measured: for each bug, load and kind of fault, in how many
+runs the checkers find the bug. A run is credited with one such run, or with a part of one, however long it is: what one
+configuration does not bring to light, more records often do not either. A run that differs from what the matrix was
+measured on is credited with nothing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _Z: Final = 1.959964
 _GENERATION: Final = "4.1"
 _REPLICAS: Final = 3
 _MIN_INSYNC: Final = 2
-"""What the matrix is measured on."""
+"""The min.insync.replicas of the matrix."""
 
 _QUIET: Final = "none"
 _SCHEDULE: Final = "scenario"
@@ -55,7 +55,7 @@ _COLUMN_OF_SIMULATED: Final[Mapping[str, str]] = MappingProxyType(
         "retention": "deletion", "delete_records": "deletion",
     }
 )  # fmt: skip
-"""Which column of the matrix those kinds of faults belong to that only the simulator has."""
+"""The column of the matrix for kinds of faults that only the simulator has."""
 
 _WORTH_A_LINE: Final = 0.05
 
@@ -80,7 +80,7 @@ def wilson(found: int, tried: int) -> Interval:
 
 @dataclass(frozen=True, slots=True)
 class Chance:
-    """How often the checkers find a bug in the matrix where it is most like a run.
+    """How often the checkers find a bug in the cell of the matrix that is most like a run.
 
     Attributes:
         place: the load and the faults there.
@@ -100,12 +100,12 @@ class Power:
     """What a run would have noticed.
 
     Attributes:
-        lacking: what the run has not that the matrix had, each the rest of a sentence that begins with "it"; when there
-            is any, nothing is claimed, and all else is empty.
+        lacking: what the run lacks and the matrix had, each the rest of a sentence that begins with "it"; when there is
+            any, nothing is claimed, and all else is empty.
         likely: the bugs that it would have found, the surest first.
-        unnoticed: the names of those of which there is no saying so.
+        unnoticed: the names of those that it may have missed.
         scheduled: the names of those that only schedules made for them have shown, with which no run is credited.
-        uncounted: kinds of anomaly that this run could not have been convicted of, or not for sure, and why not.
+        uncounted: kinds of anomaly of which this run could not have been convicted, or not for sure, and why not.
         exposure: what it was exposed to, in words.
         untried: what its load left out, each the rest of a sentence that begins with "it had no".
     """
@@ -153,7 +153,7 @@ def power(run: Run) -> Power | None:
 
 
 def _lacking(run: Run) -> Iterator[str]:
-    """What the run has not that the matrix had."""
+    """What the run lacks and the matrix had."""
     promised = run.manifest.guarantees
     if not _has_the_rules(run.manifest):
         yield f"was not on the rules of {_GENERATION}"
@@ -171,7 +171,7 @@ def _lacking(run: Run) -> Iterator[str]:
 
 
 def _has_the_rules(manifest: Manifest) -> bool:
-    """Whether it is of the matrix's generation, and nobody has turned a knob other than to mend something."""
+    """Whether it is of the matrix's generation, with no knob changed except for remedies."""
     ours = json.loads(json.dumps(asdict(GENERATIONS[_GENERATION])))
     theirs: Mapping[str, Any] = manifest.configuration.get("knobs") or {}
     turned = {name for name, value in theirs.items() if name not in REMEDIES and ours.get(name) != value}
@@ -179,7 +179,7 @@ def _has_the_rules(manifest: Manifest) -> bool:
 
 
 def _replicas(manifest: Manifest) -> int:
-    """How many replicas the partitions have at the least; 0: nobody knows."""
+    """How many replicas the partitions have at the least; 0: unknown."""
     told = manifest.guarantees.get("replication_factor")
     if isinstance(told, int):
         return told
@@ -188,7 +188,7 @@ def _replicas(manifest: Manifest) -> int:
 
 
 def _number_of_rows(run: Run, table: str) -> int:
-    """On disk: a report does not read a table that is too large."""
+    """By the footers: a report does not read a table that is too large."""
     try:
         files = RunDirectory(run.directory).table_files(table)
         return sum(require_readable(TABLES[table], file) for file in files)

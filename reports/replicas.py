@@ -1,4 +1,4 @@
-"""Replica logs side by side around a place: what was acknowledged there, what each disk holds, what was read last."""
+"""Replica logs side by side around an offset: its acknowledgements, what each disk holds, and what was read last."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Content = tuple[int, int | None] | None
 class Marks(NamedTuple):
     """A replica's last high watermark and the end of its log on disk, both exclusive; None where not known.
 
-    ``checkpointed`` says that the watermark was read from the disk, where it may lag behind what the broker knew.
+    ``checkpointed``: the watermark was read from the disk, where it may lag behind the broker's own.
     """
 
     high_watermark: int | None
@@ -33,7 +33,7 @@ class Marks(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What is at an offset.
+    """The content of a log at an offset.
 
     Attributes:
         odd: whether it differs from what most replicas hold there.
@@ -95,7 +95,7 @@ def table(run: Run, rows: PartitionRows, offset: int, end_offset: int) -> LogTab
 
 def _columns(offset: int, end_offset: int) -> Sequence[int | None]:
     low = max(0, offset - _CONTEXT)
-    high = max(low, end_offset) + _CONTEXT  # what a broken log says may be below 0
+    high = max(low, end_offset) + _CONTEXT  # a broken log's offset may be below 0
     if high - low <= _WIDEST:
         return range(low, high)
     half = _WIDEST // 2

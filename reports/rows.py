@@ -1,4 +1,4 @@
-"""The rows a report draws, one frozen class per kind, made from the tables of a run directory."""
+"""The rows that a report draws, one frozen class per kind, made from the tables of a run directory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ACKNOWLEDGED: Final = "ok"
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """A send and its completion. ``type`` is ok, fail or info; a send nobody completed is info and says so.
+    """A send and its completion. ``type`` is ok, fail or info; a send without a completion is info.
 
     Attributes:
         index: of the completing row in the history (of the invocation where there is none).
@@ -37,7 +37,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """A record as a consumer got it. ``final`` says whether the poll belongs to the final read."""
+    """A record as a consumer got it. ``final``: whether the poll belongs to the final read."""
 
     index: int
     process: int
@@ -49,7 +49,7 @@ class Poll:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A replica as its own broker saw it. ``kind`` is state, final or storage_failed; ``isr`` is its belief.
+    """A replica as its own broker reported it. ``kind`` is state, final or storage_failed; ``isr`` as it knew it.
 
     Attributes:
         incarnation: the broker's life, from 0.
@@ -89,7 +89,7 @@ class Truncation:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The controller changed a partition: ``kind`` is election or isr; ``cause`` is its reason in its own words."""
+    """The controller changed a partition: ``kind`` is election or isr; ``cause`` is the reason that it recorded."""
 
     kind: str
     sequence: int

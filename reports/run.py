@@ -1,4 +1,4 @@
-"""A run directory as a report reads it: the tables stay in Arrow, one partition at a time becomes rows."""
+"""Reads a run directory for a report: the tables stay in Arrow, one partition at a time becomes rows."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from harness.model import CONTROLLER_ID, TopicPartition
 from reports import rows
 
 MOST_ROWS = 1_000_000
-"""How many rows of a table a report reads; of a larger one it shows what the verdict says, and none of the rows."""
+"""The size of the largest table that a report reads; of a larger one it shows the verdict's findings, and no rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionRows:
-    """Everything the tables know about one partition, by time, save polls and logs, which are asked for by offset.
+    """All rows about one partition, by time, except polls and logs, which are read by offset.
 
     Attributes:
         states: by broker; ``final`` rows included, last.
@@ -68,7 +68,7 @@ class Run:
 
     @property
     def sampled(self) -> bool:
-        """Whether the timeline is only what somebody saw who looked at the brokers now and then."""
+        """Whether the timeline consists of samples of the brokers' states."""
         return self.manifest.guarantees.get("timeline") == "sampled"
 
     def partitions(self) -> Sequence[TopicPartition]:
@@ -122,7 +122,7 @@ class Run:
         return times
 
     def looks(self) -> Mapping[int, Sequence[int]]:
-        """By node: when a replica of it told or showed its state, ascending."""
+        """By node: the times of its state and final rows, ascending."""
         told = self.timeline.filter(pc.is_in(self.timeline["kind"], pa.array(["state", "final"])))
         told = told.select(["node", "time_ns"]).sort_by("time_ns")
         return {node: told.filter(pc.equal(told["node"], node))["time_ns"].to_pylist() for node in self.brokers}
@@ -202,7 +202,7 @@ def _tables(directory: RunDirectory) -> tuple[Mapping[str, pa.Table], Mapping[st
 
 
 def _groups(directory: RunDirectory) -> tuple[Mapping[str, Any], Mapping[str, str]]:
-    """The groups in the diary, and why it was not looked at; a run that kept none has none."""
+    """The groups in the diary, and why it was not looked at; a run without a diary has none."""
     if not (directory.path / "diary.json").exists():
         return {}, {}
     try:

@@ -1,4 +1,4 @@
-"""From time and offsets to pixels, and the round numbers worth a tick."""
+"""Maps times and offsets to pixels, and chooses round numbers for ticks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verdict in sentences that a sceptical engineer accepts: what was found, what was looked at, how to repeat it."""
+"""The verdict in sentences: what was found, what was examined, and how to repeat the run."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def banner(run: Run) -> Banner:
 
 
 def command(manifest: Manifest) -> str:
-    """The command line that runs the same again: as the runner wrote it down, else put together from the manifest."""
+    """The command line that repeats the run: as the runner recorded it, else put together from the manifest."""
     written = manifest.configuration.get("reproduce")
     if isinstance(written, str):
         return written

@@ -1,7 +1,7 @@
-"""The short story of a lost range, in order of time, each sentence with the row it was read from.
+"""The story of a lost range: sentences in order of time, each with the row from which it was read.
 
-Nothing is inferred that no row says; where the rows are silent, the story says that they are. Where the brokers were
-only looked at now and then, it says from which look it knows what it tells, and between which two something happened.
+It infers nothing that no row shows, and names what is missing. In a sampled timeline it names the samples that it
+relies on, and those between which something happened.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from reports.run import PartitionRows, Run
 from reports.scale import NS, seconds
 
 _BEFORE_NS: Final = 5 * NS
-"""How long before the acknowledgement a fault may have been healed and still be told."""
+"""How long before the acknowledgement a fault may have been healed and still be in the story."""
 _SAME_KIND: Final = 12
-"""How many truncations, elections or faults one story tells."""
+"""How many truncations, elections or faults one story has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Event:
         time_ns: None for what was found after the run.
         tone: acknowledged, committed, fault, election, loss, after or unknown: how it is marked.
         words: the sentence.
-        source: table and row it was read from; empty where it tells what no row says.
+        source: table and row it was read from; empty for a sentence about missing rows.
     """
 
     time_ns: int | None
@@ -47,7 +47,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Loss:
-    """A lost range with everything its story is told from."""
+    """A lost range, and the rows of its story."""
 
     run: Run
     known: PartitionRows
@@ -56,7 +56,7 @@ class Loss:
 
     @cached_property
     def examples(self) -> Sequence[Anomaly]:
-        """The anomalies that the verdict shows which say that a record of the range is gone."""
+        """The anomalies that the verdict shows and by which a record of the range is gone."""
         return [
             a
             for a in self.run.verdict.anomalies
@@ -88,7 +88,7 @@ class Loss:
 
     @property
     def since_ns(self) -> int:
-        """When the first of it was acknowledged; where nobody knows that, when the run began."""
+        """When the first of it was acknowledged; if that is unknown, when the run began."""
         return self.acks[0].time_ns if self.acks else self.run.start_ns
 
     @cached_property
@@ -101,7 +101,7 @@ class Loss:
 
     @cached_property
     def falls(self) -> Sequence[looks.Fall]:
-        """Every log end that was seen to have fallen into the range since, by the time of the second look."""
+        """Every sample since in which a log had become so short that it lacks some of the range, by time."""
         found = [
             fall
             for states in self.known.states.values()
@@ -124,7 +124,7 @@ class Loss:
 
     @property
     def gone_ns(self) -> int:
-        """When it was last seen to go from a log; where nobody saw that, when it was replaced; else the run's end."""
+        """When it last went from a log; if that is not recorded, when it was replaced; else the run's end."""
         seen = [t.time_ns for t in self.cuts] + [fall.after.time_ns for fall in self.falls]
         if seen:
             return max(seen)
@@ -133,7 +133,7 @@ class Loss:
 
     @cached_property
     def epochs(self) -> AbstractSet[int]:
-        """The leader epochs of its records; where nobody knows them and few looked, those of the acknowledgements."""
+        """The leader epochs of its records; in a sampled timeline, if unknown, those of the acknowledgements."""
         here = [x for x in self.run.verdict.losses if (x.topic, x.partition) == self.known.partition]
         within = [x for x in here if x.first_offset < self.end_offset and x.end_offset > self.offset]
         told = [*(a.leader_epoch for a in self.examples), *(x.leader_epoch for x in within)]
@@ -146,7 +146,7 @@ class Loss:
 
 
 def told(loss: Loss) -> Sequence[Event]:
-    """The story: what was promised, who held it, what happened, what removed it, what is left."""
+    """The story: the acknowledgements, the copies, what happened, what removed the last copy, and what is left."""
     events = [
         *_acknowledged(loss),
         *_committed(loss),
@@ -181,7 +181,7 @@ def _acknowledged(loss: Loss) -> Iterator[Event]:
     first, last = acks[0], acks[-1]
     leader = _leader_words(loss, first.time_ns)
     if len(acks) == 1:
-        promise = f"Acknowledged: process {first.process} was told that value {first.value} is at offset {first.offset}"
+        promise = f"Acknowledged to process {first.process}: value {first.value} at offset {first.offset}"
     else:
         lasted = (last.time_ns - first.time_ns) / NS
         processes = _several("process", "processes", sorted({a.process for a in acks}))
@@ -195,7 +195,7 @@ def _held(loss: Loss, time_ns: int) -> Event:
     then = [s for states in loss.known.states.values() if (s := looks.at(states, time_ns)) is not None]
     holders = [s for s in then if (s.log_end_offset or 0) >= loss.end_offset]
     if not then:
-        return Event(time_ns, "unknown", "No broker says which logs held it then.", "")
+        return Event(time_ns, "unknown", "No row shows which logs held it then.", "")
     if not holders:
         return Event(time_ns, "unknown", "No broker's log end covered the range at that moment.", "timeline")
     marks = "; ".join(f"broker {s.node} hw {s.high_watermark}, log end {s.log_end_offset}" for s in then)
@@ -204,11 +204,11 @@ def _held(loss: Loss, time_ns: int) -> Event:
 
 
 def _looked_at(loss: Loss, time_ns: int) -> Iterator[Event]:
-    """Who held it by the last looks up to then, and who was first seen to hold it only afterwards, in that term."""
+    """The logs that held it by the last samples up to then, and those that did so only afterwards, in that term."""
     then = [s for states in loss.known.states.values() if (s := looks.at(states, time_ns)) is not None]
     holders = [s for s in then if (s.log_end_offset or 0) >= loss.end_offset]
     if not then:
-        yield Event(time_ns, "unknown", "Nobody had looked at a broker by then.", "")
+        yield Event(time_ns, "unknown", "No broker had been looked at by then.", "")
     else:
         whose = _several("the log of broker", "the logs of brokers", [s.node for s in holders])
         found = "; ".join(looks.marks(s, time_ns) for s in then)
@@ -303,7 +303,7 @@ def _truncated(loss: Loss) -> Iterator[Event]:
 
 
 def _fallen(loss: Loss) -> Iterator[Event]:
-    """What two successive looks at a broker show: its log had become shorter."""
+    """Logs that had become shorter between two successive samples."""
     for fall in loss.falls[:_SAME_KIND]:
         before, after = fall.before, fall.after
         times = " and ".join(seconds(s.time_ns - loss.run.start_ns) for s in (before, after))
@@ -321,11 +321,11 @@ def _fallen(loss: Loss) -> Iterator[Event]:
 
 
 def _unseen(loss: Loss) -> Iterator[Event]:
-    """What took it where no log was seen to lose it."""
+    """What removed it where no log was seen to lose it."""
     closed = next((a for a in loss.run.verdict.anomalies if _closes(a, loss)), None)
     behind = looks.ends_behind(loss.known.states, loss.end_offset - 1)
     if closed is not None:
-        words = f"Hidden, not gone: {closed.why} Who reads committed records is not given it."
+        words = f"Hidden, not gone: {closed.why} A read_committed consumer is not given it."
         yield Event(loss.run.end_ns, "loss", words, "verdict.json")
     elif loss.cuts or loss.falls:
         return
@@ -341,7 +341,7 @@ def _unseen(loss: Loss) -> Iterator[Event]:
 
 
 def _closes(anomaly: Anomaly, loss: Loss) -> bool:
-    """Whether it says that an abort marker closes what was lost."""
+    """Whether its sentence is that an abort marker closes what was lost."""
     here = (anomaly.topic, anomaly.partition) == loss.known.partition
     return here and anomaly.kind == "wrong-marker" and anomaly.value in loss.values
 
@@ -426,7 +426,7 @@ def _term(loss: Loss, time_ns: int) -> Term | None:
 
 
 def _terms(loss: Loss) -> Sequence[Term]:
-    """The leaders' terms, by time: as the controller decided them, or where it says nothing, as leaders did."""
+    """The leaders' terms, by time: by the controller's rows, or where it has none, by the leaders'."""
     terms = decided(loss.known.changes, loss.run.end_ns)
     if terms:
         return terms

@@ -31,7 +31,7 @@ class Scene:
         accused: by value: the kinds of anomalies that its send takes part in.
         final_read_ns: when the final read began; None if it did not.
         watermark_height: of the watermark lane, in pixels.
-        sampled: whether the timeline is only what somebody saw who looked now and then.
+        sampled: whether the timeline consists of samples of the brokers' states.
     """
 
     faults: Sequence[Fault]
@@ -69,7 +69,7 @@ def drawn(frame: Frame, rows: PartitionRows, scene: Scene) -> Markup:
 
 
 def described(frame: Frame, rows: PartitionRows, accused: int, *, sampled: bool) -> str:
-    """The strip in one sentence, for those who do not see it."""
+    """The strip in one sentence, for screen readers."""
     elections = sum(c.kind == "election" for c in rows.changes)
     cuts = "truncations not recorded" if sampled else f"{len(rows.truncations)} truncations"
     return (

@@ -16,7 +16,7 @@ _HEIGHT = 26.0
 
 
 class Version(NamedTuple):
-    """A stretch with one ISR; ``said_by`` names who says so."""
+    """A stretch with one ISR; ``said_by`` names the node that reported it."""
 
     start_ns: int
     end_ns: int
@@ -25,9 +25,9 @@ class Version(NamedTuple):
 
 
 def lane(frame: Frame, rows: PartitionRows) -> Lane:
-    """The ISR as the controller decided it, or, where it did not speak, as the leaders believed it."""
+    """The ISR as the controller decided it, or, where it has no rows, as the leaders knew it."""
     known = versions(rows, frame.window.end_ns)
-    largest = max((len(v.members) for v in known), default=0) or 1  # a controller may have said no ISR at all
+    largest = max((len(v.members) for v in known), default=0) or 1  # a controller may have named no ISR at all
     seen = [_version(frame, v, largest) for v in known if frame.window.overlaps(v.start_ns, v.end_ns)]
     size = [text(LEFT - 6, 12, f"size 0-{largest}", class_="row-name")]
     floor = [tag("line", x1=LEFT, x2=RIGHT, y1=_HEIGHT - 2, y2=_HEIGHT - 2, class_="floor")]

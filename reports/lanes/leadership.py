@@ -1,6 +1,6 @@
-"""Who led in which epoch: the controller's word in the first row, then what each broker believed of itself.
+"""Which broker led in which epoch: the controller's decisions in the first row, then each broker's own role.
 
-Two full bands at the same time are two brokers that both thought they led.
+Two full bands at the same time are two brokers that both believed they led.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ROW = 16.0
 
 
 class Term(NamedTuple):
-    """A stretch in which somebody believed that ``leader`` led in ``epoch``; ``leads`` if it meant itself."""
+    """A stretch in which a node believed that ``leader`` led in ``epoch``; ``leads``: the node is that leader."""
 
     start_ns: int
     end_ns: int
@@ -31,7 +31,7 @@ class Term(NamedTuple):
 
 
 def lane(frame: Frame, rows: PartitionRows, outages: Sequence[Outage], starts: Mapping[int, Sequence[int]]) -> Lane:
-    """One row for the controller where it spoke, one for each broker that holds a replica.
+    """One row for the controller if it has rows, one for each broker that holds a replica.
 
     Args:
         frame: the window.
@@ -102,7 +102,7 @@ def _line(frame: Frame, name: str, terms: Sequence[Term], outages: Sequence[Outa
 
 def _band(frame: Frame, name: str, term: Term, y: float) -> Markup:
     epoch = "unknown epoch" if term.epoch is None else f"epoch {term.epoch}"
-    led = "nobody leads" if term.leader < 0 else f"broker {term.leader} leads"
+    led = "no leader" if term.leader < 0 else f"broker {term.leader} leads"
     title = f"{name}: {led}, {epoch}, {frame.span(term.start_ns, term.end_ns)} ({term.why})"
     colour = frame.colour(term.leader)
     if term.leads:

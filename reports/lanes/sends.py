@@ -1,4 +1,4 @@
-"""What the clients were told: acknowledged, lost, unknown, refused; one row each, so that place says it, not colour."""
+"""Sends by outcome: acknowledged, lost, unknown, refused; one row each, told apart by place and not by colour."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _tick(frame: Frame, sends: Sequence[Send], class_: str, y: float, accused: A
 
 
 def told(frame: Frame, sends: Sequence[Send]) -> str:
-    """What the clients were told, in words: one send exactly, several as a count with their ends."""
+    """The outcomes of sends, in words: of one send exactly, of several as a count with their ends."""
     first, last = sends[0], sends[-1]
     if len(sends) == 1:
         return f"{frame.window.seconds(first.time_ns)}: {_one(first)}"

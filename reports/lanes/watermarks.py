@@ -33,7 +33,7 @@ def lane(frame: Frame, rows: PartitionRows, outages: Sequence[Outage], height: f
 def truncations(frame: Frame, cuts: Sequence[Truncation], *, sampled: bool = False) -> Lane:
     """Every truncation once more in a lane of its own, where none can hide; those of one bin share a mark.
 
-    Where the timeline is sampled, no row tells of one.
+    A sampled timeline has no rows of truncations.
     """
     bins = list(binned(cuts, lambda t: t.time_ns, frame.window, min(frame.bins, 160)))
     if not bins:
@@ -127,7 +127,7 @@ def _names(frame: Frame, y: Scale, rows: PartitionRows, outages: Sequence[Outage
 
 def _name(frame: Frame, y: float, state: State, down: bool) -> Markup:
     words = f"b{state.node} {state.high_watermark:,}"
-    title = "its last word before it went down" if down else None
+    title = "its last state before it went down" if down else None
     colour = frame.colour(state.node)
     return text(RIGHT + 6, y + 3.5, f"({words})" if down else words, f"end {colour}", title)
 
@@ -150,7 +150,7 @@ def _arrow(frame: Frame, y: Scale, cut: Truncation) -> Markup:
 
 
 def _columns(frame: Frame, rows: PartitionRows, height: float) -> Iterator[Markup]:
-    """Invisible columns whose titles tell every broker's exact watermark and log end as the column begins."""
+    """Invisible columns whose titles give every broker's exact watermark and log end as the column begins."""
     window = frame.window
     changes = sorted({s.time_ns for states in rows.states.values() for s in _within(window, states)})
     starts = [window.start_ns, *(t for t in changes if window.start_ns < t < window.end_ns)]

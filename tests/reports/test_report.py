@@ -147,7 +147,7 @@ def test_the_story_of_a_loss_tells_promise_holders_faults_and_truncation_in_orde
     said = words(loss)
     parts = [
         "Committed: broker 0, leading in epoch 0, raised its high watermark to 21: offset 20 was below it.",
-        "Acknowledged: process 0 was told that value 1020 is at offset 20 (acks=all), with broker 0 leading in",
+        "Acknowledged to process 0: value 1020 at offset 20 (acks=all), with broker 0 leading in",
         "Held at that moment by brokers 0, 1, 2. What each knew: broker 0 hw 21, log end 21; broker 1 hw 20,",
         "Delivered: a consumer (process 50) got value 1020 at offset 20.",
         "Fault crash: kill on 0 injected (proven: process 4242 is gone; connection refused).",
@@ -167,7 +167,7 @@ def test_a_record_behind_an_abort_marker_is_told_to_be_hidden(tmp_path: Path, do
     marker = Anomaly("wrong-marker", Verdict.VIOLATION, "ledger", 0, 20, 1020, 0, "An abort marker closes it.")
     verdict = RunVerdict("", Outcome.VIOLATION, "python", [lost_write(20, Verdict.VIOLATION), marker])
     said = words(page(double_failover_recording.write(tmp_path / "run", verdict)))
-    assert "Hidden, not gone: An abort marker closes it. Who reads committed records is not given it." in said
+    assert "Hidden, not gone: An abort marker closes it. A read_committed consumer is not given it." in said
 
 
 def test_the_record_that_one_replica_kept_is_marked_among_the_replica_logs(loss: str) -> None:
