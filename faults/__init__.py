@@ -1,4 +1,4 @@
-"""The faults. To add one: one file that implements ``harness.fault.Fault``, and one line in :data:`KINDS`."""
+"""The faults. To add one: one file that implements ``harness.fault.Fault``, and its class in :data:`AnyFault`."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ _UNKNOWN = FaultTraits(
 def traits_of(kind: str) -> FaultTraits:
     """The traits of a recorded fault, by its kind.
 
-    A kind that this version does not have, and what the simulator alone can do, has none: it ends no process, takes
-    nothing from a disk, cuts no link and moves no clock. What asks whether a fault *cannot* keep a node from others
-    takes it for one that can.
+    A kind that this version does not have, and what only the simulator can do, has none: it ends no process, takes
+    nothing from a disk, cuts no link and moves no clock. Code that asks whether a fault *cannot* keep a node from
+    others treats it as one that can.
     """
     traits: FaultTraits = KINDS[kind].traits if kind in KINDS else _UNKNOWN
     return traits
@@ -71,7 +71,7 @@ def traits_of(kind: str) -> FaultTraits:
 def parse(written: Mapping[str, Any], path: str) -> Fault:
     """The fault that a scenario writes as ``{fault: disk_full, node: leader, free_bytes: 4096}``.
 
-    ``path`` says where it is written, for the error.
+    ``path``: where it is written, for the error.
 
     Raises:
         UsageError: an unknown kind, key or value.

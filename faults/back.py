@@ -1,4 +1,4 @@
-"""What faults of disks have in common: a broker that has halted, or given a log directory up, has to start again."""
+"""Healing of disk faults: a broker that has halted, or given a log directory up, starts again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def bring_back(target: Processes, node: str) -> None:
     """Start a broker whose disk is sound again: one that runs without one of its directories shuts down first.
 
     Raises:
-        EnvironmentFault: it does not say whether it does.
+        EnvironmentFault: it does not report whether it does.
     """
     if target.is_running(node).holds and target.offline_log_dirs(node):
         target.shut_down(node)
@@ -28,7 +28,7 @@ def is_back(target: Processes, node: str) -> Receipt:
     """Whether the broker runs with all its log directories.
 
     Raises:
-        EnvironmentFault: it does not say whether it has them all.
+        EnvironmentFault: it does not report whether it has them all.
     """
     running = target.is_running(node)
     if running.holds and (offline := target.offline_log_dirs(node)):

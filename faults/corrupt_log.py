@@ -22,7 +22,7 @@ class CorruptLog(Down):
         offset: any offset of the batch that is damaged.
         how: ``flip``: one bit of its last byte is inverted, so that its checksum is wrong; ``cut``: the file ends in
             the middle of it, as after a torn write; ``foreign``: a batch of the same offsets and leader epoch is in its
-            place, sound in itself, of records that nobody here has sent, as after a wrong disk or a wrong backup.
+            place, valid in itself, of records that no client here has sent, as after a wrong disk or a wrong backup.
         clean: whether the broker shuts down in good order first, so that the next start trusts what it finds.
         interrupted: whether, after such a shutdown, the broker is started and dies while it loads its logs, before
             the damage is done.

@@ -1,4 +1,4 @@
-"""What faults have in common that take a broker down, do something to its disk, and start it again to heal."""
+"""Common to faults that take a broker down, do something to its disk, and start it again to heal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What faults of links have in common: which directed links they are aimed at."""
+"""Common to faults of links: the directed links at which they are aimed."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from harness.target import ClusterView
 class LinkFault(BaseModel):
     """A fault of the links that exactly one of ``links``, ``isolate`` and ``between`` names.
 
-    As an end of ``links`` and ``between``, ``controller`` is all of a cluster's controllers: who is cut off from it
-    hears of none, whichever is active. ``isolate: controller`` is the active one, alone.
+    As an end of ``links`` and ``between``, ``controller`` is all of a cluster's controllers: a node that is cut off
+    from it reaches none, whichever is active. ``isolate: controller`` is the active one, alone.
 
     Attributes:
         links: directed links, ``[[2, 1]]`` for bytes from 2 to 1.
@@ -25,7 +25,7 @@ class LinkFault(BaseModel):
         between: two nodes, from each other.
         direction: for ``isolate`` and ``between``: ``out`` cuts what the (first) node sends, ``in`` what it
             receives, ``both`` both.
-        topic: with ``partition``, whose leader or follower is meant.
+        topic: with ``partition``, the one whose leader or follower is meant.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

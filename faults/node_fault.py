@@ -1,4 +1,4 @@
-"""What faults of a single node have in common: whom they are aimed at."""
+"""Common to faults of a single node: the node at which they are aimed."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Partition(LinkFault):
     def probe_healed(self, target: Links) -> Receipt:
         """Holds when a request gets through on every link.
 
-        But for those of brokers that have ended themselves, and those on which none can: nothing is withheld there,
+        Except for those of brokers that have ended themselves, and those on which none can: nothing is withheld there,
         and another fault keeps the answer, which the receipt names.
         """
         return Receipt.of_all(_carries_again(target, link) for link in self.named_links())
@@ -68,7 +68,7 @@ def _unanswerable(target: Links, link: Link) -> Receipt | None:
         probes += [target.is_dead, target.is_shut_down, target.is_paused] if supports(target, Processes) else []
         for probe in probes:
             if (gone := probe(end)).holds:
-                return Receipt(True, f"{link} withholds nothing, and nobody answers: {gone.seen}")
+                return Receipt(True, f"{link} withholds nothing, and no broker answers: {gone.seen}")
     if (back := target.is_cut(Link(end, link.source))).holds:
         return Receipt(True, f"{link} withholds nothing, and its answers are withheld: {back.seen}")
     return None

@@ -30,7 +30,7 @@ class Pause(NodeFault):
         target.pause(self.name)
 
     def probe(self, target: Processes) -> Receipt:
-        """Holds when the kernel says that the process is stopped."""
+        """Holds when the kernel reports that the process is stopped."""
         return target.is_paused(self.name)
 
     def heal(self, target: Processes) -> None:

@@ -1,4 +1,4 @@
-"""stall: what is under way in the connections of now arrives later than what is sent in new ones."""
+"""stall: bytes under way in existing connections arrive later than those sent in new ones."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from harness.target import Receipt, Target
 class Stall(LinkFault):
     """Withholds bytes on the links that a partition would cut, in the connections that there are when it begins.
 
-    New connections are not touched. So whoever gives a request up and sends it again in a new connection, as clients of
-    Kafka do, is answered there; and when this is healed, the first one arrives after all.
+    New connections are not touched. So a client that gives a request up and sends it again in a new connection, as
+    Kafka's clients do, is answered there; and when this is healed, the first one arrives after all.
     """
 
     kind: ClassVar[str] = "stall"

@@ -11,7 +11,7 @@ from harness.target import Receipt, Target
 
 
 class Stop(Down):
-    """A clean shutdown: everything is flushed, and a marker says so to the next start."""
+    """A clean shutdown: everything is flushed, and a marker tells the next start so."""
 
     kind: ClassVar[str] = "stop"
     needs: ClassVar[type[Target]] = Processes

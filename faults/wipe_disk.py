@@ -11,7 +11,7 @@ from harness.target import Receipt, Target
 
 
 class WipeDisk(Down):
-    """The process dies, and nothing is left of its files. Whoever starts it again starts with nothing.
+    """The process dies, and nothing is left of its files; the next start finds an empty disk.
 
     Attributes:
         clean: whether the node is asked to shut down first, as an operator would who is about to change its disk.

@@ -1,4 +1,4 @@
-"""What a kind of anomaly is: its name, what it means, what it relies on, and what may excuse it."""
+"""The definition of a kind of anomaly: its name, its meaning, the evidence it relies on, and what may excuse it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ LOST_WRITE = "lost-write"
 
 
 class Needs(Enum):
-    """What evidence must be whole for a finding of the kind to say something; where it is not, it is INDETERMINATE.
+    """The evidence that must be complete for a finding of the kind; where it is not, the finding is INDETERMINATE.
 
-    Of ``HISTORY``, ``TIMELINE``, ``REPLICA_LOGS`` and ``FAULTS``, tables of a run, a kind needs those in which it says
-    that something is *not* there, or not before something else: it may just be in a gap. Rows that are there it cites.
+    ``HISTORY``, ``TIMELINE``, ``REPLICA_LOGS`` and ``FAULTS`` are tables of a run. List a table if the rule relies on a
+    row being absent or late; a gap could hide that row. Rows that are there are cited and need no entry.
     """
 
     HISTORY = "history"
@@ -22,11 +22,11 @@ class Needs(Enum):
     REPLICA_LOGS = "replica_logs"
     FAULTS = "faults"
     VALUES = "values"
-    """That no value is sent twice: the kind asks which send, or which transaction, a value is of."""
+    """That no value is sent twice: the rule needs to know which send, or transaction, a value is of."""
     ENDS = "ends"
-    """That each send ends with the value with which it began: the kind goes by what an end says."""
+    """That each send ends with the value with which it began: the rule uses the rows that end sends."""
     TIMES = "times"
-    """That rows do not go back in time: the kind compares when a client and when a broker learnt something."""
+    """That rows do not go back in time: the rule compares the times of a client's and a broker's rows."""
     ISR = "isr"
     """That leaders and controller name the ISR."""
 
@@ -62,7 +62,7 @@ class LossyFailure(Enum):
     BETWEEN_POLLS = "between the poll before and the one that shows it"
     BEFORE_READ = "between the send and the read"
     BEFORE_MARKER = "between the send and the marker"
-    BETWEEN_COMMITS = "between a group's commit and what it was told, on all brokers"
+    BETWEEN_COMMITS = "between a group's commit and the offset that it was given, on all brokers"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +70,12 @@ class Excuses:
     """What may excuse a finding. Where the evidence of an excuse may be missing, the finding is INDETERMINATE.
 
     Attributes:
-        unclean_election: whether an unclean election does, which the timeline tells of.
-        retention: which deletion does, which the timeline tells of.
-        fault: whether a fault does, whatever the configuration says.
+        unclean_election: whether an unclean election does, which the timeline shows.
+        retention: which deletion does, which the timeline shows.
+        fault: whether a fault does, in every configuration.
         lossy_failure: when lossy failures of all copies do.
-        with_cause: whether it is excused if all is that it follows from.
-        own_topic: the setting with the number of copies of the topic of Kafka's own that may explain it.
+        with_cause: whether it is excused if every finding that it follows from is.
+        own_topic: the setting with the number of copies of Kafka's internal topic that may explain it.
         while_leading: whether a leader that leads on can bring it about if its senders did not wait for the ISR.
     """
 
@@ -112,10 +112,10 @@ class Since:
 
 
 class Found(Enum):
-    """Which anomalies of a kind a sampled timeline shows, in which each broker was only looked at now and then."""
+    """Which anomalies of a kind a sampled timeline shows."""
 
     ALL = "all of them"
-    SOME = "some: nobody looked in time, or a real controller does not write down all it did"
+    SOME = "some: no sample was taken in time, or a real controller does not write down all it did"
     SOME_WITH_EVERY_LEADER = "some, where every leader of the partition was seen to lead"
     NONE = "none: it takes what happened between two looks"
 
@@ -133,7 +133,7 @@ class Unseen(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampled:
-    """What a sampled timeline can say of a kind.
+    """How much of a kind a sampled timeline shows.
 
     Attributes:
         found: which anomalies it shows.
@@ -146,18 +146,18 @@ class Sampled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnomalyKind:
-    """All that is said about a kind of anomaly, beside the rule that finds it.
+    """Everything about a kind of anomaly except the rule that finds it.
 
     Attributes:
         name: as in ``verdict.json``.
         meaning: for people, a sentence.
-        shows_loss: whether it says that a record is gone that somebody relied on.
+        shows_loss: whether it shows that a delivered or acknowledged record is gone.
         relies_on: the evidence that must be whole.
         follows_from: the kinds of the same partition that are the same loss seen from another side, and come first.
         cause_at: where those lie.
         excuses: what may excuse it.
         since: from which generation on it is promised not to happen; None: in every one.
-        sampled: what a sampled timeline can say of it.
+        sampled: how much of it a sampled timeline shows.
     """
 
     name: str

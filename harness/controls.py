@@ -1,4 +1,4 @@
-"""What can be done to a cluster: one protocol for each kind of control, of which a target supports some.
+"""What faults can do to a cluster: one protocol for each kind of control, of which a target supports some.
 
 A fault names the protocol that it needs. Each pair of methods that does and undoes something is idempotent; a probe
 changes nothing, but may send a request of its own. Methods raise ``EnvironmentFault`` when the target cannot do what
@@ -173,7 +173,7 @@ class Power(Processes, Protocol):
         ...
 
     def has_lost_power(self, node: str) -> Receipt:
-        """Whether the node is dead and its files hold only what had reached the disk; says what was dropped."""
+        """Whether the node is dead and its files hold only what had reached the disk; names what was dropped."""
         ...
 
     def sync_disk(self, node: str) -> None:
@@ -210,7 +210,7 @@ class Elections(Target, Protocol):
 CONTROLS: frozenset[type[Target]] = frozenset(
     {Processes, Links, ConnectionStalls, DiskSpace, DiskContents, LogDirectories, Power, WallClocks, Elections}
 )
-"""All of them."""
+"""All protocols of this module."""
 
 
 def supports(target: Target, control: type[ControlT]) -> TypeGuard[ControlT]:

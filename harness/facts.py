@@ -1,8 +1,8 @@
-"""What both engines boil a run's evidence down to before anybody concludes anything from it.
+"""The facts about a run: what both engines reduce its evidence to, for the rules of ``checkers`` that work on facts.
 
 A run has many rows, and few turning points: elections, changes of an ISR, truncations, restarts. Facts grow with those,
-and with the number of partitions, replicas and producers, but not with the number of operations. So they are small
-enough for the driver, where ``checkers`` draws its conclusions from them in plain Python, once for both engines.
+and with the number of partitions, replicas and producers, but not with the number of operations. So they fit into the
+driver, where ``checkers`` judges them in plain Python, once for both engines.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class LogEpoch(NamedTuple):
 
 
 class ProducerLog(NamedTuple):
-    """What one replica's log holds of one epoch of an idempotent producer, where something is wrong with it.
+    """The records of one epoch of an idempotent producer in one replica's log, where something is wrong with them.
 
     Its sequences are not each there once and in order, or it begins before an older epoch has ended.
 
@@ -106,7 +106,7 @@ class ProducerLog(NamedTuple):
 
 
 class Silence(NamedTuple):
-    """A second or more without an acknowledgement of a partition, although somebody tried to send meanwhile.
+    """A second or more without an acknowledgement of a partition, although a client tried to send meanwhile.
 
     It begins with the acknowledgement before, or with the first attempt of all, and ends with the next one; without a
     next one, with the last attempt, or its completion.
@@ -120,10 +120,10 @@ class Silence(NamedTuple):
 
 
 class Unwatched(NamedTuple):
-    """More than :data:`UNWATCHED_NS` in which nothing is known of a broker, in a sampled timeline.
+    """More than :data:`UNWATCHED_NS` without a sample of a broker, in a sampled timeline.
 
-    It lies between two looks in one life of the broker, or before one that says for how long there was none
-    (``unseen_ms`` in its ``detail``) although the broker was up, which is ``told``.
+    It lies between two looks in one life of the broker, or before one whose ``detail`` records for how long there was
+    none (``unseen_ms``) although the broker was up, which is ``told``.
     """
 
     run: str
@@ -135,7 +135,7 @@ class Unwatched(NamedTuple):
 
 
 UNWATCHED_NS = 5_000_000_000
-"""After how long without a look at a broker a timeline has to tell of it."""
+"""After how long without a look at a broker a timeline has to record it."""
 
 
 class FirstAck(NamedTuple):
@@ -148,17 +148,17 @@ class FirstAck(NamedTuple):
 
 
 SILENCE_NS = 1_000_000_000
-"""How long a silence lasts at least, and how finely the history is looked at for it."""
+"""How long a silence lasts at least, and the resolution at which the history is searched for it."""
 
 
 class Lag(NamedTuple):
-    """Rows of a leader that has a replica in its ISR which says nothing meanwhile, and lacks what the leader has.
+    """Rows of a leader whose ISR has a replica that has no row meanwhile, and lacks what the leader has.
 
     The rows are of one version of the ISR, follow each other closely, and go on for as long as the run's
     ``guarantees.laggards_leave_ms`` at least.
 
     Attributes:
-        node: the leader; ``member``: who lags.
+        node: the leader; ``member``: the replica that lags.
         sequence: of the first row, as is ``begin_ns``; ``end_sequence`` of the last, as is ``end_ns``.
         log_end: the leader's, in the first row; ``reached``: the member's, all the time.
     """
@@ -219,7 +219,7 @@ class ThinAcks(NamedTuple):
         members: how many were in the ISR.
         sequence: of the first row, as is ``begin_ns``; ``end_sequence`` of the last, as is ``end_ns``.
         first: the lowest offset that was acknowledged, ``last`` the highest.
-        value: what was acknowledged at ``first``; ``row`` and ``acked_ns``: where the history says so, and since when.
+        value: what was acknowledged at ``first``; ``row`` and ``acked_ns``: the history's row of that, and its time.
     """
 
     run: str
@@ -242,18 +242,18 @@ class ThinAcks(NamedTuple):
 
 
 LOOKS = 4
-"""Into how many parts the time is cut that a laggard has: in each of them its leader must have said something."""
+"""Into how many parts a laggard's time is cut: the leader must have written a row in each of them."""
 
 
 class LostRange(NamedTuple):
-    """Lost writes at consecutive offsets of one partition and one leader epoch (None: nobody knows it).
+    """Lost writes at consecutive offsets of one partition and one leader epoch (None: unknown).
 
     Attributes:
         end: one more than the last offset.
         first_ack_ns: when the first of them was acknowledged; ``last_ack_ns``: the last.
         acks: the least that a sender of them waited for.
-        kept: of a sampled timeline, where nobody knows the epoch: the nodes whose logs hold any of them in a message
-            format that knows no epochs (0 and 1), ascending.
+        kept: of a sampled timeline, if the epoch is unknown: the nodes whose logs hold any of them in a message
+            format without epochs (0 and 1), ascending.
     """
 
     run: str
@@ -269,7 +269,7 @@ class LostRange(NamedTuple):
 
 
 class ReadEpoch(NamedTuple):
-    """From which offset to which (inclusive) polls named a leader epoch for the records that they delivered.
+    """The first and last offset (inclusive) at which polls returned a leader epoch with the records.
 
     Attributes:
         final: whether these are the polls of the final read, or the others.
@@ -296,11 +296,10 @@ UNDESERVED = frozenset(
         "UNSUPPORTED_VERSION",
     }
 )
-"""Errors, as librdkafka names them, that say that a send was not such as Kafka takes; ``INVALID_MSG`` is
-CORRUPT_MESSAGE."""
+"""Errors, by librdkafka's names, by which a broker refuses a send as malformed; ``INVALID_MSG`` is CORRUPT_MESSAGE."""
 
 OUT_OF_SEQUENCE = frozenset({"INVALID_PRODUCER_EPOCH", "OUT_OF_ORDER_SEQUENCE_NUMBER"})
-"""Errors that say that a batch does not follow on what its idempotent producer had sent before."""
+"""Errors by which a broker refuses a batch that does not follow on the last one of its idempotent producer."""
 
 
 class Standing(NamedTuple):
@@ -347,7 +346,7 @@ class UnfencedRead(NamedTuple):
 
     Attributes:
         named: the leader epoch that the fetches named.
-        leader_epoch: of the record, as are ``offset``, ``row`` (where the history says so) and ``time_ns``.
+        leader_epoch: of the record, as are ``offset``, ``row`` (in the history) and ``time_ns``.
     """
 
     run: str
@@ -365,8 +364,8 @@ class Dependency(NamedTuple):
 
     Attributes:
         kind: ``ww`` (it wrote the next record of a partition), ``wr`` (it read a record of it), ``wwr`` (it read a
-            record that somebody else wrote after it); ``entangled`` instead of more edges than anybody can follow.
-        offset: of the record written or read, as is ``value``; ``row`` is where the history says so.
+            record that another client wrote after it); ``entangled`` instead of more edges than can be followed.
+        offset: of the record written or read, as is ``value``; ``row`` is its row in the history.
         process: of ``target``.
     """
 

@@ -1,4 +1,4 @@
-"""What a fault is: aimed, journaled, injected, probed, healed, probed again; and the traits of a kind of faults."""
+"""The interface of a fault, which is aimed, journaled, injected, probed, healed and probed again, and its traits."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class DiskEffect(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultTraits:
-    """What is true of every fault of one kind; whatever treats kinds differently reads it.
+    """What is true of every fault of one kind; code that treats kinds differently reads it.
 
     Attributes:
         process: what it does to a node's process. A fault that is not ``NONE`` is healed before those that are, because
-            a node that does not run can be asked nothing.
+            a node that does not run answers nothing.
         disk: what it may take from a node's logs. It decides the fault budget and what excuses a loss.
         cuts_links: whether it is aimed at the links between nodes, and not at nodes.
         moves_clock: whether a node's clock is wrong while it is in force. Such a fault takes no broker away, so that
             chaos lets others begin meanwhile.
         shown_as: what reports write over the time in which a broker does not run; None: it does run.
-        column: which column of the detection matrix tells how well bugs are found under it; None: it was not measured.
+        column: the column of the detection matrix with how well bugs are found under it; None: it was not measured.
         column_on_controller: the same for a controller that is no broker.
     """
 
@@ -70,8 +70,8 @@ class Fault(Protocol):
 
     An implementation is a frozen pydantic model, one file in ``faults/``, whose fields are what a scenario may
     write (``{fault: disk_full, node: leader, free_bytes: 4096}``) and which is registered in ``faults/__init__``.
-    ``needs`` is the protocol of :mod:`harness.controls` that a target has to support. Targets that do are given to the
-    methods, which say the same of their argument.
+    ``needs`` is the protocol of :mod:`harness.controls` that a target has to support. The methods are given such a
+    target, and their argument has that type.
 
     Selectors such as ``leader``, ``follower`` or ``any`` are resolved by :meth:`aimed`, pure and seeded.
     """
@@ -89,7 +89,7 @@ class Fault(Protocol):
         ...
 
     def claims(self) -> Sequence[str]:
-        """What it has to itself while it is in force, once aimed: ``the process of node 1``, ``link 1->0``.
+        """What it alone may use while it is in force, once aimed: ``the process of node 1``, ``link 1->0``.
 
         Two faults that claim the same could not be told apart, and healing one would mend the other.
         """
@@ -100,7 +100,7 @@ class Fault(Protocol):
         ...
 
     def inject(self, target: Any) -> None:
-        """Make it so."""
+        """Put it in force."""
         ...
 
     def probe(self, target: Any) -> Receipt:

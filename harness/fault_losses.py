@@ -1,4 +1,4 @@
-"""What a fault's proof says that the fault took from a replica's log."""
+"""Reads from a fault's proof what the fault took from a replica's log."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _VERBS: Final[Mapping[DiskEffect, str]] = MappingProxyType(
     {DiskEffect.UNFLUSHED: "dropped", DiskEffect.DAMAGE: "damaged"}
 )
 _EMPTY: Final = "its disk is empty"
-"""What the proof of a wiped disk says."""
+"""The words of a wiped disk's proof."""
 
 
 def taken(disk: DiskEffect, proof: str | None, partition: TopicPartition) -> str | None:
     """In words what a fault with this effect took of a partition's log: ``dropped ledger-0/0.log (106 bytes)``.
 
     A power loss names the first of the files of which something was lost, so that more may have been; a wiped disk is
-    empty. None: the proof says nothing of this log.
+    empty. None: the proof does not name this log.
     """
     if disk is DiskEffect.EVERYTHING:
         return "emptied the disk" if _EMPTY in (proof or "") else None

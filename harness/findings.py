@@ -1,7 +1,7 @@
-"""What questions are answered with: observations and facts, before ``checkers.judge`` judges them.
+"""The answers to questions about runs: findings, ends of partitions and replicas, counts.
 
-Both engines produce these rows, the questions of ``spark_analysis`` with Spark and the references in ``checkers`` in
-plain Python; what becomes of them is decided once, in ``checkers.judge``.
+Both engines produce them, ``spark_analysis`` with Spark and the references in ``checkers`` in plain Python;
+``checkers.judge`` judges them.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ Excuse = Literal[
     "acks", "retention", "unclean", "down", "group", "interleaving", "entangled", "unread", "restart", "damage",
     "unnumbered", "harmed", "exits", "bare",
 ]  # fmt: skip
-"""What may take the blame for a finding: the sender waited for too little (acks 0 or 1, and the record was never
-known to be committed); it had been deleted on purpose; an unclean election came after it; the consumer's
-group may have moved the partition, for the history names no rebalances; transactions that write at the same time may
-interleave; or are entangled with too many others to be followed; what would tell could not be read; a restart took it,
-and not the rules of a generation by which followers cut their logs, which excuses nothing; a fault has damaged that
-log; it was sent outside of transactions, so that its producer need not have numbered it; a fault of the run has harmed
-what the node runs on; its generation ends a broker in that place; records are stored without epochs."""
+"""What may excuse a finding: the sender waited for too little (acks 0 or 1, and the record was never known to be
+committed); it had been deleted on purpose; an unclean election came after it; the consumer's group may have moved the
+partition, for the history has no rebalance rows; transactions that write at the same time may interleave; or are
+entangled with too many others to be followed; the broker's record of it could not be read; a restart took it, and not
+the rules of a generation by which followers cut their logs, which excuses nothing; a fault has damaged that log; it was
+sent outside of transactions, so that its producer need not have numbered it; a fault of the run has harmed what the
+node runs on; its generation ends a broker in that place; records are stored without epochs."""
 
 KEPT_PER_GROUP = 25
 """How many findings of one kind, partition and excuse reach the driver; the rest are only counted."""
@@ -35,10 +35,10 @@ class Finding(NamedTuple):
     Attributes:
         run: the run's id.
         kind: the anomaly's kind, as in ``docs/anomalies.md``.
-        topic: with ``partition`` where; "" and -1 of what is about a node.
+        topic: with ``partition`` where; "" and -1 for a finding about a node.
         offset: where; of ``hw-regression`` the lower watermark, of ``poll-skip`` the first offset skipped.
         value: the record that is missing, wrong or there twice.
-        leader_epoch: of the record where any evidence knows it; else of the leader concerned.
+        leader_epoch: of the record where any evidence has it; else of the leader concerned.
         excuse: see :data:`Excuse`; None: none.
         row: the row that shows it best, by its position in the history or in the node's timeline.
         time_ns: when that row was written.
@@ -51,12 +51,12 @@ class Finding(NamedTuple):
         other_value: the other value concerned: what is there instead.
         until: of ``hw-regression`` the higher watermark; of ``poll-skip`` the offset delivered after the gap.
         committed: whether the record is known to have been below a high watermark.
-        since_ns: when somebody began to send what is missing, and of several values the first of them: before that it
+        since_ns: when the send of the missing record began, and of several values that of the first: before that it
             cannot have been lost; of ``poll-skip`` when the delivery before was written, of ``lost-commit`` when the
-            commit was acknowledged, of what is about a transaction when its record's send began; None: not known.
+            commit was acknowledged, of a finding about a transaction when its record's send began; None: not known.
         by_ns: by when what explains it must have happened: of ``duplicate`` when its send was first acknowledged, of
-            ``inconsistent-offsets`` and ``lost-write`` when another value was first known to be there; None: nothing
-            says.
+            ``inconsistent-offsets`` and ``lost-write`` when another value was first known to be there; None: not
+            known.
         total: how many findings its group has; see :data:`KEPT_PER_GROUP`.
         earliest_ns: the lowest ``time_ns`` of its group; ``latest_ns`` the highest.
         earliest_since_ns: the lowest ``since_ns`` of its group; ``latest_since_ns`` the highest.
@@ -113,7 +113,7 @@ COLUMNS: Mapping[str, ColumnType] = {
     "since_ns": "int64",
     "by_ns": "int64",
 }
-"""The columns of every question's answer, in order; what is said of groups comes when all answers are put together."""
+"""The columns of every question's answer, in order; the totals of groups come when all answers are put together."""
 
 
 def position(finding: Finding) -> tuple[Any, ...]:
@@ -159,13 +159,13 @@ class FindingRange(NamedTuple):
 
 
 RESENT_NS = 50_000_000
-"""How soon a client that is answered cannot have sent a record twice.
+"""An answer within this time cannot be of a record that its client has sent twice.
 
 Clients wait for ``retry.backoff.ms`` before they do, which is 100 ms by default, and 80 where they vary it by a fifth.
 """
 
 QUIET_NS = 5_000_000_000
-"""For how long a process's polls must have given it nothing, until its last, before that says where a partition ends.
+"""For how long a process's polls must have returned nothing, until its last, before that shows a partition's end.
 
 Jepsen's final readers go on for ten seconds."""
 
@@ -175,12 +175,12 @@ class PartitionEnd(NamedTuple):
 
     Attributes:
         reached: one more than the highest offset that the final read delivered; 0 for none.
-        node: the final leader: of the replicas that call themselves leader at the end, the one of the highest
+        node: the final leader: of the replicas that are leaders at the end, the one of the highest
             epoch; None when there is none, and then the bounds are None too.
         polled: one more than the highest offset that any poll delivered; 0 for none.
         exhausted: the process of the final read that came furthest went on, and was given nothing for
             :data:`QUIET_NS`.
-        short: how far, at the least, a process of the final read had come that read on later than those who came to
+        short: how far, at the least, a process of the final read had come that read on later than those that came to
             the end, and was given nothing before it came there; None: there is none.
         data_end: of a run with transactions one more than the highest offset below the high watermark at which the
             final leader's log holds something else than a marker, or than a record of which the next marker of its
@@ -205,8 +205,8 @@ class PartitionEnd(NamedTuple):
     def complete(self) -> bool:
         """Whether the final read, if there was one, saw everything that the final leader had committed.
 
-        Nobody who reads what is committed is given a marker, or what was aborted, so behind the last other record there
-        is nothing to read.
+        A read_committed consumer is given no marker and no aborted record, so behind the last other record there is
+        nothing to read.
         """
         if self.high_watermark is None:
             return False
@@ -247,7 +247,7 @@ class NodeLife(NamedTuple):
 
 
 class ReplicaEnd(NamedTuple):
-    """How a replica ended according to its ``final`` row, None where that says nothing, and what its log holds.
+    """A replica's end by its ``final`` row, None where that lacks it, and what its log holds.
 
     Attributes:
         records: how many rows the log has; ``offsets``: how many offsets they have.
@@ -303,8 +303,7 @@ those that begin one that is a poll: what ends a poll is as many rows as it deli
 ``resent_values`` are values that are sent to one partition by several operations, or steps of one.
 ``mismatched_ends`` are rows that end a send of which no invocation is about the same value and partition, though there
 is one; ``mismatched_row`` is the lowest index of them, 0 where there are none.
-``malformed_rows`` are sends and delivered records that lack a column which tells what they are about; no question is
-asked about them.
+``malformed_rows`` are sends and delivered records that lack a column that identifies them; no question uses them.
 
 ``sends`` and ``polls`` are invocations; ``acks_all``, ``acks_leader`` and ``acks_none`` are rows of sends that begin or
 end with acks -1, 1 and 0. ``final_poll_rows`` are the rows of completed polls of the final read, empty
@@ -317,7 +316,7 @@ ones included; ``polled_records`` excludes the final read. ``acked_all`` are ok 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Everything an engine found out about some runs. ``counts[run]`` has every name of :data:`COUNTS`."""
+    """Everything that an engine found out about some runs. ``counts[run]`` has every name of :data:`COUNTS`."""
 
     findings: Sequence[Finding]
     ranges: Sequence[FindingRange]
@@ -330,7 +329,7 @@ class Answers:
 
 
 def of_group(finding: Finding, group: Sequence[Finding]) -> Finding:
-    """``finding`` with what is said of its group."""
+    """``finding`` with the totals of its group."""
     times = [one.time_ns for one in group if one.time_ns is not None]
     begun = [one.since_ns for one in group if one.since_ns is not None]
     return finding._replace(
