@@ -53,9 +53,9 @@ KINDS = (ADVANCE_BELOW_MIN_ISR, ACK_BELOW_MIN_ISR)
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:
     """Every breach in one run: one for each stretch of a leader with such an ISR."""
-    for place, nodes in run.told.items():
+    for place, nodes in run.reported.items():
         least = run.least_isr(place)
-        for one in (x for ours in nodes.values() for x in ours):
+        for one in (x for stretches in nodes.values() for x in stretches):
             if one.role == "leader" and one.isr is not None and least is not None and len(one.isr) < least:
                 yield from _advanced(run, place, one, least)
     for acks in run.facts.thin_acks:
@@ -83,11 +83,13 @@ def _advanced(run: RunFacts, place: TopicPartition, one: Stretch, least: int) ->
 
 def _highest(run: RunFacts, place: TopicPartition, one: Stretch) -> int | None:
     """The highest watermark that any broker can have had before a leader took office; None: it was leading already."""
-    told = run.told[place]
-    before = [x for x in told[one.node] if (x.incarnation, x.sequence) < (one.incarnation, one.sequence)]
+    reported = run.reported[place]
+    before = [x for x in reported[one.node] if (x.incarnation, x.sequence) < (one.incarnation, one.sequence)]
     if before and before[-1].role == "leader":
         return None
-    others = (x for node, ours in told.items() if node != one.node for x in ours if x.begin_ns <= one.begin_ns)
+    others = (
+        x for node, stretches in reported.items() if node != one.node for x in stretches if x.begin_ns <= one.begin_ns
+    )
     return max((x.high_watermark or 0 for x in chain(before, others)), default=0)
 
 
@@ -96,7 +98,7 @@ def _taken(run: RunFacts, place: TopicPartition, acks: ThinAcks) -> Iterator[Con
     if least is None or acks.members >= least or (not acks.logged and _may_be_another_s(run, place, acks)):
         return
     row = {"node": acks.node, "incarnation": acks.incarnation}
-    says = ((acks.sequence, "leads"), (acks.end_sequence, "still leads"))
+    claims = ((acks.sequence, "leads"), (acks.end_sequence, "still leads"))
     yield Conclusion(
         run.finding(
             "ack-below-min-isr", place,
@@ -108,7 +110,7 @@ def _taken(run: RunFacts, place: TopicPartition, acks: ThinAcks) -> Iterator[Con
         (
             Evidence("history", {"index": acks.row}, f"value {acks.value} was acknowledged at offset {acks.first}"),
             *(Evidence("timeline", {**row, "sequence": at}, f"node {acks.node} {what} with an ISR of {acks.members}")
-              for at, what in says),
+              for at, what in claims),
         ),
     )  # fmt: skip
 
@@ -116,5 +118,7 @@ def _taken(run: RunFacts, place: TopicPartition, acks: ThinAcks) -> Iterator[Con
 def _may_be_another_s(run: RunFacts, place: TopicPartition, acks: ThinAcks) -> bool:
     """Whether another node, or this one in another epoch, had led by then and had committed what was acknowledged."""
     mine = (acks.node, acks.incarnation, acks.leader_epoch)
-    led = (x for x in chain.from_iterable(run.told[place].values()) if x.role == "leader" and x.begin_ns <= acks.end_ns)
+    led = (
+        x for x in chain.from_iterable(run.reported[place].values()) if x.role == "leader" and x.begin_ns <= acks.end_ns
+    )
     return any((x.node, x.incarnation, x.leader_epoch) != mine and (x.high_watermark or 0) > acks.first for x in led)

@@ -73,7 +73,7 @@ class Rest(NamedTuple):
     def _means(self, prediction: Prediction) -> bool:
         places = ((prediction.topic, self.last.topic), (prediction.partition, self.last.partition))
         alike = (prediction.kind, prediction.verdict) == (self.last.kind, self.verdict)
-        return alike and all(theirs in (None, ours) for theirs, ours in places)
+        return alike and all(wanted in (None, actual) for wanted, actual in places)
 
 
 def rests(
@@ -92,7 +92,7 @@ def rests(
     placed: dict[Group, list[FindingRange]] = defaultdict(list)
     for one in sorted(known, key=lambda one: one.first):
         placed[group_of(one)].append(one)
-    short = {group: ours[-1] for group, ours in groups.items() if ours[-1].total > len(ours)}
+    short = {group: found[-1] for group, found in groups.items() if found[-1].total > len(found)}
     return [Rest(last, last.total - len(groups[group]), placed[group], gravest(last)) for group, last in short.items()]
 
 
@@ -118,9 +118,9 @@ def judged_rests(
 def _anomaly(rest: Rest, verdict: Verdict) -> Anomaly:
     last = rest.last
     where = "" if last.offset is None else f", at offset {last.offset} or beyond"
-    said = f"{rest.number} more of this kind were found in the partition{where}, and were only counted"
+    counted = f"{rest.number} more of this kind were found in the partition{where}, and were only counted"
     why = "nothing predicts them" if verdict is Verdict.VIOLATION else "whether they were predicted cannot be decided"
-    return Anomaly(last.kind, verdict, last.topic, last.partition, None, None, None, f"{said}: {why}.")
+    return Anomaly(last.kind, verdict, last.topic, last.partition, None, None, None, f"{counted}: {why}.")
 
 
 def _after(offset: int, last: Finding) -> bool:

@@ -27,14 +27,14 @@ def unrecorded(run: RunFacts) -> list[str]:
     """One sentence for each replica or broker of which a row is missing."""
     if run.sampled or not (run.decided or run.sessions):
         return []
-    logs = [(place, ours) for place, nodes in run.told.items() for ours in nodes.values()]
-    return [*(said for place, ours in logs for said in _of_log(place, ours)), *_without_session(run)]
+    logs = [(place, stretches) for place, nodes in run.reported.items() for stretches in nodes.values()]
+    return [*(sentence for place, stretches in logs for sentence in _of_log(place, stretches)), *_without_session(run)]
 
 
-def _of_log(place: TopicPartition, ours: Sequence[Stretch]) -> Iterator[str]:
+def _of_log(place: TopicPartition, stretches: Sequence[Stretch]) -> Iterator[str]:
     before: Stretch | None = None
     kinds: set[str] = set()
-    for one in ours:
+    for one in stretches:
         if before is not None and (one.incarnation != before.incarnation or before.role == "offline"):
             before = None
         if one.kind != "state":
@@ -59,9 +59,9 @@ def _without_session(run: RunFacts) -> Iterator[str]:
     known = {broker for _, broker, _ in run.sessions}
     obeyed = {
         one.node
-        for nodes in run.told.values()
-        for ours in nodes.values()
-        for one in ours
+        for nodes in run.reported.values()
+        for stretches in nodes.values()
+        for one in stretches
         if one.leader not in (None, NO_LEADER)
     }
     for node in sorted(obeyed - known):

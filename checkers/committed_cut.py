@@ -17,11 +17,12 @@ broker last reported, and lacks after a restart, counts as cut, unless a fault h
 If the replica fetches the record again, nothing is lost; but meanwhile there is one copy less than the ISR promises,
 and the next election may lose the record.
 
-Severity: ``VIOLATION``. ``DOCUMENTED`` when an unclean election gave it up (see :mod:`checkers.forks`) and the
-configuration permits such elections; and when a follower cut it in a generation before 2.0.1, where followers cut by
-their own watermark or look an epoch up only once; a loss that results is a finding of its own. (No generation permits a
-restart to lose what was written.) An election excuses only later cuts: the replica must have been in its leader epoch,
-or in a later one. Where a row does not name the epoch, and at a restart, the election must have been earlier.
+Severity: ``VIOLATION``. ``DOCUMENTED`` when an unclean election gave it up (see :mod:`checkers.unclean_elections`) and
+the configuration permits such elections; and when a follower cut it in a generation before 2.0.1, where followers cut
+by their own watermark or look an epoch up only once; a loss that results is a finding of its own. (No generation
+permits a restart to lose what was written.) An election excuses only later cuts: the replica must have been in its
+leader epoch, or in a later one. Where a row does not name the epoch, and at a restart, the election must have been
+earlier.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from typing import NamedTuple
 
 from checkers.conclusion import Conclusion, RunFacts, age, cite, detail, seen_at
 from checkers.copies import Copy, copies
-from checkers.forks import Fork
 from checkers.generations import since
+from checkers.unclean_elections import UncleanElection
 from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Since, Unseen
 from harness.checker import Evidence
 from harness.facts import Stretch
@@ -73,23 +74,23 @@ class _Proof(NamedTuple):
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:
     """Every breach in one run: for each cut the lowest offset that is known to have been committed."""
-    for place, nodes in run.told.items():
+    for place, nodes in run.reported.items():
         led = _leaders(nodes.values())
-        for ours in nodes.values():
+        for stretches in nodes.values():
             cuts: dict[tuple[Stretch, bool], list[Copy]] = {}
-            for cut, copy in _gone(run, place, ours):
+            for cut, copy in _gone(run, place, stretches):
                 cuts.setdefault((cut, copy.event == "restart"), []).append(copy)
             for (cut, _), gone in cuts.items():
-                own = list(_own(ours, cut))
+                own = list(_own(stretches, cut))
                 marks = [x for x in own if _is_trusted(run, x[0])] if run.sampled else [*_watermarks(led, cut), *own]
                 yield from _judged(run, place, cut, gone, marks)
 
 
-def _gone(run: RunFacts, place: TopicPartition, ours: Sequence[Stretch]) -> Iterator[tuple[Stretch, Copy]]:
+def _gone(run: RunFacts, place: TopicPartition, stretches: Sequence[Stretch]) -> Iterator[tuple[Stretch, Copy]]:
     """What a replica cut, or lacked when its broker started again, and the stretch that shows it."""
-    births = _births(ours)
+    births = _births(stretches)
     deletions = run.deletions.get(place, [])
-    for copy in copies(ours, run.excusing):
+    for copy in copies(stretches, run.excusing):
         lost = copy.lost
         restarted = copy.event == "restart" and lost in births and copy.got.role != "offline"
         if lost is not None and (restarted or copy.event in ("truncation", "log_start")):
@@ -98,10 +99,10 @@ def _gone(run: RunFacts, place: TopicPartition, ours: Sequence[Stretch]) -> Iter
                 yield lost, copy._replace(start=max(copy.start, deleted))
 
 
-def _births(ours: Sequence[Stretch]) -> Collection[Stretch]:
+def _births(stretches: Sequence[Stretch]) -> Collection[Stretch]:
     """The first stretch of each life of a broker."""
     found: dict[int, Stretch] = {}
-    for one in ours:
+    for one in stretches:
         if one.log_end_offset is not None:
             found.setdefault(one.incarnation, one)
     return found.values()
@@ -109,7 +110,7 @@ def _births(ours: Sequence[Stretch]) -> Collection[Stretch]:
 
 def _leaders(nodes: Iterable[Sequence[Stretch]]) -> list[Stretch]:
     """The stretches in which a broker led."""
-    return [one for ours in nodes for one in ours if one.role == "leader" and one.kind == "state"]
+    return [one for stretches in nodes for one in stretches if one.role == "leader" and one.kind == "state"]
 
 
 def _watermarks(led: Sequence[Stretch], cut: Stretch) -> Iterator[tuple[Stretch, int, int]]:
@@ -121,14 +122,14 @@ def _watermarks(led: Sequence[Stretch], cut: Stretch) -> Iterator[tuple[Stretch,
             yield one, one.first_high_watermark or 0, one.sequence
 
 
-def _is_trusted(run: RunFacts, said: Stretch) -> bool:
+def _is_trusted(run: RunFacts, stretch: Stretch) -> bool:
     """Whether the high watermark of this stretch is proof: a sampled follower's is not before 3.7."""
-    return said.role == "leader" or since(run.generation, "3.7")
+    return stretch.role == "leader" or since(run.generation, "3.7")
 
 
-def _own(ours: Sequence[Stretch], cut: Stretch) -> Iterator[tuple[Stretch, int, int]]:
+def _own(stretches: Sequence[Stretch], cut: Stretch) -> Iterator[tuple[Stretch, int, int]]:
     """The high watermarks of the replica itself before the cut."""
-    for one in ours:
+    for one in stretches:
         if age(one) < age(cut) and one.kind == "state":
             yield one, one.high_watermark or 0, one.end_sequence
 
@@ -144,22 +145,23 @@ def _judged(
 
 
 def _proofs(copy: Copy, marks: Sequence[tuple[Stretch, int, int]]) -> Iterator[_Proof]:
-    for said, mark, sequence in marks:
+    for stretch, mark, sequence in marks:
         if mark <= copy.start:
             continue
         end = min(mark, copy.end)
-        if said.role == "leader" and said.leader_epoch == copy.leader_epoch:
-            says = f"node {said.node} led in epoch {said.leader_epoch} and had committed up to {mark}"
-            yield _Proof(end, cite(said, says, sequence))
-        elif said.node == copy.node and age(said) >= age(copy.got):
-            yield _Proof(end, cite(said, f"node {said.node} had a high watermark of {mark} itself", sequence))
+        if stretch.role == "leader" and stretch.leader_epoch == copy.leader_epoch:
+            words = f"node {stretch.node} led in epoch {stretch.leader_epoch} and had committed up to {mark}"
+            yield _Proof(end, cite(stretch, words, sequence))
+        elif stretch.node == copy.node and age(stretch) >= age(copy.got):
+            yield _Proof(end, cite(stretch, f"node {stretch.node} had a high watermark of {mark} itself", sequence))
 
 
 def _conclusion(run: RunFacts, place: TopicPartition, cut: Stretch, copy: Copy, proof: _Proof) -> Conclusion:
     given_up = any(
-        _is_before(fork, cut, copy) and fork.gave_up(copy.leader_epoch, copy.start) for fork in run.forks.get(place, ())
+        _is_before(election, cut, copy) and election.gave_up(copy.leader_epoch, copy.start)
+        for election in run.unclean_elections.get(place, ())
     )
-    why, evidence = _told(cut, copy, proof)
+    why, evidence = _explained(cut, copy, proof)
     return Conclusion(
         run.finding(
             "committed-cut", place,
@@ -178,14 +180,14 @@ def _excuse(run: RunFacts, copy: Copy, *, given_up: bool) -> Excuse | None:
     return "restart" if copy.event == "restart" and not run.sampled else None
 
 
-def _is_before(fork: Fork, cut: Stretch, copy: Copy) -> bool:
+def _is_before(election: UncleanElection, cut: Stretch, copy: Copy) -> bool:
     """Whether an unclean election can be the reason for a cut."""
     if copy.event == "restart" or cut.leader_epoch is None or cut.leader_epoch < 0:
-        return fork.time_ns <= cut.begin_ns
-    return fork.leader_epoch <= cut.leader_epoch
+        return election.time_ns <= cut.begin_ns
+    return election.leader_epoch <= cut.leader_epoch
 
 
-def _told(cut: Stretch, copy: Copy, proof: _Proof) -> tuple[str, tuple[Evidence, ...]]:
+def _explained(cut: Stretch, copy: Copy, proof: _Proof) -> tuple[str, tuple[Evidence, ...]]:
     """The cut in a sentence, and the rows that show it."""
     what, known = f"offsets {copy.start} to {proof.end - 1}", f"got in epoch {copy.leader_epoch} and which had been"
     if copy.event == "restart":

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple, Protocol
 
 from checkers.deletions import Deletion, Start, deletions
 from checkers.expected import Expected
-from checkers.forks import End, Fork, Office, forks
 from checkers.orders import Order
 from checkers.proofs_match import filed
 from checkers.row import Row
+from checkers.unclean_elections import End, LeaderStart, UncleanElection, unclean_elections
 from harness.anomaly import AnomalyKind
 from harness.checker import Evidence
 from harness.facts import Facts, LogEpoch, Stretch
@@ -34,7 +34,7 @@ class Conclusion(NamedTuple):
     evidence: tuple[Evidence, ...]
 
 
-class Conclusive(Protocol):
+class FactRule(Protocol):
     """A rule on facts: a module whose docstring states the promise, and how a breach is judged.
 
     A new one is a module with these names and a line in ``checkers.promises.CONCLUSIONS``, or a plugin.
@@ -88,14 +88,15 @@ class RunFacts:
         return filed(self.faults, self.wanted)
 
     @cached_property
-    def told(self) -> dict[TopicPartition, dict[int, list[Stretch]]]:
+    def reported(self) -> dict[TopicPartition, dict[int, list[Stretch]]]:
         """The states that each broker reported of each replica while it ran, in order."""
         found: dict[TopicPartition, dict[int, list[Stretch]]] = defaultdict(lambda: defaultdict(list))
         for one in self.facts.stretches:
             if one.topic is not None and one.node != CONTROLLER_ID and one.kind != "final":
                 found[where(one)][one.node].append(one)
         return {
-            place: {n: sorted(ours, key=age) for n, ours in sorted(nodes.items())} for place, nodes in found.items()
+            place: {n: sorted(stretches, key=age) for n, stretches in sorted(nodes.items())}
+            for place, nodes in found.items()
         }
 
     @cached_property
@@ -105,7 +106,7 @@ class RunFacts:
         for one in self.facts.stretches:
             if one.topic is not None and one.node == CONTROLLER_ID and one.kind in ("election", "isr"):
                 found[where(one)].append(one)
-        return {place: sorted(ours, key=age) for place, ours in found.items()}
+        return {place: sorted(stretches, key=age) for place, stretches in found.items()}
 
     @cached_property
     def ended(self) -> dict[TopicPartition, dict[int, Stretch]]:
@@ -120,8 +121,8 @@ class RunFacts:
     def sessions(self) -> list[tuple[int, int, str]]:
         """When the controller began or ended which broker's session: time, broker, what changed."""
         rows = sorted((x for x in self.facts.stretches if x.kind == "session"), key=age)
-        said = [(row.begin_ns, detail(row)) for row in rows]
-        return [(time, int(d["broker"]), str(d["change"])) for time, d in said if {"broker", "change"} <= set(d)]
+        changes = [(row.begin_ns, detail(row)) for row in rows]
+        return [(time, int(d["broker"]), str(d["change"])) for time, d in changes if {"broker", "change"} <= set(d)]
 
     @cached_property
     def logs(self) -> dict[TopicPartition, dict[int, list[LogEpoch]]]:
@@ -137,10 +138,10 @@ class RunFacts:
         return {place: [epoch for _, epoch in _unclean(rows)] for place, rows in self.decided.items()}
 
     @cached_property
-    def forks(self) -> dict[TopicPartition, list[Fork]]:
+    def unclean_elections(self) -> dict[TopicPartition, list[UncleanElection]]:
         """What the unclean elections gave up."""
         return {
-            place: list(forks(_unclean(rows), *self._offices(self.told.get(place, {}))))
+            place: list(unclean_elections(_unclean(rows), *self._leader_starts(self.reported.get(place, {}))))
             for place, rows in self.decided.items()
         }
 
@@ -149,12 +150,16 @@ class RunFacts:
         """What was deleted on purpose; of a sampled timeline what may have been: wherever a replica's log begins."""
         if self.sampled:
             return {
-                place: [Deletion(x.begin_ns, x.log_start_offset or 0) for ours in nodes.values() for x in ours]
-                for place, nodes in self.told.items()
+                place: [
+                    Deletion(x.begin_ns, x.log_start_offset or 0) for stretches in nodes.values() for x in stretches
+                ]
+                for place, nodes in self.reported.items()
             }
         return {
-            place: deletions((_start(x) for ours in nodes.values() for x in ours if x.kind in _STARTS), self.lasted)
-            for place, nodes in self.told.items()
+            place: deletions(
+                (_start(x) for stretches in nodes.values() for x in stretches if x.kind in _STARTS), self.lasted
+            )
+            for place, nodes in self.reported.items()
         }
 
     @cached_property
@@ -167,17 +172,19 @@ class RunFacts:
         return last_ns
 
     @staticmethod
-    def _offices(nodes: Mapping[int, Sequence[Stretch]]) -> tuple[list[Office], dict[int, list[End]]]:
+    def _leader_starts(nodes: Mapping[int, Sequence[Stretch]]) -> tuple[list[LeaderStart], dict[int, list[End]]]:
         """With which log each leader began, and where each replica's log ended in each epoch."""
-        said = [x for ours in nodes.values() for x in ours if x.kind == "state" and x.leader_epoch is not None]
-        offices = [Office(x.leader_epoch or 0, x.begin_ns, x.node, x.first_log_end or 0)
-                   for x in said if x.role == "leader"]  # fmt: skip
+        states = [
+            x for stretches in nodes.values() for x in stretches if x.kind == "state" and x.leader_epoch is not None
+        ]
+        starts = [LeaderStart(x.leader_epoch or 0, x.begin_ns, x.node, x.first_log_end or 0)
+                   for x in states if x.role == "leader"]  # fmt: skip
         ends: dict[int, list[End]] = defaultdict(list)
-        for x in said:
+        for x in states:
             if x.first_log_end is not None and x.log_end_offset is not None:
                 lowest = min(x.first_log_end, x.log_end_offset)
                 ends[x.node].append(End(x.leader_epoch or 0, lowest, x.log_end_offset))
-        return offices, ends
+        return starts, ends
 
     def final_leader(self, place: TopicPartition) -> int | None:
         """The node that leads in the end, of several the one of the highest epoch; None: none does."""

@@ -95,7 +95,8 @@ def _text(value: Any) -> str:
 def _predicted(scenario: Mapping[str, Any], generation: str) -> Iterator[Mapping[str, Any]]:
     """What the scenario predicts on a generation, as the runner has it."""
     expectation = next(
-        (told for names, told in (scenario.get("outcomes") or {}).items() if generation in _generations(names)), None
+        (outcome for names, outcome in (scenario.get("outcomes") or {}).items() if generation in _generations(names)),
+        None,
     )
     if expectation is None:
         yield from (scenario.get("predictions") or {}).get(generation, ())

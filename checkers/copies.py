@@ -48,22 +48,22 @@ class Copy(NamedTuple):
     seen: Stretch | None = None
 
 
-def copies(ours: Sequence[Stretch], faults: Sequence[Row]) -> Iterator[Copy]:
-    """What one replica held, lost copies first; ``ours``: the states that its broker reported, in order."""
+def copies(stretches: Sequence[Stretch], faults: Sequence[Row]) -> Iterator[Copy]:
+    """What one replica held, lost copies first; ``stretches``: its broker's, in order."""
     log: list[Copy] = []
     end: int | None = None
     before: Stretch | None = None
-    for one in ours:
+    for one in stretches:
         start = cut_at(one)
         if one.first_log_end is not None and (start is None or one.first_log_end < start):
             start = one.first_log_end
         if one.kind == "log_start" and detail(one).get("reason") in DELETED:
             log, end = [], one.log_end_offset
             continue
-        for at, told in ((_found_at(one), _taken), (start, _event)):
+        for at, cause in ((_found_at(one), _taken), (start, _event)):
             if at is not None and end is not None and at < end:
                 gone, log = split(log, at)
-                event, reason = told(one, before, faults)
+                event, reason = cause(one, before, faults)
                 yield from (copy._replace(lost=one, event=event, reason=reason, seen=before) for copy in gone)
                 end = at
         if one.log_end_offset is None:
@@ -89,8 +89,8 @@ def robs(fault: Row, effects: Collection[DiskEffect] = ROBBING) -> bool:
 def cut_at(one: Stretch) -> int | None:
     """The offset from which a truncation row cut the log; None: the row does not name it."""
     if one.kind == "truncation":
-        said = detail(one)
-        return min(int(said.get("from_offset", 0)), int(said.get("to_offset", 0)))
+        cut = detail(one)
+        return min(int(cut.get("from_offset", 0)), int(cut.get("to_offset", 0)))
     return None
 
 

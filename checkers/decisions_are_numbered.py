@@ -22,14 +22,14 @@ def missing_decisions(run: RunFacts) -> list[str]:
     """One sentence for each gap in the partition epochs of one life of the controller."""
     if run.sampled:
         return []
-    told = [(place, heard) for place in run.decided if (heard := _heard(run, place)) > 0]
-    return [sentence for place, heard in sorted(told) for sentence in _gaps(place, run.decided[place], heard)]
+    known = [(place, heard) for place in run.decided if (heard := _heard(run, place)) > 0]
+    return [sentence for place, heard in sorted(known) for sentence in _gaps(place, run.decided[place], heard)]
 
 
 def _heard(run: RunFacts, place: TopicPartition) -> int:
     """The highest partition epoch that a broker names; 0: none names one that a decision has raised."""
-    told = (one.partition_epoch or 0 for ours in run.told.get(place, {}).values() for one in ours)
-    return max(told, default=0)
+    known = (one.partition_epoch or 0 for stretches in run.reported.get(place, {}).values() for one in stretches)
+    return max(known, default=0)
 
 
 def _gaps(place: TopicPartition, decisions: list[Stretch], heard: int) -> Iterator[str]:

@@ -161,18 +161,18 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
         for node, epochs in logs.items():
             yield from _overlapping(run, place, node, epochs)
             yield from _damaged(run, place, node, epochs)
-    for place, nodes in run.told.items():
-        for ours in nodes.values():
-            yield from _crossed(run, place, ours)
-            yield from _deleted(run, place, ours)
+    for place, nodes in run.reported.items():
+        for stretches in nodes.values():
+            yield from _crossed(run, place, stretches)
+            yield from _deleted(run, place, stretches)
     for log in run.facts.producer_logs:
         place = TopicPartition(log.topic, log.partition)
         if log.node == run.final_leader(place):
             yield from _sequences(run, place, log)
 
 
-def _crossed(run: RunFacts, place: TopicPartition, ours: Sequence[Stretch]) -> Iterator[Conclusion]:
-    for one in ours:
+def _crossed(run: RunFacts, place: TopicPartition, stretches: Sequence[Stretch]) -> Iterator[Conclusion]:
+    for one in stretches:
         if one.crossed is not None:
             yield Conclusion(
                 run.finding("bounds-crossed", place, leader_epoch=one.leader_epoch, **seen_at(one, one.crossed)),
@@ -181,8 +181,8 @@ def _crossed(run: RunFacts, place: TopicPartition, ours: Sequence[Stretch]) -> I
             )
 
 
-def _deleted(run: RunFacts, place: TopicPartition, ours: Sequence[Stretch]) -> Iterator[Conclusion]:
-    for before, one in pairwise(ours):
+def _deleted(run: RunFacts, place: TopicPartition, stretches: Sequence[Stretch]) -> Iterator[Conclusion]:
+    for before, one in pairwise(stretches):
         if one.kind != "log_start" or one.role != "leader" or before.incarnation != one.incarnation:
             continue
         committed, start = before.high_watermark or 0, one.log_start_offset or 0
@@ -259,16 +259,16 @@ def _sequences(run: RunFacts, place: TopicPartition, log: ProducerLog) -> Iterat
     evidence = (Evidence("replica_logs", row, f"node {log.node}'s log holds the first record of {whose}"),)
     about = {"offset": log.offset, "node": log.node}
     if log.records > log.sequences:
-        says = f"The final leader's log has {has} of {whose}: some are there twice."
-        yield Conclusion(run.finding("repeated-sequence", place, **about), says, evidence)
+        why = f"The final leader's log has {has} of {whose}: some are there twice."
+        yield Conclusion(run.finding("repeated-sequence", place, **about), why, evidence)
     missing = log.sequences < log.last - log.first + 1
     if missing or (log.falls and log.records == log.sequences):
         wrong = "some are missing" if missing else "some lie behind higher ones"
-        says = f"The final leader's log has {has} of {whose}: {wrong}."
+        why = f"The final leader's log has {has} of {whose}: {wrong}."
         excuse = "unclean" if run.unclean.get(place) else None
-        yield Conclusion(run.finding("sequence-gap", place, excuse=excuse, **about), says, evidence)
+        yield Conclusion(run.finding("sequence-gap", place, excuse=excuse, **about), why, evidence)
     if log.older_until is not None:
-        says = (
+        why = (
             f"The final leader's log has a record of an older epoch of {whose} at offset {log.older_until}, behind it."
         )
-        yield Conclusion(run.finding("zombie-append", place, until=log.older_until, **about), says, evidence)
+        yield Conclusion(run.finding("zombie-append", place, until=log.older_until, **about), why, evidence)

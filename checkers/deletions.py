@@ -44,23 +44,23 @@ class Deletion(NamedTuple):
     log_start: int
 
 
-def deletions(told: Iterable[Start], last_ns: Mapping[tuple[int, int], int]) -> list[Deletion]:
+def deletions(starts: Iterable[Start], last_ns: Mapping[tuple[int, int], int]) -> list[Deletion]:
     """What was deleted of one partition.
 
     Args:
-        told: what its brokers reported.
+        starts: where its replicas' logs start, by their brokers' rows.
         last_ns: until when each life of a node is known to have lasted, by node and incarnation.
     """
-    ordered = sorted(told)
-    return [*_said(ordered, last_ns), *_found(one for one in ordered if one.kind == "state")]
+    ordered = sorted(starts)
+    return [*_recorded(ordered, last_ns), *_found(one for one in ordered if one.kind == "state")]
 
 
-def _said(told: list[Start], last_ns: Mapping[tuple[int, int], int]) -> Iterator[Deletion]:
+def _recorded(starts: list[Start], last_ns: Mapping[tuple[int, int], int]) -> Iterator[Deletion]:
     led: dict[int | None, int] = defaultdict(int)
-    for one in told:
+    for one in starts:
         if (one.kind, one.role) == ("state", "leader") and one.leader_epoch is not None:
             led[one.leader_epoch] = max(led[one.leader_epoch], last_ns[one.node, one.incarnation])
-    for one in told:
+    for one in starts:
         by_itself = one.role == "leader" or one.reason == "retention"
         if one.kind == "log_start" and (by_itself or led[one.leader_epoch] <= one.time_ns):
             yield Deletion(one.time_ns, one.log_start)

@@ -13,7 +13,7 @@ guarantee counts. Where a table that may hold the reason has a gap, it is ``INDE
 A client that learns that its record is lost rightly sends it again. So it is ``DOCUMENTED``, too, when the final
 leader's log has the value at one offset at most, and the copies at the others were given up by an unclean election that
 the configuration permits, or by lossy failures after the last of them was first seen (see
-:mod:`checkers.forks`, :mod:`checkers.lossy_failures`).
+:mod:`checkers.unclean_elections`, :mod:`checkers.lossy_failures`).
 """
 
 from __future__ import annotations
@@ -112,6 +112,8 @@ def _duplicate(
 def _is_given_up(rows: RunRows, place: TopicPartition, offset: int, seen: Sequence[Sighting]) -> bool:
     """Whether an unclean election gave up the copy; in a sampled timeline, whether one may have."""
     epoch = min((one.leader_epoch for one in seen if one.leader_epoch is not None), default=None)
-    later = any(epoch is not None and fork.leader_epoch > epoch for fork in rows.forks.get(place, ()))
+    later = any(
+        epoch is not None and election.leader_epoch > epoch for election in rows.unclean_elections.get(place, ())
+    )
     first_ns = min(one.time_ns for one in seen)
     return (rows.sampled and later) or rows.given_up(place, epoch, offset, first_ns)

@@ -59,5 +59,5 @@ def _ended_sessions(run: RunFacts) -> Iterator[tuple[Stretch, Stretch]]:
 
 
 def _is_consequence(row: Stretch) -> bool:
-    said = detail(row)
-    return said.get("change") in ENDED or str(said.get("cause", "")).startswith("session of")
+    details = detail(row)
+    return details.get("change") in ENDED or str(details.get("cause", "")).startswith("session of")

@@ -77,9 +77,9 @@ _WRITTEN_SINCE = "0.11"
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:
     """Every breach in one run."""
-    for place, nodes in run.told.items():
-        for ours in nodes.values():
-            alive = ((a, b) for a, b in pairwise(ours) if a.incarnation == b.incarnation)
+    for place, nodes in run.reported.items():
+        for stretches in nodes.values():
+            alive = ((a, b) for a, b in pairwise(stretches) if a.incarnation == b.incarnation)
             yield from _falls(run, place, alive)
     for place, decisions in run.decided.items():
         yield from _falls(run, place, pairwise(decisions))
@@ -127,12 +127,12 @@ def _older_controllers(run: RunFacts, place: TopicPartition, decisions: Sequence
 
 def _stamped(run: RunFacts, place: TopicPartition, end: Stretch) -> Iterator[Conclusion]:
     """The first offset that the final leader appended in its epoch and that its log has in another."""
-    ours = run.told.get(place, {}).get(end.node, ())
+    stretches = run.reported.get(place, {}).get(end.node, ())
     log = [one for one in run.logs.get(place, {}).get(end.node, ()) if one.leader_epoch >= 0]
     harmed = any(robs(fault) and str(end.node) in fault["nodes"] for fault in run.faults)
     if harmed or (end.role, detail(end).get("source", "live")) != ("leader", "live"):
         return
-    for one in (x for x in ours if (x.kind, x.role, x.leader_epoch) == ("state", "leader", end.leader_epoch)):
+    for one in (x for x in stretches if (x.kind, x.role, x.leader_epoch) == ("state", "leader", end.leader_epoch)):
         first, last = one.first_log_end, one.log_end_offset
         if first is not None and last is not None:
             wrong = [x for x in log if x.leader_epoch != one.leader_epoch and x.first < last and x.last >= first]
@@ -178,15 +178,15 @@ def _disorder(run: RunFacts, place: TopicPartition, epochs: Sequence[LogEpoch]) 
 
 
 def _cache(run: RunFacts, place: TopicPartition, end: Stretch, log: Sequence[LogEpoch]) -> Iterator[Conclusion]:
-    said = detail(end)
-    entries = _entries(said.get("epochs"))
-    if said.get("source") == "live" and "epochs_unread" in said and log:
+    details = detail(end)
+    entries = _entries(details.get("epochs"))
+    if details.get("source") == "live" and "epochs_unread" in details and log:
         yield Conclusion(
             run.finding("epoch-cache-mismatch", place, excuse="unread", **seen_at(end)),
-            f"The leader epochs that node {end.node} has written down could not be read: {said['epochs_unread']}.",
+            f"The leader epochs that node {end.node} has written down could not be read: {details['epochs_unread']}.",
             (cite(end, f"node {end.node}'s leader epochs are not known"),),
         )
-    if said.get("source") != "live" or entries is None:
+    if details.get("source") != "live" or entries is None:
         return
     starts, log_start = dict(entries), end.log_start_offset or 0
     written = since(run.generation, _WRITTEN_SINCE)
@@ -214,7 +214,7 @@ def _is_noted(one: LogEpoch, starts: Mapping[int, int], log_start: int, *, writt
     return max(starts.get(one.leader_epoch, -1), log_start) == max(one.first, log_start)
 
 
-def _entries(said: Any) -> list[tuple[int, int]] | None:
-    if not isinstance(said, list):
+def _entries(details: Any) -> list[tuple[int, int]] | None:
+    if not isinstance(details, list):
         return None
-    return [(int(one[0]), int(one[1])) for one in said if isinstance(one, list) and len(one) == 2]
+    return [(int(one[0]), int(one[1])) for one in details if isinstance(one, list) and len(one) == 2]

@@ -30,7 +30,7 @@ def is_watched(run: RunFacts) -> bool:
     return run.wanted is None or run.wanted.brokers
 
 
-def is_untold(run: RunFacts, manifest: Manifest, finding: Finding, kind: AnomalyKind) -> bool:
+def is_unobserved(run: RunFacts, manifest: Manifest, finding: Finding, kind: AnomalyKind) -> bool:
     """Whether the configuration permits what would excuse it, and no broker was there to tell of that."""
     return not is_watched(run) and "timeline" in tables_of_excuses(run, manifest, finding, kind)
 
@@ -69,7 +69,7 @@ def is_unrecorded(run: RunFacts, finding: Finding) -> bool:
         return False
     able = (fault for fault in run.faults if fault["injected_ns"] is not None and _takes_a_replica_out(fault))
     begun = [fault["injected_ns"] for fault in able]
-    begun += [fork.time_ns for forks in run.forks.values() for fork in forks]
+    begun += [election.time_ns for elections in run.unclean_elections.values() for election in elections]
     return any(time_ns <= (finding.time_ns or 0) for time_ns in begun)
 
 

@@ -37,14 +37,14 @@ def _ranges(group: Sequence[Finding]) -> list[FindingRange]:
             runs[-1].append(finding)
         else:
             runs.append([finding])
-    return [_range(ours, len(runs), len(group)) for ours in runs[:RANGES_KEPT]]
+    return [_range(found, len(runs), len(group)) for found in runs[:RANGES_KEPT]]
 
 
-def _range(ours: Sequence[Finding], several: int, placed: int) -> FindingRange:
-    values = [one.value for one in ours if one.value is not None]
+def _range(found: Sequence[Finding], several: int, placed: int) -> FindingRange:
+    values = [one.value for one in found if one.value is not None]
     return FindingRange(
-        ours[0].run, ours[0].kind, ours[0].topic, ours[0].partition, ours[0].excuse,
-        _offset(ours[0]), _offset(ours[-1]) + 1, len(ours), min(values, default=None), max(values, default=None),
+        found[0].run, found[0].kind, found[0].topic, found[0].partition, found[0].excuse,
+        _offset(found[0]), _offset(found[-1]) + 1, len(found), min(values, default=None), max(values, default=None),
         several, placed,
     )  # fmt: skip
 
@@ -67,8 +67,8 @@ def extents(judged: Sequence[tuple[Finding, Anomaly]], known: Sequence[FindingRa
         examples[group_of(pair[0])].append(pair)
     for one in known:
         placed[group_of(one)].append(one)
-    for group, ours in examples.items():
-        yield _extent(ours, sorted(placed[group], key=lambda one: one.first))
+    for group, found in examples.items():
+        yield _extent(found, sorted(placed[group], key=lambda one: one.first))
 
 
 def _extent(examples: Sequence[tuple[Finding, Anomaly]], known: Sequence[FindingRange]) -> Extent:

@@ -60,12 +60,12 @@ def _stretches(rows: RunRows) -> Iterator[Stretch]:
     by_replica: dict[tuple[object, ...], list[Row]] = defaultdict(list)
     for row in rows.timeline:
         by_replica[row["topic"], row["partition"], row["node"]].append(row)
-    for ours in by_replica.values():
-        ours.sort(key=lambda r: (r["incarnation"], r["sequence"], r["time_ns"]))
+    for group in by_replica.values():
+        group.sort(key=lambda r: (r["incarnation"], r["sequence"], r["time_ns"]))
         begin = 0
-        for at in range(1, len(ours) + 1):
-            if at == len(ours) or not _alike(ours[at - 1], ours[at]):
-                yield _stretch(rows.run, ours[begin:at])
+        for at in range(1, len(group) + 1):
+            if at == len(group) or not _alike(group[at - 1], group[at]):
+                yield _stretch(rows.run, group[begin:at])
                 begin = at
 
 
@@ -148,11 +148,11 @@ def _lost_ranges(rows: RunRows) -> Iterator[LostRange]:
         begins = [o for o in offsets if o - 1 not in by_offset]
         for begin in begins:
             end = next(o for o in range(begin, offsets[-1] + 2) if o not in by_offset)
-            ours = [x for o in range(begin, end) for x in by_offset[o]]
-            times, acks = [x.time_ns or 0 for x in ours], [0 if x.acks is None else x.acks for x in ours]
+            group = [x for o in range(begin, end) for x in by_offset[o]]
+            times, acks = [x.time_ns or 0 for x in group], [0 if x.acks is None else x.acks for x in group]
             # acks=all is written as -1 and is the most that a sender can wait for.
             least = min((a for a in acks if a >= 0), default=-1)
-            kept = sorted({node for x in ours for node in _bare(rows, x)})
+            kept = sorted({node for x in group for node in _bare(rows, x)})
             yield LostRange(rows.run, topic, partition, epoch, begin, end, min(times), max(times), least, tuple(kept))
 
 
@@ -168,9 +168,9 @@ def _read_epochs(rows: RunRows) -> Iterator[ReadEpoch]:
     for read in rows.reads:
         if read.leader_epoch is not None and read.leader_epoch >= 0:
             found[read.where, read.leader_epoch, read.final].append((read.offset, read.time_ns))
-    for (place, epoch, final), ours in found.items():
-        offsets = [offset for offset, _ in ours]
-        began_ns = min(time_ns for _, time_ns in ours)
+    for (place, epoch, final), group in found.items():
+        offsets = [offset for offset, _ in group]
+        began_ns = min(time_ns for _, time_ns in group)
         yield ReadEpoch(rows.run, *place, epoch, min(offsets), max(offsets), final, began_ns)
 
 
@@ -207,5 +207,5 @@ def _first_acks(rows: RunRows) -> Iterator[FirstAck]:
         after = rows.healed_ns is not None and row["time_ns"] >= rows.healed_ns
         if row["f"] == "send" and row["type"] == "ok" and row["topic"] is not None and after:
             times[where(row)].append(row["time_ns"])
-    for place, ours in times.items():
-        yield FirstAck(rows.run, *place, min(ours))
+    for place, group in times.items():
+        yield FirstAck(rows.run, *place, min(group))

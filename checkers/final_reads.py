@@ -62,10 +62,10 @@ def readers(operations: Iterable[Mapping[str, Any]]) -> list[FinalReader]:
     empty: dict[int, list[int]] = defaultdict(list)
     named: dict[tuple[int, TopicPartition], list[Mapping[str, Any]]] = defaultdict(list)
     for row in (row for row in operations if row["final"]):
-        process, told = row["process"], row["topic"] is not None and row["type"] == "ok"
-        if told:
+        process, delivered = row["process"], row["topic"] is not None and row["type"] == "ok"
+        if delivered:
             named[process, TopicPartition(row["topic"], row["partition"])].append(row)
-        if told or (row["f"] == "poll" and row["type"] in ("fail", "info")):
+        if delivered or (row["f"] == "poll" and row["type"] in ("fail", "info")):
             busy[process] = max(row["time_ns"], busy.get(process, row["time_ns"]))
         elif (row["f"], row["type"]) == ("poll", "ok"):
             empty[process].append(row["time_ns"])
@@ -84,17 +84,17 @@ def ended(known: Iterable[FinalReader], watermarks: Mapping[TopicPartition, int 
     by_place: dict[TopicPartition, list[FinalReader]] = defaultdict(list)
     for reader in known:
         by_place[reader.where].append(reader)
-    return {place: _ended(ours, watermarks.get(place)) for place, ours in by_place.items()}
+    return {place: _ended(group, watermarks.get(place)) for place, group in by_place.items()}
 
 
-def _ended(ours: list[FinalReader], watermark: int | None) -> Ended:
-    furthest = max(reader.reach for reader in ours)
+def _ended(group: list[FinalReader], watermark: int | None) -> Ended:
+    furthest = max(reader.reach for reader in group)
     enough = furthest if watermark is None else min(furthest, watermark)
-    whole = [reader for reader in ours if reader.reach >= enough or reader.exhausted]
+    whole = [reader for reader in group if reader.reach >= enough or reader.exhausted]
     since = max(reader.first for reader in whole)
     last = max(reader.last for reader in whole)
-    late = [reader for reader in ours if reader.last > last and reader.stalled and (reader.reach or reader.quiet)]
-    exhausted_at = frozenset(reader.reach for reader in ours if reader.exhausted and reader.first >= since)
+    late = [reader for reader in group if reader.last > last and reader.stalled and (reader.reach or reader.quiet)]
+    exhausted_at = frozenset(reader.reach for reader in group if reader.exhausted and reader.first >= since)
     return Ended(since, exhausted_at, min((reader.reach for reader in late), default=None))
 
 

@@ -47,13 +47,13 @@ KINDS = (FOLLOWER_HW_REGRESSION,)
 def conclude(run: RunFacts) -> Iterator[Conclusion]:
     """Every breach in one run: for each replica, life and epoch the first stretch that shows it."""
     starts = _starts(run.facts.stretches)
-    for place, nodes in run.told.items():
-        said = [*chain.from_iterable(nodes.values()), *run.decided.get(place, ())]
-        for ours in nodes.values():
-            for followed in _followed(ours):
+    for place, nodes in run.reported.items():
+        others = [*chain.from_iterable(nodes.values()), *run.decided.get(place, ())]
+        for stretches in nodes.values():
+            for followed in _followed(stretches):
                 fell = _fall(followed)
-                if fell is not None and not _may_fall(followed[0], fell, said, starts):
-                    yield _told(run, place, fell)
+                if fell is not None and not _may_fall(followed[0], fell, others, starts):
+                    yield _conclusion(run, place, fell)
 
 
 def _starts(stretches: Sequence[Stretch]) -> Mapping[int, list[int]]:
@@ -68,10 +68,10 @@ def _starts(stretches: Sequence[Stretch]) -> Mapping[int, list[int]]:
     return found
 
 
-def _followed(ours: Sequence[Stretch]) -> Iterator[list[Stretch]]:
+def _followed(stretches: Sequence[Stretch]) -> Iterator[list[Stretch]]:
     """A broker's stretches as a follower, by its life, leader and epoch."""
     groups: dict[tuple[int, int | None, int | None], list[Stretch]] = defaultdict(list)
-    for one in ours:
+    for one in stretches:
         if one.kind == "state" and one.role == "follower" and one.leader not in (None, NO_LEADER):
             groups[one.incarnation, one.leader, one.leader_epoch].append(one)
     yield from groups.values()
@@ -87,16 +87,16 @@ def _fall(followed: Sequence[Stretch]) -> Stretch | None:
     return None
 
 
-def _may_fall(first: Stretch, fell: Stretch, said: Sequence[Stretch], starts: Mapping[int, list[int]]) -> bool:
+def _may_fall(first: Stretch, fell: Stretch, others: Sequence[Stretch], starts: Mapping[int, list[int]]) -> bool:
     """Whether the leader began a life since the follower began to follow it, or had another epoch by then."""
     assert fell.leader is not None
     if any(first.begin_ns <= begin_ns <= fell.end_ns for begin_ns in starts.get(fell.leader, ())):
         return True
-    other = (x for x in said if x.leader == fell.leader and x.leader_epoch != fell.leader_epoch)
+    other = (x for x in others if x.leader == fell.leader and x.leader_epoch != fell.leader_epoch)
     return any(x.begin_ns <= fell.end_ns for x in other)
 
 
-def _told(run: RunFacts, place: TopicPartition, fell: Stretch) -> Conclusion:
+def _conclusion(run: RunFacts, place: TopicPartition, fell: Stretch) -> Conclusion:
     return Conclusion(
         run.finding(
             "follower-hw-regression", place, leader_epoch=fell.leader_epoch, other_node=fell.leader,

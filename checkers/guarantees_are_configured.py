@@ -61,9 +61,9 @@ def misstated(manifest: Manifest) -> list[str]:
         *lacking,
         *(
             f"run.json guarantees {name} {_words(manifest.guarantees.get(name))}, and its configuration comes to "
-            f"{_words(told)}."
-            for name, told in configured.items()
-            if manifest.guarantees.get(name) != told and (name in manifest.guarantees or name in _ALWAYS)
+            f"{_words(derived)}."
+            for name, derived in configured.items()
+            if manifest.guarantees.get(name) != derived and (name in manifest.guarantees or name in _ALWAYS)
         ),
     ]
 

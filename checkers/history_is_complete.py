@@ -86,8 +86,8 @@ def counts(rows: RunRows) -> dict[str, int]:
     found.update(_disorder(rows.history))
     found.update(_mismatched(rows.history))
     found["resent_values"] = len(rows.resent)
-    claims, told = [send for send in rows.sends if claims_replication(send)], Passings(rows.timeline)
-    found["acked_below_high_watermark"] = sum(is_justified(rows, send, told) for send in claims)
+    claims, passings = [send for send in rows.sends if claims_replication(send)], Passings(rows.timeline)
+    found["acked_below_high_watermark"] = sum(is_justified(rows, send, passings) for send in claims)
     found["acked_unaccounted"] = sum(not was_passed(rows, send) and not is_accounted(rows, send) for send in claims)
     return dict(found)
 
@@ -198,14 +198,14 @@ def unplaced(manifest: Manifest, numbers: Mapping[str, int]) -> Iterator[str]:
 
 
 def _disordered(numbers: Mapping[str, int]) -> Iterator[str]:
-    said = {
+    meanings = {
         "repeated_rows": "has an index that another row has",
         "rows_back_in_time": "is older than the row before it",
         "early_completions": "completes an operation that was not invoked before",
         "repeated_steps": "begins or ends a send, or begins a poll, for the second time; mend what writes them twice",
         "malformed_rows": "does not say what it is about",
     }
-    for name, what in said.items():
+    for name, what in meanings.items():
         if numbers[name]:
             yield f"The history is not one: of {numbers[name]} rows each {what}."
     if numbers["mismatched_ends"]:

@@ -115,13 +115,13 @@ def find(rows: RunRows) -> Iterator[Finding]:
         terms = rows.leader_terms(place)
         yield from _short_logs(rows, place, terms)
         yield from _two_leaders(rows, place, terms)
-    told = Passings(rows.timeline)
+    passings = Passings(rows.timeline)
     for send in filter(claims_replication, rows.sends):
         if is_accounted(rows, send) and not (
-            was_passed(rows, send) if rows.sampled else is_justified(rows, send, told)
+            was_passed(rows, send) if rows.sampled else is_justified(rows, send, passings)
         ):
             yield _unjustified(rows, send, max(term.leader_epoch for term in rows.leaders_during(send)))
-    yield from _uncommitted(rows, told)
+    yield from _uncommitted(rows, passings)
 
 
 def why(finding: Finding) -> str:
@@ -184,7 +184,9 @@ def _fall(rows: RunRows, before: Row, after: Row) -> Finding:
 
 def _short_logs(rows: RunRows, place: TopicPartition, terms: list[Term]) -> Iterator[Finding]:
     true_high_watermark = 0
-    uncleanly = {epoch for fork in rows.forks.get(place, ()) for epoch in (fork.leader_epoch, fork.taken)}
+    uncleanly = {
+        epoch for election in rows.unclean_elections.get(place, ()) for epoch in (election.leader_epoch, election.taken)
+    }
     for term in terms:
         if term.first_log_end < true_high_watermark:
             yield Finding(
@@ -205,13 +207,13 @@ def _two_leaders(rows: RunRows, place: TopicPartition, terms: list[Term]) -> Ite
     by_epoch: dict[int, list[Term]] = {}
     for term in terms:
         by_epoch.setdefault(term.leader_epoch, []).append(term)
-    for epoch, ours in by_epoch.items():
-        nodes = sorted({term.node for term in ours})
+    for epoch, group in by_epoch.items():
+        nodes = sorted({term.node for term in group})
         if len(nodes) > 1:
             yield Finding(
                 rows.run, "two-leaders", *place,
                 leader_epoch=epoch,
-                time_ns=max(term.begin_ns for term in ours),
+                time_ns=max(term.begin_ns for term in group),
                 node=nodes[0],
                 other_node=nodes[-1],
             )  # fmt: skip
@@ -222,13 +224,13 @@ def claims_replication(send: Send) -> bool:
     return send.type == "ok" and send.acks == ALL and send.offset is not None
 
 
-def is_justified(rows: RunRows, send: Send, told: Passings) -> bool:
+def is_justified(rows: RunRows, send: Send, passings: Passings) -> bool:
     """Whether a leader of the time of the send had a high watermark above the record, and any leader by its end.
 
     A sampled timeline does not show by when.
     """
     own = _passed(send, rows.leaders_during(send))
-    return own and (rows.sampled or told.had_passed(send.where, send.offset or 0, send.completed_ns))
+    return own and (rows.sampled or passings.had_passed(send.where, send.offset or 0, send.completed_ns))
 
 
 def was_passed(rows: RunRows, send: Send) -> bool:
@@ -250,7 +252,7 @@ def is_accounted(rows: RunRows, send: Send) -> bool:
 
 def _wrote_after(rows: RunRows, term: Term, time_ns: int) -> bool:
     """Whether a leader wrote a row after that time; in a sampled timeline: was seen to lead on."""
-    return (term.said_ns if rows.sampled else rows.lives[term.node, term.incarnation].last_ns) > time_ns
+    return (term.last_row_ns if rows.sampled else rows.lives[term.node, term.incarnation].last_ns) > time_ns
 
 
 def _is_over(rows: RunRows, term: Term, time_ns: int) -> bool:
@@ -272,13 +274,13 @@ def _unjustified(rows: RunRows, send: Send, leader_epoch: int) -> Finding:
     )  # fmt: skip
 
 
-def _uncommitted(rows: RunRows, told: Passings) -> Iterator[Finding]:
+def _uncommitted(rows: RunRows, passings: Passings) -> Iterator[Finding]:
     """The first delivery of every record at an offset."""
     for (place, offset, value), reads in rows.delivered.items():
         first = reads[0]
         led = rows.leaders_between(place, first.time_ns, first.time_ns)
         accounted = all(_wrote_after(rows, term, first.time_ns) for term in led)
-        if led and accounted and not _was_committed(rows, first, told):
+        if led and accounted and not _was_committed(rows, first, passings):
             yield Finding(
                 rows.run, "uncommitted-read", *place,
                 offset=offset,
@@ -289,8 +291,8 @@ def _uncommitted(rows: RunRows, told: Passings) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _was_committed(rows: RunRows, read: Read, told: Passings) -> bool:
+def _was_committed(rows: RunRows, read: Read, passings: Passings) -> bool:
     """Whether a leader had a high watermark above the record by then; in a sampled timeline: ever."""
     if rows.sampled:
         return any(term.high_watermark > read.offset for term in rows.leader_terms(read.where))
-    return told.had_passed(read.where, read.offset, read.time_ns)
+    return passings.had_passed(read.where, read.offset, read.time_ns)

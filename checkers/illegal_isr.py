@@ -142,10 +142,10 @@ def _keeps_eligible(run: RunFacts) -> bool:
 
 def _may_forget(run: RunFacts, one: Stretch) -> bool:
     """Whether a replica that has left the ISR need not stay eligible."""
-    said = detail(one)
-    distrusted = "shut down uncleanly" in str(said.get("cause", ""))
-    unknown = run.sampled and not said.get("places")
-    return not _keeps_eligible(run) or unknown or distrusted or said.get("clean") is False
+    details = detail(one)
+    distrusted = "shut down uncleanly" in str(details.get("cause", ""))
+    unknown = run.sampled and not details.get("places")
+    return not _keeps_eligible(run) or unknown or distrusted or details.get("clean") is False
 
 
 def _away(run: RunFacts, one: Stretch) -> set[int]:
@@ -161,8 +161,10 @@ def _present(run: RunFacts, one: Stretch) -> set[int]:
 def _last_changes(run: RunFacts, one: Stretch) -> dict[int, str]:
     """By broker, what changed last about its session in the same life of the controller before ``one``."""
     rows = sorted((x for x in run.facts.stretches if x.kind == "session"), key=age)
-    ours = [x for x in rows if (x.node, x.incarnation) == (one.node, one.incarnation) and x.sequence < one.sequence]
-    return {int(said.get("broker", -1)): str(said.get("change")) for said in map(detail, ours)}
+    stretches = [
+        x for x in rows if (x.node, x.incarnation) == (one.node, one.incarnation) and x.sequence < one.sequence
+    ]
+    return {int(details.get("broker", -1)): str(details.get("change")) for details in map(detail, stretches)}
 
 
 def _without_consequences(run: RunFacts, place: TopicPartition, decisions: Sequence[Stretch]) -> Iterator[Conclusion]:
@@ -188,14 +190,14 @@ def _misclassified(run: RunFacts, place: TopicPartition, before: Stretch, after:
     candidates = {*(before.isr or ()), *_eligible(before)}
     if clean == (after.leader in candidates):
         return
-    said = "clean" if clean else "unclean"
+    kind = "clean" if clean else "unclean"
     yield Conclusion(
         run.finding("misclassified-election", place, leader_epoch=after.leader_epoch, **seen_at(after)),
-        f"The election of node {after.leader} in epoch {after.leader_epoch} was recorded as {said}, and those who "
+        f"The election of node {after.leader} in epoch {after.leader_epoch} was recorded as {kind}, and those who "
         f"could be elected cleanly were {sorted(candidates)}.",
         (
             cite(before, f"before, the ISR was {list(before.isr or ())}, eligible beside it {list(_eligible(before))}"),
-            cite(after, f"the controller elected node {after.leader} and called that {said}"),
+            cite(after, f"the controller elected node {after.leader} and called that {kind}"),
         ),
     )
 
@@ -208,8 +210,8 @@ def _unrecorded(run: RunFacts, place: TopicPartition, decisions: Sequence[Stretc
     """The first row of every leader in an epoch in which the controller did not elect it."""
     begun = min((one.leader_epoch for one in decisions if one.leader_epoch is not None), default=None)
     known = {(one.leader, one.leader_epoch) for one in decisions}
-    for node, ours in run.told.get(place, {}).items():
-        led = (x for x in ours if (x.kind, x.role) == ("state", "leader") and x.leader_epoch is not None)
+    for node, stretches in run.reported.get(place, {}).items():
+        led = (x for x in stretches if (x.kind, x.role) == ("state", "leader") and x.leader_epoch is not None)
         first = {one.leader_epoch: one for one in reversed(list(led))}
         for epoch, one in first.items():
             if begun is None or epoch is None or epoch <= begun or (node, epoch) in known:

@@ -3,7 +3,8 @@
 * ``incomplete-leader``: a leader began its epoch with a log that is long enough, and holds other records where records
   of an earlier epoch had been committed. What a leader of epoch e wrote and committed begins at its log end when it
   became leader; what another replica had there before it was in e, and has not cut since, is something else (see
-  :mod:`checkers.forks`). What was deleted on purpose does not count. A log that is too short is a ``hw-regression``.
+  :mod:`checkers.unclean_elections`). What was deleted on purpose does not count. A log that is too short is a
+  ``hw-regression``.
 * ``incomplete-candidate``: the controller has a replica in the ISR, or as an eligible leader replica, that cut its log
   below what was committed by then, and has not reported since that its log reaches that far again. What a crash took
   does not count: the controller learns of it when the broker is back.
@@ -23,7 +24,7 @@ from typing import NamedTuple
 
 from checkers.conclusion import Conclusion, RunFacts, age, cite, detail, seen_at
 from checkers.copies import cut_at
-from checkers.forks import End, had_before
+from checkers.unclean_elections import End, had_before
 from harness.anomaly import (
     NOTHING,
     AnomalyKind,
@@ -97,7 +98,7 @@ class _Term(NamedTuple):
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:
     """Every breach in one run."""
-    for place, nodes in run.told.items():
+    for place, nodes in run.reported.items():
         terms = _terms(nodes)
         for after in terms:
             yield from _overwritten(run, place, after, [one for one in terms if one.epoch < after.epoch], nodes)
@@ -106,7 +107,7 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
 
 def _terms(nodes: Mapping[int, Sequence[Stretch]]) -> list[_Term]:
     found: dict[tuple[int, int], _Term] = {}
-    for one in sorted((x for ours in nodes.values() for x in ours), key=lambda x: x.begin_ns):
+    for one in sorted((x for stretches in nodes.values() for x in stretches), key=lambda x: x.begin_ns):
         if one.role == "leader" and one.kind == "state" and one.leader_epoch is not None:
             known = found.setdefault((one.leader_epoch, one.node), _Term(one, one))
             if (one.high_watermark or 0) > (known.last.high_watermark or 0):
@@ -129,7 +130,7 @@ def _overwritten(
             continue
         if _given_up_since(run, place, before, after, other.start):
             continue
-        says = f"node {before.first.node} had committed up to {before.last.high_watermark} in epoch {before.epoch}"
+        words = f"node {before.first.node} had committed up to {before.last.high_watermark} in epoch {before.epoch}"
         yield Conclusion(
             run.finding(
                 "incomplete-leader", place, offset=other.start, until=other.stop, leader_epoch=after.epoch,
@@ -137,28 +138,34 @@ def _overwritten(
             ),
             f"Node {after.first.node}, leader in epoch {after.epoch}, holds something else at offsets {other.start} to "
             f"{other.stop - 1}, got before it heard of epoch {before.epoch}, in which they had been committed.",
-            (cite(before.last, says, before.last.end_sequence), cite(after.first, "it took office with that log here")),
+            (cite(before.last, words, before.last.end_sequence), cite(after.first, "it began with that log here")),
         )  # fmt: skip
         return
 
 
-def _ends(ours: Sequence[Stretch], term: _Term) -> list[End]:
+def _ends(stretches: Sequence[Stretch], term: _Term) -> list[End]:
     return [
         End(x.leader_epoch, min(x.first_log_end, x.log_end_offset), x.log_end_offset)
-        for x in ours
+        for x in stretches
         if x.kind == "state" and x.leader_epoch is not None and x.leader_epoch < term.epoch
         and x.first_log_end is not None and x.log_end_offset is not None
     ]  # fmt: skip
 
 
 def _is_unclean(run: RunFacts, place: TopicPartition, term: _Term) -> bool:
-    return any(term.epoch in (fork.leader_epoch, fork.taken) for fork in run.forks.get(place, ()))
+    return any(
+        term.epoch in (election.leader_epoch, election.taken) for election in run.unclean_elections.get(place, ())
+    )
 
 
 def _given_up_since(run: RunFacts, place: TopicPartition, before: _Term, after: _Term, offset: int) -> bool:
     """Whether an unclean election between the two had already given up what was committed."""
-    forks = (fork for fork in run.forks.get(place, ()) if fork.leader_epoch < after.epoch != fork.taken)
-    return any(fork.gave_up(before.epoch, offset) for fork in forks)
+    elections = (
+        election
+        for election in run.unclean_elections.get(place, ())
+        if election.leader_epoch < after.epoch != election.taken
+    )
+    return any(election.gave_up(before.epoch, offset) for election in elections)
 
 
 # ------------------------------------------------------------------------------------------------------ candidates
@@ -168,9 +175,9 @@ def _candidates(
     run: RunFacts, place: TopicPartition, terms: Sequence[_Term], nodes: Mapping[int, Sequence[Stretch]]
 ) -> Iterator[Conclusion]:
     seen: set[Stretch] = set()
-    said = [one for ours in nodes.values() for one in ours if one.kind == "state"]
+    states = [one for stretches in nodes.values() for one in stretches if one.kind == "state"]
     for decision in run.decided.get(place, []):
-        most = max(_marks(said, decision), key=lambda mark: mark.high_watermark, default=None)
+        most = max(_marks(states, decision), key=lambda mark: mark.high_watermark, default=None)
         if most is None or _is_gone(run, place, most, terms):
             continue
         for node in sorted({*(decision.isr or ()), *(detail(decision).get("elr") or ())}):
@@ -186,7 +193,7 @@ def _candidates(
                 f"The controller has node {node} among those who may lead, which has its log up to {reached} only "
                 f"since it cut it, although everything below {most.high_watermark} is committed.",
                 (
-                    cite(most.said, f"node {most.said.node} had a high watermark of {most.high_watermark}", most.row),
+                    cite(most.stretch, f"node {most.stretch.node} had committed up to {most.high_watermark}", most.row),
                     cite(cut, f"node {node} cut its log here"),
                     cite(decision, f"ISR {list(decision.isr or ())}, eligible {detail(decision).get('elr') or []}"),
                 ),
@@ -196,14 +203,14 @@ def _candidates(
 class _Mark(NamedTuple):
     """A high watermark, and the row that shows it."""
 
-    said: Stretch
+    stretch: Stretch
     high_watermark: int
     row: int
 
 
-def _marks(said: Sequence[Stretch], decision: Stretch) -> Iterator[_Mark]:
+def _marks(states: Sequence[Stretch], decision: Stretch) -> Iterator[_Mark]:
     """The high watermarks before a decision, in the epochs until then."""
-    for one in said:
+    for one in states:
         if (one.leader_epoch or 0) <= (decision.leader_epoch or 0):
             if one.end_ns <= decision.begin_ns:
                 yield _Mark(one, one.high_watermark or 0, one.end_sequence)
@@ -213,19 +220,19 @@ def _marks(said: Sequence[Stretch], decision: Stretch) -> Iterator[_Mark]:
 
 def _is_gone(run: RunFacts, place: TopicPartition, most: _Mark, terms: Sequence[_Term]) -> bool:
     """Whether what was committed was given up, or lost by a later leader, which is a finding of its own."""
-    epoch, mark = most.said.leader_epoch or 0, most.high_watermark
-    given_up = any(fork.gave_up(epoch, mark - 1) for fork in run.forks.get(place, ()))
+    epoch, mark = most.stretch.leader_epoch or 0, most.high_watermark
+    given_up = any(election.gave_up(epoch, mark - 1) for election in run.unclean_elections.get(place, ()))
     return given_up or any(term.epoch > epoch and (term.first.first_log_end or 0) < mark for term in terms)
 
 
-def _cut(ours: Sequence[Stretch], decision: Stretch) -> tuple[Stretch | None, int]:
+def _cut(stretches: Sequence[Stretch], decision: Stretch) -> tuple[Stretch | None, int]:
     """A replica's last truncation before a decision, and how far its log has reached since."""
-    told = [x for x in ours if x.begin_ns <= decision.begin_ns]
-    cuts = [x for x in told if x.kind == "truncation"]
+    until_then = [x for x in stretches if x.begin_ns <= decision.begin_ns]
+    cuts = [x for x in until_then if x.kind == "truncation"]
     if not cuts:
         return None, 0
-    since = [x for x in told if age(x) > age(cuts[-1]) and x.incarnation == cuts[-1].incarnation]
-    if any(x.incarnation > cuts[-1].incarnation for x in told):
+    since = [x for x in until_then if age(x) > age(cuts[-1]) and x.incarnation == cuts[-1].incarnation]
+    if any(x.incarnation > cuts[-1].incarnation for x in until_then):
         return None, 0
     ends = [x.log_end_offset for x in since if x.kind == "state" and x.log_end_offset is not None]
     return cuts[-1], max([cut_at(cuts[-1]) or 0, *ends])

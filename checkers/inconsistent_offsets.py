@@ -74,12 +74,12 @@ def sightings(rows: RunRows) -> list[Sighting]:
         if r.sound and r.value is not None
     ]
     shown = {(s.where, s.value) for s in rows.sends if s.type != "fail" and rows.was_delivered(s)}
-    told = [
+    unended = [
         Sighting(where(r), r["offset"], r["value"], r["index"], r["time_ns"], r["acks"] == ALL, None)
         for r in rows.operations
         if (r["f"], r["type"]) == ("send", "info") and r["offset"] is not None and (where(r), r["value"]) in shown
     ]
-    return sorted([*acks, *polls, *told], key=lambda s: s.row)
+    return sorted([*acks, *polls, *unended], key=lambda s: s.row)
 
 
 def places(rows: RunRows) -> dict[tuple[TopicPartition, int], set[int]]:
@@ -132,7 +132,7 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
 
 def _conflict(rows: RunRows, values: list[list[Sighting]], begun: Mapping[tuple[TopicPartition, int], int]) -> Finding:
     first, second = values[0][0], values[1][0]
-    sent = [begun.get((first.where, ours[0].value)) for ours in values]
+    sent = [begun.get((first.where, group[0].value)) for group in values]
     return Finding(
         rows.run, "inconsistent-offsets", *first.where,
         offset=first.offset,
@@ -149,8 +149,8 @@ def _conflict(rows: RunRows, values: list[list[Sighting]], begun: Mapping[tuple[
 
 def _excuse(rows: RunRows, values: list[list[Sighting]]) -> Excuse | None:
     first = values[0][0]
-    epochs = [s.leader_epoch for ours in values for s in ours if s.leader_epoch is not None]
-    if sum(any(s.strong for s in ours) for ours in values) < 2:
+    epochs = [s.leader_epoch for group in values for s in group if s.leader_epoch is not None]
+    if sum(any(s.strong for s in group) for group in values) < 2:
         return "acks"
     oldest = min(epochs, default=None)
     return "unclean" if rows.given_up(first.where, oldest, first.offset, first.time_ns) else None

@@ -38,7 +38,7 @@ from checkers.nodes_are_accounted import (
     unused_partitions,
 )
 from checkers.orders import orders
-from checkers.promises import KINDS, PROMISES, Promise, conclusive
+from checkers.promises import KINDS, PROMISES, Promise, fact_rules
 from checkers.proofs_match import misfiled
 from checkers.recovery import broken_unrest, recovery
 from checkers.row import Row
@@ -71,10 +71,10 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     )  # fmt: skip
     misfit, untimely = _misfit(run, numbers), out_of_time(run.faults, facts.facts) if _is_whole(run) else []
     uncounted, strange = [*missing_decisions(facts), *unrecorded(facts)], misfiled(run.faults, wanted)
-    told_of = wanted if "timeline" not in unread or not facts.sampled else None
+    demanded = wanted if "timeline" not in unread or not facts.sampled else None
     foreign = list(strangers(lives, replicas, wanted)) if wanted is not None else []
     contradicted = _contradicted(run, facts, unread, numbers)
-    broken_timeline = _broken_timeline(lives, run.faults, told_of, sampled=facts.sampled)
+    broken_timeline = _broken_timeline(lives, run.faults, demanded, sampled=facts.sampled)
     holes: Mapping[str, Sequence[object]] = {
         "history": history,
         "timeline": [*broken_timeline, *uncounted, *untimely],
@@ -90,12 +90,12 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     predicted = [Prediction(**one) for one in run.foreseen]
     severity = cache(partial(severity_of, run, facts, gaps))
     concluded = _concluded(facts, found, severity)
-    told = {one.finding: one for one in kept(concluded)}
-    findings = sorted([*found, *told], key=_order)
+    conclusions = {one.finding: one for one in kept(concluded)}
+    findings = sorted([*found, *conclusions], key=_order)
     groups = {group_of(one) for one in found}
     reach = [x for x in answers.ranges if x.run == name and group_of(x) in groups]
     reach += ranges(one.finding for one in concluded)
-    account = partial(_account, witnesses, told)
+    account = partial(_account, witnesses, conclusions)
     short = rests(findings, reach, partial(gravest, severity))
     judged = _anomalies(findings, severity, predicted, short, account=account, reason=partial(because, facts))
     anomalies = [anomaly for _, anomaly in judged]
@@ -250,17 +250,17 @@ def _concluded(facts: RunFacts, known: Sequence[Finding], severity: Callable[[Fi
     """
     unexcused = [x for x in known if severity(x).verdict is Verdict.VIOLATION]
 
-    def is_told(cut: Finding) -> bool:
+    def is_part_of_loss(cut: Finding) -> bool:
         is_cut = cut.kind == "committed-cut"
         return _is_lost(cut, unexcused if is_cut and severity(cut).verdict is Verdict.VIOLATION else known)
 
     found = [
         one
-        for promise in conclusive()
+        for promise in fact_rules()
         for one in promise.conclude(facts)
         if is_decided(facts, one.finding, KINDS[one.finding.kind])
     ]
-    return [one for one in found if not is_told(one.finding)]
+    return [one for one in found if not is_part_of_loss(one.finding)]
 
 
 def _is_lost(cut: Finding, known: Sequence[Finding]) -> bool:
@@ -278,11 +278,11 @@ def _is_lost(cut: Finding, known: Sequence[Finding]) -> bool:
 
 
 def _account(
-    witnesses: Witnesses, told: Mapping[Finding, Conclusion], finding: Finding
+    witnesses: Witnesses, conclusions: Mapping[Finding, Conclusion], finding: Finding
 ) -> tuple[str, tuple[EvidenceRow, ...]]:
     """A finding in a sentence, and the rows that show it."""
-    if finding in told:
-        return told[finding].why, told[finding].evidence
+    if finding in conclusions:
+        return conclusions[finding].why, conclusions[finding].evidence
     promise = _PROMISE_OF[finding.kind]
     return promise.why(finding), tuple(promise.evidence(finding, witnesses))
 

@@ -59,7 +59,7 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
     """Every breach in one run: one for each time that a replica stood still."""
     for lag in run.facts.lags:
         if had_time(run, lag.node, Span(lag.begin_ns, lag.end_ns), partial(_disturbs, lag)):
-            yield _told(run, lag)
+            yield _conclusion(run, lag)
 
 
 def _disturbs(lag: Lag, nodes: Collection[str]) -> bool:
@@ -68,7 +68,7 @@ def _disturbs(lag: Lag, nodes: Collection[str]) -> bool:
     return not {laggard} <= set(nodes) <= {laggard, leader}
 
 
-def _told(run: RunFacts, lag: Lag) -> Conclusion:
+def _conclusion(run: RunFacts, lag: Lag) -> Conclusion:
     row = {"node": lag.node, "incarnation": lag.incarnation}
     finding = run.finding(
         "laggard-in-sync", TopicPartition(lag.topic, lag.partition), offset=lag.reached, until=lag.log_end,
@@ -78,12 +78,12 @@ def _told(run: RunFacts, lag: Lag) -> Conclusion:
         f"Node {lag.node}, leader in epoch {lag.leader_epoch}, kept node {lag.member} in the ISR for "
         f"{(lag.end_ns - lag.begin_ns) / 1e9:.3g} s in which that one's log did not get beyond {lag.reached}."
     )
-    says = ((lag.sequence, f"has its log up to {lag.log_end}"), (lag.end_sequence, "still waits"))
+    claims = ((lag.sequence, f"has its log up to {lag.log_end}"), (lag.end_sequence, "still waits"))
     return Conclusion(
         finding,
         why,
         tuple(
             Evidence("timeline", {**row, "sequence": at}, f"node {lag.node} {what}, and node {lag.member} in the ISR")
-            for at, what in says
+            for at, what in claims
         ),
     )

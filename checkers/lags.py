@@ -21,9 +21,9 @@ def lags(rows: RunRows) -> Iterator[Lag]:
         if row["topic"] is not None and row["kind"] != "final" and row["node"] != CONTROLLER_ID:
             by_place[where(row)][row["node"]].append(row)
     for place, replicas in by_place.items():
-        leading = [row for ours in replicas.values() for row in ours if leads(row)]
-        for member, ours in replicas.items():
-            for last, until_ns in _standstills(ours, rows.lag_ns):
+        leading = [row for group in replicas.values() for row in group if leads(row)]
+        for member, group in replicas.items():
+            for last, until_ns in _standstills(group, rows.lag_ns):
                 lacking = [row for row in leading if _lacks(row, member, last, until_ns)]
                 for first, still in lasting(lacking, version, rows.lag_ns):
                     yield Lag(
@@ -33,9 +33,9 @@ def lags(rows: RunRows) -> Iterator[Lag]:
                     )  # fmt: skip
 
 
-def _standstills(ours: Sequence[Row], lag_ns: int) -> Iterator[tuple[Row, int | None]]:
+def _standstills(group: Sequence[Row], lag_ns: int) -> Iterator[tuple[Row, int | None]]:
     """Rows of a replica after which it has none for so long, with the time of the next; None: it has none."""
-    ordered = sorted(ours, key=lambda r: (r["time_ns"], r["incarnation"], r["sequence"]))
+    ordered = sorted(group, key=lambda r: (r["time_ns"], r["incarnation"], r["sequence"]))
     until = [*(row["time_ns"] for row in ordered[1:]), None]
     for row, until_ns in zip(ordered, until, strict=True):
         if row["log_end_offset"] is not None and (until_ns is None or until_ns - row["time_ns"] >= lag_ns):

@@ -30,11 +30,11 @@ def lasting(rows: Iterable[Row], key: Callable[[Row], object], lag_ns: int) -> I
     groups: dict[object, list[Row]] = defaultdict(list)
     ended: list[list[Row]] = []
     for row in sorted(rows, key=lambda r: (r["time_ns"], r["sequence"])):
-        ours = groups[key(row)]
-        if ours and (row["time_ns"] - ours[-1]["time_ns"]) * LOOKS > lag_ns:
-            ended.append(ours.copy())
-            ours.clear()
-        ours.append(row)
-    for ours in (*ended, *groups.values()):
-        if ours[-1]["time_ns"] - ours[0]["time_ns"] >= lag_ns:
-            yield ours[0], ours[-1]
+        group = groups[key(row)]
+        if group and (row["time_ns"] - group[-1]["time_ns"]) * LOOKS > lag_ns:
+            ended.append(group.copy())
+            group.clear()
+        group.append(row)
+    for group in (*ended, *groups.values()):
+        if group[-1]["time_ns"] - group[0]["time_ns"] >= lag_ns:
+            yield group[0], group[-1]

@@ -56,22 +56,22 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
         yield from found.values()
 
 
-def _shared(ours: Sequence[LogEpoch], theirs: Sequence[LogEpoch]) -> LogEpoch | None:
+def _shared(one: Sequence[LogEpoch], other: Sequence[LogEpoch]) -> LogEpoch | None:
     """The newest epoch of which both hold records at the same offsets; ``first`` is the first of these offsets."""
-    known = {x.leader_epoch: x for x in theirs}
-    for mine in sorted(ours, key=lambda x: -x.leader_epoch):
-        other = known.get(mine.leader_epoch)
-        if mine.leader_epoch >= 0 and other is not None and mine.first <= other.last and other.first <= mine.last:
-            return mine._replace(first=max(mine.first, other.first))
+    known = {x.leader_epoch: x for x in other}
+    for here in sorted(one, key=lambda x: -x.leader_epoch):
+        there = known.get(here.leader_epoch)
+        if here.leader_epoch >= 0 and there is not None and here.first <= there.last and there.first <= here.last:
+            return here._replace(first=max(here.first, there.first))
     return None
 
 
-def _broken(ours: Sequence[LogEpoch], theirs: Sequence[LogEpoch], end: int) -> int | None:
+def _broken(one: Sequence[LogEpoch], other: Sequence[LogEpoch], end: int) -> int | None:
     """The first offset below ``end`` at which the two hold records of different epochs."""
-    edges = {x.first for x in (*ours, *theirs)} | {x.last + 1 for x in (*ours, *theirs)}
+    edges = {x.first for x in (*one, *other)} | {x.last + 1 for x in (*one, *other)}
     for offset in sorted(edge for edge in edges if edge < end):
-        mine, other = _epoch_at(ours, offset), _epoch_at(theirs, offset)
-        if mine is not None and other is not None and mine != other:
+        epoch, other_epoch = _epoch_at(one, offset), _epoch_at(other, offset)
+        if epoch is not None and other_epoch is not None and epoch != other_epoch:
             return offset
     return None
 

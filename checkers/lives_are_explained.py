@@ -47,12 +47,14 @@ def contradictions(run: RunFacts) -> list[str]:
     by_node: dict[int, list[Life]] = {}
     for life in _lives(run):
         by_node.setdefault(life.node, []).append(life)
-    said = [*_at_once(run.faults)]
+    sentences = [*_at_once(run.faults)]
     for node, lives in sorted(by_node.items()):
-        ours = [fault for fault in run.faults if node_name(NodeId(node)) in fault["nodes"]]
-        said += _unexplained(run, lives, ours)
-        said += _up_while_down(lives, ours, healing_ns=0 if run.guarantees.get("time") == "virtual" else _HEALING_NS)
-    return said
+        own = [fault for fault in run.faults if node_name(NodeId(node)) in fault["nodes"]]
+        sentences += _unexplained(run, lives, own)
+        sentences += _up_while_down(
+            lives, own, healing_ns=0 if run.guarantees.get("time") == "virtual" else _HEALING_NS
+        )
+    return sentences
 
 
 def _lives(run: RunFacts) -> list[Life]:
@@ -121,8 +123,8 @@ def _at_once(faults: Sequence[Row]) -> Iterator[str]:
         if seen and traits_of(fault["kind"]).process is ProcessEffect.ENDS:
             for node in fault["nodes"]:
                 down[node].append(fault)
-    for node, ours in sorted(down.items()):
-        for first, second in pairwise(sorted(ours, key=lambda x: (x["injected_ns"], x["healed_ns"]))):
+    for node, own in sorted(down.items()):
+        for first, second in pairwise(sorted(own, key=lambda x: (x["injected_ns"], x["healed_ns"]))):
             if second["injected_ns"] < first["healed_ns"]:
                 yield (
                     f"Faults {first['fault']!r} and {second['fault']!r} both have node {node} down "

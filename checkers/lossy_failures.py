@@ -132,7 +132,7 @@ def is_unknown(run: RunFacts, manifest: Manifest, finding: Finding, kind: Anomal
     lossy = _between(_lossy(run, manifest), finding.since_ns, _until_ns(run, finding, kind))
     for at_ns in {fault["injected_ns"] for fault in lossy}:
         down = {node for node in brokers if _is_down(str(node), lossy, at_ns)}
-        in_sync = {node for place in {*run.decided, *run.told} for node in _relied_on(run, place, at_ns, at_ns)}
+        in_sync = {node for place in {*run.decided, *run.reported} for node in _relied_on(run, place, at_ns, at_ns)}
         if down and len(down | (brokers - in_sync)) >= copies:
             return True
     return False
@@ -153,7 +153,9 @@ def _until_ns(run: RunFacts, finding: Finding, kind: AnomalyKind) -> float:
     place, offset = TopicPartition(finding.topic, finding.partition), finding.other_offset
     if offset is None:
         return math.inf
-    led = [one for ours in run.told.get(place, {}).values() for one in ours if (one.kind, one.role) == _LEADS]
+    led = [
+        one for stretches in run.reported.get(place, {}).values() for one in stretches if (one.kind, one.role) == _LEADS
+    ]
     until_ns = math.inf
     for one in sorted(led, key=lambda one: (one.leader_epoch or 0, one.begin_ns)):
         if (one.first_log_end or 0) > offset:
@@ -181,7 +183,7 @@ def _lowest_missing(finding: Finding, kind: AnomalyKind) -> int:
 
 def _committed_ns(run: RunFacts, place: TopicPartition, offset: int) -> int:
     """When a leader first reported that it had committed the offset; 0: none did."""
-    led = [one for ours in run.told.get(place, {}).values() for one in ours if one.role == "leader"]
+    led = [one for stretches in run.reported.get(place, {}).values() for one in stretches if one.role == "leader"]
     passed = [one for one in led if (one.high_watermark or 0) > offset]
     return min((x.begin_ns if (x.first_high_watermark or 0) > offset else x.end_ns for x in passed), default=0)
 
@@ -189,7 +191,7 @@ def _committed_ns(run: RunFacts, place: TopicPartition, offset: int) -> int:
 def _in_sync(run: RunFacts, place: TopicPartition, since_ns: int, until_ns: int) -> set[int]:
     """The members of the ISR at any time in between, by the controller's rows, or else a leader's; empty: unknown."""
     decided = run.decided.get(place, [])
-    return _said([decided], since_ns, until_ns) or _relied_on(run, place, since_ns, until_ns)
+    return _members([decided], since_ns, until_ns) or _relied_on(run, place, since_ns, until_ns)
 
 
 def _relied_on(run: RunFacts, place: TopicPartition, since_ns: float, until_ns: int) -> set[int]:
@@ -197,14 +199,14 @@ def _relied_on(run: RunFacts, place: TopicPartition, since_ns: float, until_ns: 
 
     A leader acknowledges nothing more once a later epoch has a leader, whether it has heard of that or not.
     """
-    told = run.told.get(place, {}).values()
+    reported = run.reported.get(place, {}).values()
     took: dict[int, int] = {}
-    for one in (x for ours in told for x in ours if (x.kind, x.role) == _LEADS):
+    for one in (x for stretches in reported for x in stretches if (x.kind, x.role) == _LEADS):
         took[one.leader_epoch or 0] = min(one.begin_ns, took.get(one.leader_epoch or 0, one.begin_ns))
-    return _said([run.decided.get(place, []), *told], since_ns, until_ns, took)
+    return _members([run.decided.get(place, []), *reported], since_ns, until_ns, took)
 
 
-def _said(
+def _members(
     chains: Iterable[Sequence[Stretch]], since_ns: float, until_ns: int, took: Mapping[int, int] = MappingProxyType({})
 ) -> set[int]:
     """Every member of an ISR that a row had in force in between; ``took``: when each epoch's leader began."""
@@ -244,5 +246,5 @@ def _is_down(node: str, lossy: Sequence[Row], time_ns: int) -> bool:
 
 def _number(manifest: Manifest, setting: str, default: int | None = None) -> int | None:
     """A setting in force, which of real Kafka is the text that it was given."""
-    said = str(manifest.configuration.get("settings", {}).get(setting, ""))
-    return int(said) if said.isdecimal() else default
+    written = str(manifest.configuration.get("settings", {}).get(setting, ""))
+    return int(written) if written.isdecimal() else default

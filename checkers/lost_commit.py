@@ -96,17 +96,17 @@ class Commit(NamedTuple):
 def find(rows: RunRows) -> Iterator[Finding]:
     """Reference: every answer of one run that is not the last commit, and every offset beyond the end."""
     commits: dict[tuple[str | None, TopicPartition], list[Commit]] = defaultdict(list)
-    told: list[tuple[int, Row]] = []
+    answers: list[tuple[int, Row]] = []
     for rows_of in _by_operation(rows):
         first, last = rows_of[0], rows_of[-1]
         if first["f"] == "committed":
-            told += [(first["index"], last)] if last["type"] == "ok" else []
+            answers += [(first["index"], last)] if last["type"] == "ok" else []
         elif last["type"] != "fail":
             acked = last["type"] == "ok"
             ended = last["index"] if acked else math.inf
             commit = Commit(first["offset"], first["index"], ended, acked, last["time_ns"])
             commits[first["group"], where(first)].append(commit)
-    for asked, row in told:
+    for asked, row in answers:
         yield from _lost(rows, row, asked, commits[row["group"], where(row)])
     yield from _beyond(rows)
 
@@ -115,11 +115,11 @@ def why(finding: Finding) -> str:
     """The finding in a sentence."""
     if finding.kind == "commit-beyond-end":
         return f"Offset {finding.offset} was committed, and the final leader's log ends at {finding.other_offset}."
-    told = "no commit" if finding.offset is None else f"offset {finding.offset}"
+    given = "no commit" if finding.offset is None else f"offset {finding.offset}"
     if finding.other_offset is None:
-        return f"A group was given {told} as its commit, which it had never committed."
+        return f"A group was given {given} as its commit, which it had never committed."
     last = f"its commit of offset {finding.other_offset} was acknowledged"
-    return f"A group was given {told} as its commit, after {last}."
+    return f"A group was given {given} as its commit, after {last}."
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
@@ -137,28 +137,28 @@ def _by_operation(rows: RunRows) -> list[list[Row]]:
     for row in rows.operations:
         if row["f"] in ("commit", "committed") and row["topic"] is not None:
             found[row["op"], where(row)].append(row)
-    return [sorted(ours, key=lambda r: (r["type"] != "invoke", r["index"])) for ours in found.values()]
+    return [sorted(group, key=lambda r: (r["type"] != "invoke", r["index"])) for group in found.values()]
 
 
-def _lost(rows: RunRows, told: Row, asked: int, commits: list[Commit]) -> Iterator[Finding]:
+def _lost(rows: RunRows, answer: Row, asked: int, commits: list[Commit]) -> Iterator[Finding]:
     before = [commit for commit in commits if commit.acked and commit.ended < asked]
     last = max(before, key=lambda commit: commit.begun, default=None)
-    begun = [commit for commit in commits if commit.begun < told["index"]]
+    begun = [commit for commit in commits if commit.begun < answer["index"]]
     possible: set[int | None] = {c.offset for c in begun if last is None or c.ended >= last.begun}
-    if told["offset"] not in (possible if last else {None, *possible}):
+    if answer["offset"] not in (possible if last else {None, *possible}):
         yield Finding(
-            rows.run, "lost-commit", *where(told),
-            offset=told["offset"],
-            row=told["index"],
-            time_ns=told["time_ns"],
-            process=told["process"],
+            rows.run, "lost-commit", *where(answer),
+            offset=answer["offset"],
+            row=answer["index"],
+            time_ns=answer["time_ns"],
+            process=answer["process"],
             other_offset=last.offset if last else None,
-            since_ns=last.ended_ns if last and told["offset"] in {None, *(c.offset for c in begun)} else None,
+            since_ns=last.ended_ns if last and answer["offset"] in {None, *(c.offset for c in begun)} else None,
         )  # fmt: skip
 
 
 def _beyond(rows: RunRows) -> Iterator[Finding]:
-    commits = (one for ours in _by_operation(rows) for one in ours if one["type"] == "ok")
+    commits = (one for group in _by_operation(rows) for one in group if one["type"] == "ok")
     seen: set[tuple[TopicPartition, int]] = set()
     for row in sorted(commits, key=lambda r: int(r["index"])):
         end = rows.ends.get(where(row))

@@ -16,9 +16,9 @@ has come back in the same epoch with a log that ends before the record; nor wher
 epoch at that offset, unless a log or a poll has this one in it, too. ``DOCUMENTED`` when the final leader's log starts
 behind it because it was deleted on purpose (see :mod:`checkers.deletions`) and the configuration permits that; or when
 an unclean election gave it up and the configuration permits such elections: one that began a later epoch than the
-record's and whose winner did not have it (see :mod:`checkers.forks`), or lacked the marker that committed it, so that
-the next one aborts it (see :mod:`checkers.transaction_markers`); or, when the record's epoch is unknown, one after its
-invocation.
+record's and whose winner did not have it (see :mod:`checkers.unclean_elections`), or lacked the marker that committed
+it, so that the next one aborts it (see :mod:`checkers.transaction_markers`); or, when the record's epoch is unknown,
+one after its invocation.
 
 The record's leader epoch is the one in a replica's log, else the one in a poll, else that of the only leader whose log
 end passed the offset while the send was under way. Where there are several, it is excused when one of their epochs is.
@@ -77,12 +77,12 @@ def why(finding: Finding) -> str:
     """The finding in a sentence."""
     at = "" if finding.offset is None else f" at offset {finding.offset}"
     acks = "all" if finding.acks == ALL else finding.acks
-    said = f"Value {finding.value} was acknowledged{at} (acks={acks}) and the final read does not deliver it there"
+    sentence = f"Value {finding.value} was acknowledged{at} (acks={acks}) and the final read does not deliver it there"
     if finding.other_value is not None:
-        said += f": it delivers value {finding.other_value} instead"
+        sentence += f": it delivers value {finding.other_value} instead"
     if finding.other_offset is not None:
-        said += f"; the value is at offset {finding.other_offset}"
-    return f"{said}. It had been committed." if finding.committed else f"{said}."
+        sentence += f"; the value is at offset {finding.other_offset}"
+    return f"{sentence}. It had been committed." if finding.committed else f"{sentence}."
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
@@ -155,11 +155,11 @@ def _epochs(able: Sequence[Term], epoch: int | None) -> list[int | None]:
 def _epoch(rows: RunRows, send: Send, author: Term | None) -> int | None:
     if send.offset is None:
         return None
-    said = _said_epoch(rows, send)
-    return author.leader_epoch if said is None and author else said
+    recorded = _recorded_epoch(rows, send)
+    return author.leader_epoch if recorded is None and author else recorded
 
 
-def _said_epoch(rows: RunRows, send: Send) -> int | None:
+def _recorded_epoch(rows: RunRows, send: Send) -> int | None:
     """The epoch of the record by the replicas' logs, or else by polls; None: neither has it."""
     of_logs = _logged_epochs(rows, send).get(send.value)
     polls = rows.delivered.get((send.where, send.offset or 0, send.value), [])
@@ -191,7 +191,7 @@ def _committed(rows: RunRows, send: Send, epoch: int | None) -> bool:
 def _is_another_s(rows: RunRows, send: Send, epoch: int | None) -> bool:
     """Whether another record has the offset in the epoch that this one has only by its presumed leader."""
     others = [known for value, known in _logged_epochs(rows, send).items() if value != send.value]
-    return epoch is not None and epoch in others and _said_epoch(rows, send) is None
+    return epoch is not None and epoch in others and _recorded_epoch(rows, send) is None
 
 
 def _excuse(rows: RunRows, send: Send, epochs: Iterable[int | None], *, committed: bool) -> Excuse | None:

@@ -45,22 +45,22 @@ KINDS = (METADATA_DIVERGENCE,)
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:
     """Every breach in one run."""
-    for place in sorted({*run.told, *run.decided}):
-        told = (x for ours in run.told.get(place, {}).values() for x in ours if x.kind == "state")
+    for place in sorted({*run.reported, *run.decided}):
+        reported = (x for stretches in run.reported.get(place, {}).values() for x in stretches if x.kind == "state")
         versions: dict[int, list[Stretch]] = defaultdict(list)
         decided = run.decided.get(place, ())
         first = 0 if any(one.partition_epoch == 0 and "cause" in detail(one) for one in decided) else 1
-        for one in sorted(chain(decided, told), key=_when):
+        for one in sorted(chain(decided, reported), key=_when):
             if one.partition_epoch is not None and one.partition_epoch >= first and _content(one) is not None:
                 versions[one.partition_epoch].append(one)
-        for said in versions.values():
-            yield from _differing(run, place, said)
+        for rows in versions.values():
+            yield from _differing(run, place, rows)
 
 
-def _differing(run: RunFacts, place: TopicPartition, said: Sequence[Stretch]) -> Iterator[Conclusion]:
-    first, other = said[0], next((one for one in said if _content(one) != _content(said[0])), None)
+def _differing(run: RunFacts, place: TopicPartition, rows: Sequence[Stretch]) -> Iterator[Conclusion]:
+    first, other = rows[0], next((one for one in rows if _content(one) != _content(rows[0])), None)
     if other is None:
-        first, other = _forgotten(said)
+        first, other = _forgotten(rows)
     if other is not None:
         yield Conclusion(
             run.finding(
@@ -73,17 +73,17 @@ def _differing(run: RunFacts, place: TopicPartition, said: Sequence[Stretch]) ->
         )  # fmt: skip
 
 
-def _forgotten(said: Sequence[Stretch]) -> tuple[Stretch, Stretch | None]:
+def _forgotten(rows: Sequence[Stretch]) -> tuple[Stretch, Stretch | None]:
     """A decision, and the first row of the controller's that names other eligible leader replicas; None: none does."""
-    decided = [one for one in said if one.node == CONTROLLER_ID]
+    decided = [one for one in rows if one.node == CONTROLLER_ID]
     others = (one for one in decided if _eligible(one) != _eligible(decided[0]))
-    return (decided or said)[0], next(others, None)
+    return (decided or rows)[0], next(others, None)
 
 
 def _eligible(one: Stretch) -> tuple[list[int], list[int]]:
     """The eligible leader replicas, and the last known ones, of a decision."""
-    said = detail(one)
-    return sorted(said.get("elr") or ()), sorted(said.get("last_known_elr") or ())
+    rows = detail(one)
+    return sorted(rows.get("elr") or ()), sorted(rows.get("last_known_elr") or ())
 
 
 def _content(one: Stretch) -> tuple[int, int, tuple[int, ...]] | None:

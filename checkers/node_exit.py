@@ -104,14 +104,14 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
         if not ending["blames"]:
             known = {name: ending[name] for name in ("node", "incarnation", "time_ns")}
             finding = run.finding("node-exit", NOWHERE, row=number, excuse=_excuse(run, ending), **known)
-            yield Conclusion(finding, f"{_told(run, ending)}: {ending['said'].rstrip('.')}.", ())
+            yield Conclusion(finding, f"{_sentence(run, ending)}: {ending['said'].rstrip('.')}.", ())
 
 
 def blamed(run: RunFacts) -> Iterator[str]:
     """One sentence for each life of a node that its environment ended."""
     for ending in run.endings:
         if ending["blames"] and _excuse(run, ending) is None:
-            yield f"{_told(run, ending)}, and {ending['blames']}: its environment is to blame."
+            yield f"{_sentence(run, ending)}, and {ending['blames']}: its environment is to blame."
 
 
 def _excuse(run: RunFacts, ending: Mapping[str, Any]) -> Excuse | None:
@@ -131,12 +131,12 @@ def _explains(run: RunFacts, fault: Row, ending: Mapping[str, Any]) -> bool:
     return in_force(began_ns, None if disk is DiskEffect.DAMAGE else healed_ns, at_ns, at_ns)
 
 
-def _fits(said: str, words: re.Pattern[str]) -> bool:
+def _fits(last_words: str, words: re.Pattern[str]) -> bool:
     """Whether a node's last words match, or give no reason."""
-    halting = _HALTING.search(said)
+    halting = _HALTING.search(last_words)
     if halting is not None:
         return words.search(halting[1]) is not None
-    return words.search(said) is not None or _UNCAUGHT.search(said) is None
+    return words.search(last_words) is not None or _UNCAUGHT.search(last_words) is None
 
 
 def _may_keep_out(run: RunFacts, fault: Row, node: str) -> bool:
@@ -155,7 +155,7 @@ def _may_control(run: RunFacts, name: str) -> bool:
     return name.startswith(CONTROLLER) or (combined and is_broker(name))
 
 
-def _told(run: RunFacts, ending: Mapping[str, Any]) -> str:
+def _sentence(run: RunFacts, ending: Mapping[str, Any]) -> str:
     node, status = node_name(NodeId(ending["node"])), ending["status"]
     how = f"with exit status {status}" if status >= 0 else f"by signal {-status}"
     return f"Node {node} ended {how}, in its life {ending['incarnation']}, and nothing had ordered it to"

@@ -214,8 +214,8 @@ def out_of_time(faults: Sequence[Row], facts: Facts) -> list[str]:
     ]
     late = any(one.time_ns > end_ns for one in facts.first_acks)
     early = any(one.begin_ns < begin_ns for one in facts.silences)
-    said = {f"fault {_few(strange)} began or ended": bool(strange), "clients sent records": late or early}
-    return [f"The timeline has no rows any more, or not yet, when {what}." for what, is_so in said.items() if is_so]
+    strays = {f"fault {_few(strange)} began or ended": bool(strange), "clients sent records": late or early}
+    return [f"The timeline has no rows any more, or not yet, when {what}." for what, is_so in strays.items() if is_so]
 
 
 def unproven_losses(faults: Sequence[Row]) -> list[Row]:

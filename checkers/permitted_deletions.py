@@ -95,20 +95,22 @@ def _removals(run: RunFacts, finding: Finding, which: Retention) -> Sequence[_Re
         return [last if known is None else _Removal(known.time_ns + LOOK_NS, known.log_start)]
     by_ns = finding.time_ns if which is Retention.BEFORE_THE_POLL and finding.time_ns is not None else math.inf
     last_led = run.final_leader(place)
-    found = {node: _removal(run, place, ours, offset, by_ns) for node, ours in run.told.get(place, {}).items()}
+    found = {
+        node: _removal(run, place, stretches, offset, by_ns) for node, stretches in run.reported.get(place, {}).items()
+    }
     is_final = which in (Retention.OF_A_SENT_RECORD, Retention.IN_THE_END)
     final = found.get(last_led) if is_final and last_led is not None else None
     return [final] if final is not None else [one for one in found.values() if one is not None] or [last]
 
 
 def _removal(
-    run: RunFacts, place: TopicPartition, ours: Sequence[Stretch], offset: int, by_ns: float
+    run: RunFacts, place: TopicPartition, stretches: Sequence[Stretch], offset: int, by_ns: float
 ) -> _Removal | None:
     """What made a replica's log begin behind an offset, by then; None: it did not."""
-    row, followed = _passed(ours, offset, by_ns), set[Stretch]()
+    row, followed = _passed(stretches, offset, by_ns), set[Stretch]()
     while row is not None and not _is_own(row):
         followed.add(row)
-        led = run.told[place].get(-1 if row.leader is None else row.leader, ())
+        led = run.reported[place].get(-1 if row.leader is None else row.leader, ())
         before = _passed(led, offset, row.begin_ns)
         if before is None or before in followed:
             return _Removal(row.begin_ns, row.log_start_offset or 0)
@@ -116,12 +118,12 @@ def _removal(
     return None if row is None else _Removal(row.begin_ns, row.log_start_offset or 0, row)
 
 
-def _passed(ours: Sequence[Stretch], offset: int, by_ns: float) -> Stretch | None:
+def _passed(stretches: Sequence[Stretch], offset: int, by_ns: float) -> Stretch | None:
     """The row with which a log came to begin behind an offset that it had not come back before since; None: none."""
-    known = [one for one in ours if one.log_start_offset is not None and one.begin_ns <= by_ns]
+    known = [one for one in stretches if one.log_start_offset is not None and one.begin_ns <= by_ns]
     behind = [*takewhile(lambda one: (one.log_start_offset or 0) > offset, reversed(known))]
-    said = (one for one in behind if one.kind == "log_start" and offset in _covered(one))
-    return next(said, min(behind, key=age, default=None))
+    recorded = (one for one in behind if one.kind == "log_start" and offset in _covered(one))
+    return next(recorded, min(behind, key=age, default=None))
 
 
 def _covered(one: Stretch) -> range:
@@ -165,8 +167,8 @@ def _is_retired(run: RunFacts, finding: Finding, removal: _Removal) -> bool:
     """
     if run.sampled:
         return any(fault["kind"] == _RETENTION and fault["injected_ns"] is not None for fault in run.excusing)
-    nodes = run.told.get(TopicPartition(finding.topic, finding.partition), {})
-    rows = [removal.row] if removal.row is not None else [x for ours in nodes.values() for x in ours]
+    nodes = run.reported.get(TopicPartition(finding.topic, finding.partition), {})
+    rows = [removal.row] if removal.row is not None else [x for stretches in nodes.values() for x in stretches]
     retired = [one for one in rows if one.kind == "log_start" and _reason(one) == _RETENTION]
     return any(
         fault["kind"] == _RETENTION
@@ -212,8 +214,8 @@ def _offsets_ms(run: RunFacts, nodes: set[int] | None, since_ns: float, until_ns
     """By how much the clocks of these nodes (None: of all) were off at some time in between; negative: behind."""
     names = None if nodes is None else {node_name(NodeId(node)) for node in nodes}
     for fault in run.excusing:
-        ours = traits_of(fault["kind"]).moves_clock and (names is None or not names.isdisjoint(fault["nodes"]))
-        if ours and in_force(fault["injected_ns"], fault["heal_proven_ns"], since_ns, until_ns):
+        stretches = traits_of(fault["kind"]).moves_clock and (names is None or not names.isdisjoint(fault["nodes"]))
+        if stretches and in_force(fault["injected_ns"], fault["heal_proven_ns"], since_ns, until_ns):
             yield json.loads(fault["parameters"] or "{}").get("offset_ms", 0)
 
 
@@ -230,8 +232,13 @@ def _may_be_large(run: RunFacts, manifest: Manifest, finding: Finding, removal: 
     """Whether the log can still have been as large as the limit without its first records."""
     limit = int(manifest.configuration["settings"].get(_SIZE, -1))
     place = TopicPartition(finding.topic, finding.partition)
-    told = [one for ours in run.told.get(place, {}).values() for one in ours if one.begin_ns <= removal.time_ns]
-    rows = told if removal.row is None else [removal.row]
+    reported = [
+        one
+        for stretches in run.reported.get(place, {}).values()
+        for one in stretches
+        if one.begin_ns <= removal.time_ns
+    ]
+    rows = reported if removal.row is None else [removal.row]
     end = max((one.log_end_offset or 0 for one in rows), default=0)
     return 0 <= limit <= (end - removal.log_start) * _largest_bytes(manifest, place)
 

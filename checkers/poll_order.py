@@ -43,11 +43,11 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from checkers.forks import Fork
 from checkers.inconsistent_offsets import sightings
 from checkers.row import Read, where
 from checkers.rows import RunRows
 from checkers.transaction_markers import gave_up_some, replaced
+from checkers.unclean_elections import UncleanElection
 from checkers.witnesses import Witnesses
 from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
 from harness.checker import Evidence
@@ -171,8 +171,8 @@ def find(rows: RunRows) -> Iterator[Finding]:
             group = not step.within and moves.may_be_unnamed(process, step.after.row)
             begin = bisect_right(offsets, step.before.offset)
             beyond = [(offset, log[offset]) for offset in offsets[begin : begin + 1]]
-            forks = _forks_before(rows, step)
-            thrown = any(_threw_back(rows, fork, step.before, beyond, begun_ns[process]) for fork in forks)
+            elections = _elections_before(rows, step)
+            thrown = any(_threw_back(rows, election, step.before, beyond, begun_ns[process]) for election in elections)
             if step.after.offset <= step.before.offset:
                 yield _back(rows, step, group=group, thrown=thrown)
                 continue
@@ -264,7 +264,7 @@ def _held(rows: RunRows) -> dict[TopicPartition, dict[int, Record]]:
     """The records that a consumer may not skip, by offset; of several at one offset that of the lowest value."""
     doubtful = {(send.where, send.value) for send in rows.sends if rows.is_uncommitted(send)}
     found: dict[TopicPartition, dict[int, Record]] = {place: {} for place in rows.ends}
-    for place, offset, value in _said(rows):
+    for place, offset, value in _known_records(rows):
         if (place, value) not in doubtful:
             record = _record(rows, place, offset, value)
             known = found[place].setdefault(offset, record)
@@ -279,7 +279,7 @@ def _was_there(step: Step, record: Record) -> bool:
     return record.leader_epoch is None or step.after.leader_epoch is None or record.leader_epoch <= max(known)
 
 
-def _said(rows: RunRows) -> Iterator[tuple[TopicPartition, int, int]]:
+def _known_records(rows: RunRows) -> Iterator[tuple[TopicPartition, int, int]]:
     """Partition, offset and value of every record that a partition is known to hold."""
     for place, end in rows.ends.items():
         if end.node is not None:
@@ -341,37 +341,43 @@ def _begun(rows: RunRows) -> dict[int, int]:
     return found
 
 
-def _forks_before(rows: RunRows, step: Step) -> list[Fork]:
-    return [fork for fork in rows.forks.get(step.after.where, []) if fork.time_ns <= step.after.time_ns]
+def _elections_before(rows: RunRows, step: Step) -> list[UncleanElection]:
+    return [
+        election
+        for election in rows.unclean_elections.get(step.after.where, [])
+        if election.time_ns <= step.after.time_ns
+    ]
 
 
-def _threw_back(rows: RunRows, fork: Fork, last: Read, beyond: Sequence[tuple[int, Record]], begun_ns: int) -> bool:
+def _threw_back(
+    rows: RunRows, election: UncleanElection, last: Read, beyond: Sequence[tuple[int, Record]], begun_ns: int
+) -> bool:
     """Whether an unclean election gave up the position of a consumer whose last delivery was ``last``.
 
     ``beyond``: the first record behind it that a consumer may not skip, if there is one; ``begun_ns``: when it polled
     first. A sampled timeline does not show where the winner's log ended.
     """
-    if fork.gave_up(last.leader_epoch, None if rows.sampled else last.offset):
+    if election.gave_up(last.leader_epoch, None if rows.sampled else last.offset):
         return True
-    held = any(_is_of_before(fork, offset, record) for offset, record in beyond)
+    held = any(_is_of_before(election, offset, record) for offset, record in beyond)
     terms = [
         term
         for term in rows.leader_terms(last.where)
         if term.leader_epoch >= (last.leader_epoch or 0) and (term.end_ns is None or term.end_ns >= begun_ns)
     ]
-    return last.where in rows.marked and not held and any(gave_up_some(fork, t, last.offset + 1) for t in terms)
+    return last.where in rows.marked and not held and any(gave_up_some(election, t, last.offset + 1) for t in terms)
 
 
-def _is_of_before(fork: Fork, offset: int, record: Record) -> bool:
+def _is_of_before(election: UncleanElection, offset: int, record: Record) -> bool:
     """Whether the log of an election's winner held the record when it became leader."""
-    older = record.leader_epoch is None or record.leader_epoch < fork.leader_epoch
-    return fork.log_end is not None and offset < fork.log_end and older
+    older = record.leader_epoch is None or record.leader_epoch < election.leader_epoch
+    return election.log_end is not None and offset < election.log_end and older
 
 
 def _was_given_up(rows: RunRows, step: Step, skipped: int, record: Record) -> bool:
     """Whether an unclean election is why the consumer was not given the record that it skipped."""
-    passed, forks = None if rows.sampled else skipped, _forks_before(rows, step)
-    if record.leader_epoch is not None and any(fork.gave_up(record.leader_epoch, passed) for fork in forks):
+    passed, elections = None if rows.sampled else skipped, _elections_before(rows, step)
+    if record.leader_epoch is not None and any(election.gave_up(record.leader_epoch, passed) for election in elections):
         return True
     unknown = None in (step.after.leader_epoch, record.leader_epoch)
     return unknown and rows.cut_off(step.after.where, skipped, step.after.time_ns)

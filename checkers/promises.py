@@ -43,7 +43,7 @@ from checkers import (
     wrong_deletion,
     wrong_marker,
 )
-from checkers.conclusion import Conclusive
+from checkers.conclusion import FactRule
 from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
 from harness.anomaly import AnomalyKind
@@ -77,7 +77,7 @@ class Promise(Protocol):
         ...
 
 
-CONCLUSIONS: tuple[Conclusive, ...] = (
+CONCLUSIONS: tuple[FactRule, ...] = (
     node_exit,
     inconsistent_epochs,
     unfenced_read,
@@ -134,11 +134,11 @@ def _flaw(name: str, loaded: Any) -> str:
     return "" if callable(getattr(loaded, "conclude", None)) else "it does not define 'conclude'."
 
 
-CHECKERS: Registry[Conclusive] = Registry("seawall.checkers", {}, _flaw)
+CHECKERS: Registry[FactRule] = Registry("seawall.checkers", {}, _flaw)
 """The checkers of installed plugins: each is asked about every run."""
 
 
-def conclusive() -> Sequence[Conclusive]:
+def fact_rules() -> Sequence[FactRule]:
     """All rules on facts, plugins' checkers last.
 
     Raises:

@@ -39,8 +39,8 @@ def _misfiled(fault: Row, wanted: Expected | None) -> Iterator[str]:
     name, filed = f"Fault {fault['fault']!r} ({fault['kind']})", list(fault["nodes"])
     known = ", ".join(filed) or "no node"
     alone = not traits_of(fault["kind"]).cuts_links
-    for what, said in (("proof", _named(fault["proof"])), ("proof of healing", _named(fault["heal_proof"]))):
-        others = _others(said, filed, alone=alone)
+    for what, named in (("proof", _named(fault["proof"])), ("proof of healing", _named(fault["heal_proof"]))):
+        others = _others(named, filed, alone=alone)
         if others and fault["proven_ns"] is not None:
             yield f"{name} is filed under {known}, and its {what} is about {', '.join(others)}."
     meant = _parameters(fault).get("node")
@@ -64,14 +64,14 @@ def _kinds(fault: Row, wanted: Expected) -> frozenset[str]:
     return wanted.mix if _OF_CHAOS.fullmatch(fault["fault"]) else frozenset()
 
 
-def _others(said: Sequence[str], filed: Sequence[str], *, alone: bool) -> list[str]:
+def _others(named: Sequence[str], filed: Sequence[str], *, alone: bool) -> list[str]:
     """Nodes that are named and not filed; of a fault of nodes ``alone`` all that are named, if more nodes are filed.
 
     A probe of links names some of them; a fault of nodes is filed under exactly those that it has harmed.
     """
-    if alone and said and not all(any(_is_among(node, [one]) for node in said) for one in filed):
-        return list(said)
-    return [node for node in said if not _is_among(node, filed)]
+    if alone and named and not all(any(_is_among(node, [one]) for node in named) for one in filed):
+        return list(named)
+    return [node for node in named if not _is_among(node, filed)]
 
 
 def _named(proof: str | None) -> list[str]:

@@ -32,15 +32,15 @@ def _undeserved(run: str, refused: Sequence[Row]) -> Iterator[Refusal]:
     alike: dict[tuple[TopicPartition, str], list[Row]] = defaultdict(list)
     for row in refused:
         alike[where(row), row["error"]].append(row)
-    for (place, error), ours in alike.items():
-        index, value, process, time_ns = min(tuple(row[name] for name in _ORDER) for row in ours)
-        yield Refusal(run, *place, error, process, value, index, time_ns, len(ours))
+    for (place, error), group in alike.items():
+        index, value, process, time_ns = min(tuple(row[name] for name in _ORDER) for row in group)
+        yield Refusal(run, *place, error, process, value, index, time_ns, len(group))
 
 
-def _unbroken(rows: RunRows, refused: Row, ours: Sequence[Row]) -> Refusal | None:
+def _unbroken(rows: RunRows, refused: Row, group: Sequence[Row]) -> Refusal | None:
     step = (refused["op"], refused["mop"])
-    own = [row for row in ours if (row["op"], row["mop"]) == step and row["type"] == "invoke"]
-    before = [row for row in ours if (row["op"], row["mop"]) != step and row["index"] < refused["index"]]
+    own = [row for row in group if (row["op"], row["mop"]) == step and row["type"] == "invoke"]
+    before = [row for row in group if (row["op"], row["mop"]) != step and row["index"] < refused["index"]]
     ended = [row for row in before if row["type"] != "invoke"]
     if not own or not ended or len(before) != 2 * len(ended) or not all(map(_is_stored, ended)):
         return None

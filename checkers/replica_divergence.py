@@ -13,11 +13,11 @@ One anomaly per offset. Its value and leader epoch are those of the record of th
 the newer leader's record should have replaced (or that should have survived); the evidence names every side.
 
 Severity: ``VIOLATION``. ``DOCUMENTED`` when an unclean election gave up the record of the oldest epoch there (see
-:mod:`checkers.forks`), one of the replicas has not heard of that election's epoch in the end, and the configuration
-permits such elections. A replica that has heard of it must have come to agree. ``DOCUMENTED``, too, when only logs
-disagree that a fault has damaged unnoticed (see :mod:`checkers.rotten_logs`): by what is damaged there, and by what
-they lack from there on; their sound records are compared as ever. And when only records of another cluster disagree
-that a fault has put into a log of the partition, where the others have one of the same leader epoch.
+:mod:`checkers.unclean_elections`), one of the replicas has not heard of that election's epoch in the end, and the
+configuration permits such elections. A replica that has heard of it must have come to agree. ``DOCUMENTED``, too, when
+only logs disagree that a fault has damaged unnoticed (see :mod:`checkers.rotten_logs`): by what is damaged there, and
+by what they lack from there on; their sound records are compared as ever. And when only records of another cluster
+disagree that a fault has put into a log of the partition, where the others have one of the same leader epoch.
 """
 
 from __future__ import annotations
@@ -124,10 +124,10 @@ def _disagree(
     bound = {node for node, offsets in committed.items() if offset in offsets}
     whole = {node for node in bound if node not in rot or offset < rot[node]}
     sound = [row for row in records if row["intact"] or row["node"] not in rot]
-    theirs = [row for row in sound if row["node"] in bound]
-    sides = {_content(row) for row in theirs if not (swapped and _is_foreign(row))}
-    epochs = {row["leader_epoch"] for row in theirs}
-    lacking = bool(theirs) and sum(row["node"] in whole for row in theirs) < len(whole)
+    compared = [row for row in sound if row["node"] in bound]
+    sides = {_content(row) for row in compared if not (swapped and _is_foreign(row))}
+    epochs = {row["leader_epoch"] for row in compared}
+    lacking = bool(compared) and sum(row["node"] in whole for row in compared) < len(whole)
     known = [row for row in sound if row["leader_epoch"] >= 0 and not (swapped and _is_foreign(row))]
     every = {_content(row) for row in known}
     return lacking or len(epochs) > 1 or len(sides) > 1 or len(every) > len({row["leader_epoch"] for row in known})
@@ -145,13 +145,13 @@ def _divergence(
     rows: RunRows, place: TopicPartition, offset: int, records: Sequence[Row], heard: int, *, damaged: bool
 ) -> Finding:
     epoch, value, _ = min((_content(row) for row in records), key=_age)
-    unheard = [fork for fork in rows.forks.get(place, ()) if fork.leader_epoch > heard]
+    unheard = [election for election in rows.unclean_elections.get(place, ()) if election.leader_epoch > heard]
     return Finding(
         rows.run, "replica-divergence", *place,
         offset=offset,
         value=value,
         leader_epoch=epoch,
-        excuse="damage" if damaged else "unclean" if any(fork.gave_up(epoch, offset) for fork in unheard) else None,
+        excuse="damage" if damaged else "unclean" if any(one.gave_up(epoch, offset) for one in unheard) else None,
         other_value=max((_content(row) for row in records), key=_age)[1],
     )  # fmt: skip
 

@@ -59,9 +59,11 @@ def reason_to_resend(run: RunFacts, finding: Finding) -> str | None:
 def _changes(run: RunFacts, place: TopicPartition, since_ns: float, until_ns: float) -> Iterator[tuple[int, str]]:
     """Decisions and states in between that make a leader break off or refuse, and when."""
     again = ((at_ns, f"node {node}, which had led, was started again") for node, at_ns in starts(run, place))
-    for at_ns, says in chain(map(_election, elections(run, place)), again, _offices(run, place), _thin(run, place)):
+    for at_ns, words in chain(
+        map(_election, elections(run, place)), again, _leader_changes(run, place), _thin(run, place)
+    ):
         if since_ns <= at_ns <= until_ns:
-            yield at_ns, says
+            yield at_ns, words
 
 
 def _election(one: Stretch) -> tuple[int, str]:
@@ -69,9 +71,9 @@ def _election(one: Stretch) -> tuple[int, str]:
     return one.begin_ns, f"{elected} was elected in leader epoch {one.leader_epoch}"
 
 
-def _offices(run: RunFacts, place: TopicPartition) -> Iterator[tuple[int, str]]:
-    for node, ours in run.told.get(place, {}).items():
-        for before, one in pairwise(ours):
+def _leader_changes(run: RunFacts, place: TopicPartition) -> Iterator[tuple[int, str]]:
+    for node, stretches in run.reported.get(place, {}).items():
+        for before, one in pairwise(stretches):
             moved = (before.role, before.leader_epoch) != (one.role, one.leader_epoch)
             if moved and "leader" in (before.role, one.role):
                 did = "became leader" if one.role == "leader" else "ceased to be leader"
@@ -80,9 +82,9 @@ def _offices(run: RunFacts, place: TopicPartition) -> Iterator[tuple[int, str]]:
 
 def _thin(run: RunFacts, place: TopicPartition) -> Iterator[tuple[int, str]]:
     least = run.least_isr(place) or 0
-    decided, told = run.decided.get(place, ()), run.told.get(place, {}).values()
-    for ours in (decided, *([one for one in ours if one.role == "leader"] for ours in told)):
-        for before, one in pairwise(ours):
+    decided, reported = run.decided.get(place, ()), run.reported.get(place, {}).values()
+    for stretches in (decided, *([one for one in stretches if one.role == "leader"] for stretches in reported)):
+        for before, one in pairwise(stretches):
             if one.isr is not None and len(one.isr) < least and one.isr != before.isr:
                 yield one.begin_ns, f"the ISR was {list(one.isr)}, smaller than min.insync.replicas"
 

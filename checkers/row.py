@@ -17,7 +17,7 @@ NO_ACKS = 0
 """``acks`` of a sender that waits for no answer."""
 
 
-class Said(NamedTuple):
+class RowPosition(NamedTuple):
     """A row's position in the history, its time and its process; of several rows the minimum of each."""
 
     row: int
@@ -52,7 +52,7 @@ class Send(NamedTuple):
     completed_ns: int
     txn: bool
     invoked_row: int
-    last: Said
+    last: RowPosition
 
 
 class Read(NamedTuple):
@@ -111,15 +111,19 @@ def sends(place: TopicPartition, rows: list[Row]) -> Iterator[Send]:
     transactions = [row["op"] for row in rows if row["txn"]]
     op = min(transactions or [row["op"] for row in rows])
     begun_ns, begun = min(row["time_ns"] for row in rows), min(row["index"] for row in rows)
-    last = Said(*(max(row[name] for row in rows) for name in ("index", "time_ns", "process")))
+    last = RowPosition(*(max(row[name] for row in rows) for name in ("index", "time_ns", "process")))
     acked: dict[int | None, list[Row]] = defaultdict(list)
     for row in rows:
         if row["type"] == "ok":
             acked[row["offset"]].append(row)
-    for offset, ours in acked.items() or [(None, [])]:
-        end = Said(*(min(row[name] for row in ours) for name in ("index", "time_ns", "process"))) if ours else last
+    for offset, group in acked.items() or [(None, [])]:
+        end = (
+            RowPosition(*(min(row[name] for row in group) for name in ("index", "time_ns", "process")))
+            if group
+            else last
+        )
         yield Send(
-            place, op, end.process, rows[0]["value"], min(row["acks"] for row in ours or rows), ended, offset,
+            place, op, end.process, rows[0]["value"], min(row["acks"] for row in group or rows), ended, offset,
             end.row, begun_ns, end.time_ns, bool(transactions), begun, last,
         )  # fmt: skip
 

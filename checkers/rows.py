@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from checkers.deletions import Deletion, Start, deletions
 from checkers.final_reads import Ended, ended, is_superseded, readers
-from checkers.forks import End, Fork, Office, forks
 from checkers.row import Read, Row, Send, detail, is_malformed, read_of, sends, where
 from checkers.terms import Term, terms
+from checkers.unclean_elections import End, LeaderStart, UncleanElection, unclean_elections
 from harness.findings import PartitionEnd
 from harness.model import TopicPartition
 
@@ -80,17 +80,17 @@ class RunRows:
     @cached_property
     def sends(self) -> list[Send]:
         """Every send."""
-        return [send for (place, _), ours in self._sent.items() for send in sends(place, ours)]
+        return [send for (place, _), group in self._sent.items() for send in sends(place, group)]
 
     def sends_of(self, place: TopicPartition, value: int) -> list[Send]:
         """The sends of one value, which is one unless it was sent, or acknowledged, more than once."""
-        ours = self._sent.get((place, value))
-        return list(sends(place, ours)) if ours else []
+        group = self._sent.get((place, value))
+        return list(sends(place, group)) if group else []
 
     @cached_property
     def resent(self) -> set[tuple[TopicPartition, int]]:
         """The values that are sent to a partition by several operations, or steps of one."""
-        return {key for key, ours in self._sent.items() if len({(row["op"], row["mop"]) for row in ours}) > 1}
+        return {key for key, group in self._sent.items() if len({(row["op"], row["mop"]) for row in group}) > 1}
 
     @cached_property
     def _sent(self) -> dict[tuple[TopicPartition, int], list[Row]]:
@@ -212,15 +212,15 @@ class RunRows:
     @cached_property
     def deletions(self) -> dict[TopicPartition, list[Deletion]]:
         """What was deleted on purpose, by partition."""
-        told: dict[TopicPartition, list[Start]] = defaultdict(list)
+        starts: dict[TopicPartition, list[Start]] = defaultdict(list)
         for row in self.timeline:
             if row["topic"] is not None and row["kind"] in ("state", "log_start"):
-                told[where(row)].append(_start(row))
+                starts[where(row)].append(_start(row))
         last_ns: dict[tuple[int, int], int] = defaultdict(int)
         for row in (r for r in self.timeline if r["kind"] != "final" or r["role"] != "offline"):
             life = row["node"], row["incarnation"]
             last_ns[life] = max(last_ns[life], row["time_ns"])
-        return {place: deletions(said, last_ns) for place, said in told.items()}
+        return {place: deletions(found, last_ns) for place, found in starts.items()}
 
     def deleted_to(self, place: TopicPartition, until_ns: int | None = None) -> int:
         """Up to which offset (exclusive) was deleted on purpose, by then or ever; see :mod:`checkers.deletions`."""
@@ -245,15 +245,15 @@ class RunRows:
         return found
 
     @cached_property
-    def forks(self) -> dict[TopicPartition, list[Fork]]:
+    def unclean_elections(self) -> dict[TopicPartition, list[UncleanElection]]:
         """What the unclean elections gave up, by partition."""
         return {
-            place: list(forks(elections, self._offices(place), self._log_ends.get(place, {})))
+            place: list(unclean_elections(elections, self._leader_starts(place), self._log_ends.get(place, {})))
             for place, elections in self.unclean.items()
         }
 
-    def _offices(self, place: TopicPartition) -> list[Office]:
-        return [Office(t.leader_epoch, t.begin_ns, t.node, t.first_log_end) for t in self.leader_terms(place)]
+    def _leader_starts(self, place: TopicPartition) -> list[LeaderStart]:
+        return [LeaderStart(t.leader_epoch, t.begin_ns, t.node, t.first_log_end) for t in self.leader_terms(place)]
 
     @cached_property
     def _log_ends(self) -> dict[TopicPartition, dict[int, list[End]]]:
@@ -269,19 +269,23 @@ class RunRows:
         """Whether an unclean election of ``place`` gave up a record of ``leader_epoch`` at ``offset``.
 
         A record of unknown epoch (None) was there at ``time_ns``, so an election then or later may have given it up.
-        See :mod:`checkers.forks`.
+        See :mod:`checkers.unclean_elections`.
         """
-        known = self.forks.get(place, [])
+        known = self.unclean_elections.get(place, [])
         if leader_epoch is None:
-            return any(fork.time_ns >= time_ns for fork in known)
-        return any(fork.gave_up(leader_epoch, offset) for fork in known)
+            return any(election.time_ns >= time_ns for election in known)
+        return any(election.gave_up(leader_epoch, offset) for election in known)
 
     def cut_off(self, place: TopicPartition, offset: int, time_ns: int, leader_epoch: int | None = None) -> bool:
         """Whether an unclean election gave up everything from ``offset`` on that was written in ``leader_epoch``.
 
         Where the epoch is unknown (None): one at ``time_ns`` or later.
         """
-        known = [fork for fork in self.forks.get(place, []) if fork.log_end is None or fork.log_end <= offset]
+        known = [
+            election
+            for election in self.unclean_elections.get(place, [])
+            if election.log_end is None or election.log_end <= offset
+        ]
         return any(x.time_ns >= time_ns if leader_epoch is None else x.leader_epoch > leader_epoch for x in known)
 
     @cached_property
@@ -398,9 +402,9 @@ class RunRows:
 
 def _is_aborted(row: Row, markers: Mapping[int | None, Sequence[tuple[int, str]]]) -> bool:
     """Whether the next of its producer's ``markers`` is an abort; False for what is known to be in no transaction."""
-    ours = markers.get(row.get("producer_id"), ())
-    at = bisect_right(ours, row["offset"], key=lambda marker: marker[0])
-    return row.get("transactional") is not False and at < len(ours) and ours[at][1] == "abort"
+    group = markers.get(row.get("producer_id"), ())
+    at = bisect_right(group, row["offset"], key=lambda marker: marker[0])
+    return row.get("transactional") is not False and at < len(group) and group[at][1] == "abort"
 
 
 def _start(row: Row) -> Start:

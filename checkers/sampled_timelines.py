@@ -79,7 +79,7 @@ def limits(run: RunFacts, kinds: Kinds, unaccounted: int) -> Iterator[str]:
 
 def _silence(run: RunFacts) -> Iterator[str]:
     """The longest time without a look at a broker that no fault explains."""
-    long = [one for one in run.facts.unwatched if one.told or not _was_harmed(run, one)]
+    long = [one for one in run.facts.unwatched if one.reported or not _was_harmed(run, one)]
     if long:
         longest = max(long, key=lambda one: (one.end_ns - one.begin_ns, -one.node, -one.begin_ns))
         seconds, times = (longest.end_ns - longest.begin_ns) / 1e9, len(long)
@@ -105,7 +105,7 @@ def _may_be_given_up(run: RunFacts, finding: Finding, unseen: Unseen) -> bool:
         case Unseen.WATERMARK_GIVEN_UP:
             return any(_fell_unseen(run, finding, epoch) for epoch in epochs)
         case Unseen.CUT_GIVEN_UP:
-            return any(fork.time_ns <= (finding.time_ns or 0) for fork in run.forks.get(place, ()))
+            return any(election.time_ns <= (finding.time_ns or 0) for election in run.unclean_elections.get(place, ()))
         case Unseen.REPLICA_BEHIND:
             heard = [-1 if one.leader_epoch is None else one.leader_epoch for one in run.ended.get(place, {}).values()]
             return any(epoch > (known or 0) and epoch > min(heard, default=-1) for epoch in epochs)
@@ -113,8 +113,8 @@ def _may_be_given_up(run: RunFacts, finding: Finding, unseen: Unseen) -> bool:
             if known is not None:
                 return any(epoch > known for epoch in epochs)
             return any(
-                may_have_been_there(run, place, fork.time_ns, fork.leader_epoch, finding.since_ns)
-                for fork in run.forks.get(place, ())
+                may_have_been_there(run, place, election.time_ns, election.leader_epoch, finding.since_ns)
+                for election in run.unclean_elections.get(place, ())
             )
     return False
 
@@ -127,8 +127,8 @@ def _saw_every_leader(run: RunFacts, place: TopicPartition) -> bool:
     """Whether every epoch's leader was seen to lead in it; a change of the ISR may begin one, too (Kafka 1.1.1)."""
     seen = {
         (one.node, one.leader_epoch)
-        for ours in run.told.get(place, {}).values()
-        for one in ours
+        for stretches in run.reported.get(place, {}).values()
+        for one in stretches
         if one.role == "leader"
     }
     elected = {
@@ -147,8 +147,8 @@ def may_have_been_there(
     """
     if since_ns is None or elected_ns >= since_ns:
         return True
-    nodes = run.told.get(place, {})
-    led = {(x.node, x.leader_epoch) for ours in nodes.values() for x in ours if x.role == "leader"}
+    nodes = run.reported.get(place, {})
+    led = {(x.node, x.leader_epoch) for stretches in nodes.values() for x in stretches if x.role == "leader"}
     led |= {(x.leader, x.leader_epoch) for x in run.decided.get(place, ()) if x.leader not in (None, NO_LEADER)}
     return any(
         epoch is not None and epoch < leader_epoch and not _had_heard(nodes.get(node, ()), epoch, since_ns)
@@ -157,9 +157,9 @@ def may_have_been_there(
     )
 
 
-def _had_heard(ours: Sequence[Stretch], epoch: int, time_ns: int) -> bool:
+def _had_heard(stretches: Sequence[Stretch], epoch: int, time_ns: int) -> bool:
     """Whether a broker was seen in a later epoch by then: epochs only rise, so it no longer leads in that one."""
-    later = [one for one in ours if one.kind == "state" and (one.leader_epoch or 0) > epoch]
+    later = [one for one in stretches if one.kind == "state" and (one.leader_epoch or 0) > epoch]
     return any(one.begin_ns + LOOK_NS <= time_ns for one in later)
 
 
@@ -170,8 +170,8 @@ def _fell_unseen(run: RunFacts, finding: Finding, epoch: int) -> bool:
     since = range(epoch, finding.leader_epoch)
     marks = [
         one.high_watermark or 0
-        for ours in run.told.get(_place(finding), {}).values()
-        for one in ours
+        for stretches in run.reported.get(_place(finding), {}).values()
+        for one in stretches
         if one.role == "leader" and one.leader_epoch in since
     ]
     return max(marks, default=0) < (finding.until or 0)

@@ -32,11 +32,11 @@ class Last(NamedTuple):
     overall: bool
 
 
-def seen_copies(ours: Sequence[Stretch], faults: Sequence[Row], place: TopicPartition) -> Iterator[Copy]:
-    """What one replica was seen to hold, lost copies first; ``ours``: its stretches, in order."""
+def seen_copies(stretches: Sequence[Stretch], faults: Sequence[Row], place: TopicPartition) -> Iterator[Copy]:
+    """What one replica was seen to hold, lost copies first; ``stretches``: its broker's, in order."""
     log: list[Copy] = []
     before: Stretch | None = None
-    for one in ours:
+    for one in stretches:
         if one.kind != "state" or one.first_log_end is None or one.log_end_offset is None:
             continue
         if before is not None:
@@ -99,9 +99,9 @@ def epoch_of(run: RunFacts, place: TopicPartition, begin_ns: int, end_ns: int) -
     decided = run.decided.get(place, [])
     elected = [one for at, one in enumerate(decided) if one.begin_ns <= end_ns and _lasts(decided, at, since_ns)]
     epochs = {one.leader_epoch for one in elected if one.leader != NO_LEADER}
-    for ours in run.told.get(place, {}).values():
-        for at, one in enumerate(ours):
-            until_ns = ours[at + 1].begin_ns if at + 1 < len(ours) else None
+    for stretches in run.reported.get(place, {}).values():
+        for at, one in enumerate(stretches):
+            until_ns = stretches[at + 1].begin_ns if at + 1 < len(stretches) else None
             if one.role == "leader" and one.begin_ns <= end_ns and _leads_on(run, one, until_ns, since_ns):
                 epochs.add(one.leader_epoch)
     return epochs.pop() if len(epochs) == 1 else None
@@ -128,8 +128,8 @@ def _harm(before: Stretch, one: Stretch, faults: Sequence[Row], place: TopicPart
 
 def _event(before: Stretch, one: Stretch, harm: Row | None, place: TopicPartition) -> tuple[str, str | None]:
     if harm is not None:
-        said = taken(traits_of(harm["kind"]).disk, harm["proof"], place)
-        return harm["kind"], f"{harm['kind']} {harm['fault']} {said}"
+        words = taken(traits_of(harm["kind"]).disk, harm["proof"], place)
+        return harm["kind"], f"{harm['kind']} {harm['fault']} {words}"
     return ("truncation", BETWEEN_LOOKS) if before.incarnation == one.incarnation else ("unseen", None)
 
 

@@ -127,7 +127,7 @@ G1C_REALTIME = AnomalyKind(
 KINDS = (INT_NONMONOTONIC_SEND, NONMONOTONIC_SEND, G0_REALTIME, G1C_REALTIME)
 
 
-class Told(NamedTuple):
+class Placed(NamedTuple):
     """The offset of a process's record, or of a delivered one.
 
     ``invoked_row``: its send; ``acked``: row ``row`` is its acknowledgement. ``leader_epoch``: that of a delivered
@@ -153,14 +153,14 @@ def find(rows: RunRows) -> Iterator[Finding]:
     """Reference: every send of one run that was appended before one that it was sent after."""
     where_is = {key: min(offsets) for key, offsets in places(rows).items() if len(offsets) == 1}
     ended = [row for row in rows.operations if row["f"] == "send" and row["type"] != "invoke" and row["txn"]]
-    known = sorted(_told(ended, where_is), key=lambda t: (t.where, t.op, t.mop, t.row))
+    known = sorted(_acknowledged(ended, where_is), key=lambda t: (t.where, t.op, t.mop, t.row))
     for _, group in groupby(known, key=lambda t: (t.where, t.op)):
         for before, after in pairwise(group):
             if after.mop > before.mop and after.offset < before.offset:
                 yield _disorder(rows, "int-nonmonotonic-send", before, after)
     stored = sorted(_stored(rows.sends, where_is), key=lambda t: t.where)
-    heard = sorted(_delivered(rows), key=lambda t: t.where)
-    delivered = {place: list(same) for place, same in groupby(heard, key=lambda t: t.where)}
+    by_place = sorted(_delivered(rows), key=lambda t: t.where)
+    delivered = {place: list(same) for place, same in groupby(by_place, key=lambda t: t.where)}
     for place, same in groupby(stored, key=lambda t: t.where):
         yield from _late(rows, list(same), delivered.get(place, []))
 
@@ -185,32 +185,32 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
     yield from witnesses.holders(finding)
 
 
-def _told(ended: Iterable[Row], where_is: Mapping[tuple[TopicPartition, int], int]) -> Iterator[Told]:
+def _acknowledged(ended: Iterable[Row], where_is: Mapping[tuple[TopicPartition, int], int]) -> Iterator[Placed]:
     for row in ended:
         offset = row["offset"]
         if offset is None and row["type"] != "fail":
             offset = where_is.get((where(row), row["value"]))
         if offset is not None:
-            yield Told(
+            yield Placed(
                 where(row), row["op"], row["mop"], row["index"], row["time_ns"], row["process"], offset, row["value"],
                 row["acks"], row["index"], acked=True,
             )  # fmt: skip
 
 
-def _stored(sends: Iterable[Send], where_is: Mapping[tuple[TopicPartition, int], int]) -> Iterator[Told]:
+def _stored(sends: Iterable[Send], where_is: Mapping[tuple[TopicPartition, int], int]) -> Iterator[Placed]:
     for send in sends:
         offset = send.offset
         if offset is None and send.type != "fail":
             offset = where_is.get((send.where, send.value))
         if offset is not None:
             acked = send.type == "ok" and (send.offset is not None or send.acks != 0)
-            yield Told(
+            yield Placed(
                 send.where, send.op, 0, send.row, send.completed_ns, send.process, offset, send.value, send.acks,
                 send.invoked_row, acked, since_ns=send.invoked_ns,
             )  # fmt: skip
 
 
-def _delivered(rows: RunRows) -> Iterator[Told]:
+def _delivered(rows: RunRows) -> Iterator[Placed]:
     """Every record that was delivered before the final read, by its first delivery."""
     begun = sent_ns(rows)
     for (place, offset, value), reads in rows.delivered.items():
@@ -218,45 +218,47 @@ def _delivered(rows: RunRows) -> Iterator[Told]:
         if early and value is not None:
             first, time_ns = min(read.row for read in early), min(read.time_ns for read in early)
             epochs = [read.leader_epoch for read in early if read.leader_epoch is not None]
-            yield Told(
+            yield Placed(
                 place, -1, 0, first, time_ns, -1, offset, value, ALL, first, True, min(epochs, default=None),
                 begun.get((place, value)),
             )  # fmt: skip
 
 
-def _late(rows: RunRows, stored: Sequence[Told], delivered: Sequence[Told]) -> Iterator[Finding]:
+def _late(rows: RunRows, stored: Sequence[Placed], delivered: Sequence[Placed]) -> Iterator[Finding]:
     """For every send, the first earlier proof of a higher offset, when that came before it began."""
-    anybody: Told | None = None
-    heard: Told | None = None
-    own: dict[int, Told] = {}
+    first_placed: Placed | None = None
+    first_delivered: Placed | None = None
+    own: dict[int, Placed] = {}
     unheard = sorted(delivered, key=lambda t: (t.offset, t.row))
     by_offset = sorted(stored, key=lambda t: (-t.offset, t.row))
     for offset, same in groupby(by_offset, key=lambda t: t.offset):
         while unheard and unheard[-1].offset > offset:
-            heard = _first(heard, unheard.pop())
+            first_delivered = _first(first_delivered, unheard.pop())
         here = list(same)
         for after in here:
-            mine, theirs, read = (_since(told, after) for told in (own.get(after.process), anybody, heard))
-            kind, before = ("nonmonotonic-send", mine) if mine else ("G0-realtime", theirs)
+            own_before, other_before, read = (
+                _since(placed, after) for placed in (own.get(after.process), first_placed, first_delivered)
+            )
+            kind, before = ("nonmonotonic-send", own_before) if own_before else ("G0-realtime", other_before)
             if read and (before is None or before.acks != ALL):
                 kind, before = "G1c-realtime", read
             if before:
                 yield _disorder(rows, kind, before, after)
-        for one in (told for told in here if told.acked):
-            anybody = _first(anybody, one)
+        for one in (placed for placed in here if placed.acked):
+            first_placed = _first(first_placed, one)
             own[one.process] = _first(own.get(one.process), one)
 
 
-def _first(known: Told | None, one: Told) -> Told:
+def _first(known: Placed | None, one: Placed) -> Placed:
     return one if known is None else min(known, one, key=lambda t: t.row)
 
 
-def _since(told: Told | None, after: Told) -> Told | None:
-    """``told`` if ``after`` was sent after that."""
-    return told if told is not None and told.row < after.invoked_row else None
+def _since(placed: Placed | None, after: Placed) -> Placed | None:
+    """``placed`` if ``after`` was sent after that."""
+    return placed if placed is not None and placed.row < after.invoked_row else None
 
 
-def _disorder(rows: RunRows, kind: str, before: Told, after: Told) -> Finding:
+def _disorder(rows: RunRows, kind: str, before: Placed, after: Placed) -> Finding:
     return Finding(
         rows.run, kind, *after.where,
         offset=after.offset,
@@ -272,7 +274,7 @@ def _disorder(rows: RunRows, kind: str, before: Told, after: Told) -> Finding:
     )  # fmt: skip
 
 
-def _excuse(rows: RunRows, before: Told, after: Told) -> Excuse | None:
+def _excuse(rows: RunRows, before: Placed, after: Placed) -> Excuse | None:
     if {before.acks, after.acks} != {ALL}:
         return "acks"
     gone = rows.cut_off(after.where, after.offset, before.time_ns, before.leader_epoch)

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from checkers.conclusion import RunFacts
-from checkers.excuses import is_unrecorded, is_untold, is_watched, tables_of_excuses
+from checkers.excuses import is_unobserved, is_unrecorded, is_watched, tables_of_excuses
 from checkers.generations import is_promised
 from checkers.guarantees_are_configured import MISSTATED
 from checkers.lossy_failures import documented, is_unknown
@@ -105,7 +105,7 @@ def _doubts(facts: RunFacts, manifest: Manifest, finding: Finding, kind: Anomaly
     return Doubts(
         unrecorded=is_unrecorded(facts, finding),
         unknown=is_unknown(facts, manifest, finding, kind),
-        untold=is_untold(facts, manifest, finding, kind),
+        unobserved=is_unobserved(facts, manifest, finding, kind),
     )
 
 

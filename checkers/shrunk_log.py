@@ -53,9 +53,9 @@ _LASTING = frozenset({DiskEffect.DAMAGE, DiskEffect.DIRECTORY})
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:
     """Every life in one run that began with less than the life before had."""
-    for place, nodes in () if run.sampled else run.told.items():
-        for ours in nodes.values():
-            for before, after in pairwise(ours):
+    for place, nodes in () if run.sampled else run.reported.items():
+        for stretches in nodes.values():
+            for before, after in pairwise(stretches):
                 if before.incarnation < after.incarnation and not _is_excused(run, before, after):
                     yield from _cut_off(run, place, before, after)
                     yield from _begun_later(run, place, before, after)
@@ -87,16 +87,16 @@ def _shrunk(
         f"Node {after.node}'s log of {place} {what} at {found} when it is started again, and in its life "
         f"{before.incarnation} it had said {had}; and nothing had taken anything from its disk."
     )
-    said = cite(before, f"node {before.node}'s log {what} at {had}", before.end_sequence)
-    return Conclusion(finding, why, (said, cite(after, f"node {after.node}'s log {what} at {found}")))
+    shown = cite(before, f"node {before.node}'s log {what} at {had}", before.end_sequence)
+    return Conclusion(finding, why, (shown, cite(after, f"node {after.node}'s log {what} at {found}")))
 
 
 def _found(first: Stretch) -> int | None:
     """Where the log ended that a life has found, by its first row about it; None: the row does not have it."""
     if first.kind == "state":
         return first.first_log_end
-    said = detail(first).get("from_offset") if first.kind == "truncation" else None
-    return said if isinstance(said, int) else None
+    shown = detail(first).get("from_offset") if first.kind == "truncation" else None
+    return shown if isinstance(shown, int) else None
 
 
 def _is_excused(run: RunFacts, before: Stretch, after: Stretch) -> bool:

@@ -97,7 +97,7 @@ class LocalRun:
 
     def opened(self) -> Opened:
         """Look through all of its files, several at a time."""
-        told = inputs(self._directory)
+        sealed = inputs(self._directory)
         manifest = self._directory.manifest()
         files: dict[str, list[TableFile]] = {}
         unreadable: dict[str, list[str]] = {}
@@ -109,7 +109,7 @@ class LocalRun:
                 files[name] = local_files(path for path, it in zip(paths, looked, strict=True) if isinstance(it, int))
                 broken = [*lacking, *(why for why in looked if isinstance(why, str))]
                 unreadable[name] = broken or lacking_rows(manifest, name, rows)
-        return Opened(manifest, files, unreadable, _faults(files, unreadable), told)
+        return Opened(manifest, files, unreadable, _faults(files, unreadable), sealed)
 
     def write_verdict(self, document: Mapping[str, Any]) -> None:
         """Replace ``verdict.json``."""
@@ -146,10 +146,10 @@ def lacking_rows(manifest: Manifest, name: str, rows: Sequence[int]) -> list[str
 
     The number of files does not count: large runs are rewritten into fewer.
     """
-    told = manifest.tables.get(name)
-    if told is None or told.get("rows") == sum(rows):
+    found = manifest.tables.get(name)
+    if found is None or found.get("rows") == sum(rows):
         return []
-    had = f"run.json says {told.get('rows')} rows in {told.get('parts')}"
+    had = f"run.json says {found.get('rows')} rows in {found.get('parts')}"
     return [f"The table {name} has {sum(rows)} rows in {len(rows)} files, where {had}."]
 
 
@@ -232,29 +232,29 @@ class HadoopRun:
         sound, reasons = list(files), []
         while sound:
             try:
-                told = contents(self._spark, table, sound)
+                found = contents(self._spark, table, sound)
             except Damaged as error:
                 sound.remove(error.file)
                 reasons.append(f"{error.file.uri} cannot be read: {error}.")
                 continue
-            broken = {file: why for file in sound if (why := self._why_broken(run, table, file, told.get(file)))}
+            broken = {file: why for file in sound if (why := self._why_broken(run, table, file, found.get(file)))}
             return [file for file in sound if file not in broken], [*reasons, *broken.values()]
         return sound, reasons
 
-    def _why_broken(self, run: str, table: Table, file: TableFile, told: Contents | None) -> str:
+    def _why_broken(self, run: str, table: Table, file: TableFile, found: Contents | None) -> str:
         """Why a file is none of the run's, or not sound; empty: it is.
 
         What engines count and put in order may be large, and then only Spark reads all of it; the rest is small.
         """
-        if told is None:
+        if found is None:
             return ""
-        if told.strange or any(column.holds is not None for column in table.columns):
+        if found.strange or any(column.holds is not None for column in table.columns):
             try:
                 with self._directory.open(file) as content:
                     require_sound(table, file.uri, content)
             except InvalidRun as error:
                 return error.sentence
-        others = told.runs - {run}
+        others = found.runs - {run}
         return f"{file.uri}: rows of run {min(others)!r} in the directory of run {run!r}." if others else ""
 
     def _faults(self, files: Sequence[TableFile], unreadable: dict[str, list[str]]) -> list[Row]:

@@ -64,7 +64,7 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
         if least is None or len(stall.isr) < least:
             continue
         if had_time(run, stall.node, Span(stall.begin_ns, stall.end_ns), partial(_disturbs, stall)):
-            yield _told(run, stall)
+            yield _conclusion(run, stall)
 
 
 def _disturbs(stall: Stall, nodes: Collection[str]) -> bool:
@@ -73,7 +73,7 @@ def _disturbs(stall: Stall, nodes: Collection[str]) -> bool:
     return not all(is_broker(node) and node not in concerned for node in nodes)
 
 
-def _told(run: RunFacts, stall: Stall) -> Conclusion:
+def _conclusion(run: RunFacts, stall: Stall) -> Conclusion:
     row = {"node": stall.node, "incarnation": stall.incarnation}
     finding = run.finding(
         "stalled-watermark", TopicPartition(stall.topic, stall.partition), offset=stall.high_watermark,
@@ -85,7 +85,7 @@ def _told(run: RunFacts, stall: Stall) -> Conclusion:
         f"{(stall.end_ns - stall.begin_ns) / 1e9:.3g} s with an ISR of {isr}, although its log ended "
         f"at {stall.log_end} at the beginning, and its high watermark was {stall.high_watermark}."
     )
-    says = ((stall.sequence, f"has its log up to {stall.log_end}"), (stall.end_sequence, "still leads"))
+    claims = ((stall.sequence, f"has its log up to {stall.log_end}"), (stall.end_sequence, "still leads"))
     return Conclusion(
         finding,
         why,
@@ -95,6 +95,6 @@ def _told(run: RunFacts, stall: Stall) -> Conclusion:
                 {**row, "sequence": at},
                 f"node {stall.node} {what}, with an ISR of {isr} and a high watermark of {stall.high_watermark}",
             )
-            for at, what in says
+            for at, what in claims
         ),
     )

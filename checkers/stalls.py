@@ -20,8 +20,8 @@ def stalls(rows: RunRows) -> Iterator[Stall]:
     for row in rows.timeline:
         if row["topic"] is not None and leads(row) and _waits(row):
             waiting[where(row)].append(row)
-    for place, ours in waiting.items():
-        for first, last in lasting(ours, _standing, rows.lag_ns):
+    for place, group in waiting.items():
+        for first, last in lasting(group, _standing, rows.lag_ns):
             yield Stall(
                 rows.run, *place, first["node"], first["incarnation"], first["leader_epoch"], tuple(first["isr"]),
                 first["sequence"], first["time_ns"], last["sequence"], last["time_ns"], first["high_watermark"],

@@ -26,8 +26,10 @@ def stories(run: RunFacts) -> Iterator[LossStory]:
             epoch = epoch_of(run, place, lost.first_ack_ns, lost.last_ack_ns)
         held = [
             copy
-            for ours in run.told.get(place, {}).values()
-            for copy in (seen_copies(ours, run.excusing, place) if run.sampled else copies(ours, run.excusing))
+            for stretches in run.reported.get(place, {}).values()
+            for copy in (
+                seen_copies(stretches, run.excusing, place) if run.sampled else copies(stretches, run.excusing)
+            )
             if copy.leader_epoch == epoch and copy.start < lost.end and copy.end > lost.first
         ]
         yield _story(run, place, lost, epoch, held)
@@ -108,8 +110,13 @@ def _survivors(run: RunFacts, place: TopicPartition, lost: LostRange) -> list[in
 
 
 def _led(run: RunFacts, place: TopicPartition, epoch: int | None) -> list[Stretch]:
-    told: Iterable[list[Stretch]] = run.told.get(place, {}).values()
-    found = [x for ours in told for x in ours if x.role == "leader" and x.leader_epoch == epoch and x.kind == "state"]
+    reported: Iterable[list[Stretch]] = run.reported.get(place, {}).values()
+    found = [
+        x
+        for stretches in reported
+        for x in stretches
+        if x.role == "leader" and x.leader_epoch == epoch and x.kind == "state"
+    ]
     return sorted(found, key=lambda x: x.begin_ns)
 
 
@@ -152,8 +159,8 @@ def _election(
     if not known:
         return None
     one = known[-1]
-    said = {"leader": one.leader, "leader_epoch": one.leader_epoch, "time_ns": one.begin_ns}
-    return said | {"clean": detail(one).get("clean"), "cause": detail(one).get("cause")}
+    election = {"leader": one.leader, "leader_epoch": one.leader_epoch, "time_ns": one.begin_ns}
+    return election | {"clean": detail(one).get("clean"), "cause": detail(one).get("cause")}
 
 
 def _words(

@@ -81,7 +81,7 @@ class _Unrest(NamedTuple):
 
     one: Stretch
     why: str
-    says: str
+    shows: str
 
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:
@@ -94,12 +94,12 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
         if len(ends) < (run.replication(place) or len(ends)):
             continue
         down = [x for x in ends.values() if detail(x).get("source") == "disk" or x.role == "offline"]
-        for one, why, says in islice(_unrest(run, place, ends, down), 1):
+        for one, why, shows in islice(_unrest(run, place, ends, down), 1):
             excuse: Excuse | None = "down" if one in down else "damage" if _is_damaged(run, place) else None
             yield Conclusion(
                 run.finding("stuck", place, leader_epoch=one.leader_epoch, excuse=excuse, **seen_at(one)),
                 f"All faults were healed, and {place} did not come to rest: {why}.",
-                (cite(one, says),),
+                (cite(one, shows),),
             )
 
 
@@ -113,7 +113,7 @@ def _watched(run: RunFacts) -> Iterator[Conclusion]:
             run.finding("stuck", place, excuse=_excuse(run, place)),
             f"All faults were healed, and {place} {not_done}: {'; '.join(phrases)}. Nothing got nearer to {nearer_to} "
             f"for {run.unrest['still_s']:g} s ({run.unrest['looks']} looks), and no probe blames the environment.",
-            tuple(cite(one, says) for one, _, says in shown),
+            tuple(cite(one, shows) for one, _, shows in shown),
         )
 
 
@@ -150,8 +150,8 @@ def _unrest(
     for one in ends.values():
         yield from _elsewhere(one, "log ends", one.log_end_offset, leader.log_end_offset)
     yield from _elsewhere(leader, "high watermark is", leader.high_watermark, leader.log_end_offset, "log ends")
-    told = run.told.get(place, {}).get(leader.node, ())
-    if since(run.generation, "0.11") and _all_heard_of(told, leader):
+    reported = run.reported.get(place, {}).get(leader.node, ())
+    if since(run.generation, "0.11") and _all_heard_of(reported, leader):
         for one in (x for x in ends.values() if x not in down):
             if (one.log_start_offset or 0) < (leader.log_start_offset or 0):
                 yield from _elsewhere(one, "log begins", one.log_start_offset or 0, leader.log_start_offset)
@@ -164,7 +164,7 @@ def _elsewhere(one: Stretch, what: str, at: int | None, wanted: int | None, whos
         yield _Unrest(one, f"node {one.node}'s {what} at {at}, {leaders}", f"node {one.node}'s {what} at {at}")
 
 
-def _all_heard_of(told: Sequence[Stretch], leader: Stretch) -> bool:
+def _all_heard_of(reported: Sequence[Stretch], leader: Stretch) -> bool:
     """Whether every fetch of the leader's last records must have returned where its log begins."""
     start, end = leader.log_start_offset or 0, leader.log_end_offset or 0
     return any(
@@ -172,5 +172,5 @@ def _all_heard_of(told: Sequence[Stretch], leader: Stretch) -> bool:
         and (x.log_start_offset or 0) >= start
         and x.first_log_end is not None
         and x.first_log_end < end
-        for x in told
+        for x in reported
     )

@@ -12,7 +12,7 @@ class Term(NamedTuple):
     """A node's time in one role and epoch, from its first row in them to its first row in others.
 
     Attributes:
-        said_ns: its last row in them.
+        last_row_ns: its last row in them.
         end_ns: None while there is no row in others.
         first_log_end: its log end offset at the beginning: what it started the epoch with.
         log_end: the highest log end offset that it reported; ``high_watermark`` and ``log_start`` likewise.
@@ -29,7 +29,7 @@ class Term(NamedTuple):
     log_end: int
     high_watermark: int
     log_start: int
-    said_ns: int
+    last_row_ns: int
 
 
 def terms(groups: Iterable[list[Row]]) -> list[Term]:

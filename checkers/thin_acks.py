@@ -25,8 +25,8 @@ def thin_acks(rows: RunRows) -> Iterator[ThinAcks]:
     for row in filter(_leads, rows.timeline):
         if len(row["isr"]) < rows.min_isr:
             versions[where(row), *(row[name] for name in _VERSION), tuple(row["isr"])].append(row)
-    for said in versions.values():
-        yield from _of_version(rows, said, acks.get(where(said[0]), []))
+    for version_rows in versions.values():
+        yield from _of_version(rows, version_rows, acks.get(where(version_rows[0]), []))
 
 
 def _leads(row: Row) -> bool:
@@ -34,19 +34,19 @@ def _leads(row: Row) -> bool:
     return leads and None not in (row["isr"], row["leader_epoch"], row["log_end_offset"])
 
 
-def _of_version(rows: RunRows, said: list[Row], acks: Sequence[Row]) -> Iterator[ThinAcks]:
-    said.sort(key=lambda r: (r["time_ns"], r["sequence"]))
-    first, last = said[0], said[-1]
+def _of_version(rows: RunRows, version_rows: list[Row], acks: Sequence[Row]) -> Iterator[ThinAcks]:
+    version_rows.sort(key=lambda r: (r["time_ns"], r["sequence"]))
+    first, last = version_rows[0], version_rows[-1]
     appended = [row for row in acks if first["log_end_offset"] <= row["offset"] < last["log_end_offset"]]
     logged = [row for row in appended if _is_logged(rows, row, first["leader_epoch"])]
     others = [row for row in appended if row not in logged and first["time_ns"] <= row["time_ns"] <= last["time_ns"]]
-    for ours, in_log in ((logged, True), (others, False)):
-        if ours:
-            begin = min(ours, key=lambda r: (r["offset"], r["index"]))
+    for group, in_log in ((logged, True), (others, False)):
+        if group:
+            begin = min(group, key=lambda r: (r["offset"], r["index"]))
             yield ThinAcks(
                 rows.run, *where(first), first["node"], first["incarnation"], first["leader_epoch"], len(first["isr"]),
                 first["sequence"], first["time_ns"], last["sequence"], last["time_ns"],
-                begin["offset"], max(row["offset"] for row in ours), begin["value"], begin["index"], begin["time_ns"],
+                begin["offset"], max(row["offset"] for row in group), begin["value"], begin["index"], begin["time_ns"],
                 in_log,
             )  # fmt: skip
 

@@ -123,7 +123,7 @@ def _precommitted(rows: RunRows) -> Iterator[Finding]:
 def _torn(rows: RunRows) -> Iterator[Finding]:
     first = proofs(rows)
     aborted = {(place, value) for place, _, value in replaced(rows, "abort")}
-    told = _told(rows)
+    offsets = _known_offsets(rows)
     transactions: dict[int, list[Send]] = defaultdict(list)
     for send in rows.sends:
         if send.txn and send.type == "info":
@@ -132,7 +132,7 @@ def _torn(rows: RunRows) -> Iterator[Finding]:
         seen = [(first[s.where, s.value], s.value) for s in sends if (s.where, s.value) in first]
         for send in sends:
             there = (send.where, send.value) in rows.final_values or rows.was_delivered(send)
-            offset, given = told.get((send.where, send.value)), (send.where, send.value) in rows.read_values
+            offset, given = offsets.get((send.where, send.value)), (send.where, send.value) in rows.read_values
             gone = rows.missing(send.where, None, read=True) or rows.missing(send.where, offset, read=given)
             if seen and not there and gone:
                 yield Finding(
@@ -148,12 +148,12 @@ def _torn(rows: RunRows) -> Iterator[Finding]:
                 )  # fmt: skip
 
 
-def _told(rows: RunRows) -> dict[tuple[TopicPartition, int | None], int]:
+def _known_offsets(rows: RunRows) -> dict[tuple[TopicPartition, int | None], int]:
     """The offsets of records of unknown outcome: for each the lowest in any row."""
     found: dict[tuple[TopicPartition, int | None], int] = {}
     sent = [r for r in rows.operations if (r["f"], r["type"]) == ("send", "info") and r["offset"] is not None]
-    said = [((where(row), row["value"]), row["offset"]) for row in sent]
-    for key, offset in [*said, *(((read.where, read.value), read.offset) for read in rows.reads)]:
+    of_sends = [((where(row), row["value"]), row["offset"]) for row in sent]
+    for key, offset in [*of_sends, *(((read.where, read.value), read.offset) for read in rows.reads)]:
         found[key] = min(offset, found.get(key, offset))
     return found
 
@@ -163,14 +163,14 @@ def _excuse(rows: RunRows, send: Send, offset: int | None) -> Excuse | None:
     able = [term for term in rows.leader_terms(send.where) if term.end_ns is None or term.end_ns >= send.invoked_ns]
     if rows.begins_behind(send.where, offset) if offset is not None else _may_be_deleted(rows, send, able):
         return "retention"
-    forks = rows.forks.get(send.where, [])
+    elections = rows.unclean_elections.get(send.where, [])
     if rows.sampled:
-        return "unclean" if any(fork.time_ns >= send.invoked_ns for fork in forks) else None
+        return "unclean" if any(election.time_ns >= send.invoked_ns for election in elections) else None
     if offset is None:
-        gone = any(gave_up_some(fork, term) for fork in forks for term in able)
+        gone = any(gave_up_some(election, term) for election in elections for term in able)
     else:
         wrote = [term for term in able if term.first_log_end <= offset < term.log_end]
-        gone = any(fork.gave_up(term.leader_epoch, offset) for fork in forks for term in wrote)
+        gone = any(election.gave_up(term.leader_epoch, offset) for election in elections for term in wrote)
     return "unclean" if gone else None
 
 

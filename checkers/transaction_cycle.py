@@ -93,11 +93,11 @@ def _concluded(run: RunFacts, kind: str, cycle: Sequence[Dependency], excuse: Ex
             kind, place, offset=first.offset, value=first.value, row=first.row, process=first.process, excuse=excuse
         ),
         f"{number} transactions each {verbs} another of them: no order of them explains what they did.",
-        tuple(Evidence("history", {"index": step.row}, _said(step)) for step in steps[:_STEPS_SHOWN]),
+        tuple(Evidence("history", {"index": step.row}, _sentence(step)) for step in steps[:_STEPS_SHOWN]),
     )
 
 
-def _said(step: Dependency) -> str:
+def _sentence(step: Dependency) -> str:
     did = _DID[step.kind].format(value=step.value, offset=step.offset, place=TopicPartition(step.topic, step.partition))
     return f"operation {step.target} (process {step.process}) follows from operation {step.source}: it {did}"
 

@@ -4,7 +4,7 @@ An unclean election may leave a record in the log and give up its marker. Then t
 record, whatever became of its own transaction: a committed record is closed by the abort of the next transaction, or an
 aborted one by its commit. So a marker takes the place of another one when it is of a later leader epoch than the
 record, and an unclean election that began an epoch in between gave up something that a leader had written behind the
-record (see :mod:`checkers.forks`). A sampled timeline does not show what was written there.
+record (see :mod:`checkers.unclean_elections`). A sampled timeline does not show what was written there.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from checkers.forks import Fork
 from checkers.row import Row
 from checkers.rows import RunRows
 from checkers.terms import Term
+from checkers.unclean_elections import UncleanElection
 from harness.model import TopicPartition
 
 
@@ -45,10 +45,10 @@ def closings(rows: RunRows, place: TopicPartition) -> Iterator[Closing]:
     for row in (r for at in rows.logged.get(place, {}).values() for r in at if r["node"] == leader):
         if row.get("producer_id") is not None:
             producers[row["producer_id"]].append(row)
-    for ours in producers.values():
-        marked = (row for row in ours if row.get("control") is not None)
+    for group in producers.values():
+        marked = (row for row in group if row.get("control") is not None)
         markers = sorted((row["offset"], row["control"], row["leader_epoch"]) for row in marked)
-        for row in ours:
+        for row in group:
             if row.get("control") is None and (place, row["value"]) in rows.transactional:
                 at = bisect_right(markers, row["offset"], key=lambda marker: marker[0])
                 end, closed, epoch = markers[at] if at < len(markers) else (None, None, None)
@@ -87,19 +87,19 @@ def proofs(rows: RunRows) -> dict[tuple[TopicPartition, int | None], int]:
 def _instead_ns(rows: RunRows, place: TopicPartition, record: Row, leader_epoch: int) -> int | None:
     """Since when a marker of ``leader_epoch`` may have taken the place of another one; None: it has not."""
     between = range(record["leader_epoch"] + 1, leader_epoch + 1)
-    known = [fork for fork in rows.forks.get(place, []) if fork.leader_epoch in between]
+    known = [election for election in rows.unclean_elections.get(place, []) if election.leader_epoch in between]
     if not known:
         return None
     terms = [term for term in rows.leader_terms(place) if term.leader_epoch >= record["leader_epoch"]]
     times = (
-        fork.time_ns
-        for fork in known
-        if rows.sampled or any(gave_up_some(fork, term, record["offset"] + 1) for term in terms)
+        election.time_ns
+        for election in known
+        if rows.sampled or any(gave_up_some(election, term, record["offset"] + 1) for term in terms)
     )
     return min(times, default=None)
 
 
-def gave_up_some(fork: Fork, term: Term, begin: int = 0) -> bool:
+def gave_up_some(election: UncleanElection, term: Term, begin: int = 0) -> bool:
     """Whether an unclean election gave up anything that a leader wrote in that term from an offset on."""
     first, last = max(begin, term.first_log_end), term.log_end - 1
-    return first <= last and any(fork.gave_up(term.leader_epoch, offset) for offset in (first, last))
+    return first <= last and any(election.gave_up(term.leader_epoch, offset) for offset in (first, last))

@@ -99,16 +99,16 @@ def find(rows: RunRows) -> Iterator[Finding]:
             by_replica[where(row), row["node"]].append(row)
         elif row["topic"] is not None and row["kind"] in DECISIONS and row["node"] == CONTROLLER_ID:
             decisions[where(row)].append(row)
-    for (place, node), ours in by_replica.items():
+    for (place, node), own_rows in by_replica.items():
         found: dict[tuple[int, int, int], Finding] = {}
-        for claim in _claims(ours, decisions[place]):
+        for claim in _claims(own_rows, decisions[place]):
             key = (claim.row["incarnation"], claim.row["leader_epoch"], claim.member)
             finding = _unfounded(rows.run, place, claim, by_replica.get((place, claim.member), []))
             if finding is not None and node != claim.member:
                 found.setdefault(key, finding)
         yield from found.values()
-    for place, ours in decisions.items():
-        yield from _let_in(rows.run, place, ours, by_replica)
+    for place, own_rows in decisions.items():
+        yield from _let_in(rows.run, place, own_rows, by_replica)
 
 
 def why(finding: Finding) -> str:
@@ -141,11 +141,11 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
     yield from witnesses.holders(finding)
 
 
-def _claims(ours: Sequence[Row], decisions: Sequence[Row]) -> Iterator[_Claim]:
+def _claims(own_rows: Sequence[Row], decisions: Sequence[Row]) -> Iterator[_Claim]:
     """The rows of one replica as a leader in which its watermark or its ISR differs from the row before."""
     before: Row | None = None
     since = -1
-    for row in sorted((r for r in ours if r["kind"] == "state"), key=lambda r: (r["incarnation"], r["sequence"])):
+    for row in sorted((r for r in own_rows if r["kind"] == "state"), key=lambda r: (r["incarnation"], r["sequence"])):
         led = before is not None and _led(before) == _led(row)
         mark = (before["high_watermark"] or 0) if led and before is not None else None
         same = led and before is not None and mark == (row["high_watermark"] or 0) and before["isr"] == row["isr"]
@@ -179,13 +179,13 @@ def _led(row: Row) -> tuple[object, ...]:
     return row["incarnation"], row["role"], row["leader_epoch"]
 
 
-def _unfounded(run: str, place: TopicPartition, claim: _Claim, said: Sequence[Row]) -> Finding | None:
+def _unfounded(run: str, place: TopicPartition, claim: _Claim, member_rows: Sequence[Row]) -> Finding | None:
     """A finding, if the member's log does not justify the claim."""
     row = claim.row
-    told = [r for r in said if r["time_ns"] <= row["time_ns"]]
-    cut = max((at for at, r in enumerate(told) if r["kind"] != "state"), default=0)
-    reached = max((r["log_end_offset"] for r in told[cut:] if r["log_end_offset"] is not None), default=None)
-    epoch = max((r["leader_epoch"] for r in told if r["leader_epoch"] is not None), default=row["leader_epoch"])
+    until_then = [r for r in member_rows if r["time_ns"] <= row["time_ns"]]
+    cut = max((at for at, r in enumerate(until_then) if r["kind"] != "state"), default=0)
+    reached = max((r["log_end_offset"] for r in until_then[cut:] if r["log_end_offset"] is not None), default=None)
+    epoch = max((r["leader_epoch"] for r in until_then if r["leader_epoch"] is not None), default=row["leader_epoch"])
     mark = row["high_watermark"] or 0
     unheard = claim.rose and epoch < claim.since
     if reached is None or (mark <= reached and not unheard):
@@ -217,16 +217,16 @@ def _let_in(
             continue
         start = _start_of(epoch, by_replica.get((place, row["leader"]), []))
         for member in sorted({*row["isr"]} - {*before["isr"], row["leader"]}):
-            said = [
+            member_rows = [
                 r["log_end_offset"]
                 for r in by_replica.get((place, member), [])
                 if r["leader_epoch"] == epoch and r["time_ns"] <= row["time_ns"] and r["log_end_offset"] is not None
             ]
-            if start is not None and said and max(said) < start and (epoch, member) not in found:
+            if start is not None and member_rows and max(member_rows) < start and (epoch, member) not in found:
                 found.add((epoch, member))
                 yield Finding(
                     run, "unjustified-join", *place,
-                    offset=max(said),
+                    offset=max(member_rows),
                     leader_epoch=epoch,
                     row=row["sequence"],
                     time_ns=row["time_ns"],
@@ -237,9 +237,9 @@ def _let_in(
                 )  # fmt: skip
 
 
-def _start_of(leader_epoch: int, ours: Sequence[Row]) -> int | None:
+def _start_of(leader_epoch: int, own_rows: Sequence[Row]) -> int | None:
     """Where a replica's log ended when it began to lead in an epoch; None: it did not, or this is not known."""
-    led = [r for r in ours if (r["kind"], r["role"], r["leader_epoch"]) == ("state", "leader", leader_epoch)]
+    led = [r for r in own_rows if (r["kind"], r["role"], r["leader_epoch"]) == ("state", "leader", leader_epoch)]
     first = min(led, key=lambda r: (r["incarnation"], r["sequence"]), default=None)
     start: int | None = first["log_end_offset"] if first is not None else None
     return start

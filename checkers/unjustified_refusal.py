@@ -87,18 +87,28 @@ def _had_the_record(run: RunFacts, place: TopicPartition, one: Refusal, stood: S
     """Whether each broker that may have refused the send had the record that its process had sent before."""
     if run.sampled or run.wanted is None or run.wanted.shared_producers or _was_mixed_up(run, one.time_ns):
         return False
-    told = [[x for x in ours if x.kind == "state"] for ours in run.told.get(place, {}).values()]
-    led = {x.leader_epoch or 0 for ours in told for x in ours if x.role == "leader" and x.begin_ns <= one.time_ns}
+    reported = [[x for x in stretches if x.kind == "state"] for stretches in run.reported.get(place, {}).values()]
+    led = {
+        x.leader_epoch or 0
+        for stretches in reported
+        for x in stretches
+        if x.role == "leader" and x.begin_ns <= one.time_ns
+    }
     begun = {x.leader_epoch or 0 for x in run.decided.get(place, ()) if x.begin_ns <= one.time_ns}
     later = {epoch for epoch in led | begun if epoch > stood.leader_epoch}
     if later - led or later.intersection(run.unclean.get(place, ())) or (later and not since(run.generation, "2.1")):
         return False
-    steps = [step for ours in told for step in zip_longest(ours, ours[1:]) if step[0].begin_ns <= one.time_ns]
+    steps = [
+        step
+        for stretches in reported
+        for step in zip_longest(stretches, stretches[1:])
+        if step[0].begin_ns <= one.time_ns
+    ]
     return not any(_lacked(row, after, stood) for row, after in steps if row.role == "leader")
 
 
 def _lacked(led: Stretch, after: Stretch | None, stood: Standing) -> bool:
-    """Whether a leader may not have had the record then; ``after``: what it said next, None: nothing."""
+    """Whether a leader may not have had the record then; ``after``: its next state, None: none."""
     if led.begin_ns >= stood.acked_ns and (led.first_log_end or 0) <= stood.offset:
         return True
     went_on = after is None or after.begin_ns >= stood.invoked_ns

@@ -53,8 +53,8 @@ def find(rows: RunRows) -> Iterator[Finding]:
 def why(finding: Finding) -> str:
     """The finding in a sentence."""
     at = "" if finding.offset is None else f" at offset {finding.offset}"
-    said = f"Value {finding.value} was acknowledged{at}"
-    return f"{said}, no consumer ever read it, and no final read came to where it should be."
+    sentence = f"Value {finding.value} was acknowledged{at}"
+    return f"{sentence}, no consumer ever read it, and no final read came to where it should be."
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:

@@ -9,8 +9,8 @@ when a read_committed consumer was given it.
 Severity: ``VIOLATION``, whatever the sender waited for: consumers are given committed records only. ``DOCUMENTED`` when
 the final leader's log starts behind it because it was deleted on purpose (see :mod:`checkers.deletions`) and the
 configuration permits that; or when an unclean election gave it up and the configuration permits such
-elections: one that began a later epoch than the record's and whose winner did not have it (see :mod:`checkers.forks`);
-or, when no poll names the record's epoch, one after the first delivery.
+elections: one that began a later epoch than the record's and whose winner did not have it (see
+:mod:`checkers.unclean_elections`); or, when no poll names the record's epoch, one after the first delivery.
 """
 
 from __future__ import annotations
@@ -70,10 +70,14 @@ def find(rows: RunRows) -> Iterator[Finding]:
 
 def why(finding: Finding) -> str:
     """The finding in a sentence."""
-    said = (
+    sentence = (
         f"Value {finding.value} was delivered at offset {finding.offset} and the final read does not deliver it there"
     )
-    return f"{said}." if finding.other_value is None else f"{said}: it delivers value {finding.other_value} instead."
+    return (
+        f"{sentence}."
+        if finding.other_value is None
+        else f"{sentence}: it delivers value {finding.other_value} instead."
+    )
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:

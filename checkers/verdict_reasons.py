@@ -39,7 +39,7 @@ _OPEN: Mapping[str, str] = MappingProxyType(
         "open-transaction": "the coordinator writes markers in its own time, and the run does not promise to settle",
         "unrecorded": "elections of the groups' own topic are not recorded, and unclean ones are permitted",
         "unknown": "whether a copy of Kafka's own topic was in sync where nothing was lost is not known",
-        "untold": "the configuration permits what would excuse it, and no broker recorded whether it happened",
+        "unobserved": "the configuration permits what would excuse it, and no broker recorded whether it happened",
         "unseen": "whether it would have been read later is not known",
     }
 )
@@ -51,14 +51,14 @@ class Doubts(NamedTuple):
     Attributes:
         unrecorded: an election that no table records may have given it up (see :mod:`checkers.excuses`).
         unknown: lossy failures may have taken every copy of what explains it (see :mod:`checkers.lossy_failures`).
-        untold: no broker could record its excuse (see :mod:`checkers.excuses`).
+        unobserved: no broker could record its excuse (see :mod:`checkers.excuses`).
         resent: it rests on which send a value is of, and there are values that were sent more than once.
         counted: it may follow from findings of which only the number is known (see :mod:`checkers.capped_findings`).
     """
 
     unrecorded: bool = False
     unknown: bool = False
-    untold: bool = False
+    unobserved: bool = False
     resent: bool = False
     counted: bool = False
 
@@ -85,7 +85,7 @@ def _open(finding: Finding, doubts: Doubts) -> str:
         (name for name in ("resent", "unrecorded", "unknown", "counted") if getattr(doubts, name)), finding.excuse
     )
     usual = "a table that it relies on, or that may hold its excuse, has a gap, or a prediction may mean it"
-    return _OPEN.get(own or finding.kind, _OPEN["untold"] if doubts.untold else usual)
+    return _OPEN.get(own or finding.kind, _OPEN["unobserved"] if doubts.unobserved else usual)
 
 
 def _given_away(run: RunFacts, finding: Finding) -> str:

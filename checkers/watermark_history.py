@@ -15,11 +15,11 @@ class Passings:
     """The high watermarks in the rows of leaders in a run's timeline."""
 
     def __init__(self, timeline: Iterable[Mapping[str, Any]]) -> None:
-        told: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)
+        found: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)
         for row in timeline:
             if row["kind"] == "state" and row["role"] == "leader" and row["high_watermark"] is not None:
-                told[TopicPartition(row["topic"], row["partition"])].append((row["high_watermark"], row["time_ns"]))
-        self._known = {place: _in_order(steps) for place, steps in told.items()}
+                found[TopicPartition(row["topic"], row["partition"])].append((row["high_watermark"], row["time_ns"]))
+        self._known = {place: _in_order(steps) for place, steps in found.items()}
 
     def had_passed(self, place: TopicPartition, offset: int, time_ns: int) -> bool:
         """Whether a leader had reported a high watermark above ``offset`` by then."""

@@ -54,8 +54,10 @@ def _gone_ns(run: RunFacts, place: TopicPartition, finding: Finding) -> float:
     known = math.inf if finding.by_ns is None else finding.by_ns
     if finding.kind != "lost-write" or finding.offset is None or finding.time_ns is None:
         return known
-    said = [pair for ours in run.told.get(place, {}).values() for pair in zip_longest(ours, ours[1:])]
-    led = [(one, after) for one, after in said if (one.kind, one.role) == _LEADS]
+    pairs = [
+        pair for stretches in run.reported.get(place, {}).values() for pair in zip_longest(stretches, stretches[1:])
+    ]
+    led = [(one, after) for one, after in pairs if (one.kind, one.role) == _LEADS]
     newest = max((one.leader_epoch or 0 for one, _ in led if one.begin_ns <= finding.time_ns), default=0)
     for one, after in ((one, after) for one, after in led if (one.leader_epoch or 0) >= newest):
         lacking = (one.log_end_offset or 0) <= finding.offset

@@ -75,8 +75,8 @@ class Witnesses:
             if row["value"] == finding.value:
                 at = "" if row["offset"] is None else f" at offset {row['offset']}"
                 error = f": {row['error']}" if row["error"] else ""
-                says = f"process {row['process']}: the send of value {row['value']} ended {row['type']}{at}{error}"
-                yield Evidence("history", {"index": row["index"]}, f"{says} ({_acks(row['acks'])})")
+                words = f"process {row['process']}: the send of value {row['value']} ended {row['type']}{at}{error}"
+                yield Evidence("history", {"index": row["index"]}, f"{words} ({_acks(row['acks'])})")
 
     def reads(self, finding: Finding, offset: int | None, value: int | None, most: int = 1) -> Iterator[Evidence]:
         """The first polls that delivered ``value`` (None: anything) at ``offset``."""
@@ -98,8 +98,8 @@ class Witnesses:
         stored = [r for r in known if r["f"] == "commit"][-1:]
         for row in [*stored, *(r for r in known if r["f"] == "committed" and r["index"] == finding.row)]:
             did = "committed" if row["f"] == "commit" else "was given committed"
-            says = f"process {row['process']} {did} offset {offset} for group {row['group']!r}: {row['type']}"
-            yield Evidence("history", {"index": row["index"]}, says)
+            words = f"process {row['process']} {did} offset {offset} for group {row['group']!r}: {row['type']}"
+            yield Evidence("history", {"index": row["index"]}, words)
 
     def values_at(self, finding: Finding) -> Iterator[Evidence]:
         """For each value that an acknowledgement or a poll names at the finding's offset, the first that does."""
@@ -138,8 +138,8 @@ class Witnesses:
     def cuts(self, finding: Finding) -> Iterator[Evidence]:
         """The truncations that removed the finding's offset from a log."""
         for cut in self._covering(finding):
-            says = f"node {cut.node} cut offsets {cut.start} to {cut.end - 1} off its log of {_name(cut.row)}"
-            yield Evidence("timeline", _timeline_id(cut.row), f"{says} ({cut.reason})")
+            words = f"node {cut.node} cut offsets {cut.start} to {cut.end - 1} off its log of {_name(cut.row)}"
+            yield Evidence("timeline", _timeline_id(cut.row), f"{words} ({cut.reason})")
 
     def holders(self, finding: Finding) -> Iterator[Evidence]:
         """Which replicas' logs hold the finding's value, if it has one, and what they hold at its offset."""
@@ -148,8 +148,8 @@ class Witnesses:
             sought: dict[str, int | str] = {"topic": finding.topic, "partition": finding.partition, "value": value}
             yield Evidence("replica_logs", sought, f"no replica's log holds value {value}")
         sides = [r for r in logged if r["offset"] == finding.offset or (value is not None and r["value"] == value)]
-        said = [_logged(row) for row in sides]
-        yield from (one for at, one in enumerate(said) if one not in said[:at])
+        found = [_logged(row) for row in sides]
+        yield from (one for at, one in enumerate(found) if one not in found[:at])
 
     def fault(self, finding: Finding) -> Iterator[Evidence]:
         """The last fault that was injected before the finding's offset was first cut off a log.
@@ -185,43 +185,43 @@ def place(finding: Finding) -> TopicPartition:
 
 
 def _harm(row: Row, did: str) -> Evidence:
-    says = f"fault {row['fault']!r} ({row['kind']} of {', '.join(row['nodes'])}) {did}"
-    return Evidence("faults", {"fault": row["fault"]}, says)
+    words = f"fault {row['fault']!r} ({row['kind']} of {', '.join(row['nodes'])}) {did}"
+    return Evidence("faults", {"fault": row["fault"]}, words)
 
 
 def _cut(row: Row) -> Cut:
-    said = detail(row)
-    ends = sorted((int(said.get("from_offset", 0)), int(said.get("to_offset", 0))))
-    return Cut(row, row["node"], ends[0], ends[1], str(said.get("reason", "no reason given")))
+    found = detail(row)
+    ends = sorted((int(found.get("from_offset", 0)), int(found.get("to_offset", 0))))
+    return Cut(row, row["node"], ends[0], ends[1], str(found.get("reason", "no reason given")))
 
 
 def _read(row: Row) -> Evidence:
     what = f"value {row['value']}" if row["value"] is not None else "a record that is none of the workload's"
     damaged = "" if row["intact"] is not False else ", not intact"
     final = "the final read's process" if row["final"] else "process"
-    says = f"{final} {row['process']} was delivered {what} at offset {row['offset']}{damaged}"
-    return Evidence("history", {"index": row["index"]}, says)
+    words = f"{final} {row['process']} was delivered {what} at offset {row['offset']}{damaged}"
+    return Evidence("history", {"index": row["index"]}, words)
 
 
 def _acked(row: Row) -> Evidence:
-    says = f"process {row['process']} was acknowledged value {row['value']} at offset {row['offset']}"
-    return Evidence("history", {"index": row["index"]}, f"{says} ({_acks(row['acks'])})")
+    words = f"process {row['process']} was acknowledged value {row['value']} at offset {row['offset']}"
+    return Evidence("history", {"index": row["index"]}, f"{words} ({_acks(row['acks'])})")
 
 
 def _acks(acks: int) -> str:
     return "acks=all" if acks == -1 else f"acks={acks}"
 
 
-def _state(row: Row, says: str) -> Evidence:
+def _state(row: Row, words: str) -> Evidence:
     bounds = f"high watermark {row['high_watermark']}, log end {row['log_end_offset']}"
-    return Evidence("timeline", _timeline_id(row), f"node {row['node']} {says} ({bounds})")
+    return Evidence("timeline", _timeline_id(row), f"node {row['node']} {words} ({bounds})")
 
 
 def _logged(row: Row) -> Evidence:
     what = f"value {row['value']}" if row["value"] is not None else "a record that is none of the workload's"
-    says = f"node {row['node']}'s log holds {what} of epoch {row['leader_epoch']} at offset {row['offset']}"
+    words = f"node {row['node']}'s log holds {what} of epoch {row['leader_epoch']} at offset {row['offset']}"
     identity = {name: row[name] for name in ("node", "topic", "partition", "offset")}
-    return Evidence("replica_logs", identity, says)
+    return Evidence("replica_logs", identity, words)
 
 
 def _timeline_id(row: Row) -> dict[str, int | str]:

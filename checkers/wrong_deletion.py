@@ -71,7 +71,7 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
     """Every DeleteRecords of one run that deleted something else, or was not obeyed although it had to be."""
     if run.orders is None:
         return
-    for place in sorted({*run.told, *run.orders}):
+    for place in sorted({*run.reported, *run.orders}):
         orders = run.orders.get(place, ())
         yield from _elsewhere(run, place, [one for one in orders if not one.is_refused])
         undone = [] if run.sampled else list(_undone(run, place, orders))
@@ -85,7 +85,7 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
 
 def _elsewhere(run: RunFacts, place: TopicPartition, taken: Sequence[Order]) -> Iterator[Conclusion]:
     """Logs that began where no order asked for."""
-    for one in (x for ours in run.told.get(place, {}).values() for x in ours if _is_obeying(x)):
+    for one in (x for stretches in run.reported.get(place, {}).values() for x in stretches if _is_obeying(x)):
         start = one.log_start_offset or 0
         sent = [order for order in taken if order.invoked_ns <= one.begin_ns]
         asked = [(one.high_watermark or 0) if order.before is None else order.before for order in sent]
@@ -100,7 +100,7 @@ def _elsewhere(run: RunFacts, place: TopicPartition, taken: Sequence[Order]) -> 
 
 def _undone(run: RunFacts, place: TopicPartition, orders: Sequence[Order]) -> Iterator[Conclusion]:
     """Answers that records are deleted that no leader had deleted by then."""
-    led = [x for ours in run.told.get(place, {}).values() for x in ours if x.role == "leader"]
+    led = [x for stretches in run.reported.get(place, {}).values() for x in stretches if x.role == "leader"]
     for order in (one for one in orders if one.is_obeyed):
         known = [one for one in led if one.begin_ns <= (order.completed_ns or 0)]
         start = max((one.log_start_offset or 0 for one in known), default=0)
@@ -116,7 +116,7 @@ def _undone(run: RunFacts, place: TopicPartition, orders: Sequence[Order]) -> It
 def _nowhere(run: RunFacts, place: TopicPartition, orders: Sequence[Order]) -> Iterator[Conclusion]:
     """A leader that still has what a leader had answered to have deleted."""
     leaders = [one for one in run.ended.get(place, {}).values() if (one.role, _source(one)) == ("leader", "live")]
-    again = any(one.incarnation > 0 for ours in run.told.get(place, {}).values() for one in ours)
+    again = any(one.incarnation > 0 for stretches in run.reported.get(place, {}).values() for one in stretches)
     again |= any((one.leader_epoch or 0) > 0 for one in run.decided.get(place, ()))
     before = max((one.deleted for one in orders if one.is_obeyed), default=0)
     for one in leaders if not again else ():
@@ -152,8 +152,8 @@ def _unanswered(run: RunFacts, place: TopicPartition, orders: Sequence[Order]) -
             f"The order to delete what lies before {_before(order)} of {place} {what}, and node {leads.node} led, and "
             f"no fault was in force on it, from when it was sent until then (orders[{order.number}] in run.json)."
         )
-        said = f"node {leads.node} leads, its high watermark is {leads.first_high_watermark}"
-        yield Conclusion(finding, why, (cite(leads, said),))
+        shown = f"node {leads.node} leads, its high watermark is {leads.first_high_watermark}"
+        yield Conclusion(finding, why, (cite(leads, shown),))
 
 
 def _sole_leader(run: RunFacts, place: TopicPartition, order: Order) -> Stretch | None:
@@ -161,9 +161,11 @@ def _sole_leader(run: RunFacts, place: TopicPartition, order: Order) -> Stretch 
     elected = None if order.completed_ns is None else _elected(run, place, order, order.completed_ns)
     if elected is None or order.node not in (None, elected.leader) or elected.leader is None:
         return None
-    told = [x for x in run.told.get(place, {}).get(elected.leader, ()) if x.begin_ns <= (order.completed_ns or 0)]
-    before = [one for one in told if one.begin_ns < order.invoked_ns]
-    since = told[max(len(before) - 1, 0) :]
+    reported = [
+        x for x in run.reported.get(place, {}).get(elected.leader, ()) if x.begin_ns <= (order.completed_ns or 0)
+    ]
+    before = [one for one in reported if one.begin_ns < order.invoked_ns]
+    since = reported[max(len(before) - 1, 0) :]
     terms = {(one.incarnation, one.leader_epoch, one.role) for one in since}
     if not before or terms != {(since[0].incarnation, elected.leader_epoch, "leader")}:
         return None

@@ -105,16 +105,16 @@ def find(rows: RunRows) -> Iterator[Finding]:
             send = rows.transactional[place, one.value]
             transactions[send.op].append(Written(send, one))
     proven = proofs(rows)
-    told = [s for s in rows.sends if s.txn and (s.type == "ok" or (s.where, s.value) in proven)]
-    committed = {s.op for s in told if s.type != "fail"}
+    ended_sends = [s for s in rows.sends if s.txn and (s.type == "ok" or (s.where, s.value) in proven)]
+    committed = {s.op for s in ended_sends if s.type != "fail"}
     for op, written in transactions.items():
         ended = _ended(written, known=op in committed)
         for place in sorted({one.send.where for one in written}):
-            ours = sorted((w for w in written if w.send.where == place), key=_position)
-            wrong = [w for w in ours if w.record.closed is not None and ended not in (None, w.record.closed)]
+            group = sorted((w for w in written if w.send.where == place), key=_position)
+            wrong = [w for w in group if w.record.closed is not None and ended not in (None, w.record.closed)]
             if wrong:
                 yield _finding(rows, "wrong-marker", next((w for w in wrong if w.record.instead_ns is None), wrong[0]))
-            unclosed = next((w for w in ours if w.record.closed is None), None)
+            unclosed = next((w for w in group if w.record.closed is None), None)
             if unclosed is not None:
                 yield _finding(rows, "open-transaction", unclosed)
 

@@ -123,7 +123,7 @@ class Unwatched(NamedTuple):
     """More than :data:`UNWATCHED_NS` without a sample of a broker, in a sampled timeline.
 
     It lies between two looks in one life of the broker, or before one whose ``detail`` records for how long there was
-    none (``unseen_ms``) although the broker was up, which is ``told``.
+    none (``unseen_ms``) although the broker was up, which is ``reported``.
     """
 
     run: str
@@ -131,7 +131,7 @@ class Unwatched(NamedTuple):
     incarnation: int
     begin_ns: int
     end_ns: int
-    told: bool
+    reported: bool
 
 
 UNWATCHED_NS = 5_000_000_000

@@ -47,8 +47,8 @@ def falls(
     """Every time a broker's log had become shorter without a row for it; ``states`` are those of one broker."""
     for before, after in pairwise(s for s in states if s.log_end_offset is not None):
         start, end = after.log_end_offset or 0, before.log_end_offset or 0
-        said = any(c.node == after.node and before.time_ns <= c.time_ns <= after.time_ns for c in cuts)
-        if start < end and not said:
+        recorded = any(c.node == after.node and before.time_ns <= c.time_ns <= after.time_ns for c in cuts)
+        if start < end and not recorded:
             between = (f for f in faults if f.proven and _is_between(f, before, after))
             took = (
                 (what, f) for f in between if (what := taken(traits_of(f.kind).disk, f.proof, partition)) is not None
@@ -89,5 +89,5 @@ def age(duration_ns: int) -> str:
 
 def ends_behind(states: Mapping[int, Sequence[rows.State]], offset: int) -> Sequence[rows.State]:
     """The last state of each broker whose log begins behind an offset in the end."""
-    lasts = [ours[-1] for _, ours in sorted(states.items()) if ours]
+    lasts = [group[-1] for _, group in sorted(states.items()) if group]
     return [s for s in lasts if (s.log_start_offset or 0) > offset]

@@ -243,7 +243,7 @@ def _loss(run: Run, rows: PartitionRows, lost: losses.Lost) -> story.Loss:
 def _story(run: Run, rows: Mapping[TopicPartition, PartitionRows], lost: losses.Lost) -> Story:
     loss = _loss(run, rows[lost.partition], lost)
     values = sorted(loss.values)
-    return Story(lost.partition, loss.where, _named(values), story.told(loss))
+    return Story(lost.partition, loss.where, _named(values), story.events(loss))
 
 
 def _named(values: Sequence[int]) -> str:

@@ -165,24 +165,24 @@ def _lacking(run: Run) -> Iterator[str]:
         yield "did not rule out unclean elections"
     if not run.verdict.counts.get("acked_all"):
         yield "had no record acknowledged with acks=all"
-    for name, says in (("timeline", "timeline of its brokers"), ("replica_logs", "replica logs")):
+    for name, words in (("timeline", "timeline of its brokers"), ("replica_logs", "replica logs")):
         if not _number_of_rows(run, name):
-            yield f"has no {says}"
+            yield f"has no {words}"
 
 
 def _has_the_rules(manifest: Manifest) -> bool:
     """Whether it is of the matrix's generation, with no knob changed except for remedies."""
-    ours = json.loads(json.dumps(asdict(GENERATIONS[_GENERATION])))
-    theirs: Mapping[str, Any] = manifest.configuration.get("knobs") or {}
-    turned = {name for name, value in theirs.items() if name not in REMEDIES and ours.get(name) != value}
+    rules = json.loads(json.dumps(asdict(GENERATIONS[_GENERATION])))
+    knobs: Mapping[str, Any] = manifest.configuration.get("knobs") or {}
+    turned = {name for name, value in knobs.items() if name not in REMEDIES and rules.get(name) != value}
     return manifest.generation == _GENERATION and not turned
 
 
 def _replicas(manifest: Manifest) -> int:
     """How many replicas the partitions have at the least; 0: unknown."""
-    told = manifest.guarantees.get("replication_factor")
-    if isinstance(told, int):
-        return told
+    factor = manifest.guarantees.get("replication_factor")
+    if isinstance(factor, int):
+        return factor
     topics = manifest.configuration.get("scenario", {}).get("topics", ())
     return min((int(topic.get("replication_factor", 0)) for topic in topics), default=0)
 

@@ -81,12 +81,12 @@ def table(run: Run, rows: PartitionRows, offset: int, end_offset: int) -> LogTab
     usual = {o: _usual(found) for o, found in by_offset.items()}
     ends = run.log_ends(rows.partition)
     lasts = {b: states[-1] for b, states in rows.states.items() if states}
-    told = _words_at([(s.offset, s.value) for s in rows.sends if s.type == ACKNOWLEDGED])
+    acknowledged = _words_at([(s.offset, s.value) for s in rows.sends if s.type == ACKNOWLEDGED])
     read = _words_at([(p.offset, p.value) for p in run.polls(rows.partition, low, high) if p.final])
     return LogTable(
         columns,
         [o for o in by_offset if offset <= o < end_offset],
-        _plain("acknowledged", columns, told),
+        _plain("acknowledged", columns, acknowledged),
         [_replica(node, columns, [e for e in entries if e.node == node], usual, _marks(lasts.get(node), ends.get(node)))
          for node in run.brokers if node in ends or node in lasts],
         _plain("final read", columns, read),

@@ -123,9 +123,9 @@ class Run:
 
     def looks(self) -> Mapping[int, Sequence[int]]:
         """By node: the times of its state and final rows, ascending."""
-        told = self.timeline.filter(pc.is_in(self.timeline["kind"], pa.array(["state", "final"])))
-        told = told.select(["node", "time_ns"]).sort_by("time_ns")
-        return {node: told.filter(pc.equal(told["node"], node))["time_ns"].to_pylist() for node in self.brokers}
+        reported = self.timeline.filter(pc.is_in(self.timeline["kind"], pa.array(["state", "final"])))
+        reported = reported.select(["node", "time_ns"]).sort_by("time_ns")
+        return {node: reported.filter(pc.equal(reported["node"], node))["time_ns"].to_pylist() for node in self.brokers}
 
     def storage_failures(self) -> Sequence[tuple[int, int]]:
         """(time_ns, node) of every failure of a node's storage that ended it, by time."""

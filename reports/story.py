@@ -128,16 +128,16 @@ class Loss:
         seen = [t.time_ns for t in self.cuts] + [fall.after.time_ns for fall in self.falls]
         if seen:
             return max(seen)
-        told_ns = self.acks[-1].time_ns if self.acks else self.run.start_ns
-        return next((s.time_ns for s in self.replacements if s.time_ns >= told_ns), self.run.end_ns)
+        acked_ns = self.acks[-1].time_ns if self.acks else self.run.start_ns
+        return next((s.time_ns for s in self.replacements if s.time_ns >= acked_ns), self.run.end_ns)
 
     @cached_property
     def epochs(self) -> AbstractSet[int]:
         """The leader epochs of its records; in a sampled timeline, if unknown, those of the acknowledgements."""
         here = [x for x in self.run.verdict.losses if (x.topic, x.partition) == self.known.partition]
         within = [x for x in here if x.first_offset < self.end_offset and x.end_offset > self.offset]
-        told = [*(a.leader_epoch for a in self.examples), *(x.leader_epoch for x in within)]
-        named = {epoch for epoch in told if epoch is not None}
+        found = [*(a.leader_epoch for a in self.examples), *(x.leader_epoch for x in within)]
+        named = {epoch for epoch in found if epoch is not None}
         if named or not self.run.sampled or not self.acks:
             return named
         first_ns, last_ns = self.acks[0].time_ns, self.acks[-1].time_ns
@@ -145,7 +145,7 @@ class Loss:
         return {t.epoch for t in terms if t.epoch is not None}
 
 
-def told(loss: Loss) -> Sequence[Event]:
+def events(loss: Loss) -> Sequence[Event]:
     """The story: the acknowledgements, the copies, what happened, what removed the last copy, and what is left."""
     events = [
         *_acknowledged(loss),

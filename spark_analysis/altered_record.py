@@ -17,8 +17,8 @@ def altered_records(views: Views) -> DataFrame | None:
     """``altered-record``, as ``checkers.altered_record`` defines it."""
     placed = views.records.where(f.col("value").isNotNull() & f.col("offset").isNotNull() & ~f.col("in_final_log"))
     known = with_partitions(placed, views).where(_is_committed())
-    told = f.col("ack_row").isNotNull() & ~missing(f.col("offset"), read=f.col("value_read_row").isNotNull())
-    claims = known.where(f.when(f.col("finally"), ~f.col("unsound")).otherwise(told))
+    acknowledged = f.col("ack_row").isNotNull() & ~missing(f.col("offset"), read=f.col("value_read_row").isNotNull())
+    claims = known.where(f.when(f.col("finally"), ~f.col("unsound")).otherwise(acknowledged))
     if views.large:
         claims = views.hold(claims, few=True)
         if claims.isEmpty():

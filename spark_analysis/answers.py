@@ -38,26 +38,26 @@ from spark_analysis.duplicate import duplicates
 from spark_analysis.facts_asked import facts_of, questions_of_fact
 from spark_analysis.files import TableFile
 from spark_analysis.finding_ranges import finding_ranges
-from spark_analysis.hw_regression import short_logs, two_leaders, watermark_falls
+from spark_analysis.hw_regression import hw_regressions_between_terms, hw_regressions_within_terms, two_leaders
 from spark_analysis.inconsistent_offsets import inconsistent_offsets
 from spark_analysis.lags import lags
-from spark_analysis.lost_commit import broken_commits
+from spark_analysis.lost_commit import lost_commits
 from spark_analysis.lost_write import lost_ranges, lost_writes
 from spark_analysis.parallel_jobs import together
-from spark_analysis.poll_order import unordered_polls
+from spark_analysis.poll_order import poll_order
 from spark_analysis.replica_divergence import replica_divergence
 from spark_analysis.result_cache import holding
-from spark_analysis.send_order import unordered_sends
+from spark_analysis.send_order import send_order
 from spark_analysis.session import innermost
 from spark_analysis.sizing import gathered
 from spark_analysis.stalls import stalls
 from spark_analysis.state_intervals import stretches
 from spark_analysis.tables import PLACE, read_tables, table_of
 from spark_analysis.thin_acks import thin_acks
-from spark_analysis.torn_transaction import broken_transactions
+from spark_analysis.torn_transaction import torn_transactions
 from spark_analysis.unfounded_read import unfounded_reads
 from spark_analysis.unjustified_ack import unjustified_acks
-from spark_analysis.unjustified_advance import unfounded_commits
+from spark_analysis.unjustified_advance import unjustified_advances
 from spark_analysis.unseen import unseen
 from spark_analysis.unwatched import unwatched
 from spark_analysis.vanished_read import vanished_reads
@@ -75,22 +75,22 @@ QUESTIONS: tuple[Question, ...] = (
     unfounded_reads,
     duplicates,
     unseen,
-    broken_transactions,
-    unordered_sends,
-    unordered_polls,
-    broken_commits,
-    watermark_falls,
-    short_logs,
+    torn_transactions,
+    send_order,
+    poll_order,
+    lost_commits,
+    hw_regressions_within_terms,
+    hw_regressions_between_terms,
     two_leaders,
     unjustified_acks,
-    unfounded_commits,
+    unjustified_advances,
 )
 """A question takes the :class:`Views` and answers with the columns of ``answer.COLUMNS``; None: it finds nothing."""
 
 ASKED_OF: Mapping[Question, str] = MappingProxyType(
     {
-        broken_transactions: "txn",
-        broken_commits: "commit",
+        torn_transactions: "txn",
+        lost_commits: "commit",
         **dict.fromkeys(
             (
                 lost_writes,
@@ -172,8 +172,8 @@ def ask(
                 swapped=swapped,
             )
             nodes = partial(_of_nodes, spark, tables.timeline, lag_ns, sampled)
-            told = together(spark, [partial(_collected, nodes), partial(_asked, spark, looking, healed)])
-            answers = _answers(names, [row for rows in told for row in rows])
+            parts = together(spark, [partial(_collected, nodes), partial(_asked, spark, looking, healed)])
+            answers = _answers(names, [row for rows in parts for row in rows])
             return answers, witnesses(spark, tables, answers.findings) if answers.findings else {}
         except PythonException as error:
             reason = [line for line in str(error).splitlines() if line.strip()][-1]
@@ -208,10 +208,10 @@ def _collected(sections: Callable[[], Mapping[str, DataFrame | None]]) -> list[R
 
 def _of_findings(spark: SparkSession, views: Views) -> dict[str, DataFrame | None]:
     """The findings, which are held, so that later questions about them do not plan all questions again."""
-    told = [rows for rows in together(spark, [partial(one, views) for one in _sensible(views)]) if rows is not None]
-    if not told:
+    parts = [rows for rows in together(spark, [partial(one, views) for one in _sensible(views)]) if rows is not None]
+    if not parts:
         return {}
-    found = views.hold(gathered(reduce(DataFrame.unionByName, told)), few=True)
+    found = views.hold(gathered(reduce(DataFrame.unionByName, parts)), few=True)
     return {
         "finding": kept(found),
         "finding_range": finding_ranges(found),

@@ -61,13 +61,13 @@ def with_earlier(
         blocks: whether there may be so many that they must be cut into blocks.
     """
     if not blocks:
-        return rows.withColumns({name: _told(one, keys, order, descending) for name, one in wanted.items()})
+        return rows.withColumns({name: _carried(one, keys, order, descending) for name, one in wanted.items()})
     cut = rows.withColumn("block", f.expr(f"`{order}` div {BLOCK}"))
-    inner = cut.withColumns({name: _told(one, ["block", *keys], order, descending) for name, one in wanted.items()})
+    inner = cut.withColumns({name: _carried(one, ["block", *keys], order, descending) for name, one in wanted.items()})
     left = {f"left_{name}": _left(one, order, descending) for name, one in wanted.items()}
     ends = cut.groupBy("block", *keys).agg(*[value.alias(name) for name, value in left.items()])
     carried = {
-        f"carried_{name}": _told(Earlier(f.col(f"left_{name}"), one.of), keys, "block", descending)
+        f"carried_{name}": _carried(Earlier(f.col(f"left_{name}"), one.of), keys, "block", descending)
         for name, one in wanted.items()
     }
     known = ends.select("block", *keys, *[value.alias(name) for name, value in carried.items()])
@@ -75,7 +75,7 @@ def with_earlier(
     return both.withColumns({name: _both(name, one) for name, one in wanted.items()}).drop("block", *carried)
 
 
-def _told(one: Earlier, keys: Sequence[str], order: str, descending: bool) -> Column:
+def _carried(one: Earlier, keys: Sequence[str], order: str, descending: bool) -> Column:
     column = f.col(order)
     window = Window.partitionBy(*keys).orderBy(column.desc() if descending else column.asc())
     if one.of == "last":
@@ -124,18 +124,20 @@ def octets(rows: DataFrame, keys: Sequence[str], number: str, value: str, **more
     """
     places = range(1 << OCTET_SHIFT)
     place = f.col(number).bitwiseAND(len(places) - 1)
-    said = [f.max(f.when(place == one, f.col(value))).alias(f"said_{one}") for one in places]
+    maxima = [f.max(f.when(place == one, f.col(value))).alias(f"most_{one}") for one in places]
     known = rows.groupBy(f.shiftright(f.col(number), OCTET_SHIFT).alias("octet"), *keys).agg(
-        *said, f.count("*").alias("rows"), *[aggregate.alias(name) for name, aggregate in more.items()]
+        *maxima, f.count("*").alias("rows"), *[aggregate.alias(name) for name, aggregate in more.items()]
     )
-    told = [f.col(f"said_{one}") for one in places]
-    bits = [f.when(one.isNotNull(), 1 << position).otherwise(0) for position, one in enumerate(told)]
-    falls = [one < f.greatest(f.lit(None), *told[:position]) for position, one in enumerate(told) if position]
+    maximum_of = [f.col(f"most_{one}") for one in places]
+    bits = [f.when(one.isNotNull(), 1 << position).otherwise(0) for position, one in enumerate(maximum_of)]
+    falls = [
+        one < f.greatest(f.lit(None), *maximum_of[:position]) for position, one in enumerate(maximum_of) if position
+    ]
     return known.select(
         *keys, "octet", "rows", *more,
         reduce(add, bits).cast("long").alias("bits"),
-        f.least(f.lit(None), *told).alias("least"),
-        f.greatest(f.lit(None), *told).alias("most"),
+        f.least(f.lit(None), *maximum_of).alias("least"),
+        f.greatest(f.lit(None), *maximum_of).alias("most"),
         (~reduce(or_, [f.coalesce(fall, f.lit(False)) for fall in falls])).alias("rises"),
     )  # fmt: skip
 

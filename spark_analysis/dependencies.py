@@ -34,9 +34,9 @@ def dependencies(views: Views) -> DataFrame:
     )
     first = f.row_number().over(stretch.orderBy("source", "target", "kind")) == 1
     kept = (f.col("all") <= MOST) | ((f.col("kind") == "wr") & (f.col("read") <= MOST))
-    told = counted.withColumn("entangled", first & (f.col("read") > MOST)).where(kept | f.col("entangled"))
+    edges_kept = counted.withColumn("entangled", first & (f.col("read") > MOST)).where(kept | f.col("entangled"))
     kind = f.when(f.col("entangled"), "entangled").otherwise(f.col("kind"))
-    return told.select("run", kind.alias("kind"), "source", "target", *_EDGE)
+    return edges_kept.select("run", kind.alias("kind"), "source", "target", *_EDGE)
 
 
 def _edges(views: Views) -> DataFrame:

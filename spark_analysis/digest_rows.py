@@ -100,9 +100,9 @@ def assembled(rows: Chunk, pieces: Sequence[Piece]) -> pa.RecordBatch:
     places = zip(("run", "topic", "partition"), zip(*rows.places, strict=True), strict=True)
     known = {"digest": names, **{name: pa.array(of, SCHEMA.field(name).type).take(place) for name, of in places}}
     for name in ("f", "type"):
-        told = [piece.words.get(name) for piece in pieces]
+        arrays = [piece.words.get(name) for piece in pieces]
         nulls = (pa.nulls(number, pa.string()) for number in numbers)
-        known[name] = pa.concat_arrays([null if one is None else one for one, null in zip(told, nulls, strict=True)])
+        known[name] = pa.concat_arrays([null if one is None else one for one, null in zip(arrays, nulls, strict=True)])
     for position in range(_NUMBERED):
         columns = [_column(piece, position) for piece in pieces]
         values = np.concatenate([np.ma.getdata(column) for column in columns])

@@ -47,6 +47,6 @@ def duplicates(views: Views) -> DataFrame:
 def _is_given_up() -> Column:
     """Whether an unclean election gave up the copy; in a sampled timeline, whether one may have."""
     epoch = f.col("sound_epoch")
-    later = f.exists("unclean", lambda fork: fork["leader_epoch"] > epoch)
+    later = f.exists("unclean", lambda election: election["leader_epoch"] > epoch)
     unseen = f.coalesce(f.col("sampled") & later, f.lit(False))
     return unseen | given_up(epoch, f.col("offset"), f.col("seen_ns"))

@@ -9,18 +9,18 @@ from harness.findings import QUIET_NS
 from spark_analysis.tables import PLACE
 
 
-def final_readers(told: DataFrame, history: DataFrame | None) -> DataFrame:
+def final_readers(done: DataFrame, history: DataFrame | None) -> DataFrame:
     """Every process of the final read, once for each of its partitions.
 
     Args:
-        told: what clients did, from :func:`spark_analysis.tally.tally`, as far as it is well formed.
+        done: what clients did, from :func:`spark_analysis.tally.tally`, as far as it is well formed.
         history: the table, as far as it is well formed; None: no poll of the final read was empty.
 
     Returns:
         ``run, topic, partition, process, first, last, reach, stalled, quiet, exhausted``: the fields of
         ``checkers.final_reads.FinalReader``.
     """
-    final = told.where("final")
+    final = done.where("final")
     named = (f.col("type") == "ok") & f.col("topic").isNotNull()
     broken = (f.col("f") == "poll") & f.col("type").isin("fail", "info")
     known = (

@@ -176,11 +176,11 @@ def contents(spark: SparkSession, table: Table, files: Sequence[TableFile]) -> M
     try:
         found = known.collect()
     except (Py4JError, PySparkException) as error:
-        said = str(error)
-        damaged = next((file for file in files if file.uri in said), None)
+        message = str(error)
+        damaged = next((file for file in files if file.uri in message), None)
         if damaged is None:
-            raise EnvironmentFault(f"Spark failed: {said.splitlines()[0].rstrip('.')}.") from error
-        raise Damaged(damaged, said.splitlines()[0].rstrip(".")) from error
+            raise EnvironmentFault(f"Spark failed: {message.splitlines()[0].rstrip('.')}.") from error
+        raise Damaged(damaged, message.splitlines()[0].rstrip(".")) from error
     named = {_place(unquote(row["file"])): row for row in found}
     whose = {file: named[place] for file in files if (place := _place(file.uri)) in named}
     return {file: Contents(frozenset({row["first"], row["last"]}), row["strange"]) for file, row in whose.items()}

@@ -215,17 +215,17 @@ class _History:
         before = each.least(heard[which], self.invoke[which])
         place, value = each.first(place), each.first(value)
         invoked = each.first(self.invoke[which])
-        told = at < NEVER
-        ended = told & invoked
+        acknowledged = at < NEVER
+        ended = acknowledged & invoked
         yield self._overtaking(delivered, place[ended], at[ended], before[ended])
         # A value acknowledged at several offsets is out of order with everything, as are rows not in order here.
-        torn = told & ((at < highest) | (not self._steady))
+        torn = acknowledged & ((at < highest) | (not self._steady))
         row, begun = np.where(torn, -1, row), np.where(torn, NEVER - 1, begun)
         half = ~ended
         halves = {
             "value": value[half],
             "offset": nullable(at[half]),
-            "row": nullable(np.where(told, row, NEVER)[half]),
+            "row": nullable(np.where(acknowledged, row, NEVER)[half]),
             "invoked_row": nullable(np.where(invoked, begun, NEVER)[half]),
             "since": nullable(np.where(invoked, self._begin(), NEVER)[half]),
             "heard": nullable(before[half]),

@@ -9,7 +9,7 @@ from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings
 
 
-def watermark_falls(views: Views) -> DataFrame:
+def hw_regressions_within_terms(views: Views) -> DataFrame:
     """``hw-regression`` within a leader's term, as ``checkers.hw_regression`` defines it."""
     leading = views.tables.timeline.where((f.col("kind") == "state") & (f.col("role") == "leader"))
     term = Window.partitionBy(*PLACE, "node", "incarnation", "leader_epoch").orderBy("sequence")
@@ -25,13 +25,15 @@ def watermark_falls(views: Views) -> DataFrame:
     )
 
 
-def short_logs(views: Views) -> DataFrame:
+def hw_regressions_between_terms(views: Views) -> DataFrame:
     """``hw-regression`` at the beginning of an epoch, as ``checkers.hw_regression`` defines it."""
     ranked = views.partitions.select(*PLACE, "terms", "unclean", f.posexplode("terms").alias("place", "term"))
     held = ranked.withColumn("held", _true_high_watermark(f.slice("terms", f.lit(1), f.col("place"))))
     short = held.where(f.col("term.first_log_end") < f.col("held"))
     epoch = f.col("term.leader_epoch")
-    unclean = f.exists("unclean", lambda fork: (fork["leader_epoch"] == epoch) | fork["taken"].eqNullSafe(epoch))
+    unclean = f.exists(
+        "unclean", lambda election: (election["leader_epoch"] == epoch) | election["taken"].eqNullSafe(epoch)
+    )
     return findings(
         short,
         "hw-regression",

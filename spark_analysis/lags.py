@@ -21,13 +21,13 @@ def lags(timeline: DataFrame, allowed: DataFrame) -> DataFrame:
         timeline: the table.
         allowed: ``run, lag_ns``: how long a lag may last, of the runs that state it.
     """
-    said = timeline.where(
+    states = timeline.where(
         f.col("topic").isNotNull() & (f.col("kind") != "final") & (f.col("node") != CONTROLLER_ID)
     ).join(f.broadcast(allowed), on="run", how="inner")
-    leading = said.where(leads())
+    leading = states.where(leads())
     counted = leading.withColumn("member", f.explode(f.array_distinct("isr"))).where(f.col("member") != f.col("node"))
     meanwhile = (f.col("time_ns") >= f.col("since_ns")) & f.coalesce(f.col("time_ns") < f.col("until_ns"), f.lit(True))
-    both = counted.join(f.broadcast(_standstills(said)), on=[*PLACE, "member"], how="inner")
+    both = counted.join(f.broadcast(_standstills(states)), on=[*PLACE, "member"], how="inner")
     lacking = both.where(meanwhile & (f.col("log_end_offset") > f.col("reached")))
     return lasting(lacking, _SAME_LAG, "log_end_offset").select(
         *PLACE, "node", "incarnation", "leader_epoch", "member", "first.sequence",
@@ -39,10 +39,10 @@ def lags(timeline: DataFrame, allowed: DataFrame) -> DataFrame:
     )  # fmt: skip
 
 
-def _standstills(said: DataFrame) -> DataFrame:
+def _standstills(states: DataFrame) -> DataFrame:
     """Rows of replicas after which they have none for so long: ``member, since_ns, until_ns, reached``."""
     rows = Window.partitionBy(*PLACE, "node").orderBy("time_ns", "incarnation", "sequence")
-    followed = said.withColumn("until_ns", f.lead("time_ns").over(rows)).where(f.col("log_end_offset").isNotNull())
+    followed = states.withColumn("until_ns", f.lead("time_ns").over(rows)).where(f.col("log_end_offset").isNotNull())
     long = f.coalesce(f.col("until_ns") - f.col("time_ns") >= f.col("lag_ns"), f.lit(True))
     return followed.where(long).select(
         *PLACE,

@@ -16,8 +16,8 @@ SAME_ISR = (*PLACE, "node", "incarnation", "leader_epoch", "partition_epoch")
 
 def leads() -> Column:
     """Whether a row is a leader's and names its ISR."""
-    told = f.col("isr").isNotNull() & f.col("leader_epoch").isNotNull()
-    return (f.col("kind") == "state") & (f.col("role") == "leader") & told
+    names_isr = f.col("isr").isNotNull() & f.col("leader_epoch").isNotNull()
+    return (f.col("kind") == "state") & (f.col("role") == "leader") & names_isr
 
 
 def lasting(rows: DataFrame, same: Sequence[str], *kept: str) -> DataFrame:

@@ -18,32 +18,34 @@ def leadership(timeline: DataFrame) -> DataFrame:
           log_start_offset}``: of the replicas that are leaders as collected at the end, the one of the
           highest epoch; null when there is none;
         * ``unclean``: an array of ``{time_ns, leader_epoch, taken, log_end, before, heard}``, the unclean elections and
-          what they gave up, as ``checkers.forks`` defines it: ``before`` is an array of ``{leader_epoch, incarnation,
-          sequence, last, lowest}``, ``last`` being the log end in row ``sequence`` of that incarnation, its last in
-          that epoch; ``heard``: every replica is in the election's epoch in the end, or in a later one;
+          what they gave up, as ``checkers.unclean_elections`` defines it: ``before`` is an array of ``{leader_epoch,
+          incarnation, sequence, last, lowest}``, ``last`` being the log end in row ``sequence`` of that incarnation,
+          its last in that epoch; ``heard``: every replica is in the election's epoch in the end, or in a later one;
         * ``terms``: an array of ``{leader_epoch, begin_ns, node, incarnation, end_ns, first_sequence, first_log_end,
-          log_end, high_watermark, log_start, said_ns, last_ns, next_ns, there_ns}``, ordered by its fields in this
+          log_end, high_watermark, log_start, last_row_ns, last_ns, next_ns, there_ns}``, ordered by its fields in this
           order. A term lasts from a node's first row in that role and epoch to its first row in another (``end_ns``,
-          null: never); ``log_end``, ``high_watermark`` and ``log_start`` are its maxima, ``said_ns`` is when its last
-          row was written; ``last_ns`` is when that incarnation of the node last wrote anything, ``there_ns`` until when
-          it is known to have lasted, ``next_ns`` when its next incarnation first wrote (null: never);
+          null: never); ``log_end``, ``high_watermark`` and ``log_start`` are its maxima, ``last_row_ns`` is when its
+          last row was written; ``last_ns`` is when that incarnation of the node last wrote anything, ``there_ns`` until
+          when it is known to have lasted, ``next_ns`` when its next incarnation first wrote (null: never);
         * ``deleted``: an array of ``{time_ns, log_start}``, what was deleted on purpose, as ``checkers.deletions``
           defines it.
     """
     terms = _terms(timeline)
     known = _marks(timeline).join(_leader_terms(terms, timeline), on=list(PLACE), how="full")
     forked = known.join(_of_replicas(terms), on=list(PLACE), how="left")
-    return forked.withColumns({"unclean": f.transform("unclean", _fork), "deleted": _deleted()}).drop(
+    return forked.withColumns({"unclean": f.transform("unclean", _with_losses), "deleted": _deleted()}).drop(
         "ends", "heard", "raised", "born"
     )
 
 
 def _deleted() -> Column:
     """What was deleted on purpose; needs ``terms``, ``raised`` and ``born``."""
-    told = f.filter("raised", lambda one: f.coalesce(one["by_itself"], f.lit(False)) | ~_may_deny(one))
-    said = f.transform(told, lambda one: f.struct(one["time_ns"].alias("time_ns"), one["log_start"].alias("log_start")))
+    moves = f.filter("raised", lambda one: f.coalesce(one["by_itself"], f.lit(False)) | ~_may_deny(one))
+    listed = f.transform(
+        moves, lambda one: f.struct(one["time_ns"].alias("time_ns"), one["log_start"].alias("log_start"))
+    )
     none = f.array().cast("array<struct<time_ns: bigint, log_start: bigint>>")
-    return f.concat(f.coalesce(said, none), f.coalesce("born", none))
+    return f.concat(f.coalesce(listed, none), f.coalesce("born", none))
 
 
 def _may_deny(raised: Column) -> Column:
@@ -57,15 +59,15 @@ def _may_deny(raised: Column) -> Column:
     )
 
 
-def _fork(election: Column) -> Column:
+def _with_losses(election: Column) -> Column:
     """What an unclean election gave up; needs ``terms``, ``ends`` and ``heard``."""
-    offices = f.filter("terms", lambda term: term["leader_epoch"] >= election["leader_epoch"])
-    winner = f.get(offices, f.lit(0))
-    theirs = f.filter(
+    starts = f.filter("terms", lambda term: term["leader_epoch"] >= election["leader_epoch"])
+    winner = f.get(starts, f.lit(0))
+    ends_of_winner = f.filter(
         "ends", lambda end: (end["node"] == winner["node"]) & (end["leader_epoch"] < winner["leader_epoch"])
     )
     names = ("leader_epoch", "incarnation", "sequence", "last", "lowest")
-    before = f.transform(theirs, lambda end: f.struct(*[end[name].alias(name) for name in names]))
+    before = f.transform(ends_of_winner, lambda end: f.struct(*[end[name].alias(name) for name in names]))
     return f.struct(
         election["time_ns"].alias("time_ns"),
         election["leader_epoch"].alias("leader_epoch"),
@@ -97,7 +99,7 @@ def _of_replicas(terms: DataFrame) -> DataFrame:
 def _marks(timeline: DataFrame) -> DataFrame:
     final = f.col("kind") == "final"
     unclean = (f.col("kind") == "election") & (f.get_json_object("detail", "$.clean") == "false")
-    said = f.struct("leader_epoch", "time_ns", "node", "high_watermark", "log_end_offset", "log_start_offset")
+    fields = f.struct("leader_epoch", "time_ns", "node", "high_watermark", "log_end_offset", "log_start_offset")
     raised = f.col("kind") == "log_start"
     by_itself = (f.col("role") == "leader") | (f.get_json_object("detail", "$.reason") == "retention")
     start = f.struct(
@@ -105,7 +107,7 @@ def _marks(timeline: DataFrame) -> DataFrame:
     )
     rows = timeline.where(f.col("topic").isNotNull() & (final | unclean | raised))
     return rows.groupBy(*PLACE).agg(
-        f.max(f.when(final & (f.col("role") == "leader"), said)).alias("leader"),
+        f.max(f.when(final & (f.col("role") == "leader"), fields)).alias("leader"),
         f.min(f.when(final, f.coalesce("leader_epoch", f.lit(-1)))).alias("heard"),
         f.collect_list(f.when(unclean, f.struct("time_ns", "leader_epoch"))).alias("unclean"),
         f.collect_list(f.when(raised, start)).alias("raised"),
@@ -118,7 +120,7 @@ def _leader_terms(terms: DataFrame, timeline: DataFrame) -> DataFrame:
     )
     fields = (
         "leader_epoch", "begin_ns", "node", "incarnation", "end_ns", "first_sequence", "first_log_end", "log_end",
-        "high_watermark", "log_start", "said_ns", "last_ns", "next_ns", "there_ns",
+        "high_watermark", "log_start", "last_row_ns", "last_ns", "next_ns", "there_ns",
     )  # fmt: skip
     return joined.groupBy(*PLACE).agg(f.sort_array(f.collect_list(f.struct(*fields))).alias("terms"))
 
@@ -129,7 +131,7 @@ def _terms(timeline: DataFrame) -> DataFrame:
     grouped = states.groupBy(*PLACE, "node", "incarnation", "role", "leader_epoch").agg(
         f.min("sequence").alias("first_sequence"),
         f.min("time_ns").alias("begin_ns"),
-        f.max_by("time_ns", "sequence").alias("said_ns"),
+        f.max_by("time_ns", "sequence").alias("last_row_ns"),
         f.min_by(log_end, "sequence").alias("first_log_end"),
         f.min_by(_or_zero("log_start_offset"), "sequence").alias("first_log_start"),
         f.max(log_end).alias("log_end"),
@@ -145,11 +147,11 @@ def _terms(timeline: DataFrame) -> DataFrame:
 
 
 def _lives(timeline: DataFrame) -> DataFrame:
-    told = f.col("kind") != "final"
-    there = told | ~f.col("role").eqNullSafe("offline")
+    running = f.col("kind") != "final"
+    there = running | ~f.col("role").eqNullSafe("offline")
     lives = timeline.groupBy("run", "node", "incarnation").agg(
-        f.min(f.when(told, f.col("time_ns"))).alias("first_ns"),
-        f.max(f.when(told, f.col("time_ns"))).alias("last_ns"),
+        f.min(f.when(running, f.col("time_ns"))).alias("first_ns"),
+        f.max(f.when(running, f.col("time_ns"))).alias("last_ns"),
         f.max(f.when(there, f.col("time_ns"))).alias("there_ns"),
     )
     following = Window.partitionBy("run", "node").orderBy("incarnation")
@@ -178,20 +180,24 @@ def given_up(leader_epoch: Column, offset: Column, time_ns: Column) -> Column:
 
     Where that epoch is null: whether one came at ``time_ns`` or later.
     """
-    known = f.exists("unclean", lambda fork: _gave_up(fork, leader_epoch, offset))
-    return f.when(leader_epoch.isNull(), f.exists("unclean", lambda fork: fork["time_ns"] >= time_ns)).otherwise(known)
+    known = f.exists("unclean", lambda election: _gave_up(election, leader_epoch, offset))
+    return f.when(
+        leader_epoch.isNull(), f.exists("unclean", lambda election: election["time_ns"] >= time_ns)
+    ).otherwise(known)
 
 
 def still_given_up(leader_epoch: Column, offset: Column) -> Column:
     """Whether one of the row's ``unclean`` elections gave up a record, and a replica has not heard of it."""
-    return f.exists("unclean", lambda fork: ~fork["heard"] & _gave_up(fork, leader_epoch, offset))
+    return f.exists("unclean", lambda election: ~election["heard"] & _gave_up(election, leader_epoch, offset))
 
 
 def thrown_back(leader_epoch: Column, offset: Column, time_ns: Column) -> Column:
     """Whether one of the row's ``unclean`` elections until ``time_ns`` gave up a record (null epoch: may have)."""
     return f.exists(
         "unclean",
-        lambda fork: (fork["time_ns"] <= time_ns) & (leader_epoch.isNull() | _gave_up(fork, leader_epoch, offset)),
+        lambda election: (
+            (election["time_ns"] <= time_ns) & (leader_epoch.isNull() | _gave_up(election, leader_epoch, offset))
+        ),
     )
 
 
@@ -201,11 +207,11 @@ def cut_off(offset: Column, time_ns: Column, leader_epoch: Column | None = None)
     Where the epoch is unknown: one at ``time_ns`` or later.
     """
 
-    def is_so(fork: Column) -> Column:
-        later = fork["time_ns"] >= time_ns
+    def is_so(election: Column) -> Column:
+        later = election["time_ns"] >= time_ns
         if leader_epoch is not None:
-            later = f.when(leader_epoch.isNull(), later).otherwise(fork["leader_epoch"] > leader_epoch)
-        return later & (fork["log_end"].isNull() | (fork["log_end"] <= offset))
+            later = f.when(leader_epoch.isNull(), later).otherwise(election["leader_epoch"] > leader_epoch)
+        return later & (election["log_end"].isNull() | (election["log_end"] <= offset))
 
     return f.exists("unclean", is_so)
 
@@ -227,16 +233,16 @@ def begins_behind(offset: Column) -> Column:
     return behind & (f.col("sampled") | (offset < deleted_to()))
 
 
-def _gave_up(fork: Column, leader_epoch: Column, offset: Column) -> Column:
-    open_ = offset.isNull() | fork["log_end"].isNull()
-    lacking = (offset >= fork["log_end"]) | (offset < _had_before(fork, leader_epoch))
-    return (fork["leader_epoch"] > leader_epoch) & (open_ | lacking)
+def _gave_up(election: Column, leader_epoch: Column, offset: Column) -> Column:
+    open_ = offset.isNull() | election["log_end"].isNull()
+    lacking = (offset >= election["log_end"]) | (offset < _had_before(election, leader_epoch))
+    return (election["leader_epoch"] > leader_epoch) & (open_ | lacking)
 
 
-def gave_up_some(fork: Column, term: Column, begin: Column) -> Column:
+def gave_up_some(election: Column, term: Column, begin: Column) -> Column:
     """Whether an unclean election gave up anything that a leader wrote in that term from an offset on."""
     first, last = f.greatest(begin, term["first_log_end"]), term["log_end"] - 1
-    lacking = _gave_up(fork, term["leader_epoch"], first) | _gave_up(fork, term["leader_epoch"], last)
+    lacking = _gave_up(election, term["leader_epoch"], first) | _gave_up(election, term["leader_epoch"], last)
     return (first <= last) & lacking
 
 
@@ -246,20 +252,24 @@ def gave_up_of(offset: Column, since_ns: Column) -> Column:
     Where the timeline is ``sampled``: whether one came then or later.
     """
 
-    def wrote(fork: Column, term: Column) -> Column:
+    def wrote(election: Column, term: Column) -> Column:
         there = (term["first_log_end"] <= offset) & (offset < term["log_end"])
-        at_it = there & _gave_up(fork, term["leader_epoch"], offset)
-        return _led_since(term, since_ns) & f.when(offset.isNull(), gave_up_some(fork, term, f.lit(0))).otherwise(at_it)
+        at_it = there & _gave_up(election, term["leader_epoch"], offset)
+        return _led_since(term, since_ns) & f.when(offset.isNull(), gave_up_some(election, term, f.lit(0))).otherwise(
+            at_it
+        )
 
-    known = f.exists("unclean", lambda fork: f.exists("terms", lambda term: wrote(fork, term)))
-    return f.when(f.col("sampled"), f.exists("unclean", lambda fork: fork["time_ns"] >= since_ns)).otherwise(known)
+    known = f.exists("unclean", lambda election: f.exists("terms", lambda term: wrote(election, term)))
+    return f.when(f.col("sampled"), f.exists("unclean", lambda election: election["time_ns"] >= since_ns)).otherwise(
+        known
+    )
 
 
 def may_be_deleted(since_ns: Column) -> Column:
     """Whether something has been deleted since then that may have been written since then."""
     start = f.coalesce("leader.log_start_offset", f.lit(0))
-    ours = f.filter("deleted", lambda one: one["time_ns"] >= since_ns)
-    most = f.coalesce(f.array_max(f.transform(ours, lambda one: one["log_start"])), f.lit(0))
+    since_then = f.filter("deleted", lambda one: one["time_ns"] >= since_ns)
+    most = f.coalesce(f.array_max(f.transform(since_then, lambda one: one["log_start"])), f.lit(0))
     able = f.filter("terms", lambda term: _led_since(term, since_ns))
     lowest = f.array_min(f.transform(able, lambda term: term["first_log_end"]))
     deleted = f.coalesce(f.least(start, most) > lowest, f.lit(False))
@@ -270,12 +280,12 @@ def _led_since(term: Column, since_ns: Column) -> Column:
     return term["end_ns"].isNull() | (term["end_ns"] >= since_ns)
 
 
-def _had_before(fork: Column, leader_epoch: Column) -> Column:
+def _had_before(election: Column, leader_epoch: Column) -> Column:
     """Up to which offset (exclusive) the new leader had its log before it was in ``leader_epoch``, and kept it."""
-    earlier = f.array_max(f.filter(fork["before"], lambda end: end["leader_epoch"] < leader_epoch))
-    since = f.filter(fork["before"], lambda end: end["leader_epoch"] >= leader_epoch)
+    earlier = f.array_max(f.filter(election["before"], lambda end: end["leader_epoch"] < leader_epoch))
+    since = f.filter(election["before"], lambda end: end["leader_epoch"] >= leader_epoch)
     lowest = f.array_min(f.transform(since, lambda end: end["lowest"]))
-    return f.least(f.coalesce(earlier["last"], f.lit(0)), lowest, fork["log_end"])
+    return f.least(f.coalesce(earlier["last"], f.lit(0)), lowest, election["log_end"])
 
 
 def _or_zero(column: str) -> Column:

@@ -12,7 +12,7 @@ from spark_analysis.views import Views, findings, with_partitions
 _WHOSE = (*PLACE, "group")
 
 
-def broken_commits(views: Views) -> DataFrame:
+def lost_commits(views: Views) -> DataFrame:
     """``lost-commit`` and ``commit-beyond-end``, as ``checkers.lost_commit`` defines them."""
     rows = views.tables.history.where(f.col("f").isin("commit", "committed") & f.col("topic").isNotNull())
     return _lost(rows).unionByName(_beyond(rows, views))
@@ -35,30 +35,30 @@ def _lost(rows: DataFrame) -> DataFrame:
         f.when(f.col("end.type") == "ok", f.col("end.index")).alias("ended"),
         f.col("end.time_ns").alias("ended_ns"),
     )  # fmt: skip
-    told = operations.where((f.col("f") == "committed") & (f.col("end.type") == "ok"))
+    answer = operations.where((f.col("f") == "committed") & (f.col("end.type") == "ok"))
     acked = commits.where(f.col("ended").isNotNull())
     before = acked.select(*_WHOSE, f.col("ended").alias("at"), "begun", "stored", "ended_ns")
-    asking = told.select(*_WHOSE, f.col("begun").alias("at"), "process", "end")
+    asking = answer.select(*_WHOSE, f.col("begun").alias("at"), "process", "end")
     events = before.unionByName(asking, allowMissingColumns=True)
     earlier = Window.partitionBy(*_WHOSE).orderBy("at").rowsBetween(Window.unboundedPreceding, -1)
     last = f.max(f.when(f.col("begun").isNotNull(), f.struct("begun", "stored", "ended_ns"))).over(earlier)
     told_something = f.col("last").isNotNull() | f.col("end.offset").isNotNull()
     known = events.withColumn("last", last).where(f.col("end").isNotNull() & told_something)
-    whose_same = [f.col(f"told.{name}") == f.col(f"made.{name}") for name in _WHOSE]
-    possible = f.col("made.stored") == f.col("told.end.offset")
-    in_time = f.col("made.begun") < f.col("told.end.index")
-    since = f.coalesce("told.last.begun", "made.begun")
+    whose_same = [f.col(f"answer.{name}") == f.col(f"made.{name}") for name in _WHOSE]
+    possible = f.col("made.stored") == f.col("answer.end.offset")
+    in_time = f.col("made.begun") < f.col("answer.end.index")
+    since = f.coalesce("answer.last.begun", "made.begun")
     not_over = f.col("made.ended").isNull() | (f.col("made.ended") >= since)
-    lost = known.alias("told").join(
+    lost = known.alias("answer").join(
         commits.alias("made"), how="left_anti", on=[*whose_same, possible, in_time, not_over]
     )
     first = commits.groupBy(*_WHOSE, "stored").agg(f.min("begun").alias("first"))
-    ever = lost.alias("told").join(
-        first.alias("made"), how="left", on=[*whose_same, possible, f.col("made.first") < f.col("told.end.index")]
+    ever = lost.alias("answer").join(
+        first.alias("made"), how="left", on=[*whose_same, possible, f.col("made.first") < f.col("answer.end.index")]
     )
-    had = f.col("told.end.offset").isNull() | f.col("made.first").isNotNull()
+    had = f.col("answer.end.offset").isNull() | f.col("made.first").isNotNull()
     return findings(
-        ever.select("told.*", f.when(had, f.col("told.last.ended_ns")).alias("since_ns")),
+        ever.select("answer.*", f.when(had, f.col("answer.last.ended_ns")).alias("since_ns")),
         "lost-commit",
         offset="end.offset",
         row="end.index",

@@ -38,10 +38,10 @@ def partitions(
         read, and it saw everything that the final leader had committed. The rest is from ``leaders``; ``unclean``,
         ``terms`` and ``deleted`` are never null.
     """
-    told = done.where(~f.col("malformed"))
+    well_formed = done.where(~f.col("malformed"))
     sending, reading = f.col("f") == "send", (f.col("f") == "poll") & (f.col("type") != "invoke")
     clients = (
-        told.where(f.col("topic").isNotNull() & (sending | reading))
+        well_formed.where(f.col("topic").isNotNull() & (sending | reading))
         .groupBy(*PLACE)
         .agg(
             f.lit(True).alias("used"),
@@ -53,7 +53,7 @@ def partitions(
     logs = log_words.groupBy(*PLACE).agg(f.lit(True).alias("logged")).drop("logged")
     seen = clients.join(logs, on=list(PLACE), how="full")
     final = (f.col("f") == "poll") & (f.col("type") == "ok") & f.col("final")
-    runs_read = told.where(final).groupBy("run").agg(f.lit(True).alias("was_read"))
+    runs_read = well_formed.where(final).groupBy("run").agg(f.lit(True).alias("was_read"))
     joined = seen.join(leaders, on=list(PLACE), how="full").join(f.broadcast(runs_read), on="run", how="left")
     joined = joined.join(final_reads, on=list(PLACE), how="left")
     reached = f.coalesce("reached", f.lit(0))
@@ -109,8 +109,8 @@ def data_ends(tables: Tables, leaders: DataFrame) -> DataFrame:
     """``data_end``, by partition of runs with transactions; see ``answer.PartitionEnd``."""
     runs = tables.history.where("txn").select("run").distinct()
     ends = leaders.select(*PLACE, f.col("leader.node").alias("node"), f.col("leader.high_watermark").alias("bound"))
-    ours = f.broadcast(ends.join(runs, on="run", how="left_semi"))
-    below = tables.replica_logs.join(ours, on=[*PLACE, "node"], how="inner").where(f.col("offset") < f.col("bound"))
+    bounds = f.broadcast(ends.join(runs, on="run", how="left_semi"))
+    below = tables.replica_logs.join(bounds, on=[*PLACE, "node"], how="inner").where(f.col("offset") < f.col("bound"))
     # A record without a producer id, or outside of a transaction, counts by itself.
     producer = f.coalesce("producer_id", -1 - f.col("offset"))
     following = Window.partitionBy(*PLACE, producer).orderBy("offset").rangeBetween(1, Window.unboundedFollowing)

@@ -20,7 +20,7 @@ REBALANCES = ("assigned", "revoked", "lost")
 """What a rebalance did to a process: the ``f`` of its rows."""
 
 
-def unordered_polls(views: Views) -> DataFrame | None:
+def poll_order(views: Views) -> DataFrame | None:
     """The four kinds that ``checkers.poll_order`` defines."""
     read = reads(views.tables.history)
     if views.digests:
@@ -72,17 +72,17 @@ def _stood_behind() -> Column:
     """Whether the consumer may have passed, without being given them, markers that an unclean election gave up."""
     last, following = f.col("before"), f.col("following")
 
-    def held(fork: Column) -> Column:
-        older = f.coalesce(following["epoch"] < fork["leader_epoch"], f.lit(True))
-        return f.coalesce((following["offset"] < fork["log_end"]) & older, f.lit(False))
+    def held(election: Column) -> Column:
+        older = f.coalesce(following["epoch"] < election["leader_epoch"], f.lit(True))
+        return f.coalesce((following["offset"] < election["log_end"]) & older, f.lit(False))
 
-    def wrote(fork: Column, term: Column) -> Column:
+    def wrote(election: Column, term: Column) -> Column:
         led = term["end_ns"].isNull() | (term["end_ns"] >= f.col("begun_ns"))
-        return led & (term["leader_epoch"] >= last["leader_epoch"]) & gave_up_some(fork, term, last["offset"] + 1)
+        return led & (term["leader_epoch"] >= last["leader_epoch"]) & gave_up_some(election, term, last["offset"] + 1)
 
-    def threw(fork: Column) -> Column:
-        lacking = f.exists("terms", lambda term: wrote(fork, term))
-        return (fork["time_ns"] <= f.col("time_ns")) & ~held(fork) & lacking
+    def threw(election: Column) -> Column:
+        lacking = f.exists("terms", lambda term: wrote(election, term))
+        return (election["time_ns"] <= f.col("time_ns")) & ~held(election) & lacking
 
     return f.col("marked") & f.exists("unclean", threw)
 
@@ -131,11 +131,11 @@ def _wrong(steps: DataFrame, views: Views) -> DataFrame:
     places = asked.select(*PLACE, f.explode(f.array("begun", "undeleted")).alias("offset"))
     records = with_partitions(views.all_records().where(f.col("offset").isNotNull()), views)
     hidden_ns = f.when(is_hidden(), f.col("aborted_ns"))
-    said = f.struct("offset", "value", f.col("logged_epoch").alias("epoch"), hidden_ns.alias("hidden_ns"))
-    held = f.when(_is_held(), said)
-    told = records.select(*PLACE, "offset", held.alias("held")).unionByName(places, allowMissingColumns=True)
+    fields = f.struct("offset", "value", f.col("logged_epoch").alias("epoch"), hidden_ns.alias("hidden_ns"))
+    held = f.when(_is_held(), fields)
+    placed = records.select(*PLACE, "offset", held.alias("held")).unionByName(places, allowMissingColumns=True)
     beyond = {"skipped": Earlier(f.col("held"), "least")}
-    following = with_earlier(told, PLACE, "offset", beyond, descending=True, blocks=views.large)
+    following = with_earlier(placed, PLACE, "offset", beyond, descending=True, blocks=views.large)
     known = (
         following.where(f.col("skipped").isNotNull()).groupBy(*PLACE, "offset").agg(f.first("skipped").alias("skipped"))
     )

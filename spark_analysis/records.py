@@ -81,13 +81,13 @@ def records(tables: Tables, leaders: DataFrame, hold: Hold, closed: DataFrame | 
           were seen there; ``instead_ns``, when another one first was; ``other_epochs``, in which leader epochs the
           replicas' logs have others there.
     """
-    said = _of_history(tables.history).unionByName(_of_logs(tables.replica_logs, leaders), allowMissingColumns=True)
+    rows = _of_history(tables.history).unionByName(_of_logs(tables.replica_logs, leaders), allowMissingColumns=True)
     none = f.lit(None).cast("long")
-    said = said.withColumns({"aborted_ns": none, "recommitted_ns": none}) if closed is None else said
+    rows = rows.withColumns({"aborted_ns": none, "recommitted_ns": none}) if closed is None else rows
     if closed is not None:
-        said = said.unionByName(closed, allowMissingColumns=True)
+        rows = rows.unionByName(closed, allowMissingColumns=True)
     # What is no workload's has no value to be known by, only an offset.
-    by_value = said.withColumn("spot", f.when(f.col("value").isNull(), f.col("offset")))
+    by_value = rows.withColumn("spot", f.when(f.col("value").isNull(), f.col("offset")))
     offsets = (f.min("offset").alias("low"), f.max("offset").alias("high"))
     unplaced = f.max(f.col("ack_row").isNotNull() & f.col("offset").isNull()).alias("unplaced")
     grouped = hold(by_value.groupBy("value", "spot", *PLACE).agg(*_aggregates(), *offsets, unplaced))
@@ -101,7 +101,7 @@ def records(tables: Tables, leaders: DataFrame, hold: Hold, closed: DataFrame | 
     whole = _settled(grouped.where(~scattered).withColumn("offset", f.col("low")))
     if found["scattered"]:
         torn = grouped.where(scattered).select("value", *PLACE)
-        whole = whole.unionByName(_by_offset(said.join(torn, on=["value", *PLACE], how="left_semi")))
+        whole = whole.unionByName(_by_offset(rows.join(torn, on=["value", *PLACE], how="left_semi")))
     if found["scattered"] or (found["values"] or 0) > 1:
         return hold(_crowded(whole))
     return whole.withColumns(
@@ -123,20 +123,20 @@ def _settled(grouped: DataFrame) -> DataFrame:
         "lowest": named,
         "highest": named,
     }
-    return _told(grouped.withColumns(read)).withColumns(of_values).drop("spot", "low", "high", "unplaced")
+    return _with_unended(grouped.withColumns(read)).withColumns(of_values).drop("spot", "low", "high", "unplaced")
 
 
-def _told(rows: DataFrame) -> DataFrame:
+def _with_unended(rows: DataFrame) -> DataFrame:
     """With the offsets in operations of unknown outcome, where the record was delivered."""
     delivered = f.when(f.col("txn_op").isNull(), f.col("value_read_row")).otherwise(f.col("value_committed_row"))
     counts = f.col("unended_row").isNotNull() & delivered.isNotNull() & (f.col("sent") != FAILED)
-    seen = {name: f.least(name, f.when(counts, f.col(told))) for name, told in _SEEN.items()}
-    return rows.withColumns({**seen, "strong": f.col("strong") | (counts & f.col("told_all"))}).drop("told_all")
+    seen = {name: f.least(name, f.when(counts, f.col(unended))) for name, unended in _SEEN.items()}
+    return rows.withColumns({**seen, "strong": f.col("strong") | (counts & f.col("unended_all"))}).drop("unended_all")
 
 
-def _by_offset(said: DataFrame) -> DataFrame:
+def _by_offset(rows: DataFrame) -> DataFrame:
     """Values at several offsets, taken apart."""
-    grouped = said.groupBy("value", "offset", *PLACE).agg(*_aggregates())
+    grouped = rows.groupBy("value", "offset", *PLACE).agg(*_aggregates())
     # The key with the most distinct values comes first: sorting compares it first.
     value = Window.partitionBy("value", *PLACE)
     named = f.when(f.col("seen_row").isNotNull() | f.col("in_final_log_intact"), f.col("offset"))
@@ -157,7 +157,7 @@ def _by_offset(said: DataFrame) -> DataFrame:
         "lowest": f.min(named).over(value),
         "highest": f.max(named).over(value),
     }
-    return _told(grouped.withColumns(of_values)).withColumns(of_offsets)
+    return _with_unended(grouped.withColumns(of_values)).withColumns(of_offsets)
 
 
 def _crowded(whole: DataFrame) -> DataFrame:
@@ -212,7 +212,7 @@ def _of_history(history: DataFrame) -> DataFrame:
     reading = (f.col("f") == "poll") & (kind != "invoke")
     blamed = reading & (f.coalesce("isolation", f.lit("read_committed")) != "read_uncommitted")
     sound = reading & f.col("value").isNotNull() & f.coalesce("intact", f.lit(True))
-    told = sending & (kind == "info") & f.col("offset").isNotNull()
+    unended = sending & (kind == "info") & f.col("offset").isNotNull()
     early = ~f.col("final")
     strong = sound | (acked & (f.col("acks") == ALL))
     return history.where(f.col("topic").isNotNull() & (sending | reading)).select(
@@ -227,13 +227,13 @@ def _of_history(history: DataFrame) -> DataFrame:
         *[f.when(sending, _step()).alias(name) for name in ("first_step", "last_step")],
         *_columns(sound & early, delivered_row="index", delivered_ns="time_ns", polled_epoch="leader_epoch"),
         *_columns(sound, sound_epoch="leader_epoch"),
-        *_columns(told, unended_row="index", unended_ns="time_ns"),
+        *_columns(unended, unended_row="index", unended_ns="time_ns"),
         *_columns(sound | (acked & f.col("offset").isNotNull()), seen_row="index", seen_ns="time_ns"),
         (reading & early).alias("polled"),
         (reading & f.col("final")).alias("finally"),
         (reading & ~sound).alias("unsound"),
         strong.alias("strong"),
-        (told & (f.col("acks") == ALL)).alias("told_all"),
+        (unended & (f.col("acks") == ALL)).alias("unended_all"),
     )  # fmt: skip
 
 
@@ -265,7 +265,7 @@ def _aggregates() -> list[Column]:
         "sound_epoch", "polled_epoch", "logged_epoch", "unended_row", "unended_ns", "aborted_ns", "recommitted_ns",
         "first_step",
     )  # fmt: skip
-    flags = ("polled", "finally", "unsound", "strong", "told_all", "in_final_log", "in_final_log_intact")
+    flags = ("polled", "finally", "unsound", "strong", "unended_all", "in_final_log", "in_final_log_intact")
     return [
         *[f.max(name).alias(name) for name in ("sent", "send_row", "sent_ns", "sender", "last_step")],
         *[f.min(name).alias(name) for name in lowest],

@@ -41,14 +41,14 @@ def _unbroken(refused: DataFrame, sends: DataFrame, logs: DataFrame) -> DataFram
     own = (f.col("op") == f.col("refused.op")) & (f.col("mop") == f.col("refused.mop"))
     before, invoked = ~own & (f.col("index") < f.col("refused.index")), f.col("type") == "invoke"
     stored = (f.col("type") == "ok") & (f.col("acks") == ALL) & f.col("offset").isNotNull()
-    told = both.groupBy(*_PRODUCER, "refused").agg(
+    counted = both.groupBy(*_PRODUCER, "refused").agg(
         f.count(f.when(before & invoked, 1)).alias("begun"),
         f.count(f.when(before & ~invoked, 1)).alias("ended"),
         f.count(f.when(before & stored, 1)).alias("stored"),
         f.max(f.when(before & stored, f.struct("index", "offset", "value", "time_ns"))).alias("last"),
         f.min(f.when(own & invoked, f.col("time_ns"))).alias("invoked_ns"),
     )
-    unbroken = told.where("stored > 0 and stored = ended and stored = begun and invoked_ns is not null")
+    unbroken = counted.where("stored > 0 and stored = ended and stored = begun and invoked_ns is not null")
     wanted = unbroken.select("*", f.col("last.offset").alias("offset"), f.col("last.value").alias("value"))
     copies = logs.select(*PLACE, "offset", "value", "leader_epoch")
     held = copies.join(f.broadcast(wanted), on=[*PLACE, "offset", "value"], how="inner")

@@ -19,7 +19,7 @@ from spark_analysis.views import Views, findings, with_partitions
 _EARLIER = ("row", "time_ns", "offset", "value", "acks", "leader_epoch", "invoked_ns")
 
 
-def unordered_sends(views: Views) -> DataFrame | None:
+def send_order(views: Views) -> DataFrame | None:
     """The four kinds that ``checkers.send_order`` defines."""
     wrong = [] if views.digests and _are_in_order(views.digests, views) else [_late(views)]
     if "txn" in views.uses:
@@ -50,20 +50,22 @@ def _late(views: Views) -> DataFrame:
         f.lit(True).alias("acked"),
     )  # fmt: skip
     stored = acked.unionByName(_placed(records)).withColumn("leader_epoch", _no_epoch())
-    told, heard = (f.when(condition, f.struct(*_EARLIER)) for condition in (f.col("acked"), f.col("acked").isNull()))
-    earlier = {"anybody": Earlier(told, "least"), "heard": Earlier(heard, "least")}
+    acknowledged, delivered = (
+        f.when(condition, f.struct(*_EARLIER)) for condition in (f.col("acked"), f.col("acked").isNull())
+    )
+    earlier = {"first_placed": Earlier(acknowledged, "least"), "first_delivered": Earlier(delivered, "least")}
     everything = stored.unionByName(_delivered(records), allowMissingColumns=True)
     known = with_earlier(everything, PLACE, "offset", earlier, descending=True, blocks=views.large)
-    own = {"own": Earlier(told, "least")}
+    own = {"own": Earlier(acknowledged, "least")}
     sent = known.where(f.col("acked").isNotNull())
     both = with_earlier(sent, ["process", *PLACE], "offset", own, descending=True, blocks=views.large)
     late = {name: f.coalesce(f.col(name)["row"] < f.col("invoked_row"), f.lit(False)) for name in ("own", *earlier)}
-    before = f.when(late["own"], f.col("own")).when(late["anybody"], f.col("anybody"))
-    read = late["heard"] & (before.isNull() | (before["acks"] != ALL))
-    kind = f.when(read, "G1c-realtime").when(late["own"], "nonmonotonic-send").when(late["anybody"], "G0-realtime")
+    before = f.when(late["own"], f.col("own")).when(late["first_placed"], f.col("first_placed"))
+    read = late["first_delivered"] & (before.isNull() | (before["acks"] != ALL))
+    kind = f.when(read, "G1c-realtime").when(late["own"], "nonmonotonic-send").when(late["first_placed"], "G0-realtime")
     return both.withColumn("kind", kind).where(f.col("kind").isNotNull()).select(
         *PLACE, "kind", "process", "offset", "value", "acks", "row", "time_ns",
-        f.when(read, f.col("heard")).otherwise(before).alias("earlier"),
+        f.when(read, f.col("first_delivered")).otherwise(before).alias("earlier"),
     )  # fmt: skip
 
 
@@ -118,14 +120,14 @@ def _are_in_order(digests: Digests, views: Views) -> bool:
         words.where(f.col("rows") > different()).select(*PLACE)
         for words in (digests.values(), digests.offsets().where(f.col("source") == ACKS))
     ]
-    told, overtaking = digests.sends(), digests.overtaking()
+    sends, overtaking = digests.sends(), digests.overtaking()
     if "record" in views.uses:
         placed = _placed(views.records)
         doubtful.append(_acknowledged(placed, digests))
         row = f.when(f.col("acked"), f.col("row")).otherwise(NEVER)
-        told = told.union(placed.select(*PLACE, "offset", row, "invoked_row"))
+        sends = sends.union(placed.select(*PLACE, "offset", row, "invoked_row"))
         overtaking = overtaking.union(_overtaking(placed, digests))
-    doubtful.append(out_of_order(told, PLACE, "offset", f.col("row"), f.col("invoked_row")))
+    doubtful.append(out_of_order(sends, PLACE, "offset", f.col("row"), f.col("invoked_row")))
     doubtful.append(out_of_order(overtaking, PLACE, "offset", f.col("row"), f.col("since")))
     doubtful.append(_overlapping(digests.order()))
     return reduce(DataFrame.union, doubtful).isEmpty()
@@ -163,9 +165,9 @@ def _within_operations(views: Views) -> DataFrame:
     stored = f.coalesce("offset", f.when(f.col("type") != "fail", f.col("lowest")))
     rows = views.tables.history.where(sent).join(shown, on=[*PLACE, "value"], how="left")
     known = {"row": f.col("index"), "offset": stored, "leader_epoch": _no_epoch(), "invoked_ns": _no_time()}
-    told = rows.withColumns(known).where(f.col("offset").isNotNull())
+    located = rows.withColumns(known).where(f.col("offset").isNotNull())
     before = Window.partitionBy(*PLACE, "op").orderBy("mop", "index")
-    steps = told.withColumns({"earlier": f.lag(f.struct(*_EARLIER)).over(before), "step": f.lag("mop").over(before)})
+    steps = located.withColumns({"earlier": f.lag(f.struct(*_EARLIER)).over(before), "step": f.lag("mop").over(before)})
     # Several rows of one send, which only a malformed history has, are not out of order with each other.
     back = steps.where((f.col("offset") < f.col("earlier.offset")) & (f.col("step") < f.col("mop")))
     return back.select(

@@ -292,18 +292,18 @@ def _launch(conf: SparkConf, stderr: IO[str], java: str) -> Any:
         raise
     except (PySparkException, OSError) as error:
         stderr.seek(0)
-        said = stderr.read()
+        output = stderr.read()
         refuse_old(java, _NEEDED_BY, _REMEDY)
-        reason = _complaint(said) or str(error)
+        reason = _complaint(output) or str(error)
         raise EnvironmentFault(
             f"the JVM for Spark did not start: {reason}.", _remedy(conf.get("spark.master"))
         ) from error
 
 
-def _complaint(said: str) -> str:
+def _complaint(output: str) -> str:
     """Why a JVM ended, by its output: what Spark threw, else its first line that is no warning."""
-    thrown = re.search(r'^Exception in thread "\S+" [\w.$]+: (.+)', said, re.MULTILINE)
-    lines = [line for line in said.splitlines() if line.strip() and not line.startswith(("WARNING", "Picked up "))]
+    thrown = re.search(r'^Exception in thread "\S+" [\w.$]+: (.+)', output, re.MULTILINE)
+    lines = [line for line in output.splitlines() if line.strip() and not line.startswith(("WARNING", "Picked up "))]
     return (thrown[1] if thrown else lines[0] if lines else "").rstrip(".")
 
 

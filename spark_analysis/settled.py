@@ -119,8 +119,8 @@ def _in_time(agreed: DataFrame, history: DataFrame, marks: DataFrame, hold: Hold
         return agreed.drop("in_time")
     claims = (f.col("f") == "send") & (f.col("type") == "ok") & (f.col("acks") == ALL)
     read = (f.col("f") == "poll") & (f.col("type") != "invoke")
-    told = history.where(f.col("topic").isNotNull() & f.col("offset").isNotNull() & (claims | read))
-    heard = _near(told.select(*PLACE, "offset", f.col("time_ns").alias("heard_ns")), "offset", doubtful)
+    named = history.where(f.col("topic").isNotNull() & f.col("offset").isNotNull() & (claims | read))
+    heard = _near(named.select(*PLACE, "offset", f.col("time_ns").alias("heard_ns")), "offset", doubtful)
     known = with_passing(heard, marks, "offset", blocks=True)
     early = known.where(~had_passed(f.col("heard_ns"))).groupBy(word_of("offset").alias("word"), *PLACE)
     both = agreed.join(early.agg(f.lit(True).alias("early")), on=[*PLACE, "word"], how="left")
@@ -129,13 +129,13 @@ def _in_time(agreed: DataFrame, history: DataFrame, marks: DataFrame, hold: Hold
 
 
 def _offsets(digests: Digests, log_words: DataFrame, leaders: DataFrame, marks: DataFrame, timed: Column) -> DataFrame:
-    told = digests.offsets()
-    known = told.unionByName(_final_log(log_words, leaders), allowMissingColumns=True)
-    said = {source: f.count(f.when(f.col("source") == source, 1)) for source in (ACKS, FINAL)}
+    named = digests.offsets()
+    known = named.unionByName(_final_log(log_words, leaders), allowMissingColumns=True)
+    counts = {source: f.count(f.when(f.col("source") == source, 1)) for source in (ACKS, FINAL)}
     together = known.groupBy("word", *PLACE).agg(
         _agree().alias("agree"),
         f.max("high").alias("high"),
-        (~f.max("strange") & (said[ACKS] == 1) & (said[FINAL] >= 1)).alias("plain"),
+        (~f.max("strange") & (counts[ACKS] == 1) & (counts[FINAL] >= 1)).alias("plain"),
         *[f.sum("acked").alias("acked"), f.min("first_ns").alias("first_ns"), f.max("last_ns").alias("last_ns")],
         f.min("heard_ns").alias("heard_ns"),
     )
@@ -166,8 +166,8 @@ def _covers(term: Column) -> Column:
 def _final_log(log_words: DataFrame, leaders: DataFrame) -> DataFrame:
     ends = leaders.select(*PLACE, f.col("leader.node").alias("node"))
     final = log_words.where("valued > 0").join(f.broadcast(ends), on=[*PLACE, "node"], how="left_semi")
-    said = {"print": f.bit_xor("values"), "strange": f.max("strange")}
-    return merged(final, PLACE, **said).withColumn("source", f.lit(LOG))
+    aggregates = {"print": f.bit_xor("values"), "strange": f.max("strange")}
+    return merged(final, PLACE, **aggregates).withColumn("source", f.lit(LOG))
 
 
 def _values(words: DataFrame) -> DataFrame:

@@ -43,8 +43,8 @@ def spark_schema(table: Table) -> t.StructType:
 def table_of(spark: SparkSession, rows: Iterable[Mapping[str, Any]], columns: Mapping[str, ColumnType]) -> DataFrame:
     """A few rows as a table. They are part of the plan; ``createDataFrame`` would start Python workers for them."""
     schema = t.StructType([t.StructField(name, SPARK_TYPES[type_]) for name, type_ in columns.items()])
-    told = f.from_json(f.lit(json.dumps(list(rows))), t.ArrayType(schema))
-    return spark.range(0, 1, 1, 1).select(f.inline(told))
+    parsed = f.from_json(f.lit(json.dumps(list(rows))), t.ArrayType(schema))
+    return spark.range(0, 1, 1, 1).select(f.inline(parsed))
 
 
 def read_tables(spark: SparkSession, files: Mapping[str, Sequence[TableFile]], only_run: str | None = None) -> Tables:

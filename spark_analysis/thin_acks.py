@@ -25,11 +25,11 @@ def thin_acks(views: Views, wanted: DataFrame) -> DataFrame | None:
     known = f.col("isr").isNotNull() & f.col("leader_epoch").isNotNull() & f.col("log_end_offset").isNotNull()
     tables = views.tables
     led = tables.timeline.where(leads & known).join(f.broadcast(wanted), on="run", how="inner")
-    said, order = f.struct("sequence", "time_ns", "log_end_offset"), f.struct("time_ns", "sequence")
+    fields, order = f.struct("sequence", "time_ns", "log_end_offset"), f.struct("time_ns", "sequence")
     thin = (
         led.where(f.size("isr") < f.col("min_isr"))
         .groupBy(*_VERSION)
-        .agg(f.min_by(said, order).alias("begun"), f.max_by(said, order).alias("ended"))
+        .agg(f.min_by(fields, order).alias("begun"), f.max_by(fields, order).alias("ended"))
     )
     if views.large:
         thin = views.hold(thin, few=True)

@@ -10,16 +10,16 @@ from spark_analysis.partitions import missing
 from spark_analysis.records import UNKNOWN, is_proof
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings, with_partitions
-from spark_analysis.wrong_marker import unmarked_transactions
+from spark_analysis.wrong_marker import wrong_markers
 
 
-def broken_transactions(views: Views) -> DataFrame:
+def torn_transactions(views: Views) -> DataFrame:
     """``precommitted-read`` and ``torn-transaction``, as ``checkers.torn_transaction`` defines them.
 
     With them the kinds about markers; see :func:`spark_analysis.wrong_marker.unmarked_transactions`.
     """
     seen = _precommitted(views.tables.history).unionByName(_torn(views))
-    return seen.unionByName(unmarked_transactions(views))
+    return seen.unionByName(wrong_markers(views))
 
 
 def _precommitted(history: DataFrame) -> DataFrame:
@@ -45,17 +45,19 @@ def _torn(views: Views) -> DataFrame:
         f.min("invoked_ns").alias("since_ns"),
         f.max(f.col("value_committed_row").isNotNull() | f.col("final_offset").isNotNull()).alias("there"),
         f.max(f.col("value_read_row").isNotNull()).alias("given"),
-        f.min(f.when(f.col("unended_row").isNotNull() | f.col("read_row").isNotNull(), f.col("offset"))).alias("told"),
+        f.min(f.when(f.col("unended_row").isNotNull() | f.col("read_row").isNotNull(), f.col("offset"))).alias(
+            "known_offset"
+        ),
         f.max(f.struct("send_row", "sent_ns", "sender")).alias("send"),
     )
     sibling = f.min(f.when(f.col("seen").isNotNull(), f.struct("seen", "value")))
     whole = values.withColumn("sibling", sibling.over(Window.partitionBy("run", "txn_op")))
     torn = whole.where(f.col("sibling").isNotNull() & ~f.col("there"))
-    gone = missing(f.lit(None).cast("bigint"), read=f.lit(True)) | missing(f.col("told"), read=f.col("given"))
+    gone = missing(f.lit(None).cast("bigint"), read=f.lit(True)) | missing(f.col("known_offset"), read=f.col("given"))
     return findings(
         with_partitions(torn, views).where(gone),
         "torn-transaction",
-        offset="told",
+        offset="known_offset",
         value="value",
         excuse=_excuse(),
         row="send.send_row",
@@ -67,7 +69,7 @@ def _torn(views: Views) -> DataFrame:
 
 
 def _excuse() -> Column:
-    told, since_ns = f.col("told"), f.col("since_ns")
-    deleted = f.when(told.isNull(), may_be_deleted(since_ns)).otherwise(begins_behind(told))
-    given_up = f.when(gave_up_of(told, since_ns), "unclean")
+    known_offset, since_ns = f.col("known_offset"), f.col("since_ns")
+    deleted = f.when(known_offset.isNull(), may_be_deleted(since_ns)).otherwise(begins_behind(known_offset))
+    given_up = f.when(gave_up_of(known_offset, since_ns), "unclean")
     return f.when(f.col("aborted"), "unclean").when(deleted, "retention").otherwise(given_up)

@@ -50,12 +50,12 @@ def replaced(closed: DataFrame) -> DataFrame:
 
 
 def _instead_ns() -> Column:
-    def caused(fork: Column) -> Column:
-        between = (fork["leader_epoch"] > f.col("logged")) & (fork["leader_epoch"] <= f.col("marker.epoch"))
-        return between & (f.col("sampled") | f.exists("terms", lambda term: _gave_up_behind(fork, term)))
+    def caused(election: Column) -> Column:
+        between = (election["leader_epoch"] > f.col("logged")) & (election["leader_epoch"] <= f.col("marker.epoch"))
+        return between & (f.col("sampled") | f.exists("terms", lambda term: _gave_up_behind(election, term)))
 
-    return f.array_min(f.transform(f.filter("unclean", caused), lambda fork: fork["time_ns"]))
+    return f.array_min(f.transform(f.filter("unclean", caused), lambda election: election["time_ns"]))
 
 
-def _gave_up_behind(fork: Column, term: Column) -> Column:
-    return (term["leader_epoch"] >= f.col("logged")) & gave_up_some(fork, term, f.col("offset") + 1)
+def _gave_up_behind(election: Column, term: Column) -> Column:
+    return (term["leader_epoch"] >= f.col("logged")) & gave_up_some(election, term, f.col("offset") + 1)

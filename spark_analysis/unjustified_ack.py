@@ -26,8 +26,8 @@ def acks_and_leaders(views: Views) -> DataFrame:
 
 def _passed(records: DataFrame, views: Views) -> DataFrame:
     """With the columns of their partition, and since when a leader had committed them."""
-    told = passings(views.tables.timeline)
-    return with_partitions(with_passing(records, told, "offset", blocks=views.large), views)
+    marks = passings(views.tables.timeline)
+    return with_partitions(with_passing(records, marks, "offset", blocks=views.large), views)
 
 
 def unjustified_acks(views: Views) -> DataFrame:
@@ -81,4 +81,4 @@ def _accounted(term: Column) -> Column:
 
 def _wrote_after(term: Column, time_ns: Column) -> Column:
     """Whether a leader wrote a row after that time; where the timeline is ``sampled``: was seen to lead on."""
-    return f.when(f.col("sampled"), term["said_ns"]).otherwise(term["last_ns"]) > time_ns
+    return f.when(f.col("sampled"), term["last_row_ns"]).otherwise(term["last_ns"]) > time_ns

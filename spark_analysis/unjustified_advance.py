@@ -16,16 +16,16 @@ _NAMED = {"row": "sequence", "other_node": "member"} | {
 _CLAIM = ("time_ns", "node", "incarnation", "sequence", "leader_epoch", "watermark", "before", "since")
 
 
-def unfounded_commits(views: Views) -> DataFrame:
+def unjustified_advances(views: Views) -> DataFrame:
     """``unjustified-advance`` and ``unjustified-join``, as ``checkers.unjustified_advance`` defines them.
 
     Every claim of a leader is put among the rows of the member that it is about; then running maxima give how far that
     member's log reached. A timeline is sorted once by replica and once by member, whatever its length, and the leaders'
     turning points once by partition.
     """
-    told = views.tables.timeline.where(f.col("topic").isNotNull())
-    ends = told.where(f.col("kind").isin("state", "truncation", "log_start"))
-    both = _said(ends).unionByName(_claims(ends, _decisions(told)))
+    timeline = views.tables.timeline.where(f.col("topic").isNotNull())
+    ends = timeline.where(f.col("kind").isin("state", "truncation", "log_start"))
+    both = _own_rows(ends).unionByName(_claims(ends, _decisions(timeline)))
     rows = Window.partitionBy(*PLACE, "member").orderBy(*_ORDER).rowsBetween(Window.unboundedPreceding, 0)
     numbered = both.withColumns({"cut": f.sum("cuts").over(rows), "heard": f.max("epoch").over(rows)})
     since_cut = Window.partitionBy(*PLACE, "member", "cut").orderBy(*_ORDER).rowsBetween(Window.unboundedPreceding, 0)
@@ -39,17 +39,17 @@ def unfounded_commits(views: Views) -> DataFrame:
     kind = f.when(_rose(), "unjustified-advance").otherwise("unjustified-join")
     lacking = f.when(short, f.col("reached")).otherwise(f.col("before"))
     committed = findings(found, kind, **_NAMED, offset=lacking, until="watermark")
-    let_in = findings(_let_in(told, ends), "unjustified-join", **_NAMED, offset="reached", until="start")
+    let_in = findings(_let_in(timeline, ends), "unjustified-join", **_NAMED, offset="reached", until="start")
     return committed.unionByName(let_in)
 
 
-def _let_in(told: DataFrame, ends: DataFrame) -> DataFrame:
+def _let_in(timeline: DataFrame, ends: DataFrame) -> DataFrame:
     """The replicas that joined the ISR without having reached the start of their leader's epoch.
 
     Returns:
         ``run, topic, partition, leader_epoch, member, time_ns, node, incarnation, sequence, reached, start``.
     """
-    decided = told.where((f.col("node") == CONTROLLER_ID) & f.col("kind").isin("election", "isr"))
+    decided = timeline.where((f.col("node") == CONTROLLER_ID) & f.col("kind").isin("election", "isr"))
     last = f.lag(f.struct("leader_epoch", "isr")).over(
         Window.partitionBy(*PLACE).orderBy("time_ns", "incarnation", "sequence")
     )
@@ -62,13 +62,13 @@ def _let_in(told: DataFrame, ends: DataFrame) -> DataFrame:
     )
     known = joined.select(*PLACE, "leader", "leader_epoch", "member", "node", *row)
     began = known.join(starts, on=[*PLACE, "leader", "leader_epoch"], how="inner")
-    said = ends.select(
+    reaches = ends.select(
         *PLACE, "leader_epoch", "log_end_offset",
         f.col("node").alias("member"),
-        f.col("time_ns").alias("said_ns"),
+        f.col("time_ns").alias("row_ns"),
     )  # fmt: skip
-    both = f.broadcast(began).join(said, on=[*PLACE, "leader_epoch", "member"], how="inner")
-    by_then = both.where(f.col("said_ns") <= f.col("time_ns"))
+    both = f.broadcast(began).join(reaches, on=[*PLACE, "leader_epoch", "member"], how="inner")
+    by_then = both.where(f.col("row_ns") <= f.col("time_ns"))
     key = [*PLACE, "leader_epoch", "member"]
     reached = by_then.groupBy(*key, "node", *row, "start").agg(f.max("log_end_offset").alias("reached"))
     short = reached.where(f.col("reached") < f.col("start"))
@@ -80,7 +80,7 @@ def _rose() -> Column:
     return f.coalesce(f.col("watermark") > f.col("before"), f.lit(False))
 
 
-def _said(ends: DataFrame) -> DataFrame:
+def _own_rows(ends: DataFrame) -> DataFrame:
     """The rows of members about their own logs."""
     return ends.select(
         *PLACE, f.col("node").alias("member"), "time_ns", f.lit(0).alias("claims"), "incarnation", "sequence",
@@ -92,14 +92,14 @@ def _said(ends: DataFrame) -> DataFrame:
     )  # fmt: skip
 
 
-def _decisions(told: DataFrame) -> DataFrame:
+def _decisions(timeline: DataFrame) -> DataFrame:
     """The replicas that may be elected, by the controller's rows: ``decided``."""
     elr = f.from_json(f.get_json_object("detail", "$.elr"), "array<int>")
     none = f.array().cast("array<int>")
     may_lead = f.concat(f.coalesce("isr", none), f.coalesce(elr, none))
     decided = f.struct("leader_epoch", "partition_epoch", may_lead.alias("may_lead"))
-    ours = told.where((f.col("node") == CONTROLLER_ID) & f.col("kind").isin("election", "isr"))
-    return ours.select(*PLACE, "time_ns", "incarnation", "sequence", decided.alias("decided"))
+    decisions = timeline.where((f.col("node") == CONTROLLER_ID) & f.col("kind").isin("election", "isr"))
+    return decisions.select(*PLACE, "time_ns", "incarnation", "sequence", decided.alias("decided"))
 
 
 def _claims(ends: DataFrame, decisions: DataFrame) -> DataFrame:

@@ -24,5 +24,5 @@ def unwatched(timeline: DataFrame) -> DataFrame:
         "run", "node", "incarnation",
         (f.col("time_ns") - f.col("longest_ns")).alias("begin_ns"),
         f.col("time_ns").alias("end_ns"),
-        (f.col("unseen_ns") > 0).alias("told"),
+        (f.col("unseen_ns") > 0).alias("reported"),
     )  # fmt: skip

@@ -40,9 +40,9 @@ def _ask_once(master: str | None) -> None:
 
 def tiny_run(directory: Path) -> dict[str, list[TableFile]]:
     """Write the run's tables into ``directory``; returns their files by table."""
-    told = {"history": _history(), "timeline": _timeline(), "replica_logs": _replica_logs()}
+    tables = {"history": _history(), "timeline": _timeline(), "replica_logs": _replica_logs()}
     files = {}
-    for name, rows in told.items():
+    for name, rows in tables.items():
         path = directory / f"{name}.parquet"
         write_rows(TABLES[name], path, list(_whole(TABLES[name], rows)))
         files[name] = local_files([path])
@@ -70,10 +70,10 @@ def _history() -> Iterator[dict[str, Any]]:
 
 
 def _operation(
-    op: int, asked: Mapping[str, Any], told: Mapping[str, Any] = MappingProxyType({})
+    op: int, asked: Mapping[str, Any], answered: Mapping[str, Any] = MappingProxyType({})
 ) -> Iterator[dict[str, Any]]:
     yield {"op": op, "type": "invoke", **asked}
-    yield {"op": op, "type": "ok", **asked, **told}
+    yield {"op": op, "type": "ok", **asked, **answered}
 
 
 def _timeline() -> Iterator[dict[str, Any]]:

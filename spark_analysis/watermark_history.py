@@ -10,25 +10,25 @@ from spark_analysis.tables import PLACE
 
 
 def passings(timeline: DataFrame) -> DataFrame:
-    """Every high watermark that a leader has reported: ``run, topic, partition, mark, told_ns``."""
+    """Every high watermark that a leader has reported: ``run, topic, partition, mark, reported_ns``."""
     leading = (f.col("kind") == "state") & (f.col("role") == "leader") & f.col("topic").isNotNull()
-    told = timeline.where(leading & f.col("high_watermark").isNotNull())
-    return told.select(*PLACE, f.col("high_watermark").alias("mark"), f.col("time_ns").alias("told_ns"))
+    marks = timeline.where(leading & f.col("high_watermark").isNotNull())
+    return marks.select(*PLACE, f.col("high_watermark").alias("mark"), f.col("time_ns").alias("reported_ns"))
 
 
-def with_passing(rows: DataFrame, told: DataFrame, number: str, *, blocks: bool) -> DataFrame:
+def with_passing(rows: DataFrame, marks: DataFrame, number: str, *, blocks: bool) -> DataFrame:
     """``rows`` with ``passed_ns``: when a leader had first reported a high watermark above them; null: never.
 
     Args:
         rows: has ``run, topic, partition``.
-        told: from :func:`passings`.
+        marks: from :func:`passings`.
         number: the column of ``rows`` that holds an offset.
         blocks: whether there may be so many that they must be cut into blocks.
     """
-    both = rows.withColumn("mark", f.col(number)).unionByName(told, allowMissingColumns=True)
-    earliest = {"passed_ns": Earlier(f.col("told_ns"), "least")}
+    both = rows.withColumn("mark", f.col(number)).unionByName(marks, allowMissingColumns=True)
+    earliest = {"passed_ns": Earlier(f.col("reported_ns"), "least")}
     known = with_earlier(both, PLACE, "mark", earliest, descending=True, blocks=blocks)
-    return known.where(f.col("told_ns").isNull()).drop("mark", "told_ns")
+    return known.where(f.col("reported_ns").isNull()).drop("mark", "reported_ns")
 
 
 def had_passed(by_ns: Column) -> Column:

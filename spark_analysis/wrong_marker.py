@@ -11,7 +11,7 @@ from spark_analysis.transaction_markers import closings
 from spark_analysis.views import Views, findings
 
 
-def unmarked_transactions(views: Views) -> DataFrame:
+def wrong_markers(views: Views) -> DataFrame:
     """``wrong-marker`` and ``open-transaction``, as ``checkers.wrong_marker`` defines them."""
     sends = views.records.where(f.col("txn_op").isNotNull()).groupBy(*PLACE, "value", "txn_op")
     known = sends.agg(
@@ -21,13 +21,15 @@ def unmarked_transactions(views: Views) -> DataFrame:
         f.max(f.struct("send_row", "sent_ns", "sender")).alias("send"),
     )
     whole = Window.partitionBy("run", "txn_op")
-    told = (f.col("sent") == OK) | ((f.col("sent") != FAILED) & f.col("read"))
+    known_committed = (f.col("sent") == OK) | ((f.col("sent") != FAILED) & f.col("read"))
     written = closings(views.tables.replica_logs, views.partitions)
-    both = known.withColumn("told", f.max(told).over(whole)).join(written, on=[*PLACE, "value"], how="inner")
+    both = known.withColumn("known_committed", f.max(known_committed).over(whole)).join(
+        written, on=[*PLACE, "value"], how="inner"
+    )
     failed = f.max(f.col("sent") == FAILED).over(whole)
     instead = f.col("instead_ns").isNotNull()
     own = f.max((f.col("closed") == "commit") & ~instead).over(whole)
-    committed = f.col("told") | f.coalesce(own, f.lit(False))
+    committed = f.col("known_committed") | f.coalesce(own, f.lit(False))
     ended = both.withColumn("ended", f.when(failed, "abort").when(committed, "commit"))
     wrong = f.when(f.col("closed").isNull(), "open-transaction").when(f.col("closed") != f.col("ended"), "wrong-marker")
     given_up = f.when(f.col("closed").isNull(), f.col("later")).otherwise(instead)

@@ -16,12 +16,12 @@ _HEIGHT = 26.0
 
 
 class Version(NamedTuple):
-    """A stretch with one ISR; ``said_by`` names the node that reported it."""
+    """A stretch with one ISR; ``source`` names the node that reported it."""
 
     start_ns: int
     end_ns: int
     members: tuple[int, ...]
-    said_by: str
+    source: str
 
 
 def lane(frame: Frame, rows: PartitionRows) -> Lane:
@@ -51,7 +51,7 @@ def versions(rows: PartitionRows, until_ns: int) -> Sequence[Version]:
 
 def _version(frame: Frame, version: Version, largest: int) -> Markup:
     members = ",".join(map(str, version.members)) or "empty"
-    title = f"ISR {{{members}}} ({version.said_by}), {frame.span(version.start_ns, version.end_ns)}"
+    title = f"ISR {{{members}}} ({version.source}), {frame.span(version.start_ns, version.end_ns)}"
     height = (_HEIGHT - 4) * len(version.members) / largest
     small = " shrunk" if len(version.members) < largest else ""
     area = frame.bar(version.start_ns, version.end_ns, _HEIGHT - 2 - height, height, title=title, class_=f"isr{small}")

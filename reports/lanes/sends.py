@@ -59,7 +59,7 @@ def _bar(frame: Frame, acks: Bin[Send], most: int) -> Markup:
     x, right = frame.x(acks.start_ns), frame.x(acks.end_ns)
     if len(acks.items) == 1:
         x, right = frame.x(acks.items[0].time_ns) - 0.7, frame.x(acks.items[0].time_ns) + 0.7
-    title = told(frame, acks.items)
+    title = outcomes(frame, acks.items)
     width = max(1.2, right - x - 0.4)
     return tag("rect", title=title, x=x, y=_BARS - height, width=width, height=height, class_="ok")
 
@@ -72,7 +72,7 @@ def _ticks(frame: Frame, row: _TickRow, y: float, accused: Accused) -> Markup:
 
 
 def _tick(frame: Frame, sends: Sequence[Send], class_: str, y: float, accused: Accused) -> Markup:
-    x, title = frame.x(sends[0].time_ns), told(frame, sends)
+    x, title = frame.x(sends[0].time_ns), outcomes(frame, sends)
     if class_ != "lost":
         shape = {"info": f"M{x:.1f} {y + 2}v9", "fail": f"M{x - 3:.1f} {y + 6.5}h6"}[class_]
         return tag("path", d=shape, title=title, class_=class_)
@@ -82,7 +82,7 @@ def _tick(frame: Frame, sends: Sequence[Send], class_: str, y: float, accused: A
     return tag("g", mark, *many, title=f"{', '.join(kinds)}\n{title}")
 
 
-def told(frame: Frame, sends: Sequence[Send]) -> str:
+def outcomes(frame: Frame, sends: Sequence[Send]) -> str:
     """The outcomes of sends, in words: of one send exactly, of several as a count with their ends."""
     first, last = sends[0], sends[-1]
     if len(sends) == 1:

@@ -30,7 +30,7 @@ def events(run: Run) -> list[str]:
     loss = story.Loss(run, run.rows_of(lost.partition), lost.offset, lost.end_offset)
     return [
         f"{'after' if e.time_ns is None else f'{(e.time_ns - run.start_ns) / 1e9:.3f}'} {e.words} [{e.source}]"
-        for e in story.told(loss)
+        for e in story.events(loss)
     ]
 
 

@@ -104,7 +104,7 @@ def test_an_unclean_election_is_called_so() -> None:
 
 def test_the_isr_is_the_controllers_word_where_it_spoke_and_else_the_leaders() -> None:
     believing = known([state(0, 0, (0, 0))])
-    assert [v.said_by for v in isr.versions(believing, 1000)] == ["broker 0 as leader"]
+    assert [v.source for v in isr.versions(believing, 1000)] == ["broker 0 as leader"]
     change = Change("isr", 0, 100, 0, 0, (0,), None, "")
     assert isr.versions(known([state(0, 0, (0, 0))], changes=(change,)), 1000)[0].members == (0,)
     assert not isr.versions(known([]), 1000)
