@@ -146,17 +146,17 @@ class BuiltinTarget(BuiltinDisks):
     # ------------------------------------------------------------------------------------------------ processes
 
     def kill(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Processes`."""
         self._node(node).kill()
 
     def restart(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Processes`."""
         process = self._resting(node)
         process.spawn(self._config(process))
         self._await(f"node {node} has not come up", lambda: self._came_up(node), READY_TIMEOUT_S)
 
     def start_and_die(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Processes`."""
         process = self._resting(node)
         process.spawn(replace(self._config(process), faults=replace(self._faults(node), dies_while_loading=True)))
         process.let_end()
@@ -178,30 +178,30 @@ class BuiltinTarget(BuiltinDisks):
         return Receipt(True, f"node {node}: process {process.pid} answers")
 
     def pause(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Processes`."""
         self._node(node).pause()
 
     def resume(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Processes`."""
         process = self._node(node)
         if process.exists:
             process.resume()
             self._apply_faults(node)
 
     def is_paused(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Processes`."""
         process = self._node(node)
         return Receipt(process.is_stopped, f"node {node}: process {process.pid} is in state {process.state()}")
 
     def shut_down(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Processes`."""
         process = self._node(node)
         process.signal(signal.SIGTERM)
         if not process.wait(_STOP_TIMEOUT_S):
             raise EnvironmentFault(f"node {node} has not shut down in {_STOP_TIMEOUT_S:g} s: {process.log_tail()}.")
 
     def is_shut_down(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Processes`."""
         process = self._node(node)
         if process.exists:
             return Receipt(False, f"node {node}: process {process.pid} exists, in state {process.state()}")
@@ -218,7 +218,7 @@ class BuiltinTarget(BuiltinDisks):
     # ------------------------------------------------------------------------------------------------ administration
 
     def elect(self, partition: TopicPartition, leader: NodeId | None, *, unclean: bool) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Elections`."""
         where = {"topic": partition.topic, "partition": partition.partition}
         answer = self._ask(node_name(CONTROLLER_ID), op="elect", leader=leader, unclean=unclean, **where)
         if answer["error_code"] not in ELECTED:
@@ -235,19 +235,19 @@ class BuiltinTarget(BuiltinDisks):
     # ------------------------------------------------------------------------------------------------ links
 
     def cut(self, links: Sequence[Link]) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Links`."""
         self._set_cut(self._cut | set(self._known(links)))
 
     def mend(self, links: Sequence[Link]) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Links`."""
         self._set_cut(self._cut - set(self._known(links)))
 
     def is_cut(self, link: Link) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Links`."""
         return probe_link(link, partial(self._held_bytes, link), partial(self._ping, link))
 
     def carries(self, link: Link) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Links`."""
         return try_link(link, partial(self._held_bytes, link), partial(self._ping, link))
 
     def _ping(self, link: Link, held_bytes: Callable[[], int]) -> int | None:
@@ -282,14 +282,14 @@ class BuiltinTarget(BuiltinDisks):
     # ------------------------------------------------------------------------------------------------ clock
 
     def offset_clock(self, node: str, offset_ms: int) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.WallClocks`."""
         self._node(node)
         self._offsets_ms[node] = offset_ms
         if self._can_obey(node):
             self._ask(node, op="offset_clock", ms=offset_ms)
 
     def clock_offset_ms(self, node: str) -> int:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.WallClocks`."""
         before_ns = time.time_ns()
         there_ms = int(self._look(node)["wall_ms"])
         return there_ms - (before_ns + time.time_ns()) // 2_000_000

@@ -19,7 +19,7 @@ from harness.targets.node_process import NodeProcess
 
 
 class BuiltinDisks(BuiltinNodes):
-    """The disk faults of :class:`harness.target.Target`.
+    """Implements the disk protocols of :mod:`harness.controls`.
 
     Args:
         nodes: the controller first.
@@ -37,13 +37,13 @@ class BuiltinDisks(BuiltinNodes):
     # ------------------------------------------------------------------------------------------------ power, wear
 
     def lose_power(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Power`."""
         process = self._node(node)
         process.kill()
         self._dropped[node] = (process.incarnation, drop_page_cache(process.data_dir))
 
     def has_lost_power(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Power`."""
         process = self._node(node)
         dead = self.is_dead(node)
         incarnation, cuts = self._dropped.get(node, (None, []))
@@ -53,30 +53,30 @@ class BuiltinDisks(BuiltinNodes):
         return Receipt(not left, f"{dead.seen}; {f'still there: {left[0].path}' if left else in_words(cuts)}")
 
     def sync_disk(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Power`."""
         self._ask(node, op="sync")
 
     def wipe_disk(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.DiskContents`."""
         wipe(self._resting(node).data_dir)
 
     def is_disk_empty(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.DiskContents`."""
         empty = is_empty(self._node(node).data_dir)
         return Receipt(empty, f"node {node}: its disk is {'empty' if empty else 'not empty'}")
 
     def damage_log(self, node: str, damage: LogDamage) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.DiskContents`."""
         harm_log(self._resting(node).data_dir, damage)
 
     def is_log_damaged(self, node: str, damage: LogDamage) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.DiskContents`."""
         return inspect(self._node(node).data_dir, damage)
 
     # ------------------------------------------------------------------------------------------------ space
 
     def limit_disk(self, node: str, free_bytes: int | None, log_dir: int | None = None) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.DiskSpace`."""
         self._node(node)
         directory = log_dirs.named(self._log_dirs, log_dir)
         self._limits[node].pop(directory, None)
@@ -86,7 +86,7 @@ class BuiltinDisks(BuiltinNodes):
             self._ask(node, op="limit_disk", free_bytes=free_bytes, directory=directory)
 
     def is_disk_full(self, node: str, log_dir: int | None = None) -> Receipt:
-        """See :class:`harness.target.Target`. The write is one of 64 KiB to a scratch file."""
+        """See :class:`harness.controls.DiskSpace`. The write is one of 64 KiB to a scratch file."""
         directories = [""] if log_dir is None else self._log_dirs
         return log_dirs.fullness(node, log_dirs.named(self._log_dirs, log_dir), self._probed(node, directories))
 
@@ -102,12 +102,12 @@ class BuiltinDisks(BuiltinNodes):
     # ------------------------------------------------------------------------------------------------ log directories
 
     def fail_log_dir(self, node: str, log_dir: int) -> None:
-        """See :class:`harness.target.Target`. A file takes the place of the directory, which is kept aside."""
+        """See :class:`harness.controls.LogDirectories`. A file takes the place of the directory, which is kept aside."""
         self._new_disks.pop((node, log_dir), None)
         log_dirs.fail(self._log_dir(node, log_dir))
 
     def mend_log_dir(self, node: str, log_dir: int, *, empty: bool) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.LogDirectories`."""
         directory = self._log_dir(node, log_dir)
         if not empty:
             log_dirs.mend(directory)
@@ -118,12 +118,12 @@ class BuiltinDisks(BuiltinNodes):
             self._new_disks[node, log_dir] = log_dirs.NewDisk(incarnation, found)
 
     def is_log_dir_failed(self, node: str, log_dir: int) -> Receipt:
-        """See :class:`harness.target.Target`. The probe creates a file in it."""
+        """See :class:`harness.controls.LogDirectories`. The probe creates a file in it."""
         refusal = log_dirs.refusal_of(self._log_dir(node, log_dir))
         return log_dirs.failure(node, log_dir, refusal)
 
     def is_log_dir_new(self, node: str, log_dir: int) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.LogDirectories`."""
         incarnation = self._node(node).incarnation
         return log_dirs.newness(node, log_dir, self._new_disks.get((node, log_dir)), incarnation)
 

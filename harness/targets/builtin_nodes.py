@@ -59,7 +59,7 @@ class BuiltinNodes:
         return sorted(found, key=lambda one: (one.time_ns, one.node))
 
     def is_dead(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Processes`."""
         process = self._node(node)
         if process.exists:
             return Receipt(False, f"node {node}: process {process.pid} exists, in state {process.state()}")

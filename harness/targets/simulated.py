@@ -140,11 +140,11 @@ class SimulatedTarget(SimulatedDisks):
     # ------------------------------------------------------------------------------------------------ processes
 
     def kill(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Processes`."""
         self._node(node).kill()
 
     def restart(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Processes`."""
         simulated = self._node(node)
         if simulated.lives:
             raise EnvironmentFault(f"node {node} cannot be restarted: it is running.")
@@ -153,7 +153,7 @@ class SimulatedTarget(SimulatedDisks):
         self.clock.sleep(0)
 
     def start_and_die(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Processes`."""
         simulated = self._resting(node)
         simulated.start(NodeFaults(dies_while_loading=True))
         self.clock.sleep_until(lambda: not simulated.lives, _READY_TIMEOUT_S)
@@ -164,24 +164,24 @@ class SimulatedTarget(SimulatedDisks):
         return Receipt(simulated.runs, f"node {node} {state_of(simulated)}")
 
     def pause(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Processes`."""
         self._living(node).freeze()
 
     def resume(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Processes`."""
         self._living(node).thaw()
 
     def is_paused(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Processes`."""
         simulated = self._node(node)
         return Receipt(simulated.lives and not simulated.runs, f"node {node} {state_of(simulated)}")
 
     def shut_down(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Processes`."""
         self._running(node).shut_down()
 
     def is_shut_down(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Processes`."""
         ending = self._node(node).ending
         return Receipt(ending is not None and ending.exit_code == 0, f"node {node} {state_of(self._node(node))}")
 
@@ -193,17 +193,17 @@ class SimulatedTarget(SimulatedDisks):
     # ------------------------------------------------------------------------------------------------ clocks
 
     def offset_clock(self, node: str, offset_ms: int) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.WallClocks`."""
         self._node(node).clock.wall_offset_ms = offset_ms
 
     def clock_offset_ms(self, node: str) -> int:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.WallClocks`."""
         return self._running(node).clock.wall_ms() - self.clock.wall_ms()
 
     # ------------------------------------------------------------------------------------------------ administration
 
     def elect(self, partition: TopicPartition, leader: NodeId | None, *, unclean: bool) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Elections`."""
         request = {"topic": partition.topic, "partition": partition.partition, "leader": leader, "unclean": unclean}
         answer = self._running(CONTROLLER).operate("elect", request)
         if answer["error_code"] not in ELECTED:
@@ -218,21 +218,21 @@ class SimulatedTarget(SimulatedDisks):
     # ------------------------------------------------------------------------------------------------ links
 
     def cut(self, links: Sequence[Link]) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Links`."""
         self._set_cut(self._cut | set(self._known(links)))
 
     def mend(self, links: Sequence[Link]) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Links`."""
         self._set_cut(self._cut - set(self._known(links)))
 
     def is_cut(self, link: Link) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Links`."""
         holder = self._running(link.source if link.destination == CLIENTS else link.destination)
         held_bytes = partial(holder.network.held_bytes, link)
         return probe_link(link, held_bytes, lambda held: None if self._gets_through(link) else held())
 
     def carries(self, link: Link) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Links`."""
         return try_link(link, lambda: 0, lambda held: None if self._gets_through(link) else held())
 
     def _gets_through(self, link: Link) -> bool:

@@ -36,11 +36,11 @@ class SimulatedDisks(SimulatedNodes):
     # ------------------------------------------------------------------------------------------------ power, wear
 
     def lose_power(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Power`."""
         self._node(node).lose_power()
 
     def has_lost_power(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Power`."""
         simulated, dead = self._node(node), self.is_dead(node)
         if not dead.holds or simulated.dropped is None:
             return Receipt(False, dead.seen)
@@ -50,20 +50,20 @@ class SimulatedDisks(SimulatedNodes):
         )
 
     def sync_disk(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Power`."""
         self._running(node).disk.sync()
 
     def wipe_disk(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.DiskContents`."""
         self._resting(node).disk.wipe()
 
     def is_disk_empty(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.DiskContents`."""
         empty = self._node(node).disk.is_empty()
         return Receipt(empty, f"node {node}: its disk is {'empty' if empty else 'not empty'}")
 
     def damage_log(self, node: str, damage: LogDamage) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.DiskContents`."""
         disk = self._resting(node).disk
         with TemporaryDirectory() as scratch:
             disk.copy_to(Path(scratch))
@@ -74,7 +74,7 @@ class SimulatedDisks(SimulatedNodes):
                     disk.write_bytes(path, harmed)
 
     def is_log_damaged(self, node: str, damage: LogDamage) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.DiskContents`."""
         with TemporaryDirectory() as scratch:
             self._node(node).disk.copy_to(Path(scratch))
             return inspect(Path(scratch), damage)
@@ -82,7 +82,7 @@ class SimulatedDisks(SimulatedNodes):
     # ------------------------------------------------------------------------------------------------ space
 
     def limit_disk(self, node: str, free_bytes: int | None, log_dir: int | None = None) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.DiskSpace`."""
         directory = log_dirs.named(self._log_dirs, log_dir)
         self._node(node).disk.limit(directory, free_bytes)
         self._limits[node][directory] = free_bytes
@@ -93,7 +93,7 @@ class SimulatedDisks(SimulatedNodes):
             self._node(node).disk.limit(directory, free_bytes)
 
     def is_disk_full(self, node: str, log_dir: int | None = None) -> Receipt:
-        """See :class:`harness.target.Target`. The write is one of 64 KiB to a scratch file."""
+        """See :class:`harness.controls.DiskSpace`. The write is one of 64 KiB to a scratch file."""
         directories = [""] if log_dir is None else self._log_dirs
         return log_dirs.fullness(node, log_dirs.named(self._log_dirs, log_dir), self._probed(node, directories))
 
@@ -113,12 +113,12 @@ class SimulatedDisks(SimulatedNodes):
     # ------------------------------------------------------------------------------------------------ log directories
 
     def fail_log_dir(self, node: str, log_dir: int) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.LogDirectories`."""
         self._new_disks.pop((node, log_dir), None)
         self._node(node).disk.failed.add(log_dirs.named(self._log_dirs, log_dir))
 
     def mend_log_dir(self, node: str, log_dir: int, *, empty: bool) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.LogDirectories`."""
         simulated, directory = self._node(node), log_dirs.named(self._log_dirs, log_dir)
         if directory not in simulated.disk.failed:
             return
@@ -130,12 +130,12 @@ class SimulatedDisks(SimulatedNodes):
             self._new_disks[node, log_dir] = log_dirs.NewDisk(simulated.incarnation, found)
 
     def is_log_dir_failed(self, node: str, log_dir: int) -> Receipt:
-        """See :class:`harness.target.Target`. The probe creates a file in it."""
+        """See :class:`harness.controls.LogDirectories`. The probe creates a file in it."""
         refusal, _ = self._node(node).disk.probe(0, log_dirs.named(self._log_dirs, log_dir))
         return log_dirs.failure(node, log_dir, refusal)
 
     def is_log_dir_new(self, node: str, log_dir: int) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.LogDirectories`."""
         incarnation = self._node(node).incarnation
         return log_dirs.newness(node, log_dir, self._new_disks.get((node, log_dir)), incarnation)
 

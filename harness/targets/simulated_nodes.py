@@ -36,7 +36,7 @@ class SimulatedNodes:
         return sorted(found, key=lambda one: (one.time_ns, one.node))
 
     def is_dead(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Processes`."""
         ending = self._node(node).ending
         return Receipt(ending is not None and ending.exit_code is None, f"node {node} {state_of(self._node(node))}")
 

@@ -124,19 +124,19 @@ class ScriptedTarget:
         return None if node in self._dead | self._stopped else self.replicas.get((node, partition))
 
     def kill(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Processes`."""
         if self._obeys("kill", node):
             self._dead.add(node)
 
     def restart(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Processes`."""
         if self._obeys("restart", node):
             for down in (self._dead, self._stopped, self._powerless, self._wiped, self.exited):
                 down.discard(node)
             self.offline.pop(node, None)
 
     def start_and_die(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Processes`."""
         if self._obeys("start_and_die", node):
             self._stopped.discard(node)
             self.exited.add(node)
@@ -147,68 +147,68 @@ class ScriptedTarget:
         return Receipt(runs, f"node {node} {'answers' if runs else 'does not answer'}")
 
     def is_dead(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Processes`."""
         return Receipt(node in self._dead, f"node {node} is {'dead' if node in self._dead else 'alive'}")
 
     def pause(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Processes`."""
         if self._obeys("pause", node):
             self._paused.add(node)
 
     def resume(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Processes`."""
         if self._obeys("resume", node):
             self._paused.discard(node)
 
     def is_paused(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Processes`."""
         return Receipt(node in self._paused, f"node {node} is {'stopped' if node in self._paused else 'running'}")
 
     def cut(self, links: Sequence[Link]) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Links`."""
         if self._obeys("cut", *links):
             self._cut |= set(links)
 
     def mend(self, links: Sequence[Link]) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Links`."""
         if self._obeys("mend", *links):
             self._cut -= set(links)
 
     def is_cut(self, link: Link) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Links`."""
         return Receipt(link in self._cut, f"{link} is {'cut' if link in self._cut else 'whole'}")
 
     def carries(self, link: Link) -> Receipt:
-        """See :class:`harness.target.Target`. A request needs its answer, and who is not there gives none."""
+        """See :class:`harness.controls.Links`. A request needs its answer, and who is not there gives none."""
         back = Link(link.destination, link.source)
         lost = bool({link, back} & (self._cut | self.lossy)) or not self.is_running(link.destination).holds
         return Receipt(not lost, f"{link}: a probe got {'lost' if lost else 'through'}")
 
     def stall(self, links: Sequence[Link]) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.ConnectionStalls`."""
         if self._obeys("stall", *links):
             self._stalled |= set(links)
 
     def resume_links(self, links: Sequence[Link]) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.ConnectionStalls`."""
         if self._obeys("resume_links", *links):
             self._stalled -= set(links)
 
     def is_stalled(self, link: Link) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.ConnectionStalls`."""
         return Receipt(link in self._stalled, f"{link} is {'stalled' if link in self._stalled else 'not stalled'}")
 
     def has_gone_on(self, link: Link) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.ConnectionStalls`."""
         return Receipt(link not in self._stalled, f"{link} is {'stalled' if link in self._stalled else 'not stalled'}")
 
     def limit_disk(self, node: str, free_bytes: int | None, log_dir: int | None = None) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.DiskSpace`."""
         if self._obeys("limit_disk", node, free_bytes, *([] if log_dir is None else [log_dir])):
             (self._full.discard if free_bytes is None else self._full.add)(node)
 
     def is_disk_full(self, node: str, log_dir: int | None = None) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.DiskSpace`."""
         return Receipt(node in self._full, f"the disk of node {node} is {'full' if node in self._full else 'sound'}")
 
     def takes_writes(self, node: str) -> Receipt:
@@ -222,13 +222,13 @@ class ScriptedTarget:
         return Receipt(refused, f"node {node} has refused {'a' if refused else 'no'} write of its own")
 
     def fail_log_dir(self, node: str, log_dir: int) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.LogDirectories`."""
         if self._obeys("fail_log_dir", node, log_dir):
             self._failed.add((node, log_dir))
             self._new.pop((node, log_dir), None)
 
     def mend_log_dir(self, node: str, log_dir: int, *, empty: bool) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.LogDirectories`."""
         failed = (node, log_dir) in self._failed
         if self._obeys("mend_log_dir", node, log_dir, empty):
             self._failed.discard((node, log_dir))
@@ -236,12 +236,12 @@ class ScriptedTarget:
                 self._new[node, log_dir] = not self.is_running(node).holds
 
     def is_log_dir_failed(self, node: str, log_dir: int) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.LogDirectories`."""
         failed = (node, log_dir) in self._failed
         return Receipt(failed, f"log directory {log_dir} of node {node} {'has failed' if failed else 'is sound'}")
 
     def is_log_dir_new(self, node: str, log_dir: int) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.LogDirectories`."""
         new = self._new.get((node, log_dir), False)
         return Receipt(new, f"log directory {log_dir} of node {node} {'is' if new else 'is not'} a new one")
 
@@ -253,60 +253,60 @@ class ScriptedTarget:
         return sorted(self.offline.get(node, set()))
 
     def offset_clock(self, node: str, offset_ms: int) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.WallClocks`."""
         if self._obeys("offset_clock", node, offset_ms):
             self._offsets_ms[node] = offset_ms
 
     def clock_offset_ms(self, node: str) -> int:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.WallClocks`."""
         return self._offsets_ms.get(node, 0)
 
     def shut_down(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Processes`."""
         if self._obeys("shut_down", node):
             self._stopped.add(node)
 
     def is_shut_down(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Processes`."""
         return Receipt(node in self._stopped, f"node {node} {'has' if node in self._stopped else 'has not'} shut down")
 
     def lose_power(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Power`."""
         if self._obeys("lose_power", node):
             self._dead.add(node)
             self._powerless.add(node)
 
     def has_lost_power(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Power`."""
         lost = node in self._powerless
         return Receipt(lost, f"node {node} has {'lost' if lost else 'not lost'} power")
 
     def sync_disk(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Power`."""
         self._obeys("sync_disk", node)
 
     def wipe_disk(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.DiskContents`."""
         if self._obeys("wipe_disk", node):
             self._wiped.add(node)
 
     def is_disk_empty(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.DiskContents`."""
         wiped = node in self._wiped
         return Receipt(wiped, f"the disk of node {node} is {'empty' if wiped else 'not empty'}")
 
     def damage_log(self, node: str, damage: LogDamage) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.DiskContents`."""
         if self._obeys("damage_log", node, damage):
             self._damaged.add((node, damage))
 
     def is_log_damaged(self, node: str, damage: LogDamage) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.DiskContents`."""
         damaged = (node, damage) in self._damaged
         return Receipt(damaged, f"{damage.partition} of node {node} is {'damaged' if damaged else 'sound'}")
 
     def elect(self, partition: TopicPartition, leader: NodeId | None, *, unclean: bool) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Elections`."""
         self._obeys("elect", partition, leader, unclean)
 
     def committed(self, group: str) -> Mapping[TopicPartition, Offset]:

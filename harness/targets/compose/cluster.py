@@ -257,7 +257,7 @@ class ComposeCluster(RealKafka[ComposeNode]):
         return [str(number) for number in range(len(self._file.brokers))]
 
     def restart(self, node: str) -> None:
-        """See :class:`harness.target.Target`. With ZooKeeper the broker's old session has to end first."""
+        """See :class:`harness.controls.Processes`. With ZooKeeper the broker's old session has to end first."""
         one = self._resting(node)
         if self._has_zookeeper and node != CONTROLLER:
             self._await_end_of_session(node)
@@ -265,7 +265,7 @@ class ComposeCluster(RealKafka[ComposeNode]):
         self._await(f"node {node} has not come up", lambda: self._came_up(node))
 
     def start_and_die(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Processes`."""
         one = self._resting(node)
         before = {service: len(told) for service, told in one.printed().items()}
         self._start(one)

@@ -181,23 +181,23 @@ class ComposeTarget(ComposeCluster):
     # ------------------------------------------------------------------------------------------------ links
 
     def cut(self, links: Sequence[Link]) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Links`."""
         self.toxics.cut(_of_clients(links))
         self.network.cut(_among_nodes(links))
 
     def mend(self, links: Sequence[Link]) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Links`."""
         self.toxics.mend(_of_clients(links))
         self.network.mend(_among_nodes(links))
 
     def is_cut(self, link: Link) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Links`."""
         if CLIENTS in link:
             return self.toxics.is_cut(link)
         return self.network.is_cut(link)
 
     def carries(self, link: Link) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Links`."""
         if CLIENTS in link:
             return self.toxics.carries(link)
         return self.network.carries(link)
@@ -205,12 +205,12 @@ class ComposeTarget(ComposeCluster):
     # ------------------------------------------------------------------------------------------------ disks
 
     def limit_disk(self, node: str, free_bytes: int | None, log_dir: int | None = None) -> None:
-        """See :class:`harness.target.Target`. There is one log directory, and a file beside it takes its space."""
+        """See :class:`harness.controls.DiskSpace`. There is one log directory, and a file beside it takes its space."""
         del log_dir
         self.volumes.limit(self._broker(node), free_bytes)
 
     def is_disk_full(self, node: str, log_dir: int | None = None) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.DiskSpace`."""
         del log_dir
         return self.volumes.is_full(self._broker(node))
 
@@ -226,25 +226,25 @@ class ComposeTarget(ComposeCluster):
         return self.volumes.has_refused_write(node)
 
     def wipe_disk(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.DiskContents`."""
         self._resting(node)
         self.volumes.wipe(self._broker(node))
 
     def is_disk_empty(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.DiskContents`."""
         return self.volumes.is_empty(self._broker(node))
 
     def damage_log(self, node: str, damage: LogDamage) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.DiskContents`."""
         self._resting(node)
         self.volumes.damage(self._broker(node), damage)
 
     def is_log_damaged(self, node: str, damage: LogDamage) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.DiskContents`."""
         return self.volumes.is_damaged(self._broker(node), damage)
 
     def sync_disk(self, node: str) -> None:
-        """See :class:`harness.target.Target`. Without power losses everything counts as flushed."""
+        """See :class:`harness.controls.Power`. Without power losses everything counts as flushed."""
         if Power in self.controls:
             for disk, ledger in self._disks(node):
                 flushed.sync(disk, ledger)
@@ -257,12 +257,12 @@ class ComposeTarget(ComposeCluster):
     # ------------------------------------------------------------------------------------------------ clocks
 
     def offset_clock(self, node: str, offset_ms: int) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.WallClocks`."""
         self._clocked(node)
         self.clocks.offset(node, offset_ms)
 
     def clock_offset_ms(self, node: str) -> int:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.WallClocks`."""
         self._clocked(node)
         return self.clocks.offset_ms(node)
 
@@ -275,7 +275,7 @@ class ComposeTarget(ComposeCluster):
     # ------------------------------------------------------------------------------------------------ power
 
     def lose_power(self, node: str) -> None:
-        """See :class:`harness.target.Target`. A broker's copy of KRaft's metadata log is spared."""
+        """See :class:`harness.controls.Power`. A broker's copy of KRaft's metadata log is spared."""
         one = self._node(node)
         for disk, ledger in self._disks(node):
             Flushed(disk, ledger).refuse_strangers()
@@ -284,7 +284,7 @@ class ComposeTarget(ComposeCluster):
         self._dropped[node] = (one.incarnation, cuts)
 
     def has_lost_power(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Power`."""
         one, dead = self._node(node), self.is_dead(node)
         incarnation, cuts = self._dropped.get(node, (None, []))
         if not dead.holds or incarnation != one.incarnation:

@@ -27,14 +27,14 @@ _SIGQUIT_BIT = 1 << signal.SIGQUIT - 1
 
 
 class KafkaClocks(KafkaDisks):
-    """The clock faults of :class:`harness.target.Target`."""
+    """The clock faults of :class:`harness.controls.WallClocks`."""
 
     def offset_clock(self, node: str, offset_ms: int) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.WallClocks`."""
         self._shim(node).clock_offset_ms = offset_ms
 
     def clock_offset_ms(self, node: str) -> int:
-        """See :class:`harness.target.Target`. Of several processes, the offset farthest from the wanted one."""
+        """See :class:`harness.controls.WallClocks`. Of several processes, the offset farthest from the wanted one."""
         process, wanted = self._node(node), self._shims[node].clock_offset_ms
         if not process.is_whole or any(jvm.is_stopped for jvm in process.processes):
             raise EnvironmentFault(f"node {node} does not tell the time: {process.in_words()}.")

@@ -177,7 +177,7 @@ class KafkaCluster(RealKafka[KafkaNode]):
         return {node.name: node.pids for node in self._nodes.values()}
 
     def restart(self, node: str) -> None:
-        """See :class:`harness.target.Target`. With ZooKeeper the broker's old session has to end first."""
+        """See :class:`harness.controls.Processes`. With ZooKeeper the broker's old session has to end first."""
         process = self._resting(node)
         if self._metadata is Metadata.ZOOKEEPER and node != CONTROLLER:
             self._await_end_of_session(node)
@@ -187,7 +187,7 @@ class KafkaCluster(RealKafka[KafkaNode]):
             self._give_control()
 
     def start_and_die(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Processes`."""
         process = self._resting(node)
         logs = {path: path.stat().st_size for path in process.logs.values() if path.exists()}
         self._spawn(process)
@@ -195,7 +195,7 @@ class KafkaCluster(RealKafka[KafkaNode]):
         process.kill()
 
     def resume(self, node: str) -> None:
-        """See :class:`harness.target.Target`. With ZooKeeper the node ``controller`` is elected again."""
+        """See :class:`harness.controls.Processes`. With ZooKeeper the node ``controller`` is elected again."""
         super().resume(node)
         if node == CONTROLLER and self._node(node).is_whole:
             self._give_control()

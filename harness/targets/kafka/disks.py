@@ -37,7 +37,7 @@ _PROBE_BYTES = 65_536
 
 
 class KafkaDisks(KafkaCluster):
-    """The disk faults of :class:`harness.target.Target`. Its arguments are those of :class:`KafkaCluster`."""
+    """Implements the disk protocols of :mod:`harness.controls`. Its arguments are those of :class:`KafkaCluster`."""
 
     def __init__(
         self, directory: Path, brokers: int, kafka: LocalKafka, settings: KafkaSettings, spawned: Spawned
@@ -80,14 +80,14 @@ class KafkaDisks(KafkaCluster):
     # ------------------------------------------------------------------------------------------------ power, wear
 
     def lose_power(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Power`."""
         process, one = self._node(node), self._shim(node)
         process.kill()
         cuts = [cut for disk in _disks(one) for cut in Flushed(disk, one.ledger).lose()]
         self._dropped[node] = (process.incarnation, cuts)
 
     def has_lost_power(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Power`."""
         process, one, dead = self._node(node), self._shims[node], self.is_dead(node)
         incarnation, cuts = self._dropped.get(node, (None, []))
         if not dead.holds or incarnation != process.incarnation:
@@ -96,33 +96,33 @@ class KafkaDisks(KafkaCluster):
         return Receipt(left is None, f"{dead.seen}; {f'still there: {left.path}' if left else in_words(cuts)}")
 
     def sync_disk(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Power`."""
         one = self._running(node)
         for disk in _disks(one):
             flushed.sync(disk, one.ledger)
 
     def wipe_disk(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.DiskContents`."""
         wipe(self._resting(node).data_dir)
         LocalDisk(self._node(node).data_dir, self._shims[node].ledger).forget_older()
 
     def is_disk_empty(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.DiskContents`."""
         empty = is_empty(self._node(node).data_dir)
         return Receipt(empty, f"node {node}: its disk is {'empty' if empty else 'not empty'}")
 
     def damage_log(self, node: str, damage: LogDamage) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.DiskContents`."""
         harm_log(self._resting(node).data_dir, damage)
 
     def is_log_damaged(self, node: str, damage: LogDamage) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.DiskContents`."""
         return inspect(self._node(node).data_dir, damage)
 
     # ------------------------------------------------------------------------------------------------ space
 
     def limit_disk(self, node: str, free_bytes: int | None, log_dir: int | None = None) -> None:
-        """See :class:`harness.target.Target`. Stores to mapped pages of an index are not counted."""
+        """See :class:`harness.controls.DiskSpace`. Stores to mapped pages of an index are not counted."""
         self._shim(node).limit(log_dirs.named(self._log_dirs(node), log_dir), free_bytes)
 
     def is_disk_full(self, node: str, log_dir: int | None = None) -> Receipt:
@@ -177,12 +177,12 @@ class KafkaDisks(KafkaCluster):
                     raise EnvironmentFault(f"node {node} has not put {missing[0]} into {path.name}, as requested.")
 
     def fail_log_dir(self, node: str, log_dir: int) -> None:
-        """See :class:`harness.target.Target`. A file takes the place of the directory, which is kept aside."""
+        """See :class:`harness.controls.LogDirectories`. A file takes the place of the directory, which is kept aside."""
         self._new_disks.pop((node, log_dir), None)
         log_dirs.fail(self._log_dir(node, log_dir))
 
     def mend_log_dir(self, node: str, log_dir: int, *, empty: bool) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.LogDirectories`."""
         directory = self._log_dir(node, log_dir)
         if not empty:
             log_dirs.mend(directory)
@@ -195,11 +195,11 @@ class KafkaDisks(KafkaCluster):
             self._new_disks[node, log_dir] = log_dirs.NewDisk(process.incarnation, found)
 
     def is_log_dir_failed(self, node: str, log_dir: int) -> Receipt:
-        """See :class:`harness.target.Target`. The probe creates a file in it."""
+        """See :class:`harness.controls.LogDirectories`. The probe creates a file in it."""
         return log_dirs.failure(node, log_dir, log_dirs.refusal_of(self._log_dir(node, log_dir)))
 
     def is_log_dir_new(self, node: str, log_dir: int) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.LogDirectories`."""
         incarnation = self._node(node).incarnation
         return log_dirs.newness(node, log_dir, self._new_disks.get((node, log_dir)), incarnation)
 

@@ -51,14 +51,14 @@ _REASSIGNMENT = "/admin/reassign_partitions"
 
 
 class Electing:
-    """The elections of :class:`harness.target.Target`."""
+    """The elections of :class:`harness.controls.Elections`."""
 
     def __init__(self, observation: ClusterObservation) -> None:
         self._observation = observation
         self._by_request = observation.release.numbers >= numbers(ON_REQUEST_SINCE)
 
     def elect(self, partition: TopicPartition, leader: NodeId | None, *, unclean: bool) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Elections`."""
         seen = answered_view(self._observation.view, _TIMEOUT_S, _POLL_S).partitions.get(partition)
         if seen is None:
             raise _refusal(partition, "it knows no such partition")

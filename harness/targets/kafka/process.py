@@ -111,35 +111,35 @@ class ProcessTarget(KafkaClocks):
     # ------------------------------------------------------------------------------------------------ links
 
     def cut(self, links: Sequence[Link]) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Links`."""
         self.proxies.cut(links)
 
     def mend(self, links: Sequence[Link]) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Links`."""
         self.proxies.mend(links)
 
     def is_cut(self, link: Link) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Links`."""
         return self.proxies.is_cut(link)
 
     def carries(self, link: Link) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Links`."""
         return self.proxies.carries(link)
 
     def stall(self, links: Sequence[Link]) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.ConnectionStalls`."""
         self.proxies.stall(links)
 
     def resume_links(self, links: Sequence[Link]) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.ConnectionStalls`."""
         self.proxies.resume_links(links)
 
     def is_stalled(self, link: Link) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.ConnectionStalls`."""
         return self.proxies.is_stalled(link)
 
     def has_gone_on(self, link: Link) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.ConnectionStalls`."""
         return self.proxies.has_gone_on(link)
 
     # ------------------------------------------------------------------------------------------------ evidence

@@ -144,7 +144,7 @@ class RealKafka(ABC, Generic[SomeNode]):
     # ------------------------------------------------------------------------------------------------ life
 
     def kill(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Processes`."""
         self._node(node).kill()
 
     def is_running(self, node: str) -> Receipt:
@@ -157,26 +157,26 @@ class RealKafka(ABC, Generic[SomeNode]):
         return Receipt(True, f"node {node}: {one.in_words()}, and answers")
 
     def is_dead(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Processes`."""
         return self._seen(node, lambda one: one.was_killed)
 
     def pause(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Processes`."""
         one = self._node(node)
         if not one.exists:
             raise EnvironmentFault(f"node {node} cannot be paused: {one.in_words()}.")
         one.pause()
 
     def resume(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Processes`."""
         self._node(node).resume()
 
     def is_paused(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Processes`."""
         return self._seen(node, lambda one: one.is_stopped)
 
     def shut_down(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Processes`."""
         one, timeout_s = self._node(node), self._SHUT_DOWN_TIMEOUT_S
         if not one.exists:
             raise EnvironmentFault(f"node {node} cannot be asked to shut down: {one.in_words()}.")
@@ -184,7 +184,7 @@ class RealKafka(ABC, Generic[SomeNode]):
             raise EnvironmentFault(f"node {node} has not shut down in {timeout_s:g} s: {one.log_tail().rstrip('.')}.")
 
     def is_shut_down(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Processes`."""
         return self._seen(node, lambda one: one.was_shut_down)
 
     def has_exited(self, node: str) -> Receipt:
@@ -265,7 +265,7 @@ class RealKafka(ABC, Generic[SomeNode]):
         return self.observation.committed(group)
 
     def elect(self, partition: TopicPartition, leader: NodeId | None, *, unclean: bool) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.controls.Elections`."""
         Electing(self.observation).elect(partition, leader, unclean=unclean)
 
     # ------------------------------------------------------------------------------------------------ evidence
