@@ -176,7 +176,7 @@ def _crossed(run: RunFacts, place: TopicPartition, stretches: Sequence[Stretch])
         if one.crossed is not None:
             yield Conclusion(
                 run.finding("bounds-crossed", place, leader_epoch=one.leader_epoch, **seen_at(one, one.crossed)),
-                f"Node {one.node} said that its log start, its high watermark and its log end are not in this order.",
+                f"Node {one.node} reported a log start, a high watermark and a log end that are not in this order.",
                 (cite(one, f"node {one.node}'s bounds cross here", one.crossed),),
             )
 
@@ -241,8 +241,8 @@ def _damaged(run: RunFacts, place: TopicPartition, node: int, epochs: Sequence[L
             "damaged-record", place,
             offset=at, until=committed, leader_epoch=epoch, node=node, excuse="damage" if rotted else None,
         ),
-        f"Node {node}'s disk holds a record at offset {at} whose bytes do not match their checksum, and by its word "
-        f"everything below {committed} is committed.",
+        f"Node {node}'s disk holds a record at offset {at} whose bytes do not match their checksum, below its "
+        f"high watermark of {committed}.",
         (Evidence("replica_logs", about, f"node {node}'s log holds a damaged record at offset {at}"),),
     )  # fmt: skip
 

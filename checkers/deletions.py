@@ -23,7 +23,7 @@ from typing import NamedTuple
 class Start(NamedTuple):
     """Where a replica's log starts, according to a row of its broker, which is of kind ``state`` or ``log_start``.
 
-    ``reason``: why it starts there, where the row says so.
+    ``reason``: why it starts there, where the row has it.
     """
 
     node: int

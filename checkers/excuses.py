@@ -60,7 +60,7 @@ def _may_be_rot(run: RunFacts, finding: Finding) -> bool:
 
 
 def is_unrecorded(run: RunFacts, finding: Finding) -> bool:
-    """Whether an unclean election that no table tells of may have given up a group's commit.
+    """Whether an unclean election that no table records may have given up a group's commit.
 
     It takes a fault that takes a replica out, or was seen in another partition, and gives back nothing that had never
     been committed.

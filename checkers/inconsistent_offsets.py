@@ -125,7 +125,7 @@ def why(finding: Finding) -> str:
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
-    """The first row that names each value there, and who cut the offset off a log."""
+    """The first row that names each value there, and the cuts of the offset off a log."""
     yield from witnesses.values_at(finding)
     yield from witnesses.cuts(finding)
 

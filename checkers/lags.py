@@ -13,7 +13,7 @@ from harness.model import CONTROLLER_ID, TopicPartition
 
 
 def lags(rows: RunRows) -> Iterator[Lag]:
-    """Every lag of a run that says how long one may last."""
+    """Every lag of a run that states how long one may last."""
     if rows.lag_ns is None:
         return
     by_place: dict[TopicPartition, dict[int, list[Row]]] = defaultdict(lambda: defaultdict(list))

@@ -79,7 +79,7 @@ def _unexplained(run: RunFacts, lives: Sequence[Life], faults: Sequence[Row]) ->
             and in_force(fault["injected_ns"], fault["heal_proven_ns"], before.end_ns, life.begin_ns)
             for fault in faults
         ):
-            halted = ", in which a row says that it halts" if before.halts else ""
+            halted = ", in which a row records that it halts" if before.halts else ""
             yield (
                 f"Node {node_name(NodeId(life.node))} has a life {life.incarnation}, and neither a fault nor an ending "
                 f"in run.json says how its life {before.incarnation} ended{halted}."

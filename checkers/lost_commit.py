@@ -6,7 +6,6 @@
   run, so any other offset was never committed.
 * ``commit-beyond-end``: an offset was committed, or given, that lies beyond the final leader's log end. The log was cut
   after a consumer had read that far, and the group will skip what is written there next.
-  after somebody had read that far, and the group will leave out whatever is written there next.
 
 Severity: ``VIOLATION``. A ``lost-commit`` is ``DOCUMENTED`` when every broker failed lossily at one time since the last
 commit was acknowledged (see :mod:`checkers.lossy_failures`); and ``INDETERMINATE`` when the configuration permits
@@ -123,7 +122,7 @@ def why(finding: Finding) -> str:
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
-    """The commit, what the group was given, and who cut the log."""
+    """The commit, what the group was given, and the cuts of the log."""
     if finding.kind == "lost-commit" and finding.other_offset is not None:
         yield from witnesses.commits(finding, finding.other_offset)
     if finding.offset is not None:

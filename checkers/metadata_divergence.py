@@ -69,7 +69,7 @@ def _differing(run: RunFacts, place: TopicPartition, rows: Sequence[Stretch]) ->
             ),
             f"Partition epoch {first.partition_epoch} is {_words(first)} to {_who(first)}, and {_words(other)} to "
             f"{_who(other)}.",
-            tuple(cite(one, f"{_who(one)} says: {_words(one)}") for one in (first, other)),
+            tuple(cite(one, f"{_who(one)} has: {_words(one)}") for one in (first, other)),
         )  # fmt: skip
 
 

@@ -193,7 +193,7 @@ def _few(names: Sequence[str]) -> str:
 
 
 def unproven_faults(faults: Sequence[Row]) -> Iterator[str]:
-    """One sentence for each fault that was not proven, or that cannot have happened as it says."""
+    """One sentence for each fault that was not proven, or whose row contradicts itself."""
     for name, times in Counter(fault["fault"] for fault in faults).items():
         if times > 1:
             yield f"Fault {name!r} is in the table {times} times, and each fault has a name of its own."

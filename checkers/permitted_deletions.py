@@ -55,7 +55,7 @@ _SIZE: Final = "log.retention.bytes"
 _RETENTION, _DELETE_RECORDS = "retention", "delete_records"
 """Reasons for which a broker deletes by itself."""
 _SLACK_MS: Final = 1_000
-"""A client reads the clock for a record's timestamp before the row says that its send begins: on a busy machine its
+"""A client reads the clock for a record's timestamp before the row of its invocation: on a busy machine its
 thread may be kept waiting for that long in between."""
 _BATCH_BYTES: Final = 61 + 64
 """What a record takes beside its own fields when it is alone in its batch: the header of a batch of format v2, which is

@@ -72,7 +72,7 @@ def why(finding: Finding) -> str:
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
-    """What every replica holds there, who cut it off, and after which fault."""
+    """What every replica holds there, which node cut it off, and after which fault."""
     yield from witnesses.holders(finding)
     yield from witnesses.cuts(finding)
     yield from witnesses.fault(finding)

@@ -79,7 +79,7 @@ def severity_of(run: Evidence, facts: RunFacts, gaps: set[str], finding: Finding
     excuse = finding.excuse or unseen_excuse(facts, finding, kind)  # of a sampled timeline also what no sample may show
     doubts = _doubts(facts, manifest, finding, kind)
     left_open = Severity(Verdict.INDETERMINATE, excuse, doubts)
-    seen_by_runner = finding.kind == "stuck" and finding.node is None  # no row of a table says so, but run.json
+    seen_by_runner = finding.kind == "stuck" and finding.node is None  # run.json has it, and no table
     relied_on = {need.value for need in kind.relies_on if not seen_by_runner}
     lacking = (relied_on | {MISSTATED}) & gaps
     if lacking:

@@ -11,7 +11,7 @@ of it. Not judged:
 
 * where a power loss, a full disk or a wiped disk was in force on the node in between, or a log directory of it had
   failed, or its log been damaged, at any time before: see :mod:`checkers.lossy_failures`;
-* where the replica was, or is, offline, or the first row says that its log begins anew, and not where it ended;
+* where the replica was, or is, offline, or the first row shows that its log begins anew, and not where it ended;
 * in real time the end, where the replica did not lead to the last by every row of the controller, for it may have been
   killed between a cut of its log and the row about it; and the beginning, for so it may between a deletion and its row.
   A leader does not cut, and nothing of virtual time is killed within an event;
@@ -84,8 +84,8 @@ def _shrunk(
         "shrunk-log", place, offset=gone[0], until=gone[1], leader_epoch=before.leader_epoch, **seen_at(after)
     )
     why = (
-        f"Node {after.node}'s log of {place} {what} at {found} when it is started again, and in its life "
-        f"{before.incarnation} it had said {had}; and nothing had taken anything from its disk."
+        f"Node {after.node}'s log of {place} {what} at {found} when it is started again; in the last row of its "
+        f"life {before.incarnation} it {what} at {had}, and nothing has taken anything from its disk."
     )
     shown = cite(before, f"node {before.node}'s log {what} at {had}", before.end_sequence)
     return Conclusion(finding, why, (shown, cite(after, f"node {after.node}'s log {what} at {found}")))

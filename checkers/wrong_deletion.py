@@ -123,8 +123,8 @@ def _nowhere(run: RunFacts, place: TopicPartition, orders: Sequence[Order]) -> I
         if one.log_start_offset is not None and one.log_start_offset < before:
             yield _wrong(
                 run, place, one, (one.log_start_offset, before),
-                f"A leader of {place} said that it had deleted what lies before {before}, and in the end the log of "
-                f"node {one.node}, which leads, begins at {one.log_start_offset}.",
+                f"A leader of {place} answered that it had deleted everything before {before}, and in the end the log "
+                f"of node {one.node}, which leads, begins at {one.log_start_offset}.",
             )  # fmt: skip
 
 

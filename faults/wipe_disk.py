@@ -14,7 +14,7 @@ class WipeDisk(Down):
     """The process dies, and nothing is left of its files; the next start finds an empty disk.
 
     Attributes:
-        clean: whether the node is asked to shut down first, as an operator would who is about to change its disk.
+        clean: whether the node is asked to shut down first, as before an operator changes its disk.
     """
 
     kind: ClassVar[str] = "wipe_disk"

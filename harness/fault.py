@@ -91,7 +91,7 @@ class Fault(Protocol):
     def claims(self) -> Sequence[str]:
         """What it alone may use while it is in force, once aimed: ``the process of node 1``, ``link 1->0``.
 
-        Two faults that claim the same could not be told apart, and healing one would mend the other.
+        Two faults that claim the same could not be distinguished, and healing one would mend the other.
         """
         ...
 

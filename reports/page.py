@@ -45,7 +45,7 @@ class Detail:
         strips: partitions with a time strip.
         bins: points of a line and ticks of a row across a strip.
         rows: anomalies of one kind.
-        stories: lost ranges told, and places whose logs are shown.
+        stories: lost ranges with a story, and places whose logs are shown.
     """
 
     strips: int

@@ -235,8 +235,8 @@ def _committed(loss: Loss) -> Iterator[Event]:
         if s.role == "leader" and (s.high_watermark or 0) >= loss.end_offset and _of_its_epoch(loss, s)
     ]
     if not leading:
-        nobody = "No look found a leader of that epoch with" if loss.run.sampled else "No leader of that epoch reported"
-        words = f"{nobody} a high watermark above {loss.where}: "
+        none = "No look found a leader of that epoch with" if loss.run.sampled else "No leader of that epoch reported"
+        words = f"{none} a high watermark above {loss.where}: "
         yield Event(loss.acks[-1].time_ns if loss.acks else None, "unknown", words + "not shown to be committed.", "")
         return
     s = min(leading, key=lambda s: s.time_ns)

@@ -153,7 +153,6 @@ class Contents(NamedTuple):
 
     A ``strange`` row lacks what must be there, or has a word or a number outside of the schema; JSON and lists are not
     parsed.
-    lists are not looked into.
     """
 
     runs: frozenset[str]

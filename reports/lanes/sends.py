@@ -1,4 +1,4 @@
-"""Sends by outcome: acknowledged, lost, unknown, refused; one row each, told apart by place and not by colour."""
+"""Sends by outcome: acknowledged, lost, unknown, refused; one row each, distinguished by place and not by colour."""
 
 from __future__ import annotations
 

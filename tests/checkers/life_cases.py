@@ -55,7 +55,7 @@ def a_life_that_ended_by_itself_is_explained(story: Story) -> None:
     story.faults[-1] |= {"injected_ns": 0, "aimed_ns": 0}
 
 
-@case(Outcome.INVALID, **configured(), reason=f"{UNEXPLAINED}, in which a row says that it halts")
+@case(Outcome.INVALID, **configured(), reason=f"{UNEXPLAINED}, in which a row records that it halts")
 def a_life_that_says_that_it_halts_has_an_ending(story: Story) -> None:
     harmed(story, "disk_full", halts=True)
 
