@@ -102,7 +102,7 @@ class BuiltinDisks(BuiltinNodes):
     # ------------------------------------------------------------------------------------------------ log directories
 
     def fail_log_dir(self, node: str, log_dir: int) -> None:
-        """See :class:`harness.controls.LogDirectories`. A file takes the place of the directory, which is kept aside."""
+        """See :class:`harness.controls.LogDirectories`. A file takes the place of the directory, kept aside."""
         self._new_disks.pop((node, log_dir), None)
         log_dirs.fail(self._log_dir(node, log_dir))
 
