@@ -1,8 +1,8 @@
-"""The exhibits: which losses of real Kafka are on show, what is known of each, and which recorded runs went amiss.
+"""The losses of real Kafka that ``docs/museum.md`` shows, what is known of each, and which recorded runs went wrong.
 
-What is known is written here once and for all. What was seen is not: a sentence about it belongs to an outcome, and the
-page says it of those releases on which recorded runs came to that outcome, and of no others. What releases do otherwise
-than predicted is in :mod:`harness.runner.known_differences`.
+A sentence about what was seen belongs to an outcome: the page says it of those releases on which recorded runs came to
+that outcome, and of no others. What releases do otherwise than predicted is in
+:mod:`harness.runner.known_differences`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from harness.outcome import Word
 
 Outcomes = Mapping[tuple[Word, ...], str]
-"""By the words of an outcome, in their order, what they mean here: how a sentence goes on that begins "On 4.1.0"."""
+"""By the words of an outcome, in their order, what they mean here: a sentence for a cell of the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +38,16 @@ class Exhibit:
         return tuple(self.shows)
 
 
-_THERE_TWICE: Outcomes = {(Word.DUPLICATED,): "the record is there twice without idempotence."}
-_THERE_ONCE: Outcomes = {(Word.SAFE,): "it is there once with idempotence."}
+_THERE_TWICE: Outcomes = {(Word.DUPLICATED,): "without idempotence the log has the record twice."}
+_THERE_ONCE: Outcomes = {(Word.SAFE,): "with idempotence it has the record once."}
 
 EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit(
         "Lost in two clean elections",
-        "KIP-101 (KAFKA-1211), mended in 0.11.0",
-        "Up to 0.10 a follower that turns to another leader cuts its log to its own high watermark, which lags a fetch "
-        "behind. Two failovers in a row, both from the ISR, with acks=all and min.insync.replicas=2, and a record that "
-        "was acknowledged and read is gone; the broker that still has it keeps a different log for good.",
+        "KIP-101 (KAFKA-1211), fixed in 0.11.0",
+        "Up to 0.10 a follower of a new leader truncates its log to its own high watermark, which lags a fetch behind. "
+        "Two failovers in a row, both within the ISR, with acks=all and min.insync.replicas=2, lose a record that was "
+        "acknowledged and read; the broker that still has it keeps a different log for good.",
         {
             "kip-101-double-failover": {
                 (Word.LOST, Word.DIVERGED): "one record of each partition is lost, and the replicas differ.",
@@ -58,48 +58,47 @@ EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit(
         "Cut at a restart, and elected",
         "KIP-101, scenario 1; unclean elections were on by default until 0.11 (KAFKA-4623)",
-        "The follower of two replicas restarts, cuts an acknowledged record to its own high watermark, and leads "
-        "before it has fetched it again. The variants in which the restart goes unnoticed do not come true on the "
-        "releases that had the flaw: see what does not happen on real Kafka, below.",
+        "The follower of two replicas restarts, truncates an acknowledged record to its own high watermark, and leads "
+        "before it has fetched it again. Variants in which the controller does not notice the restart [do not come "
+        "true](#what-does-not-happen-on-real-kafka) on the releases that had the flaw.",
         {
             "hw-truncation-noticed-unclean": {
-                (Word.DOCUMENTED,): "the defaults of its time lose the record that the new leader had held before it "
-                "restarted.",
+                (Word.DOCUMENTED,): "the defaults of 0.10 lose the record.",
                 (Word.SAFE,): "the same settings keep it.",
             },
             "hw-truncation-noticed": {
-                (Word.UNAVAILABLE,): "nobody may lead until the right one is back, where the restart was noticed.",
+                (Word.UNAVAILABLE,): "with clean elections the partition has no leader until the old one is back.",
             },
         },
     ),
     Exhibit(
         "The full disks of 2017",
         "a post-mortem of September 2017, of a Kafka before 0.11",
-        "The disk of one broker of two is full, and it halts; the other one goes on alone, is written to and read "
-        "from, and then its disk is full, too. Who is started first decides: the one that died first leads with "
-        "nothing, and the other one cuts its log to that.",
+        "The disk of one broker of two is full, and it halts; the other one goes on alone, serves writes and reads, "
+        "and halts on a full disk, too. The order of the restarts decides: the broker that died first leads with "
+        "nothing, and the other one truncates its log to that.",
         {
             "full-disks-wrong-restart-order": {
-                (Word.DOCUMENTED,): "with unclean elections everything is gone on both brokers, while the group's "
-                "offsets stay at 3 and 7."
+                (Word.DOCUMENTED,): "with unclean elections both brokers lose everything; the group's offsets stay at "
+                "3 and 7."
             },
             "regrown-after-the-incident": {
-                (Word.SKIPPED, Word.DOCUMENTED): "the group goes on, when the logs have grown past its offsets again, "
-                "in the midst of records that it was never given."
+                (Word.SKIPPED, Word.DOCUMENTED): "when the logs have grown past the group's offsets, it goes on there, "
+                "and skips records."
             },
             "full-disks-no-unclean-election": {
-                (Word.UNAVAILABLE,): "nobody leads without unclean elections until the right one is back."
+                (Word.UNAVAILABLE,): "with clean elections there is no leader until the last one is back."
             },
-            "full-disks-last-dead-first": {(Word.SAFE,): "everything is kept when the right one is started first."},
+            "full-disks-last-dead-first": {(Word.SAFE,): "everything is kept when the last leader starts first."},
         },
     ),
     Exhibit(
         "Unequal logs after unclean elections",
         "KIP-279 (KAFKA-6361) in 2.0.0, KAFKA-7415 in 2.0.1",
-        "Two brokers that are never up together write by turns, each elected uncleanly. Their logs have no leader "
-        "epoch in common, and from 0.11 to 2.0.0 the answer to where an epoch ends does not say so: a record stays "
-        "that the other one does not have. With one record in common KIP-279 is enough. What unclean elections give up "
-        "is documented; that the replicas differ afterwards is not.",
+        "Two brokers that are never up together write by turns, each elected uncleanly, so their logs have no leader "
+        "epoch in common. From 0.11 to 2.0.0 the leader's answer about the end of an epoch does not show that, and a "
+        "follower keeps a record that its leader lacks. With one common record KIP-279 is enough. What unclean "
+        "elections give up is documented; that the replicas differ afterwards is not.",
         {
             "unclean-flip-flop": {
                 (Word.DIVERGED, Word.DOCUMENTED): "the replicas differ in the end.",
@@ -113,73 +112,72 @@ EXHIBITS: tuple[Exhibit, ...] = (
     ),
     Exhibit(
         "A fast failover",
-        "KAFKA-6361, mended by KIP-279 in 2.0.0",
-        "A leader dies, another one writes to the same offsets, and the first one leads again before it has cut "
-        "anything. Up to 0.11 the follower cannot tell where the logs part.",
+        "KAFKA-6361, fixed by KIP-279 in 2.0.0",
+        "A leader dies, another one writes to the same offsets, and the first one leads again before it has truncated "
+        "its log. Up to 0.11 the follower cannot tell where the logs part.",
         {
             "fast-failover-shorter-log": {
-                (Word.DIVERGED, Word.STUCK, Word.DOCUMENTED): "the follower asks for an offset within a batch of its "
-                "leader's for ever.",
-                (Word.DOCUMENTED,): "it cuts its log and follows.",
+                (Word.DIVERGED, Word.STUCK, Word.DOCUMENTED): "the follower fetches for ever from an offset within a "
+                "batch of its leader's.",
+                (Word.DOCUMENTED,): "it truncates its shorter log and follows.",
             },
             "fast-failover-equal-log": {
-                (Word.DIVERGED, Word.DOCUMENTED): "it cuts nothing of an equally long log, and the replicas differ.",
-                (Word.DOCUMENTED,): "it cuts an equally long log, too.",
+                (Word.DIVERGED, Word.DOCUMENTED): "it does not truncate an equally long log, and the replicas differ.",
+                (Word.DOCUMENTED,): "it truncates an equally long log.",
             },
-            "fast-failover-longer-log": {(Word.DOCUMENTED,): "it cuts a longer log, too."},
+            "fast-failover-longer-log": {(Word.DOCUMENTED,): "it truncates a longer log."},
         },
     ),
     Exhibit(
         "The last replica standing",
         "KIP-966, eligible leader replicas: 4.0 optional, 4.1 by default",
-        "Two of three replicas leave the ISR in good order, and the third loses power with a page cache that was never "
-        "flushed. It is the only member of the ISR, so that it is elected, cleanly, without what was acknowledged by "
-        "all three.",
+        "Two of three replicas leave the ISR by clean shutdowns, and the third loses power with a page cache that was "
+        "never flushed. As the only member of the ISR it is elected, cleanly, without what all three acknowledged.",
         {
             "last-replica-loses-page-cache": {
                 (Word.LOST,): "the record is lost in spite of acks=all and min.insync.replicas=2.",
-                (Word.SAFE,): "one that has it is elected.",
+                (Word.SAFE,): "a replica that has it is elected.",
             },
             "last-replica-loses-page-cache-min-isr-1": {
-                (Word.LOST, Word.DOCUMENTED): "it is lost with min.insync.replicas=1, in spite of eligible leader "
-                "replicas; what the last replica acknowledged alone is gone, too, and that is documented."
+                (Word.LOST, Word.DOCUMENTED): "min.insync.replicas=1 loses it in spite of ELR; that what the last "
+                "replica acknowledged alone is gone, too, is documented."
             },
         },
     ),
     Exhibit(
         "Eligible replicas, forgotten",
-        "found here; apache/kafka#20716, mended in 4.3.0",
-        "The follower of two shuts down, and is eligible to lead. The leader comes back with an empty disk, and tells "
-        "the controller in which log directory its replica is now; from 4.1.0 to 4.2.1 the controller writes an empty "
-        "list of eligible replicas beside that. The follower comes back with every record, and follows the empty one: "
-        "[what happens, and what to do](elr-forgotten.md).",
+        "found here; apache/kafka#20716, fixed in 4.3.0",
+        "The follower of two shuts down, and is eligible to lead. The leader comes back with an empty disk, and "
+        "reports the log directory of its replica; from 4.1.0 to 4.2.1 the controller then also writes an empty ELR. "
+        "The follower comes back with every record, and follows the empty one: [what happens, and what to "
+        "do](elr-forgotten.md).",
         {
             "directory-assignment-forgets-elr": {
                 (Word.LOST,): "everything is lost, with acks=all, min.insync.replicas=2 and clean elections only."
             },
             "directory-assignment-keeps-elr": {
-                (Word.LOST,): "it is lost, too: there are no eligible replicas, and the last one in sync leads.",
-                (Word.SAFE,): "the one with the records leads.",
+                (Word.LOST,): "lost, too: there is no ELR, and the last in-sync replica leads.",
+                (Word.SAFE,): "the replica with the records leads.",
             },
         },
     ),
     Exhibit(
         "Below the minimum",
         "KAFKA-15583, 3.7",
-        "What one replica alone has taken with acks=1, while fewer than min.insync.replicas are in sync, was shown to "
-        "consumers until 3.7 let the high watermark stand still.",
+        "Until 3.7 consumers read what one replica alone had taken with acks=1 while the ISR was smaller than "
+        "min.insync.replicas; since then the high watermark waits.",
         {
             "invisible-below-min-isr": {
-                (Word.LOST,): "the record is shown, and is gone.",
-                (Word.WEAK,): "it is gone as acks=1 allows, and nobody was shown it.",
+                (Word.LOST,): "a consumer reads the record, and it is gone.",
+                (Word.WEAK,): "it is gone, as acks=1 allows, and no consumer has read it.",
             }
         },
     ),
     Exhibit(
         "A laggard is elected",
         "Kafka's documentation of unclean.leader.election.enable",
-        "Everybody in sync dies, and a replica that lags leads and writes other records at offsets that had been "
-        "acknowledged. That is documented. That the others come back and keep theirs is not.",
+        "The ISR dies, and a replica that lags leads and writes other records at offsets that had been acknowledged. "
+        "That is documented. That the others come back and keep theirs is not.",
         {
             "unclean-election-of-a-laggard": {
                 (Word.DIVERGED, Word.DOCUMENTED): "the replicas differ for good.",
@@ -190,8 +188,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit(
         "An error is not a no",
         "NOT_ENOUGH_REPLICAS_AFTER_APPEND; KIP-98",
-        "A write is refused after it was appended, is committed later, and a producer without idempotence sends it "
-        "again.",
+        "The leader refuses a write that it has appended, it is committed later, and the producer sends it again.",
         {
             "refused-after-append-and-retried": _THERE_TWICE,
             "refused-after-append-and-retried-idempotent": _THERE_ONCE,
@@ -200,24 +197,24 @@ EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit(
         "An acknowledgement is lost",
         "KIP-98",
-        "A record is appended and committed, and its acknowledgement does not arrive; the producer sends it again.",
+        "A record is committed, its acknowledgement does not arrive, and the producer sends it again.",
         {"lost-ack-and-retried": _THERE_TWICE, "lost-ack-and-retried-idempotent": _THERE_ONCE},
     ),
     Exhibit(
         "The first release of a protocol",
-        "KAFKA-13141, mended in 2.8.1; KAFKA-14704, mended in 3.4.1 and 3.5.0",
-        "2.8.0 was the first release whose followers ask where logs part by the fetch itself. Its leaders took a fetch "
-        "that was told of a divergence for an acknowledgement; and a follower that was told to cut its log took the "
-        "watermark of that answer first, so that it showed what it was about to cut.",
+        "KAFKA-13141, fixed in 2.8.1; KAFKA-14704, fixed in 3.4.1 and 3.5.0",
+        "2.8.0 was the first release whose followers learn by the fetch itself where logs part. Its leaders counted a "
+        "fetch that they answered with a divergence as an acknowledgement; and a follower took the high watermark of "
+        "such an answer before it truncated its log, so that it showed what it was about to cut.",
         {
             "diverging-fetch-acknowledges": {(Word.LOST,): "an acknowledged record is lost."},
             "diverging-fetch-is-no-acknowledgement": {
-                (Word.WEAK,): "all cut their logs to their watermarks, so that the same schedule loses what its leader "
+                (Word.WEAK,): "followers truncate to their high watermarks, so the same schedule loses what its leader "
                 "had acknowledged alone.",
                 (Word.SAFE,): "the same schedule loses nothing.",
             },
             "diverging-watermark-exposes-tail": {
-                (Word.SAFE,): "consumers that read from leaders notice nothing of the watermark."
+                (Word.SAFE,): "consumers that read from leaders do not see the wrong watermark."
             },
         },
     ),
@@ -225,37 +222,36 @@ EXHIBITS: tuple[Exhibit, ...] = (
         "Transactions without their leader",
         "KIP-98; KIP-890 in 4.0",
         "A transaction begins while its leader, and perhaps its coordinator, is dead; others before and after it are "
-        "aborted. The built-in brokers have no transactions: what is predicted is what Kafka promises.",
+        "aborted. The built-in brokers have no transactions, so Kafka's promise is the prediction.",
         {
             "transactions-outlive-their-leader": {
-                (Word.SAFE,): "nothing is lost: what was committed is there once and in order, and who reads committed "
-                "records is given nothing of what was aborted."
+                (Word.SAFE,): "committed records are there once and in order, and read_committed shows nothing aborted."
             }
         },
     ),
     Exhibit(
         "The end of the wrong transaction",
         "KAFKA-17754, found by Jepsen in 2024; KIP-890 in 4.0 for clients that know it",
-        "A request to end a transaction is late, and its client repeats it in another connection, where it is "
-        "answered. When the first one arrives, the next transaction of that producer has begun, and it ends that one: "
-        "nothing tells them apart. No broker fails. The client is librdkafka; brokers of 4.x tell transactions apart "
-        "(transaction.version=2), but only those of clients that know KIP-890, as this one does not: "
-        "[what happens, and what to do](late-end.md).",
+        "A request to end a transaction is late; its client repeats it on another connection and is answered. When the "
+        "first one arrives, it ends the next transaction of that producer, which looks the same. No broker fails. "
+        "Brokers of 4.x tell transactions apart (transaction.version=2), but only those of clients that know KIP-890, "
+        "which the librdkafka used here does not: [what happens, and what to do](late-end.md).",
         {
             "late-abort-ends-the-next-transaction": {
                 (Word.LOST,): "half of a transaction is gone whose commit was acknowledged."
             },
             "late-commit-ends-the-next-transaction": {
-                (Word.DIRTY,): "who reads committed records is given half of a transaction that was aborted."
+                (Word.DIRTY,): "read_committed shows half of a transaction that was aborted."
             },
         },
     ),
     Exhibit(
         "Two requests in flight",
         "KAFKA-3197; max.in.flight.requests.per.connection",
-        "Of two requests in flight the first is refused and sent again when the second one has been taken.",
+        "The leader refuses the first of two requests in flight, and the producer sends it again after the leader has "
+        "taken the second.",
         {
-            "two-in-flight-reordered": {(Word.REORDERED,): "the order is turned round without idempotence."},
+            "two-in-flight-reordered": {(Word.REORDERED,): "the order is reversed without idempotence."},
             "two-in-flight-idempotent": {(Word.SAFE,): "the order is kept with idempotence."},
         },
     ),
@@ -263,22 +259,21 @@ EXHIBITS: tuple[Exhibit, ...] = (
 """In the order in which they are shown."""
 
 _NOT_WRITTEN_DOWN = (
-    "Kafka writes down where its logs start half a minute after a broker's start for the first time, and this run was "
-    "over before. The harness took what had been deleted and was still on the disk for a part of the log."
+    "A broker first writes its log start offsets half a minute after its start, and this run was over before. The "
+    "harness took deleted records that were still on the disk for a part of the log."
 )
 _ASKED_ONCE = (
-    "The harness gave a broker one second for its answer, on a machine that was busy with other work, and took it for "
-    "dead when it was late; it is asked for longer now."
+    "On a busy machine the harness waited one second for a broker's answer and took it for dead; it waits longer now."
 )
 _NO_EPOCH_YET = (
-    "A broker that had just started was looked at while it learned its first leader epoch. The harness put together "
-    "what it said before and after, so that a leader without an epoch had a watermark; it asks once more now."
+    "A broker learned its first leader epoch while the harness looked at it, and the harness combined its state before "
+    "and after; it asks once more now."
 )
 
 BUSY: Mapping[str, str] = {
     "epoch-without-records/20261124T142754-0": (
-        "The machine was busy with other work, so that broker 2 had not yet asked for more when its questions were "
-        "held. A later try came to its end."
+        "The machine was busy, so that broker 2 had not yet fetched again when its fetches were held. A later try came "
+        "to its end."
     )
 } | dict.fromkeys(
     (
@@ -299,18 +294,18 @@ BUSY: Mapping[str, str] = {
         "watermark-regress-after-clean-failover/20261122T200518-1",
         "words-of-a-dead-controller/20261122T100428-1",
     ),
-    "The machine was busy with other work, so that processes stood still for seconds: sessions ended that nobody had "
-    "meant to end, or nodes did not come up in time. A later try came to its end.",
+    "The machine was busy, and processes stood still for seconds: sessions ended early, or nodes did not come up in "
+    "time. A later try came to its end.",
 )
-"""By its id, what broke a run off that was nobody's fault."""
+"""By its id, why a run broke off by no fault of Kafka's or the harness's."""
 
 MISTAKEN: Mapping[str, str] = {
     "last-replica-loses-page-cache/20261122T003309-1": (
         "The harness itself was changed while it ran, and read no log; the next tries were made from a copy."
     ),
     "crash-while-loading/20261122T083647-1": (
-        "The harness took a broker that it had killed while it loaded its logs for one that had not died; it was as "
-        "predicted when that was mended."
+        "The harness killed a broker that was loading its logs and took it for one that had not died; fixed since, and "
+        "as predicted then."
     ),
     "bit-rot-in-the-leaders-log/20261122T104806-1": _ASKED_ONCE,
     "clock-jump-shrinks-the-isr/20261122T105350-1": _ASKED_ONCE,
@@ -320,8 +315,8 @@ MISTAKEN: Mapping[str, str] = {
     "retention-overtakes-a-follower/20261122T105204-1": _ASKED_ONCE,
     "unclean-flip-flop-common-prefix/20261122T103432-1": _ASKED_ONCE,
     "spoofed-follower-fetch/20261122T104328-1": (
-        "The harness asked in a version of Fetch that 0.10 does not know, and the broker hung up; it asks which it "
-        "knows now."
+        "The harness sent a version of Fetch that 0.10 does not know, and the broker closed the connection; it asks "
+        "for the versions now."
     ),
     "fast-failover-shorter-log/20261122T150529-1": _NO_EPOCH_YET,
     "unclean-flip-flop-common-prefix/20261122T150643-2": _NO_EPOCH_YET,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import product
 from statistics import median
@@ -19,6 +20,7 @@ Cells = AbstractSet[tuple[str, str]]
 """Scenarios with releases."""
 
 _SETTLED = "†"
+_EPOCH = re.compile(r"@\d+")
 
 
 def page(entries: Sequence[Entry], scenarios: Sequence[Scenario]) -> str:
@@ -31,7 +33,7 @@ def page(entries: Sequence[Entry], scenarios: Sequence[Scenario]) -> str:
         _INTRODUCTION,
         _overview(runs, len(older)),
         _how_much_it_rests_on(runs, settled),
-        *("\n".join(_exhibit(one, runs, known, settled)) for one in EXHIBITS),
+        *("\n".join(_exhibit(one, runs, settled)) for one in EXHIBITS),
         "\n".join(parity(runs, known)),
         "\n".join(left_out(runs, known)),
         "\n".join(_machines(runs)),
@@ -46,7 +48,7 @@ def _overview(runs: Runs, older: int) -> str:
         f"{len(every)} runs of {len({scenario for scenario, _ in runs})} scenarios on {len(releases(runs))} releases: "
         f"{agree} went as predicted, {len(every) - agree - broken} otherwise. {broken} prove nothing: a step of the "
         "schedule did not come true in time, the evidence had gaps, or the harness made a mistake."
-        + (f" {older} more do not count: their schedule, or what it predicts, has been changed since." if older else "")
+        + (f" {older} more do not count: their schedule or prediction has changed since." if older else "")
     )
 
 
@@ -58,8 +60,7 @@ def _how_much_it_rests_on(runs: Runs, settled: Cells) -> str:
     return (
         f"Of {len(proven)} pairs of a scenario and a release of which something is proven, {single} rest on one try"
         + (
-            f"; in at least {again} ({_SETTLED} below), what is played or predicted was settled after a first run "
-            "had been seen."
+            f"; in at least {again} ({_SETTLED} below), the schedule or the prediction was settled after a first run."
             if again
             else "."
         )
@@ -69,17 +70,13 @@ def _how_much_it_rests_on(runs: Runs, settled: Cells) -> str:
 # ---------------------------------------------------------------------------------------------------------- exhibits
 
 
-def _exhibit(exhibit: Exhibit, runs: Runs, known: Mapping[str, Scenario], settled: Cells) -> Iterator[str]:
+def _exhibit(exhibit: Exhibit, runs: Runs, settled: Cells) -> Iterator[str]:
     yield f"## {exhibit.title}\n"
     yield f"*{exhibit.issues}.* {exhibit.happened}\n"
-    yield from _findings(exhibit, runs)
-    yield "\n| scenario | Kafka | predicted | observed | tries | time to detect | seeds |"
+    yield "| scenario | Kafka | observed | what it shows | logs | as predicted | time to detect |"
     yield "|---|---|---|---|---|---|---|"
-    for name in exhibit.scenarios:
-        for version in _releases_of(name, runs):
-            yield _try(known[name], version, runs[name, version], _SETTLED if (name, version) in settled else "")
-    for name in exhibit.scenarios:
-        yield from _logs(name, runs)
+    for name, outcomes in exhibit.shows.items():
+        yield from _rows(name, outcomes, runs, settled)
     best = next(_best(exhibit, runs), None)
     if best is not None:
         yield f"\n```\nseawall scenario run {best.scenario} --target {best.target} --seed {best.seed}\n```"
@@ -98,37 +95,50 @@ def _releases_of(name: str, runs: Runs) -> list[str]:
     return releases({key: one for key, one in runs.items() if key[0] == name})
 
 
-def _findings(exhibit: Exhibit, runs: Runs) -> Iterator[str]:
-    """What the runs that count have shown, by scenario, on releases of which the same is to be said together."""
-    for name, outcomes in exhibit.shows.items():
-        said: dict[str, list[str]] = defaultdict(list)
-        for version in _releases_of(name, runs):
-            good = [one for one in runs[name, version] if proves(one)]
-            for sentence in dict.fromkeys(_meaning(one, outcomes) for one in good):
-                said[sentence].append(version)
-        yield from (f"* On {_listed(versions)} {sentence}" for sentence, versions in said.items())
-        if not said:
-            yield f"* No run of `{name}` counts yet."
+def _rows(name: str, outcomes: Outcomes, runs: Runs, settled: Cells) -> Iterator[str]:
+    """A scenario's rows: releases on which it ended in the same way, with the same logs, are in one."""
+    ends: dict[str, tuple[str, str, str]] = {}
+    for version in _releases_of(name, runs):
+        entries = runs[name, version]
+        ends[version] = _observed(entries), _shown(entries, outcomes), _logs(entries)
+    if not ends:
+        yield f"| `{name}` | no run counts yet | - | - | - | - | - |"
+    together: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for version, end in ends.items():
+        same = (one for one in reversed(ends.values()) if end in (one, (*one[:2], _EPOCH.sub("", one[2]))))
+        together[next(same)].append(version)
+    above = ["", "", ""]
+    for (seen, shown, logs), versions in together.items():
+        entries = [one for version in versions for one in runs[name, version]]
+        now = [f"`{entries[0].catalogue}`", seen, shown]
+        first, *told = ("" if mine == others else mine for mine, others in zip(now, above, strict=True))
+        played = ", ".join(
+            f"{version}{_SETTLED if (name, version) in settled else ''}{_how_many(runs[name, version])}"
+            for version in versions
+        )
+        detected = _seconds([one.detected_s for one in entries if proves(one)])
+        yield f"| {first} | {played} | {' | '.join(told)} | {logs} | {_how_often(entries)} | {detected} |"
+        above = now
 
 
-def _listed(words: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+def _how_many(entries: Sequence[Entry]) -> str:
+    good = sum(map(proves, entries))
+    return "" if good == 1 else f" ({good})"
 
 
-def _meaning(one: Entry, outcomes: Outcomes) -> str:
-    foreseen = outcomes.get(tuple(map(Word, one.observed))) if one.agrees else None
-    return foreseen or f"`{one.catalogue}` came to this: {_words(one.observed)}."
-
-
-def _try(scenario: Scenario, version: str, entries: Sequence[Entry], mark: str) -> str:
+def _observed(entries: Sequence[Entry]) -> str:
+    """What was observed, and where that is not what was predicted, what was."""
     good = [one for one in entries if proves(one)]
-    seen = " or ".join(dict.fromkeys(_words(one.observed) for one in good)) or "nothing that counts"
-    detected = [one.detected_s for one in good]
-    seeds = ", ".join(map(str, sorted(one.seed for one in entries)))
-    return (
-        f"| `{scenario.catalogue}` | {version} | {_words(entries[0].predicted)}{mark} | {seen} | {_how_often(entries)} "
-        f"| {_seconds(detected)} | {seeds} |"
-    )
+    seen = " or ".join(dict.fromkeys(_words(one.observed) for one in good))
+    if good and all(one.agrees for one in good):
+        return seen
+    return f"**{seen or 'nothing that counts'}** (predicted: {_words(entries[0].predicted)})"
+
+
+def _shown(entries: Sequence[Entry], outcomes: Outcomes) -> str:
+    """What the outcomes mean that were predicted and observed."""
+    good = [one for one in entries if proves(one) and one.agrees]
+    return " ".join(dict.fromkeys(outcomes[tuple(map(Word, one.observed))] for one in good)) or "-"
 
 
 def _words(words: Iterable[str]) -> str:
@@ -141,35 +151,26 @@ def _how_often(entries: Sequence[Entry]) -> str:
     mistaken = sum(one.run in MISTAKEN for one in entries)
     broken = len(entries) - len(good) - mistaken
     besides = [f"{broken} broke off"] * (broken > 0) + [f"{mistaken} went wrong"] * (mistaken > 0)
-    return f"{sum(one.agrees for one in good)} of {len(good)}" + (f" ({', '.join(besides)})" if besides else "")
+    return f"{sum(one.agrees for one in good)}/{len(good)}" + (f" ({', '.join(besides)})" if besides else "")
 
 
 def _seconds(measured: Sequence[float]) -> str:
     if not measured:
-        return ""
+        return "-"
     low, high = min(measured), max(measured)
-    return f"{median(measured):.0f} s" if high - low < 1 else f"{median(measured):.0f} s ({low:.0f} to {high:.0f})"
+    return f"{median(measured):.0f} s" if high - low < 1 else f"{median(measured):.0f} s ({low:.0f}-{high:.0f})"
 
 
-def _logs(name: str, runs: Runs) -> Iterator[str]:
-    """What was on the disks in the end, on releases that ended with the same told together."""
-    told: dict[str, list[str]] = defaultdict(list)
-    for version in _releases_of(name, runs):
-        good = [one for one in runs[name, version] if proves(one)]
-        if good:
-            told[_disks(good[0])].append(version)
-    if told:
-        yield f"\nOn the disks in the end, `{name}`:\n"
-        yield from (f"* {', '.join(versions)}: {disks}" for disks, versions in told.items())
-
-
-def _disks(one: Entry) -> str:
-    partition, logs = min(one.logs.items(), default=("", {}))
+def _logs(entries: Sequence[Entry]) -> str:
+    """What was on the disks in the end of the first run that counts, in the first partition."""
+    good = [one for one in entries if proves(one)]
+    _, logs = min(good[0].logs.items(), default=("", {})) if good else ("", {})
     same: dict[str, list[str]] = defaultdict(list)
     for broker, log in logs.items():
         same[log.replace("@-1", "")].append(broker)
-    told = "; ".join(f"broker {' and '.join(brokers)} `{log}`" for log, brokers in same.items())
-    return f"{partition}: {told}" if told else "nothing"
+    if len(same) == 1:
+        return f"`{next(iter(same))}`"
+    return "; ".join(f"broker {' and '.join(brokers)} `{log}`" for log, brokers in same.items()) or "-"
 
 
 def _machines(runs: Runs) -> Iterator[str]:
@@ -179,26 +180,33 @@ def _machines(runs: Runs) -> Iterator[str]:
         first, last = min(one.started for one in every), max(one.started for one in every)
         seconds = sum(one.run_s for one in every)
         yield (
-            f"From {first} to {last} (UTC), up to four clusters at a time on two processors that had other work, too; "
-            f"{seconds / 60:.0f} minutes of running clusters. Waits are bounded, so that a busy machine makes runs "
-            "break off, and does not make them pass."
+            f"From {first} to {last} (UTC), up to four clusters at a time on two busy processors; "
+            f"{seconds / 60:.0f} minutes of running clusters. Waits are bounded, so a busy machine makes runs break "
+            "off, and does not make them pass."
         )
 
 
 _INTRODUCTION = """\
 # The museum of regressions
 
-Losses that Apache Kafka is known for, replayed on the very releases that had them and on those that mended them. What
-is predicted is what the built-in brokers of that [generation](generations.md) do, if they know what is played; what was
-observed, real brokers did, each a Java process ([targets](targets.md)), judged by the same [checkers](anomalies.md)
-from the same evidence. What is said of a release was recorded on that release.
+This page replays known losses of Apache Kafka on the releases that had them and on those that fixed them. The built-in
+brokers of the same [generation](generations.md) predict each outcome; real brokers, each a Java process
+([targets](targets.md)), produced the observed one, and the same [checkers](anomalies.md) judged both. What a row says
+of a release was recorded on that release.
 
-This page is generated from `reports/museum.json`, which holds every run that was recorded, those that broke off, too,
-unless its cluster did not even start. `make museum` plays every scenario once more on one release of each generation
-and on the newest, adds that and writes both; what is said of other releases rests on single runs (`seawall scenario
-run`), which `seawall museum RUN_DIR` added.
+`seawall museum` generates this page from `reports/museum.json`, which keeps every recorded run whose cluster started.
+`make museum` plays every scenario once more on one release of each generation and on the newest, and rewrites both
+files; rows of other releases rest on single runs that `seawall museum RUN_DIR` added.
 
-*Tries*: in how many of the runs that prove something it went as predicted; beside that, how many broke off, or went
-wrong by a mistake of the harness. *Time to detect*: from the first fault until the evidence was complete and checked,
-median and range; most of it is waiting for sessions to end. *Seeds*: a schedule draws nothing, so that tries differ in
-timing alone."""
+In the tables of the exhibits an empty cell repeats the one above.
+
+* *Kafka*: releases that ended alike; (n) where not one try but n prove something.
+* *Observed*: also what was predicted, unless **bold**.
+* *Logs*: of partition `ledger-0` at the end of the first try that counts, on every broker or by broker; `m1@2` is a
+  record of leader epoch 2; 0.10 stores no epochs.
+* *As predicted*: of the tries that prove something; beside it, how many broke off, or went wrong by a mistake of the
+  harness.
+* *Time to detect*: from the first fault until the evidence was complete and checked, median and range; most of it is
+  waiting for sessions to end.
+
+The command below an exhibit repeats a run that shows the flaw. Schedules draw nothing: tries differ in timing alone."""

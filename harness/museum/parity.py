@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from harness.museum.counting import Runs, explanation, proves, releases
 from harness.museum.entry import Entry
+from harness.museum.exhibits import BUSY, MISTAKEN
 from harness.outcome import LETTERS, Word
 from harness.runner.expectation import expectations
 from harness.runner.matrix import impossible
@@ -43,7 +44,7 @@ def parity(runs: Runs, known: Known) -> Iterator[str]:
     yield f"{_WHAT_A_NOTE_IS}\n"
     yield "| note | where | what differed, for one | why |\n|---|---|---|---|"
     for number, (why, entries) in enumerate(notes.items(), 1):
-        yield f"| {number} | {_where(entries)} | {plain(_short(entries[0].differences[0]))} | {plain(why)} |"
+        yield f"| {number} | {_where(entries)} | {plain(_differed(entries[0]))} | {plain(why)} |"
 
 
 def left_out(runs: Runs, known: Known) -> Iterator[str]:
@@ -89,37 +90,52 @@ def state(entries: Iterable[Entry]) -> State:
 
 
 def _by_release(runs: Runs, known: Known) -> Iterator[str]:
-    yield f"| Kafka | generation | can be played | {' | '.join(State)} |"
-    yield f"|---|---|---|{'---|' * len(State)}"
+    yield f"| Kafka | generation | {' | '.join(State)} |"
+    yield f"|---|---|{'---|' * len(State)}"
     for version in releases(runs):
         states = [state(runs.get((name, version), ())) for name, one in known.items() if is_played(one, version)]
         counts = " | ".join(str(states.count(one)) for one in State)
-        yield f"| {version} | {release(version).generation} | {len(states)} | {counts} |"
+        yield f"| {version} | {release(version).generation} | {counts} |"
 
 
 def _by_scenario(runs: Runs, known: Known, notes: Sequence[str]) -> Iterator[str]:
-    versions = releases(runs)
-    yield f"| entry | {' | '.join(versions)} | scenario |"
-    yield f"|---|{'---|' * len(versions)}---|"
+    """A row for scenarios that went alike, and what releases without a column did."""
+    shown = [version for version in releases(runs) if _has_a_column(version, runs, known)]
+    alike: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for name in sorted({scenario for scenario, _ in runs}, key=lambda name: known[name].catalogue or name):
-        cells = (
-            _cell(runs.get((name, version), ()), known, notes) if is_played(known[name], version) else "-"
-            for version in versions
-        )
-        yield f"| {known[name].catalogue} | {' | '.join(cells)} | `{name}` |"
+        cells = (_cell(name, version, runs, known, notes) for version in shown)
+        alike[tuple(cells)].append(f"{known[name].catalogue} `{name}`")
+    yield f"| entries | {' | '.join(shown)} |"
+    yield f"|---|{'---|' * len(shown)}"
+    yield from (f"| {', '.join(names)} | {' | '.join(cells)} |" for cells, names in alike.items())
+    others = [(name, version) for name, version in _ordered(runs, known) if version not in shown]
+    if others:
+        told = (f"{known[name].catalogue} {_cell(name, version, runs, known, notes)} on {version}"
+                for name, version in others)  # fmt: skip
+        yield f"\nReleases on which few scenarios were played: {', '.join(told)}."
 
 
-def _cell(entries: Sequence[Entry], known: Known, notes: Sequence[str]) -> str:
-    if not entries:
-        return "·"
+def _has_a_column(version: str, runs: Runs, known: Known) -> bool:
+    """Whether a tenth at least of what a release can play was played on it."""
+    possible = [name for name, one in known.items() if is_played(one, version)]
+    return sum((name, version) in runs for name in possible) * 10 >= len(possible)
+
+
+def _cell(name: str, version: str, runs: Runs, known: Known, notes: Sequence[str]) -> str:
+    if not is_played(known[name], version):
+        return "-"
+    entries = runs.get((name, version), ())
+    seen = _seen(entries)
+    if state(entries) is State.AS_PREDICTED:
+        return seen
     numbers = sorted({notes.index(_why(one, known)) + 1 for one in entries if not one.agrees})
-    return _seen(entries) + ",".join(map(str, numbers)).translate(_RAISED)
+    return seen + ",".join(map(str, numbers)).translate(_RAISED)
 
 
 def _seen(entries: Sequence[Entry]) -> str:
     good = [one for one in entries if proves(one)]
     if not good:
-        return "?"
+        return "?" if entries else "·"
     seen = " or ".join(dict.fromkeys("+".join(LETTERS[Word(word)] for word in one.observed) for one in good))
     return seen if all(one.agrees for one in good) else f"**{seen}**"
 
@@ -156,7 +172,9 @@ def _where(entries: Iterable[Entry]) -> str:
     return "; ".join(f"{', '.join(names)} on {', '.join(versions)}" for names, versions in together.items())
 
 
-def _short(text: str) -> str:
+def _differed(one: Entry) -> str:
+    """What differed, cut short; nothing where the reason is not Kafka's."""
+    text = "-" if one.run in BUSY or one.run in MISTAKEN else one.differences[0]
     return text if len(text) <= _LONGEST else text[:_LONGEST].rpartition(" ")[0] + " ..."
 
 
@@ -165,32 +183,33 @@ def _promised(runs: Runs, known: Known) -> str:
     names = sorted({f"{known[name].catalogue}" for name, _ in runs if known[name].transacts})
     if not names:
         return ""
-    return f" Not of {', '.join(names)}: they have no transactions; what is predicted follows from the protocol."
+    return f" Not of {', '.join(names)}: these brokers have no transactions, so the protocol makes the prediction."
 
 
-_LONGEST = 160
+_LONGEST = 100
 
 _RAISED = str.maketrans("0123456789,", "⁰¹²³⁴⁵⁶⁷⁸⁹˒")
 
 _WHAT_IS_COUNTED = (
-    "What is predicted is what the built-in brokers do: `make test` holds every cell to that in virtual time, and "
-    "`make matrix` on real processes."
+    "The built-in brokers make the predictions: `make test` holds every cell to that in virtual time, and `make "
+    "matrix` on real processes. The first table counts, by release, the scenarios that it can play."
 )
 
 _WHAT_A_CELL_IS = (
     "A cell is what real Kafka did, in the letters of the [matrix](scenarios.md#outcomes): as predicted, or else in "
-    "**bold**; ? where every try broke off, · where it was not played, - where it cannot be, or nothing is predicted. "
-    "The raised numbers are those of the notes below."
+    "**bold**; ? where every try broke off, · where it was not played, - where it cannot be, or has no prediction. "
+    "The raised numbers are those of the notes below, which also name the tries that broke off before another one "
+    "went as predicted."
 )
 
 _WHAT_A_NOTE_IS = (
-    "Why a run of a scenario that the release can play did not go as predicted. What is known of a release was found "
-    "out in one run at least, and is said of every run that differs in the same words; the matrix, too, says it then, "
-    "and fails for any other difference."
+    "Why a run of a scenario that the release can play did not go as predicted; - where the harness or its machine is "
+    "the reason. At least one run was examined for each reason; the page and the matrix give it for every run of the "
+    "release that differs in the same words. The matrix fails for any other difference."
 )
 
 _WHAT_IS_LEFT_OUT = (
-    "Scenarios whose schedule comes true on the built-in brokers, and not on the releases of these generations; *seen* "
-    "says in which runs it broke off for that reason. The matrix leaves them out, and also what a release refuses: a "
-    "switched-on bug that it does not have, or a setting that it does not know."
+    "These schedules come true on the built-in brokers, and not on the releases of these generations; *seen* names "
+    "runs that broke off for that reason. The matrix leaves them out, and also what a release refuses: a switched-on "
+    "bug that it does not have, or a setting that it does not know."
 )

@@ -64,75 +64,72 @@ def _means(known: str, said: str) -> bool:
 
 # ----------------------------------------------------------------------------------------------------------- reasons
 
+_ELR_EMPTIED = (
+    "A bug of 4.1.0 to 4.2.1 (apache/kafka#20716): when a broker reports the directory of its replicas, the controller "
+    "empties the ELR. "
+)
 _ELIGIBLE_FORGOTTEN = (
-    "A bug of 4.1.0 to 4.2.1 (apache/kafka#20716): when a broker tells in which directory its replicas now are, the "
-    "controller forgets who is eligible to lead. So broker 1, which had everything, was not elected when it came back; "
-    "broker 0, whose disk is empty, was. N03/kafka waits for just that, and ends."
+    f"{_ELR_EMPTIED}So it did not elect broker 1, which had everything, but broker 0, whose disk is empty. N03/kafka "
+    "waits for just that."
 )
 _LAST_ELIGIBLE_FORGOTTEN = (
-    "A bug of 4.1.0 to 4.2.1 (apache/kafka#20716): when a broker tells in which directory its replicas now are, the "
-    "controller forgets who is eligible to lead. Here it was broker 0 itself, which leads all the same, as the last "
-    "known leader."
+    f"{_ELR_EMPTIED}Here broker 0 itself was in it, and leads all the same, as last known leader."
 )
-_STILL_FORGOTTEN = (
-    "A bug of 4.1.0 to 4.2.1 (apache/kafka#20716): when a broker tells in which directory its replicas now are, the "
-    "controller forgets who is eligible to lead. Of N03/kafka that is predicted, and it comes of this one, too."
-)
+_STILL_FORGOTTEN = f"{_ELR_EMPTIED}N03/kafka predicts that, and this scenario runs into it, too."
 _STANDS_ALONE = (
-    "In the message format of 0.10 records that are not compressed stand alone, and no offset lies in the middle of a "
-    "batch: so the follower goes on. The built-in brokers write batches in every generation."
+    "In the message format of 0.10 uncompressed records stand alone, no offset lies within a batch, and the follower "
+    "goes on. The built-in brokers write batches in every generation."
 )
 _ENDS_WHERE_IT_WAS_CUT = (
-    "Kafka cuts whole batches, but takes its log to end where it was to be cut, in the midst of the batch that is gone "
-    "(Log.truncateTo). So the follower goes on fetching at 21, and has nothing at 11 to 20. The built-in brokers' log "
-    "ends with the last batch that is left, and they fetch the rest."
+    "Kafka drops whole batches, but takes its log to end at the offset asked for, within the dropped batch "
+    "(Log.truncateTo). So the follower fetches from 21, and has nothing at 11 to 20. The built-in brokers' log ends "
+    "with the last batch that is left, and they fetch the rest."
 )
 _FETCHER_STOPS = (
-    "A bug of 0.11.0.3 (KAFKA-6975; 2.0.0 has the class that came with its repair, 0.11.0.3 has not): records are "
-    "deleted up to the midst of the leader's first batch, the follower starts anew there, is sent the whole batch, and "
-    "takes it for out of order (Log.append: IllegalArgumentException). That stops the thread that fetches all "
-    "partitions of this leader."
+    "A bug of 0.11.0.3 (KAFKA-6975; 2.0.0 has the class that came with the fix): the deletion ends within the leader's "
+    "first batch, the follower starts anew there, receives the whole batch, and takes it for out of order (Log.append: "
+    "IllegalArgumentException). That stops the thread that fetches all partitions of this leader."
 )
 _BROKER_0_WAS_LAST = (
-    "A controller of 1.1.1 to 2.1.1 hears of both dead brokers at once, and takes broker 1 out of the ISR first (so "
-    "its log says, in every try; why in this order is not known): broker 0 was the last member, and broker 1 might not "
+    "A controller of 1.1.1 to 2.1.1 learns of both dead brokers at once, and takes broker 1 out of the ISR first (its "
+    "log, in every try; the reason for this order is not known): broker 0 was the last member, and broker 1 might not "
     "lead."
 )
 _REGISTERED_LATER = (
-    "Both sessions end at the same moment, and then the controller takes first out of the ISR who had registered first "
-    "(the broker epochs in its log, in eight runs of eight): here broker 1, so that broker 0 was the last member."
+    "Both sessions end at the same moment, and the controller first removes from the ISR the broker that registered "
+    "first (the broker epochs in its log, in eight runs of eight): here broker 1, so that broker 0 was the last member."
 )
 _NOBODY_TAKEN_OUT = (
-    "Both sessions had ended before the controller was back, and when it starts, a controller of 1.1.1 or 2.0.1 takes "
-    "no dead broker out of the ISR (its log). So broker 1 was elected out of both, in epoch 1 and not in 3; the "
-    "records are those that were predicted."
+    "Both sessions had ended before the controller was back, and a starting controller of 1.1.1 or 2.0.1 takes no dead "
+    "broker out of the ISR (its log). So it elected broker 1 out of both, in epoch 1 and not in 3; the records are as "
+    "predicted."
 )
 _LED_AGAIN_IN_ITS_EPOCH = (
-    "The controller was back when both sessions had ended. When broker 1 comes, it is told first what had been decided "
-    "before, that it leads in epoch 0, and 0.14 s later that it is elected, in epoch 1 (the controller's log). In "
-    "between it led in epoch 0 again, without the record that its power loss had taken, and took m2 at that offset: so "
-    "epoch 0 has two records there, which no comparison of epochs shows, and the replicas differ."
+    "The controller was back when both sessions had ended. It sends the returning broker 1 the old state first, as "
+    "leader in epoch 0, and 0.14 s later its election in epoch 1 (the controller's log). In between broker 1 led in "
+    "epoch 0 again, without the record that its power loss had taken, and appended m2 at that offset: epoch 0 has two "
+    "records there, which no comparison of epochs shows, and the replicas differ."
 )
-_AS_FROM_2_0 = "1.1.1 replicates as generation 0.11 does, and its controller and its disks are those of 2.0.0: "
+_AS_FROM_2_0 = "1.1.1 replicates as generation 0.11 does, and its controller and disks are those of 2.0.0: "
 _LAST_MEMBER_STAYS = (
     f"{_AS_FROM_2_0}the last member of an ISR stays in it when its broker dies, unclean elections or not, and leads "
     "again by a clean one."
 )
 _DIRECTORY_GIVEN_UP = f"{_AS_FROM_2_0}a broker gives up a log directory that fails, and does not halt (KIP-112)."
 _WAITS_WITH_THE_LOCK = (
-    "A leader of 2.1.1 that is cut off from ZooKeeper and wants a smaller ISR waits for ZooKeeper with the lock by "
-    "which the ISR is changed; and from 2.1 whoever reads the log needs that lock (Partition.readRecords, which 2.0.1 "
-    "has not). So nobody can look at broker 0 until the links are mended."
+    "A leader of 2.1.1 that is cut off from ZooKeeper and wants to shrink the ISR waits for ZooKeeper while it holds "
+    "the ISR lock, which every reader of the log needs from 2.1 on (Partition.readRecords, absent in 2.0.1). So broker "
+    "0 answers no look until the links are back."
 )
 _EPOCHS_NOT_RELIED_ON = (
-    "Clients look where logs part only if they can rely on the leader epochs of the metadata, and that is from 2.4 on "
-    "(Metadata v9): against 2.1.1 librdkafka fetches at once, as its log says, and names no current epoch. Generation "
-    "2.1 stands for 2.1 to 2.7."
+    "Clients look where logs part only if they can rely on the leader epochs of the metadata, from 2.4 on (Metadata "
+    "v9): against 2.1.1 librdkafka fetches at once, as its log says, and names no current epoch. Generation 2.1 stands "
+    "for 2.1 to 2.7."
 )
 _NOT_LOOKED_AT = (
-    "A bug of 2.8.1 (KAFKA-13091, mended later): a leader that has asked the controller for a smaller set in sync does "
-    "not look at its watermark again when the answer comes (Partition.handleAlterIsrResponse). So what waits for those "
-    "who have left is committed when something else moves the watermark, and here nothing did."
+    "A bug of 2.8.1 (KAFKA-13091, fixed later): a leader that has asked the controller to shrink the ISR does not "
+    "check its watermark when the answer comes (Partition.handleAlterIsrResponse). Only another event then commits the "
+    "records that waited for the removed members, and none came."
 )
 
 # --------------------------------------------------------------------------------------------------------- the table
