@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from checkers.promises import KINDS
-from harness.detection.matrix import Control, Matrix, Score
+from harness.detection.matrix import Matrix, Score
 from harness.detection.mixes import CHAOS, FAULTS, SYNTHETIC, WORKLOADS, Mix, faults_at, workloads_at
 from harness.detection.table import TABLE, Bug
 from harness.detection.trial import SCENARIO, Cell
 from harness.simulation.core.configuration import CORE, STACK
-
-"""Every kind of anomaly that there is."""
+from reports.power import Interval, wilson
 
 NO_VIOLATION: Mapping[str, tuple[str, str]] = {
     "G0": ("Kafka promises nothing against it: it is `DOCUMENTED` wherever it comes up", "transactions_interleave"),
@@ -43,7 +41,7 @@ def document(matrix: Matrix) -> str:
         "\n".join(_missed(matrix, shown)),
         "\n".join(_kinds(matrix, shown)),
         "\n".join(_controls(matrix)),
-        *("\n".join(lines) for depth in (CORE, STACK) for lines in _cells(matrix, shown, depth)),
+        "\n".join(_cells(matrix, shown)),
         "\n".join(_schedules(matrix, shown)),
         "\n".join(_switches(shown)),
     ]
@@ -74,18 +72,15 @@ def _mix(mix: Mix) -> str:
 def _summary(matrix: Matrix, bugs: Sequence[Bug]) -> Iterator[str]:
     yield "## Every bug\n"
     yield _proofs([_proof(bug, matrix.scores[bug.name]) for bug in bugs]) + "\n"
-    yield (
-        "*Best in*: the cell of random load and faults in which the checkers found it most often, and how often, with "
-        "the 95 % interval of that share; or the schedule that shows it, where no such cell does, without an interval, "
-        "for a schedule is no sample. *Seeds*: how many such runs it takes to find it with a probability of one half. "
-        "*Until found*: virtual seconds, and seconds of one processor core with all checks, until the first of them "
-        "found it. *No faults*: in how many per cent of the runs without any fault it was found, whatever their load.\n"
-    )
-    yield _best_of_many(matrix) + "\n"
-    yield "| bug | what it does | idea | where | best in | found | seeds | until found | no faults | found as |"
-    yield "|---|---|---|---|---|---|---|---|---|---|"
-    for bug in bugs:
-        yield _line(bug, matrix.scores[bug.name])
+    yield _HOW_A_BUG_IS_SHOWN
+    yield "\n" + _best_of_many(matrix)
+    for depth, heading in _DEPTHS.items():
+        yield f"\n### {heading.capitalize()}\n"
+        rest = "found | as" if depth == SYNTHETIC else "best in | found | until | quiet | as"
+        yield f"| bug | what it does | idea | {rest} |\n|---|---|---|{'---|' * (rest.count('|') + 1)}"
+        for bug in bugs:
+            if bug.depth == depth:
+                yield _line(bug, matrix.scores[bug.name])
 
 
 def _proofs(proofs: Sequence[str]) -> str:
@@ -103,14 +98,14 @@ def _best_of_many(matrix: Matrix) -> str:
     cells = max((sum(_is_random(cell) for cell in scores) for scores in matrix.scores.values()), default=0)
     best = (
         f"The best cell is the best of up to {cells}, chosen by what was measured there, so its interval is "
-        "optimistic; the first figure to trust is that of the same cell measured anew."
+        "optimistic; measure that cell anew for a figure to trust."
     )
     if not matrix.shares_seeds:
         return best + " Every cell has seeds of its own."
     return best + (
-        " The present figures were taken with the same seeds in every cell: a seed draws the configuration, and the "
-        "same one comes back in several cells, so cells are not independent samples, and no interval is pooled over "
-        "them. The next measurement gives every cell seeds of its own."
+        " The present figures were taken with the same seeds in every cell, and a seed draws the configuration: cells "
+        "are not independent samples, and no interval is pooled over them. The next measurement gives every cell seeds "
+        "of its own."
     )
 
 
@@ -129,49 +124,46 @@ def _is_random(cell: Cell) -> bool:
 
 
 def _line(bug: Bug, scores: Mapping[Cell, Score]) -> str:
-    begun = f"| `{bug.name}` | {bug.does} | {bug.idea} | {_DEPTHS[bug.depth]} "
+    begun = f"| `{bug.name}` | {bug.does} | {bug.idea} "
     proof = _proof(bug, scores)
     if proof == _NOT:
-        return f"{begun}| | **missed** | | | | |"
+        return f"{begun}| **missed** |{' |' * (1 if bug.depth == SYNTHETIC else 4)}"
     if proof == _SCHEDULE:
-        shown = {cell: score for cell, score in scores.items() if score.found}
-        places = "; ".join(f"schedule `{cell.faults}`: found" for cell in shown)
-        return f"{begun}| {places} | | | {_until(next(iter(shown.values())))} | 0 | {_as(shown.values())} |"
+        shown = next(score for score in scores.values() if score.found)
+        return f"{begun}| a schedule | | {_until(shown)} | 0 | {_as(scores.values())} |"
     drawn = {cell: score for cell, score in scores.items() if _is_random(cell)}
     cell, best = max(drawn.items(), key=lambda item: (item[1].interval.low, -_ORDER.get(item[0].faults, 0)))
+    if bug.depth == SYNTHETIC:
+        return f"{begun}| {_share(best)} | {_as(drawn.values())} |"
     quiet = [score for cell, score in drawn.items() if cell.faults == "none"]
     share = f"{100 * sum(s.found for s in quiet) / max(1, sum(s.tried for s in quiet)):.0f}" if quiet else ""
-    until = _until(best) if bug.depth != SYNTHETIC else ""
-    return (
-        f"{begun}| {_place(cell)} | {best.found}/{best.tried}: {_percents(best)} % | {_seeds(best)} | {until} "
-        f"| {share} | {_as(drawn.values())} |"
-    )
+    return f"{begun}| {_place(cell)} | {_share(best)} | {_until(best)} | {share} | {_as(drawn.values())} |"
 
 
 def _until(score: Score) -> str:
-    return f"{score.virtual_s:.1f} s, {score.cpu_s:.2f} s"
+    return f"{score.virtual_s:.1f}/{score.cpu_s:.2f}"
 
 
 def _as(scores: Iterable[Score]) -> str:
+    """The kind that came up in most runs, and how many others did."""
     kinds: Counter[str] = Counter()
     for score in scores:
         kinds.update(score.kinds)
-    return ", ".join(kind for kind, _ in kinds.most_common())
+    most = "".join(kind for kind, _ in kinds.most_common(1))
+    return f"{most} +{len(kinds) - 1}" if len(kinds) > 1 else most
 
 
 def _place(cell: Cell) -> str:
-    return f"`{cell.workload}`, `{cell.faults}`" if _is_random(cell) else f"`{cell.faults}`"
+    return f"`{cell.workload}`/`{cell.faults}`" if _is_random(cell) else f"`{cell.faults}`"
 
 
-def _percents(score: Score) -> str:
-    interval = score.interval
-    return f"{100 * interval.low:.0f} to {100 * interval.high:.0f}"
+def _share(score: Score) -> str:
+    """How often it was found, and the interval of that in per cent."""
+    return f"{score.found}/{score.tried}: {_percents(score.interval)}"
 
 
-def _seeds(score: Score) -> str:
-    """The median of how many runs it takes."""
-    share = score.found / score.tried
-    return "1" if share >= 0.5 else f"{math.ceil(math.log(0.5) / math.log(1 - share))}"
+def _percents(interval: Interval) -> str:
+    return f"{100 * interval.low:.0f}-{100 * interval.high:.0f}"
 
 
 def _missed(matrix: Matrix, bugs: Sequence[Bug]) -> Iterator[str]:
@@ -230,40 +222,54 @@ def _controls(matrix: Matrix) -> Iterator[str]:
         f"{tried} runs without a bug: {len(alarmed)} cells with a false alarm"
         f"{': ' + '; '.join(alarmed) if alarmed else ''}. {unsound} runs proved nothing. Neither count above.\n"
     )
-    yield "What one run of a cell is, on average:\n"
-    yield "| depth | workload | faults | runs | records sent | faults that happened | virtual seconds |"
-    yield "|---|---|---|---|---|---|---|"
+    yield "An average run of each cell; numbers apart by a space are those of the loads, in the order of the heading.\n"
+    yield "| faults | records sent | faults that happened | virtual seconds |\n|---|---|---|---|"
     for depth in (CORE, STACK):
-        for workload in workloads_at(depth):
-            for faults in faults_at(depth):
-                control = controls.get(Cell(depth, workload, faults))
-                if control is not None:
-                    yield f"| {_DEPTHS[depth]} | `{workload}` | `{faults}` | {_average(control)} |"
+        runs = sorted({control.tried for cell, control in controls.items() if cell.depth == depth and _is_random(cell)})
+        several = " or ".join(map(str, runs))
+        yield f"| **{_DEPTHS[depth]}**: `{'` `'.join(workloads_at(depth))}`, {several} runs a cell | | | |"
+        for faults in faults_at(depth):
+            yield f"| `{faults}` | {' | '.join(_averages(matrix, depth, faults))} |"
 
 
-def _average(control: Control) -> str:
-    runs = control.tried
-    return f"{runs} | {control.sends / runs:.0f} | {control.faults / runs:.1f} | {control.virtual_s / runs:.1f}"
+def _averages(matrix: Matrix, depth: str, faults: str) -> Iterator[str]:
+    """Of a mix: records, faults and seconds of an average run under each load."""
+    controls = [matrix.controls.get(Cell(depth, workload, faults)) for workload in workloads_at(depth)]
+    known = [control for control in controls if control is not None and control.tried]
+    for counted, decimals in (("sends", 0), ("faults", 1), ("virtual_s", 1)):
+        yield " ".join(f"{getattr(control, counted) / control.tried:.{decimals}f}" for control in known)
 
 
-def _cells(matrix: Matrix, bugs: Sequence[Bug], depth: str) -> Iterator[list[str]]:
-    columns = faults_at(depth)
-    for workload in workloads_at(depth):
-        lines = [f"## Cell by cell: {_DEPTHS[depth]}, `{workload}`\n"]
-        lines.append("Per cent of the runs in which the checkers found it, and the 95 % interval; · is none.\n")
-        lines.append(f"| bug | {' | '.join(columns)} |")
-        lines.append(f"|---|{'---|' * len(columns)}")
+def _cells(matrix: Matrix, bugs: Sequence[Bug]) -> Iterator[str]:
+    yield "## Cell by cell\n"
+    shares = (f"{found}/{of} {_percents(wilson(found, of))}" for of in (40, 10, 8, 2) for found in (0, of // 2, of))
+    yield "In how many runs of each load the checkers found a bug, of the number in the second column; · is none under"
+    yield f"any. The 95 % interval of a share, in per cent: {', '.join(shares)}."
+    for depth in (CORE, STACK):
+        columns = faults_at(depth)
+        yield f"\n### {_DEPTHS[depth].capitalize()}: `{'`/`'.join(workloads_at(depth))}`\n"
+        yield f"| bugs | runs | {' | '.join(columns)} |\n|---|---|{'---|' * len(columns)}"
+        alike: dict[str, list[str]] = {}
         for bug in bugs:
             if bug.depth == depth:
-                shown = [_cell(matrix.scores[bug.name].get(Cell(depth, workload, faults))) for faults in columns]
-                lines.append(f"| `{bug.name}` | {' | '.join(shown)} |")
-        yield lines
+                alike.setdefault(_found(matrix.scores[bug.name], depth), []).append(f"`{bug.name}`")
+        yield from (f"| {', '.join(names)} {found}" for found, names in alike.items())
 
 
-def _cell(score: Score | None) -> str:
+def _found(scores: Mapping[Cell, Score], depth: str) -> str:
+    """A row of the cells of a bug: in how many runs of how many it was found, under each load."""
+    most = max((score.tried for cell, score in scores.items() if _is_random(cell)), default=0)
+    cells = (
+        "/".join(_cell(scores.get(Cell(depth, workload, faults)), most) for workload in workloads_at(depth))
+        for faults in faults_at(depth)
+    )
+    return f"| {most} | {' | '.join('·' if set(cell) <= {'/', '0'} else cell for cell in cells)} |"
+
+
+def _cell(score: Score | None, most: int) -> str:
     if score is None or not score.tried:
         return ""
-    return f"{100 * score.found / score.tried:.0f} ({_percents(score)})" if score.found else "·"
+    return f"{score.found}" if score.tried == most or not score.found else f"{score.found} of {score.tried}"
 
 
 def _schedules(matrix: Matrix, bugs: Sequence[Bug]) -> Iterator[str]:
@@ -279,34 +285,44 @@ def _schedules(matrix: Matrix, bugs: Sequence[Bug]) -> Iterator[str]:
 
 def _switches(bugs: Iterable[Bug]) -> Iterator[str]:
     yield "## How to switch them on\n"
-    yield "With `seawall simulate`, `seawall run` and `seawall scenario run`. No generation has any of them.\n"
+    yield "`seawall simulate`, `seawall run` and `seawall scenario run` take `--set replication.bugs=BUG`; these bugs"
+    yield "have knobs of their own. No generation has any of them.\n"
     yield "| bug | switch |\n|---|---|"
     for bug in bugs:
-        if bug.knobs:
+        if bug.knobs and "bugs" not in bug.knobs:
             switches = " ".join(f"--set replication.{name}={value}" for name, value in bug.knobs.items())
             yield f"| `{bug.name}` | `{switches}` |"
 
 
+_HOW_A_BUG_IS_SHOWN = """\
+* *Best in*: the load and faults in which the checkers found it most often; or a [schedule](#schedules), where no random
+  cell shows it. No interval belongs to a schedule, which is no sample.
+* *Found*: in how many runs of that cell, and the 95 % interval of the share, in per cent. With a share of p it takes
+  ln 0.5 / ln(1 - p) runs to find it with a probability of one half.
+* *Until*: virtual seconds / seconds of one processor core, with all checks, until the first run found it.
+* *Quiet*: per cent of the runs without faults that found it, whatever their load.
+* *As*: the anomaly that came up in most runs, and how many other kinds did; [below](#which-bug-causes-which-anomaly)
+  are all."""
+
 _UNREACHED = """
-In whatever way it is played, the load that `random-chaos` has by itself leaves things out. Every record is alone in its
+However it is played, the load that `random-chaos` has by itself leaves things out. Every record is alone in its
 batch, and uncompressed. Logs stay in their first segment, which holds 64 MB (`log.segment.bytes`), and nothing is
-deleted from them. And no run, with this load or another, records what brokers answer clients to ListOffsets, the high
-watermark in their answers to a consumer's Fetch, or the ISR in those to Metadata: a broker that is wrong in these alone
-is not convicted of it."""
+deleted from them. No run, with this load or another, records what brokers answer clients to ListOffsets, the high
+watermark in their answers to a consumer's Fetch, or the ISR in those to Metadata: the checkers do not see a broker that
+is wrong in these alone."""
 
 _INTRODUCTION = """\
 # What the checkers find
 
-A checker that nobody has seen fail proves nothing. Each row below is a broker or a controller that does one thing
-wrong, run under load and faults in virtual time, and judged by the same [checkers](anomalies.md) that judge real runs,
-from the tables that a run leaves behind. The witness of the [simulator](simulation.md), who sees everything, has no
-say.
+A checker that has never failed proves nothing. Each bug below makes a broker or a controller do one thing wrong, under
+load and faults in virtual time; the [checkers](anomalies.md) that judge real runs judge it, from the tables that a run
+leaves behind. The witness of the [simulator](simulation.md), which sees everything, has no say.
 
 Each seed runs twice, with the bug and without it. What counts is a `VIOLATION` that is not there without the bug;
 seeds whose run without a bug does not pass do not count. All clusters have three replicas, `min.insync.replicas=2` and
-clean elections only, on the rules of 4.1 with the two remedies for what no release has mended (`reelected_leader`,
-`straddled_batch`); schedules alone have clusters, and now and then rules, of their own. The reference engine decides;
-that Spark says the same is what the differential tests are for.
+clean elections only, on the rules of 4.1 with the two remedies for flaws that no release has fixed (`reelected_leader`,
+`straddled_batch`); only schedules have clusters, and sometimes rules, of their own. The reference engine decides; the
+differential tests hold Spark to it.
 
-`make detection` measures everything again, and writes this page and the figures that reports take for what a run that
-passed would have noticed."""
+`make detection` measures everything again, and writes this page and the figures from which reports estimate what a run
+that passed would have noticed."""
