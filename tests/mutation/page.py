@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -27,8 +28,6 @@ REASONS: Mapping[str, str] = {
 }
 """Why a mutant survived."""
 
-_CLASSES = ("convicted", "crashed", "endless", "doubted", "survived", "unreached")
-
 Row = Mapping[str, Any]
 Opinions = Mapping[str, Row]
 
@@ -45,8 +44,8 @@ def document(rows: Sequence[Row], control: Sequence[Row], seed: int) -> str:
     parts = [
         _INTRODUCTION,
         "\n".join(_score(rows, opinions, control, seed)),
-        "\n".join(_table("operator", [(row["operator"], row) for row in rows], opinions)),
-        "\n".join(_table("module", [(row["module"], row) for row in rows], opinions)),
+        "\n".join(_table("operator", [(row["operator"], row) for row in rows])),
+        "\n".join(_table("module", [(row["module"], row) for row in rows])),
         "\n".join(_survivors(rows, opinions)),
         "\n".join(_crashes(rows)),
     ]
@@ -100,67 +99,118 @@ def _share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} % ({part} of {whole})" if whole else "0 of 0"
 
 
-def _table(by: str, rows: Sequence[tuple[str, Row]], opinions: Opinions) -> Iterator[str]:
+def _table(by: str, rows: Sequence[tuple[str, Row]]) -> Iterator[str]:
     yield f"## By {by}\n"
-    yield f"| {by} | mutants | {' | '.join(_CLASSES)} | of these equivalent |\n|---|{'---|' * (len(_CLASSES) + 2)}"
+    yield f"| {by} | mutants | convicted | crashed or endless | not convicted |\n|---|{'---|' * 4}"
     for name in sorted({name for name, _ in rows}):
         own = [row for own_name, row in rows if own_name == name]
-        classes = Counter(row["class"] for row in own)
-        equivalent = sum(_reason(row, opinions) == "equivalent" for row in own)
-        counts = " | ".join(str(classes[one]) for one in _CLASSES)
-        yield f"| `{name}` | {len(own)} | {counts} | {equivalent} |"
+        convicted = sum(row["class"] == "convicted" for row in own)
+        ended = sum(row["class"] in ("crashed", "endless") for row in own)
+        yield f"| `{name}` | {len(own)} | {convicted} | {ended} | {len(own) - convicted - ended} |"
 
 
 def _survivors(rows: Sequence[Row], opinions: Opinions) -> Iterator[str]:
     yield "## Every mutant that was not convicted\n"
-    yield "Why, in a person's judgement:\n"
-    yield from (f"* *{name}*: {says}." for name, says in REASONS.items())
-    yield "\n*Trials*: how many were run, and in how many of them the evidence differs from that of the same trial"
-    yield "without the edit."
-    yield "\n| where | edit | trials | why | |\n|---|---|---|---|---|"
-    for row in rows:
-        reason = _reason(row, opinions)
-        if not reason:
+    yield 'By the reason, in a person\'s judgement. "Delete" is a statement and what depends on it, "swap" the first'
+    yield "two arguments of a call. Each mutant ran under 60 trials, none of which left other evidence than without the"
+    yield "edit; where that is not so, the row says in how many of how many trials the evidence differed."
+    for reason, says in REASONS.items():
+        mine = [row for row in rows if _reason(row, opinions) == reason]
+        if not mine:
             continue
+        yield f"\n### {reason.capitalize()}\n"
+        yield f"{says[0].upper()}{says[1:]}.\n"
+        never = [row for row in mine if row["class"] == "unreached" and row["name"] not in opinions]
+        if never:
+            yield f"No trial executes the statement of {len(never)}: {_places(never)}.\n"
+        yield f"| mutant | {'what it would take, or change' if reason == 'unreached' else 'because'} |\n|---|---|"
+        yield from _judged([row for row in mine if row not in never], opinions)
+
+
+def _judged(rows: Sequence[Row], opinions: Opinions) -> Iterator[str]:
+    """A row for all mutants of which the same is said."""
+    alike: dict[str, list[str]] = {}
+    for row in rows:
+        differ = f"{row.get('differing', 0)}/{row['runs']}"
+        shown = f"{_where(row)} {_edit(row)}{'' if differ == '0/60' else f' ({differ})'}"
         because = opinions.get(row["name"], {}).get("because", "")
-        if row["class"] == "unreached" and not because:
-            because = "the statement is never executed"
-        trials = f"{row['runs']}, {row.get('differing', 0)} differ" if row["runs"] else "0"
-        yield f"| {_where(row)} | {_edit(row)} | {trials} | {reason} | {because} |"
+        alike.setdefault(because.removeprefix("It takes "), []).append(shown)
+    yield from (f"| {'; '.join(shown)} | {because} |" for because, shown in alike.items())
 
 
 def _crashes(rows: Sequence[Row]) -> Iterator[str]:
-    yield "## Every mutant that crashed or did not come to an end\n"
-    yield "| where | edit | what was raised |\n|---|---|---|"
+    yield "## What crashed or did not come to an end\n"
+    yield "What the mutated code raised, or the runner said of the run; none of it is a verdict on records.\n"
+    yield "| raised | mutants | where |\n|---|---|---|"
+    raised: dict[str, list[Row]] = {}
     for row in rows:
         if row["class"] in ("crashed", "endless"):
-            yield f"| {_where(row)} | {_edit(row)} | {_code(row['why'][:100]) or 'nothing: it goes on'} |"
+            raised.setdefault(_raised(row["why"]), []).append(row)
+    for what, several in sorted(raised.items(), key=lambda item: -len(item[1])):
+        yield f"| {what} | {len(several)} | {_places(several)} |"
+
+
+def _raised(why: str) -> str:
+    """The name of an exception; or the beginning of a sentence."""
+    name, colon, _ = why.partition(":")
+    if colon and name.isidentifier():
+        return f"`{name}`"
+    return why.partition(". ")[0][:80] or "nothing: it goes on"
+
+
+def _places(rows: Sequence[Row]) -> str:
+    """Functions by module, each with the number of its mutants, if that is more than one."""
+    found: dict[str, Counter[str]] = {}
+    for row in rows:
+        found.setdefault(row["module"].removeprefix("harness/"), Counter())[row["function"] or "(module)"] += 1
+    return "; ".join(f"`{module}` {', '.join(map(_counted, *zip(*named.items(), strict=True)))}"
+                     for module, named in found.items())  # fmt: skip
+
+
+def _counted(name: str, number: int) -> str:
+    return f"`{name}`" if number == 1 else f"`{name}` ({number})"
 
 
 def _where(row: Row) -> str:
-    return f"`{row['module'].removeprefix('harness/')}` `{row['function']}`"
+    return f"`{row['module'].removeprefix('harness/')}:{row['function']}`"
 
 
 def _edit(row: Row) -> str:
-    after = f" → {_code(row['after'])}" if row["after"] else ""
-    return f"{row['operator']}: {_code(row['before'])}{after}"
+    match row["operator"]:
+        case "arguments swapped":
+            return f"swap {_code(row['before'])}"
+        case "statement deleted" | "filter dropped":
+            return f"delete {_code(row['before'])}"
+    before, after = row["before"].split(), row["after"].split()
+    while before and after and before[-1] == after[-1]:
+        before, after = before[:-1], after[:-1]
+    while before and after and before[0] == after[0]:
+        before, after = before[1:], after[1:]
+    old, new = _code(" ".join(before)), _code(" ".join(after))
+    change = f"{old} → {new}" if old and new else f"without {old}" if old else f"with {new}"
+    return change if len(before) == len(row["before"].split()) else f"{_code(row['before'])}: {change}"
 
 
 def _code(text: str) -> str:
     """``text`` as code in a cell of a table."""
-    shown = text if len(text) <= 160 else f"{text[:160]}…"
+    text = _INNER.sub("…", text)
+    shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
     return f"`{shown.replace('|', chr(92) + '|').replace('`', chr(39))}`" if shown else ""
 
 
+_LONGEST = 70
+_INNER = re.compile(r"\[\d+ more\]$")
+"""How the name of a mutant counts the statements within the one that is deleted."""
+
 _INTRODUCTION = """# The mutation score of the verdict
 
-The [detection matrix](detection.md) has bugs that people thought of. The mutants here are defects by chance:
+The [detection matrix](detection.md) has designed bugs. The mutants here are defects by chance: `tests/mutation` edits
 one comparison, constant, operator, pair of arguments or statement of the replication core or of the broker's storage,
-fetch, produce and controller code is edited automatically, the edited code runs in virtual time, and the checkers judge
-what it leaves behind. The code's own assertions are off, and the simulator's witness has no say.
+fetch, produce and controller code, runs the edited code in virtual time, and lets the checkers judge what it leaves
+behind. The code's own assertions are off, and the simulator's witness has no say.
 
 *Convicted* means that the verdict on at least one run is a `VIOLATION`. Three trials of four are random load with
 overlapping faults, most of them in the newest generation and some in each older one; the fourth plays a shipped
 scenario. A trial that does not pass with the code as it is counts for nothing. A mutant runs under the first 60 trials
 that execute the edited statement, until it is convicted. `make mutation` measures everything again and writes this
-page; `tests/mutation` has the edits, the load and the judgements."""
+page; `tests/mutation` has the edits (`drawn.txt`), the load and the judgements (`classified.yaml`)."""

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.mutation.mutants import Mutant, compiled, mutants_of, sample, sample_again
+from tests.mutation.page import CLASSIFIED, document
 from tests.mutation.scope import MODULES
 
 ROOT = Path(__file__).parents[2]
@@ -95,3 +97,34 @@ def test_a_mutant_that_raises_has_crashed() -> None:
     answer = tried(swapped, [["core", "mixed", "kill", seed] for seed in range(3)])
     assert answer["outcomes"].keys() == {"crashed"}
     assert "AttributeError" in answer["why"]
+
+
+def row(function: str, operator: str, before: str, after: str, **of_its_trials: Any) -> dict[str, Any]:
+    """A mutant with what came of it, as ``score.py`` keeps it."""
+    about = {"name": function, "module": "harness/broker/segment.py", "function": function, "operator": operator}
+    return {**about, "before": before, "after": after, "why": "", "runs": 60, "differing": 0, **of_its_trials}
+
+
+def test_the_page_says_once_what_is_said_of_several_mutants_and_counts_the_crashes_by_what_was_raised() -> None:
+    rows = [
+        row("a", "comparison", "x < limit", "x <= limit", **{"class": "survived"}),
+        row("b", "statement deleted", "if x: [2 more]", "", **{"class": "survived", "runs": 8, "differing": 3}),
+        row("c", "constant", "0", "1", **{"class": "unreached", "runs": 0}),
+        row("d", "constant", "0", "1", **{"class": "crashed", "why": "KeyError: 7"}),
+        row("e", "constant", "0", "1", **{"class": "crashed", "why": "KeyError: 8"}),
+    ]
+    written = document(rows, [], 1)
+    undecided = "`broker/segment.py:a` `x < limit`: `<` → `<=`; `broker/segment.py:b` delete `if x: …` (3/8)"
+    assert f"### Undecided\n\nNot judged yet.\n\n| mutant | because |\n|---|---|\n| {undecided} |  |" in written
+    assert "No trial executes the statement of 1: `broker/segment.py` `c`." in written
+    assert "| `KeyError` | 2 | `broker/segment.py` `d`, `e` |" in written
+
+
+def test_each_judgement_of_the_page_is_that_of_the_file_of_judgements() -> None:
+    sections = (
+        (ROOT / "docs" / "mutation.md").read_text().partition("## Every mutant")[2].partition("## What crashed")[0]
+    )
+    told = [line.removesuffix(" |").rpartition(" | ")[2] for line in sections.splitlines() if line.startswith("| `")]
+    known = {one["because"].removeprefix("It takes ") for one in yaml.safe_load(CLASSIFIED.read_text())}
+    assert len(told) > 100
+    assert [because for because in told if because not in known] == []
