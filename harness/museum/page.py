@@ -189,7 +189,7 @@ def _machines(runs: Runs) -> Iterator[str]:
 _INTRODUCTION = """\
 # The museum of regressions
 
-This page replays known losses of Apache Kafka on the releases that had them and on those that fixed them. The built-in
+Known losses of Apache Kafka, replayed on the releases that had them and on those that fixed them. The built-in
 brokers of the same [generation](generations.md) predict each outcome; real brokers, each a Java process
 ([targets](targets.md)), produced the observed one, and the same [checkers](anomalies.md) judged both. What a row says
 of a release was recorded on that release.
@@ -209,4 +209,4 @@ In the tables of the exhibits an empty cell repeats the one above.
 * *Time to detect*: from the first fault until the evidence was complete and checked, median and range; most of it is
   waiting for sessions to end.
 
-The command below an exhibit repeats a run that shows the flaw. Schedules draw nothing: tries differ in timing alone."""
+The command below an exhibit repeats a run that shows the flaw. Tries differ in timing alone."""
