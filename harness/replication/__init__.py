@@ -1,1 +1,1 @@
-"""Kafka's replication as a pure function of events: replica, in-sync set, epochs, controller."""
+"""Kafka's replication as a pure function of events: replica, ISR, leader epochs, controller."""

@@ -1,9 +1,8 @@
-"""Switchable bugs: what a broken broker or controller does otherwise, each at one place in the code.
+"""Lists the switchable bugs of broken brokers and controllers, each at one place in the code.
 
-They are there so that one can see whether a checker notices them; see :mod:`harness.detection`. No generation has any
-of them: ``Knobs.bugs`` names those that are switched on, ``--set replication.bugs=ack_on_append`` does so from outside.
-A replica or controller with a bug does not check its own invariants any more, for it is to be judged by what it leaves
-behind, like one that has no such checks.
+They measure whether the checkers detect them; see :mod:`harness.detection`. No generation has any of them:
+``Knobs.bugs`` names those that are switched on, as ``--set replication.bugs=ack_on_append`` does. A replica or
+controller with a bug does not check its own invariants, so that the checkers have to find it by its evidence.
 """
 
 from __future__ import annotations

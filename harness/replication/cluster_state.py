@@ -1,4 +1,4 @@
-"""What the controller must not forget, and its form as plain JSON data."""
+"""The durable state of the controller, and its form as plain JSON data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class BrokerRecord:
 
     Attributes:
         incarnation_id: of the process that registered last.
-        epoch: of that registration; requests that carry another are refused.
+        epoch: of that registration; the controller refuses requests with another.
         live: whether it had a session when the state was written.
     """
 
@@ -32,7 +32,7 @@ class BrokerRecord:
 
 @dataclass(slots=True)
 class ClusterState:
-    """The durable state of the cluster. Epochs and ids are handed out in ascending order, never twice.
+    """The durable state of the cluster. Epochs and ids are assigned in ascending order, never twice.
 
     Brokers and partitions are in ascending order.
     """

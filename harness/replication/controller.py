@@ -1,7 +1,7 @@
-"""The controller: who is alive, who leads, who is in sync. ``handle(event) -> effects``, without any I/O.
+"""The controller: broker sessions, leader elections and ISRs. ``handle(event) -> effects``, without any I/O.
 
-Push, as in Kafka with ZooKeeper (the controller sends ``LeaderAndIsr``), with KRaft's sessions and broker epochs
-and ``AlterPartition`` (KIP-497). How leaders are elected, and what becomes of a broker that bounces, say the knobs.
+It pushes ``LeaderAndIsr``, as Kafka's with ZooKeeper, and has KRaft's sessions and broker epochs and ``AlterPartition``
+(KIP-497). The knobs determine how it elects leaders and how it treats a broker that bounces.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from harness.replication.offline_replicas import OfflineReplicas
 from harness.replication.topics import Assignments, Refusal, found, place
 
 PRODUCER_ID_BLOCK = 1_000
-"""How many producer ids a broker gets at once, as in Kafka."""
+"""The size of a block of producer ids, as in Kafka."""
 
 
 class Controller:
@@ -183,10 +183,9 @@ class Controller:
         return self._bounce(request, known)
 
     def _may_bounce(self, request: RegistrationRequested, known: BrokerRecord) -> bool:
-        """Whether a new process of a broker gets in although its session has not ended.
+        """Whether a new process of a broker may register although its session has not ended.
 
-        A clean shutdown closes the session, which the controller may miss; and what happened while there was no
-        controller it cannot have seen.
+        A clean shutdown closes the session, which the controller may miss, as it does while it is down.
         """
         if self._knobs.broker_bounce != "unnoticed":
             return self._knobs.broker_bounce == "noticed"
@@ -201,7 +200,7 @@ class Controller:
         return self._admit(request, known, records)
 
     def _take_over(self, request: RegistrationRequested, known: BrokerRecord) -> list[ControllerEffect]:
-        """A new process goes on with the session of an old one: nobody but the timeline is told."""
+        """A new process continues the session of an old one; only the timeline records it."""
         known.incarnation_id, known.host, known.port = request.incarnation_id, request.host, request.port
         self._hear(known.broker, request.now_ns)
         self._offline.restarted(known.broker)
@@ -211,7 +210,7 @@ class Controller:
     def _admit(
         self, request: RegistrationRequested, known: BrokerRecord | None, records: list[ControllerEffect]
     ) -> list[ControllerEffect]:
-        """A new session; who shut down uncleanly before is not trusted to have its log any more (KIP-966)."""
+        """A new session; after an unclean shutdown the broker leaves ISR and ELR (KIP-966)."""
         if known is not None and self._is_unclean(request, known):
             cause = f"broker {request.broker} shut down uncleanly"
             records = [*records, *self._settle(cause, distrusted=request.broker)[1]]
@@ -249,7 +248,7 @@ class Controller:
         return self._welcome(heartbeat.broker, "returned", answer)
 
     def _ask_for_replicas(self, broker: NodeId) -> list[ControllerEffect]:
-        """Have a broker that has lost a log directory answer for each of its replicas."""
+        """Make a broker that has lost a log directory answer for each of its replicas."""
         mine = tuple(partition for partition in self.partitions if broker in partition.replicas)
         return [SendPartitionStates(broker, self.controller_epoch, mine)] if mine else []
 
@@ -263,7 +262,7 @@ class Controller:
         return [*([self._persist()] if changed else []), *records, *self._send(changed)]
 
     def _hear_of_directory(self, placed: ReplicaPlaced) -> list[ControllerEffect]:
-        """A broker has said where a replica now is. Nothing of that is kept: see the knob."""
+        """A broker has reported the log directory of a replica, which is not stored: see the knob."""
         before = self._state.partitions.get(placed.topic_partition)
         error = self._broker_error(placed.broker, placed.broker_epoch)
         if before is None or error is not NO_ERROR:
@@ -287,9 +286,9 @@ class Controller:
         answer: AnswerRegistration | AnswerHeartbeat,
         before: Iterable[ControllerEffect] = (),
     ) -> list[ControllerEffect]:
-        """A session begins: partitions without a leader may get one, and the broker must learn everything.
+        """A session begins: partitions without a leader may get one, and the broker gets the whole state.
 
-        ``before`` are the records of what has changed already.
+        ``before`` are the records of earlier changes.
         """
         session = SessionChanged(broker, change, self._state.brokers[broker].epoch, self.controller_epoch)
         changed, records = self._settle(f"broker {broker} {change}")
@@ -312,7 +311,7 @@ class Controller:
         return [self._persist(), *sessions, *records, *self._send(changed)]
 
     def _end_sessions(self, expired: list[NodeId]) -> list[tuple[NodeId, ...]]:
-        """Who is alive after each step: ZooKeeper's controllers take all at once, KRaft's one, the stalest first."""
+        """The live brokers after each step: ZooKeeper's controllers expire all at once, KRaft's the stalest first."""
         steps = []
         for node in sorted(expired, key=lambda node: (self._heard_ns[node], node)):
             self._state.brokers[node].live = False
@@ -331,9 +330,9 @@ class Controller:
     def _settle(
         self, cause: str, *, distrusted: NodeId | None = None, steps: Iterable[tuple[NodeId, ...]] = ()
     ) -> tuple[list[PartitionState], list[ControllerEffect]]:
-        """Elect and shrink wherever the set of live brokers demands it; the changed states and their records.
+        """Elect leaders and shrink ISRs for the present live brokers; the changed states and their records.
 
-        ``steps``: who was alive, if it has become what it is step by step. Each step that changes something is
+        ``steps``: the live brokers after each step, if sessions ended one by one. Each step that changes something is
         recorded, for even a leader that was deposed at once may have been elected uncleanly.
         """
         lives = tuple(steps) or (self.live_brokers,)
@@ -433,7 +432,7 @@ class Controller:
     def _refuse_isr(
         self, request: IsrChangeRequested, error: ErrorCode, partition: PartitionState | None
     ) -> list[ControllerEffect]:
-        """A leader that is behind also gets the state that it missed."""
+        """Refuse the proposal; a leader with an old state also gets the current one."""
         effects: list[ControllerEffect] = [AnswerIsrChange(request.token, error, partition)]
         behind = error in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.INVALID_UPDATE_VERSION)
         if behind and partition is not None and request.broker in self.live_brokers:
@@ -486,7 +485,7 @@ class Controller:
     def _send(
         self, changed: Iterable[PartitionState], *, newcomer: NodeId | None = None, are_new: bool = False
     ) -> list[ControllerEffect]:
-        """Tell every live replica what changed, the newcomer all that concerns it, and everybody the metadata."""
+        """Send every live replica its changes, a new broker its whole state, and all brokers the metadata."""
         news = tuple(changed)
         live = self.live_brokers
         effects: list[ControllerEffect] = []

@@ -1,4 +1,4 @@
-"""The input and output of the controller: events in, *ordered* effects out.
+"""The events that the controller takes, and the *ordered* effects that it returns.
 
 As with the replica, a driver performs the effects of ``handle(event)`` in order. :class:`Persist` precedes
 everything that depends on it: when it fails, none of the effects after it may be performed, and the controller
@@ -17,15 +17,15 @@ from harness.replication.messages import ErrorCode, Tick
 
 
 class PartitionState(NamedTuple):
-    """What the controller decides about one partition.
+    """The controller's state of one partition.
 
     ``leader_epoch`` grows with each change of leader (to none, too) and, with ``shrink_raises_epoch``, with each member
     that the controller takes out of the ISR; ``partition_epoch`` with each change at all. ``leader`` is ``NO_LEADER``
-    while nobody who may lead is alive.
+    while no replica that may lead is alive.
 
-    The last three are KIP-966's: ``elr``, who holds every committed record although not in sync any more;
-    ``last_known_elr``, who was in the ISR or ELR since the ISR fell below ``min.insync.replicas``, but is not trusted
-    any more; and ``last_known_leader``, the last resort while there is no leader. Always empty where leaders are
+    The last three are KIP-966's: ``elr``, the replicas outside the ISR that hold every committed record;
+    ``last_known_elr``, those that were in the ISR or ELR since the ISR fell below ``min.insync.replicas``, but may have
+    lost records; and ``last_known_leader``, the last resort while there is no leader. Always empty where leaders are
     elected from the ISR alone.
     """
 
@@ -41,7 +41,7 @@ class PartitionState(NamedTuple):
 
 
 class BrokerEndpoint(NamedTuple):
-    """Where clients and peers reach a broker."""
+    """The address of a broker for clients and peers."""
 
     broker: NodeId
     host: str
@@ -53,17 +53,17 @@ class BrokerEndpoint(NamedTuple):
 
 @message
 class ControllerStarted:
-    """The first event: a new controller epoch begins. Brokers known from before get a fresh session."""
+    """The first event: a new controller epoch begins. Known brokers get a new session."""
 
     now_ns: int
 
 
 @message
 class RegistrationRequested:
-    """A broker process announces itself (``BrokerRegistrationRequest``). ``incarnation_id`` is unique to it.
+    """A broker process registers (``BrokerRegistrationRequest``). ``incarnation_id`` is unique to it.
 
-    ``previous_broker_epoch`` is the epoch with which this broker last shut down cleanly; -1: it did not, or does not
-    know (KIP-966).
+    ``previous_broker_epoch`` is the epoch with which this broker last shut down cleanly; -1: it did not, or that is
+    unknown (KIP-966).
     """
 
     token: object
@@ -91,7 +91,7 @@ class TopicCreationRequested:
     """One topic of a ``CreateTopicsRequest``.
 
     Either ``assignments`` names the replicas of each partition from 0 on, in order of preference, and both
-    numbers are -1; or it is None. Defaults (a number of -1 without assignments) are the driver's to fill in.
+    numbers are -1; or it is None. The driver fills in defaults (a number of -1 without assignments).
     """
 
     token: object
@@ -105,7 +105,7 @@ class TopicCreationRequested:
 class IsrChangeRequested:
     """One partition of an ``AlterPartitionRequest``: a leader proposes an in-sync set.
 
-    ``broker_epochs`` are those of its members, in its order; -1, or nothing at all: not said.
+    ``broker_epochs`` are those of its members, in its order; -1, or nothing at all: unknown.
     """
 
     token: object
@@ -120,9 +120,9 @@ class IsrChangeRequested:
 
 @message
 class ElectionRequested:
-    """An operator wants another leader (``ElectLeadersRequest``, with a ``leader`` of his choice).
+    """An operator requests another leader (``ElectLeadersRequest``, extended by ``leader``).
 
-    ``leader`` None: the preferred one, the first of the replicas; or with ``unclean`` anybody alive, if there is no
+    ``leader`` None: the preferred one, the first of the replicas; or with ``unclean`` any live replica, if there is no
     leader. A replica that is not eligible is elected only with ``unclean``.
     """
 
@@ -135,7 +135,7 @@ class ElectionRequested:
 
 @message
 class ProducerIdsRequested:
-    """A broker wants a block of producer ids (``AllocateProducerIdsRequest``)."""
+    """A broker requests a block of producer ids (``AllocateProducerIdsRequest``)."""
 
     token: object
     broker: NodeId
@@ -144,9 +144,9 @@ class ProducerIdsRequested:
 
 @message
 class ReplicasAnswered:
-    """A broker answered :class:`SendPartitionStates`: which replicas it can use, and which lie in a lost log directory.
+    """A broker answered :class:`SendPartitionStates`: the replicas it can use, and those in a lost log directory.
 
-    What it has refused for other reasons is in neither.
+    Replicas that it refused for other reasons are in neither.
     """
 
     broker: NodeId
@@ -157,7 +157,7 @@ class ReplicasAnswered:
 
 @message
 class ReplicaPlaced:
-    """A broker has a replica in a log directory in which it was not (``AssignReplicasToDirsRequest``, KIP-858)."""
+    """A replica has moved to another log directory (``AssignReplicasToDirsRequest``, KIP-858)."""
 
     token: object
     broker: NodeId
@@ -176,7 +176,7 @@ ControllerEvent: TypeAlias = (
 
 @message
 class Persist:
-    """Make ``snapshot`` (plain JSON data, the controller's whole state) durable, then go on."""
+    """Make ``snapshot`` (plain JSON data, the controller's whole state) durable before the next effects."""
 
     snapshot: Mapping[str, object]
 
@@ -185,7 +185,7 @@ class Persist:
 class SendPartitionStates:
     """Send ``LeaderAndIsr`` to ``broker``.
 
-    To be repeated until the broker answers or its session ends; per partition the newest state replaces an
+    The driver repeats it until the broker answers or its session ends; per partition the newest state replaces an
     older one that has not been delivered.
 
     ``are_new``: the topic has just been created, so that a broker may create the replicas although it has lost a log
@@ -215,7 +215,7 @@ class SendMetadata:
 
     @property
     def sessions(self) -> tuple[tuple[NodeId, int], ...]:
-        """Who has a session, with which broker epoch."""
+        """The live brokers with their broker epochs."""
         return tuple((one.broker, epoch) for one, epoch in zip(self.live_brokers, self.broker_epochs, strict=True))
 
 
@@ -238,7 +238,7 @@ class AnswerHeartbeat:
 
 @message
 class AnswerTopicCreation:
-    """``message`` says what is wrong; empty on success. ``partitions`` and ``replication_factor``: as created."""
+    """``message`` is the error; empty on success. ``partitions`` and ``replication_factor``: as created."""
 
     token: object
     error: ErrorCode
@@ -277,7 +277,7 @@ class AnswerProducerIds:
 
 @message
 class AnswerPlacement:
-    """Answer what a broker said of a log directory."""
+    """Answer a broker's report of a log directory."""
 
     token: object
     error: ErrorCode
@@ -285,9 +285,9 @@ class AnswerPlacement:
 
 @message
 class Elected:
-    """For the timeline: the leader changed. ``clean``: no leader, or one that was eligible (ISR or ELR) as it was.
+    """For the timeline: the leader changed. ``clean``: no leader, or one that was in the ISR or ELR.
 
-    What is lost by an election that is not clean is documented.
+    A loss by an unclean election is documented.
     """
 
     partition: PartitionState

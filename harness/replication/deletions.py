@@ -1,7 +1,7 @@
-"""DeleteRecords on a leader: who has to follow before its client hears that the records are gone (KIP-107).
+"""DeleteRecords requests that wait on a leader until the followers have deleted, too (KIP-107).
 
-Follows Kafka's ``DelayedDeleteRecords``: it is looked at again when a fetch raises the low watermark, or the high
-watermark rises, and at no other time. A leader that is deposed answers nothing that waits before its time is over.
+Follows Kafka's ``DelayedDeleteRecords``: the leader checks it when a fetch raises the low watermark, or the high
+watermark rises, and at no other time. A deposed leader answers waiting requests only at their timeouts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from harness.replication.messages import NO_ERROR, AnswerDeleteRecords, ErrorCod
 
 
 class _Waiting(NamedTuple):
-    """``before_offset``: where every log must start; ``low_watermark``: where they did when the leader had deleted."""
+    """``before_offset``: the log start that every replica must reach; ``low_watermark``: that after the deletion."""
 
     token: object
     before_offset: Offset
@@ -37,13 +37,13 @@ class Deletions:
         return []
 
     def reached(self, low_watermark: Offset) -> list[ReplicaEffect]:
-        """Answer whoever has waited for ``low_watermark``, or less."""
+        """Answer the requests that wait for ``low_watermark``, or less."""
         over = [one for one in self._waiting if one.before_offset <= low_watermark]
         self._waiting = [one for one in self._waiting if one.before_offset > low_watermark]
         return [AnswerDeleteRecords(one.token, NO_ERROR, low_watermark) for one in over]
 
     def expire(self, token: object) -> list[ReplicaEffect]:
-        """The time of ``token`` is over; nothing when it is not waiting. The records are gone all the same."""
+        """The request ``token`` has timed out; nothing when it is not waiting. The leader has deleted the records."""
         over = [one for one in self._waiting if one.token == token]
         self._waiting = [one for one in self._waiting if one.token != token]
         return [AnswerDeleteRecords(one.token, ErrorCode.REQUEST_TIMED_OUT, one.low_watermark) for one in over]

@@ -1,4 +1,4 @@
-"""Who leads, and who may: pure functions of a partition's state, the brokers that are alive, and the rules.
+"""Leader elections: pure functions of a partition's state, the live brokers, and the rules.
 
 Follows Kafka's ``PartitionLeaderSelector`` for the ISR alone and ``PartitionChangeBuilder`` for eligible leader
 replicas (KIP-966).
@@ -21,9 +21,9 @@ class Rules:
     Attributes:
         eligible_replicas: whether replicas that left the ISR may stay eligible (the knob ``elections=elr``).
         min_insync_replicas: ``min.insync.replicas``; above the replication factor it means that.
-        unclean: ``unclean.leader.election.enable``: when nobody eligible is alive, anybody may lead.
+        unclean: ``unclean.leader.election.enable``: any replica may lead when no eligible one is alive.
         shrink_raises_epoch: the knob of that name.
-        anybody: a bug: whoever is alive may lead.
+        anybody: a bug: every live replica may lead.
         last_member_leaves: whether the last member of an ISR leaves it, too, with its broker (the knob
             ``last_isr_member``).
     """
@@ -44,18 +44,18 @@ class Rules:
 def settle(
     partition: PartitionState, live: Collection[NodeId], rules: Rules, distrusted: NodeId | None = None
 ) -> PartitionState:
-    """``partition`` as it has to be when exactly the brokers ``live`` are alive; unchanged when it is so already.
+    """``partition`` with leader and ISR for exactly the live brokers ``live``; unchanged when it is so already.
 
     A leader that is alive and in the ISR stays; otherwise the first live ISR member in replica order leads, then an
-    eligible replica, then the last known leader if nobody is eligible, then by an unclean election anybody alive, or
-    nobody. The dead leave the ISR one by one, the lowest id first. Where an ISR may not be empty, the last one stays
-    when nobody would be left, and only that one may lead cleanly later.
+    eligible replica, then the last known leader if no replica is eligible, then by an unclean election any live
+    replica, or none. Dead brokers leave the ISR one by one, the lowest id first. Where an ISR may not be empty, its
+    last member stays, and only that one may lead cleanly later.
 
     Args:
         partition: the state before.
-        live: who is alive.
-        rules: how to elect.
-        distrusted: a broker that came back from an unclean shutdown: it is neither in sync nor eligible any more.
+        live: the brokers with a session.
+        rules: of elections.
+        distrusted: a broker that came back from an unclean shutdown: it leaves ISR and ELR.
     """
     isr = tuple(node for node in partition.isr if node in live and node != distrusted)
     kept = isr if isr or rules.may_leave_nobody_in_sync else tuple(sorted(partition.isr)[-1:])
@@ -77,16 +77,16 @@ def with_isr(partition: PartitionState, isr: tuple[NodeId, ...], rules: Rules) -
 
 
 def without_eligible(partition: PartitionState) -> PartitionState:
-    """``partition`` when it has been forgotten who is eligible, which nothing should do."""
+    """``partition`` without its ELR, which only a bug drops."""
     return _versioned(partition._replace(elr=()), partition)
 
 
 def choose(
     partition: PartitionState, leader: NodeId | None, live: Collection[NodeId], rules: Rules, *, unclean: bool
 ) -> PartitionState | ErrorCode:
-    """``partition`` led by whom an operator wants, or why not.
+    """``partition`` with the leader that an operator requests, or why not.
 
-    ``leader`` None: the preferred one; with ``unclean`` anybody who may lead, if there is no leader.
+    ``leader`` None: the preferred one; with ``unclean`` any replica that may lead, if there is no leader.
     """
     if leader is None and unclean:
         return _revive(partition, live, rules)
@@ -110,7 +110,7 @@ def _revive(partition: PartitionState, live: Collection[NodeId], rules: Rules) -
 
 
 def _elect(after: PartitionState, before: PartitionState, live: Collection[NodeId], rules: Rules) -> PartitionState:
-    """Nobody in the ISR can lead: the next best, or nobody."""
+    """No ISR member can lead: elect the next best replica, or none."""
     eligible = _first(after.replicas, [node for node in after.elr if node in live])
     if eligible != NO_LEADER:
         return _led_by(_with_isr(after, (eligible,), rules, None), eligible, before)
@@ -127,12 +127,12 @@ def _elect(after: PartitionState, before: PartitionState, live: Collection[NodeI
 
 
 def _uncleanly(before: PartitionState, leader: NodeId) -> PartitionState:
-    """The ISR is whoever leads; nobody else can be trusted to have what it has."""
+    """The ISR becomes the leader alone; other replicas may lack its records."""
     return _led_by(before._replace(isr=(leader,), elr=(), last_known_elr=()), leader, before)
 
 
 def _led_by(after: PartitionState, leader: NodeId, before: PartitionState, removed: int = 0) -> PartitionState:
-    """``removed``: how many changes of the ISR have each raised the epoch; 0: only another leader does."""
+    """``removed``: the number of ISR changes that each raised the epoch; 0: only a new leader does."""
     epoch = before.leader_epoch + (removed or leader != before.leader)
     known = after.last_known_leader if leader == NO_LEADER else NO_LEADER
     return _versioned(after._replace(leader=leader, leader_epoch=epoch, last_known_leader=known), before)
@@ -145,10 +145,10 @@ def _versioned(after: PartitionState, before: PartitionState) -> PartitionState:
 def _with_isr(
     partition: PartitionState, isr: tuple[NodeId, ...], rules: Rules, distrusted: NodeId | None
 ) -> PartitionState:
-    """``partition`` with another ISR and what follows of it for who is eligible.
+    """``partition`` with another ISR and the ELR that follows from it.
 
-    Who leaves an ISR that is smaller than ``min.insync.replicas`` stays eligible, for nothing can be committed
-    without it; until the ISR is large enough again, or the replica came back from an unclean shutdown.
+    A replica that leaves an ISR smaller than ``min.insync.replicas`` stays eligible, for no record can be committed
+    without it, until the ISR is large enough again, or the replica came back from an unclean shutdown.
     """
     if not rules.eligible_replicas:
         return partition._replace(isr=isr)

@@ -1,7 +1,7 @@
-"""Where each leader epoch starts in a log: what truncation by epoch is decided on.
+"""The leader epoch cache: the start offset of each leader epoch in a log, by which followers truncate.
 
-Follows Kafka's ``LeaderEpochFileCache`` as of 2.0.1 and later (KIP-101, KIP-279, KAFKA-7415, KAFKA-10706); what an
-older one says about epochs before its first is a choice.
+Follows Kafka's ``LeaderEpochFileCache`` as of 2.0.1 and later (KIP-101, KIP-279, KAFKA-7415, KAFKA-10706); a knob has
+the older answer about epochs before the first.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from harness.model import NO_EPOCH, NO_OFFSET, Offset
 from harness.replication.messages import EpochEnd, EpochEntry
 
 UNDEFINED = EpochEnd(NO_EPOCH, NO_OFFSET)
-"""The answer of a log that cannot say where an epoch ends."""
+"""The answer of a log that does not know where an epoch ends."""
 
 
 class LeaderEpochCache:
@@ -25,9 +25,9 @@ class LeaderEpochCache:
         latest: the newest epoch; ``NO_EPOCH`` when there is none.
 
     Args:
-        entries: as read from ``leader-epoch-checkpoint``, oldest first; entries that a later one contradicts
-            are dropped.
-        below_first: what is answered about an epoch older than all entries (the knob ``lookup_below_first``).
+        entries: as read from ``leader-epoch-checkpoint``, oldest first; it drops entries that a later one
+            contradicts.
+        below_first: the answer about an epoch older than all entries (the knob ``lookup_below_first``).
     """
 
     __slots__ = ("_below_first", "_entries", "latest")

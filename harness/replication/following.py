@@ -1,4 +1,4 @@
-"""What a replica knows and decides while it follows: what to ask, where to cut, what it cannot append.
+"""The follower's part of a replica: what it fetches, where it truncates, and what it cannot append.
 
 Follows Kafka's ``AbstractFetcherThread`` and ``ReplicaFetcherThread`` where the knobs do not say otherwise. Methods
 return decisions; none of them touches storage.
@@ -22,10 +22,10 @@ from harness.replication.messages import (
 )
 
 Phase: TypeAlias = Literal["looking_up", "awaiting_first_answer", "fetching"]
-"""Where a follower stands with its leader.
+"""The state of a follower towards its leader.
 
-``looking_up``: it asks where its epochs end in the leader's log, and fetches nothing before it knows (Kafka:
-Truncating). ``awaiting_first_answer``: it fetches, and the first answer says where to cut.
+``looking_up``: it asks where its epochs end in the leader's log before it fetches (Kafka: Truncating).
+``awaiting_first_answer``: it fetches, and the first answer determines where to truncate.
 """
 
 
@@ -61,7 +61,7 @@ class Following:
         unclean_leader_election_enable: ``unclean.leader.election.enable``.
 
     Attributes:
-        phase: where it stands with its present leader.
+        phase: its state towards the present leader.
     """
 
     def __init__(self, log: LogState, knobs: Knobs, *, unclean_leader_election_enable: bool) -> None:
@@ -83,9 +83,9 @@ class Following:
         self._leader, self._leader_epoch = node, leader_epoch
 
     def follow(self, leader: NodeId, leader_epoch: int) -> Decision | None:
-        """Follow ``leader``, as before or anew; returns what to cut at once.
+        """Follow ``leader``, as before or anew; returns what to truncate at once.
 
-        An epoch without a leader is nothing to follow, and counts as missed (``ReplicaManager.makeFollowers``).
+        An epoch without a leader counts as missed (``ReplicaManager.makeFollowers``).
         """
         if leader == NO_LEADER:
             return None
@@ -96,7 +96,7 @@ class Following:
         return self._begin()
 
     def _looks_again_after(self, epochs_passed: int) -> bool:
-        """Whether a leader that stayed the same must be asked again where the logs part."""
+        """Whether the follower must ask a leader that stayed the same again where the logs diverge."""
         if self._knobs.truncate_when == "leader_id_changed":
             return False
         return epochs_passed >= (2 if self._knobs.truncate_when == "epoch_gap" else 1)
@@ -104,7 +104,7 @@ class Following:
     # ---------------------------------------------------------------------------------------------- what to ask
 
     def next_request(self) -> NextFetch | NextEpochLookup:
-        """Where the latest epoch ends in the leader's log, or the fetch that continues our own."""
+        """The next request: where the latest epoch ends in the leader's log, or a fetch."""
         log, knobs = self._log, self._knobs
         if self.phase == "looking_up":
             carried = self._leader_epoch if knobs.lookup_fencing else NO_EPOCH
@@ -135,7 +135,7 @@ class Following:
         return carried == self._leader_epoch or (carried == NO_EPOCH and not fenced)
 
     def watermark(self, leader_watermark: Offset) -> Offset:
-        """What the own watermark should be, once an answer has said what the leader's is."""
+        """The follower's high watermark for the leader's in an answer."""
         if "watermark_min_max_swapped" in self._knobs.bugs:
             return self._log.log_end_offset
         if "follower_watermark_falls" in self._knobs.bugs and leader_watermark < self._log.log_end_offset:
@@ -145,7 +145,7 @@ class Following:
     # --------------------------------------------------------------------------------------------- where to cut
 
     def _begin(self) -> Decision | None:
-        """Forget what was agreed on with a leader; what its answers do not have to decide is cut at once."""
+        """Begin with a new leader; truncates at once what does not depend on its answers."""
         self._fallback = self._log.high_watermark
         if self._knobs.truncation == "hw":
             self.phase = "fetching"
@@ -157,7 +157,7 @@ class Following:
         return self.without_epochs()
 
     def without_epochs(self) -> Decision | None:
-        """A log that knows no epochs (any more) cannot ask about them: it is cut to the watermark."""
+        """A log without epochs is truncated to the high watermark."""
         compares = self._carries_last_epoch or self.phase == "looking_up"
         if not compares or self._log.epochs.latest != NO_EPOCH:
             return None
@@ -166,7 +166,7 @@ class Following:
         return Cut(watermark, "high_watermark") if watermark < self._log.log_end_offset else None
 
     def lookup_answered(self, answer: EpochEndAnswered) -> Decision:
-        """What to cut, now that the leader has said where our latest epoch ends."""
+        """What to truncate by the leader's answer about our latest epoch."""
         cut, agreed = _where_logs_part(answer.end, self._log, self._fallback)
         if agreed:
             self.phase = "fetching"
@@ -174,11 +174,11 @@ class Following:
         return Cut(cut, "high_watermark" if answer.end.end_offset < 0 else "epoch_end")
 
     def diverging(self, end: EpochEnd) -> Decision:
-        """What to cut, when a fetch was answered with the end of an epoch. The next fetch shows whether it was all."""
+        """What to truncate after a diverging fetch; the next fetch shows whether more has to go."""
         return Cut(_where_logs_part(end, self._log, self._log.high_watermark)[0], "diverging_epoch")
 
     def parted(self, answer: FetchAnswered) -> Decision | None:
-        """What to cut before anything of a good ``answer`` may be appended; None: nothing."""
+        """What to truncate before appending the batches of a good ``answer``; None: nothing."""
         if self._carries_last_epoch and answer.diverging is not None:
             return self.diverging(answer.diverging)
         if self.phase != "awaiting_first_answer":
@@ -190,9 +190,9 @@ class Following:
         return Cut(max(target, 0), self._knobs.truncation) if target < self._log.log_end_offset else None
 
     def refused(self, answer: FetchAnswered) -> Decision | None:
-        """What becomes of a log that the leader does not go on from; None: nothing, ask again.
+        """What to do with the log after an error of the leader; None: nothing, fetch again.
 
-        Only an offset out of the leader's range says something about the log, if the driver knows that range.
+        Only OFFSET_OUT_OF_RANGE matters for the log, if the driver knows the leader's range.
         """
         leader_end, end = answer.log_end_offset, self._log.log_end_offset
         if answer.error is not ErrorCode.OFFSET_OUT_OF_RANGE or leader_end == NO_OFFSET:
@@ -206,11 +206,11 @@ class Following:
         return None
 
     def misfit(self, spans: tuple[BatchSpan, ...]) -> Decision | None:
-        """What to do with batches that do not continue the log; None: nothing, ask again.
+        """What to do with batches that do not continue the log; None: nothing, fetch again.
 
-        A leader's log may start within a batch, once records have been deleted. An empty log then starts where the
-        batch does (``Partition.doAppendRecordsToFollowerOrFutureReplica``). One that is not empty, and ends within that
-        batch, has another batch there: it can go on only if it gives that one up.
+        After DeleteRecords a leader's log may start within a batch. An empty log then starts where the batch does
+        (``Partition.doAppendRecordsToFollowerOrFutureReplica``). Another log that ends within that batch has a
+        different batch there, and can continue only if it truncates that one.
         """
         end = self._log.log_end_offset
         first = spans[0]
@@ -229,12 +229,12 @@ class Following:
 
 
 def _where_logs_part(end: EpochEnd, log: LogState, fallback: Offset) -> tuple[Offset, bool]:
-    """Where to cut, given the largest epoch of the leader's not above ours and its end; and whether that was all.
+    """Where to truncate, given the leader's largest epoch not above ours and its end; and whether that is final.
 
-    When we know that epoch too, the logs part at the earlier of its two ends. Otherwise the end of our largest
-    epoch below it is as far as we can tell, and that one has to be asked about next (KIP-279,
-    ``AbstractFetcherThread.getOffsetTruncationState``). An answer without an epoch (KIP-101) is taken at its word.
-    A leader that does not know leaves us with the ``fallback``: our watermark, or where an earlier answer has cut.
+    If we have that epoch too, the logs diverge at the earlier of its two ends. Otherwise truncate to the end of our
+    largest epoch below it, and ask about that one next (KIP-279, ``AbstractFetcherThread.getOffsetTruncationState``).
+    An answer without an epoch (KIP-101) is final. If the leader does not know the epoch, the ``fallback`` applies: our
+    high watermark, or the offset of an earlier truncation.
     """
     if end.end_offset < 0:
         return fallback, True

@@ -1,4 +1,4 @@
-"""What a replica must never find out about itself: an assertion of its own, after every event."""
+"""The invariants of a replica, which it asserts after every event."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.model import NO_EPOCH, NO_OFFSET, NodeId, Offset, TopicPartition
 
 
 class ReplicaState(Protocol):
-    """What of a replica is checked; see :class:`harness.replication.replica.Replica`."""
+    """The checked state of a replica; see :class:`harness.replication.replica.Replica`."""
 
     @property
     def partition(self) -> TopicPartition:
@@ -58,7 +58,7 @@ class ReplicaState(Protocol):
 
 
 class Invariants:
-    """What one replica remembers in order to check itself."""
+    """The earlier state of one replica, for its checks."""
 
     __slots__ = ("_led_epoch", "_led_watermark")
 
@@ -70,7 +70,7 @@ class Invariants:
         self._led_epoch = NO_EPOCH
 
     def check(self, replica: ReplicaState, *, may_lead: bool) -> None:
-        """Assert what always holds; ``may_lead``: whether the ISR allows it to."""
+        """Assert the invariants; ``may_lead``: whether the ISR allows it to lead."""
         name, watermark = replica.partition, replica.high_watermark
         assert replica.log_start_offset <= watermark <= replica.log_end_offset, f"{name}: watermark"
         if replica.role != "leader":

@@ -1,4 +1,4 @@
-"""The in-sync set as its leader sees it: who lags, and what has been proposed to the controller.
+"""The ISR as the leader sees it: the followers' progress, and the pending proposal to the controller.
 
 Follows Kafka's ``Replica.updateFetchState`` and ``PartitionState`` (KIP-497's maximal ISR).
 """
@@ -14,17 +14,17 @@ from harness.model import NO_OFFSET, NodeId, Offset
 
 @dataclass(slots=True)
 class FollowerProgress:
-    """What a leader knows of one follower, all of it from that follower's fetches.
+    """What a leader knows of one follower by that follower's fetches.
 
     Attributes:
         log_end_offset: the offset of its last fetch; ``NO_OFFSET`` before the first.
         last_fetch_ns: when that was.
-        leader_end_at_last_fetch: the leader's log end offset then; ``NO_OFFSET``: whoever had that is not known.
+        leader_end_at_last_fetch: the leader's log end offset then; ``NO_OFFSET``: unknown.
         last_caught_up_ns: the latest time at which it is known to have had the whole log; None: not in this epoch.
-            It never goes back, although the wall clock may: so does Kafka's ``lastCaughtUpTimeMs``.
-        broker_epoch: as it said; -1: it did not.
-        high_watermark: its own, as it said; ``NO_OFFSET``: it did not.
-        log_start_offset: where its log starts, as it said; ``NO_OFFSET``: it did not.
+            Like Kafka's ``lastCaughtUpTimeMs`` it never goes back, although the wall clock may.
+        broker_epoch: in its fetch; -1: none.
+        high_watermark: its own, in its fetch; ``NO_OFFSET``: none.
+        log_start_offset: in its fetch; ``NO_OFFSET``: none.
     """
 
     log_end_offset: Offset = NO_OFFSET
@@ -46,7 +46,7 @@ class FollowerProgress:
         self.leader_end_at_last_fetch = max(leader_end, self.leader_end_at_last_fetch)
 
     def led_anew(self, epoch_start: Offset, now_ns: int, *, in_sync: bool, counts: bool) -> None:
-        """A leader epoch begins at ``epoch_start``: who is in the ISR counts as caught up now, everyone else as never.
+        """A leader epoch begins at ``epoch_start``: ISR members count as caught up now, other replicas as never.
 
         ``counts``: whether a fetch from there on means that it was caught up now. (``Replica.resetReplicaState``)
         """
@@ -64,17 +64,17 @@ class FollowerProgress:
 
 
 class InSyncReplicas:
-    """The ISR the controller is known to have, and the one proposed to it, if any.
+    """The controller's ISR as known here, and the one proposed to it, if any.
 
     Args:
-        update: the knob ``isr_update``: ``naive`` forgets what is proposed.
+        update: the knob ``isr_update``: ``naive`` ignores the proposal.
 
     Attributes:
         members: the committed ISR.
-        maximal: everyone who may be in the controller's ISR: whom the high watermark must wait for.
+        maximal: all replicas that may be in the controller's ISR, for which the high watermark waits.
         partition_epoch: the version of ``members``.
         proposed: an ISR that the controller may or may not have adopted; None: nothing is pending.
-        proposed_epochs: the broker epochs of its members, as they were when it was proposed for the first time.
+        proposed_epochs: the broker epochs of its members when it was first proposed.
         in_flight: whether a proposal has not been answered yet. Survives a change of leadership, so that an
             answer is never taken for that of a later proposal.
     """
@@ -96,18 +96,18 @@ class InSyncReplicas:
         return self.proposed is None and not self.in_flight
 
     def commit(self, members: Iterable[NodeId], partition_epoch: int) -> None:
-        """The controller's word: it replaces whatever was pending."""
+        """The controller's ISR, which replaces a pending proposal."""
         self.members = tuple(members)
         self.partition_epoch = partition_epoch
         self.withdraw()
 
     def withdraw(self) -> None:
-        """What was proposed came to nothing."""
+        """The controller has refused the proposal."""
         self.proposed = None
         self.maximal = self.members
 
     def propose(self, members: tuple[NodeId, ...], broker_epochs: tuple[int, ...]) -> None:
-        """A proposal leaves."""
+        """A proposal is sent."""
         assert not self.in_flight
         self.proposed, self.proposed_epochs = members, broker_epochs
         self.in_flight = True
@@ -116,11 +116,11 @@ class InSyncReplicas:
 
 
 def laggards_leave_ms(lag_ms: int, request_ms: int) -> int:
-    """By when, in milliseconds, a leader that is well has left a laggard out, even if a few of its requests were lost.
+    """After how many milliseconds a healthy leader has removed a lagging follower, even if a few requests were lost.
 
     Args:
-        lag_ms: ``replica.lag.time.max.ms``; it looks who lags at least twice in that time.
-        request_ms: how long it waits for the controller's answer before it asks again.
+        lag_ms: ``replica.lag.time.max.ms``; the leader checks at least twice in that time.
+        request_ms: how long it waits for the controller's answer before it repeats the request.
     """
     return 4 * (lag_ms + request_ms)
 

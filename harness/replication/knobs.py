@@ -1,8 +1,8 @@
-"""What distinguishes one generation of Kafka's replication protocol from another, as a table.
+"""The table of knobs by which the generations of Kafka's replication protocol differ.
 
-A generation is a named row of :data:`GENERATIONS`; a mutant is a row with one knob changed. The core never
-asks "which version is this?", only "what does this knob say?". A generation is meant as its newest patch release:
-bugs that a patch release has mended are knobs, which no generation turns on.
+A generation is a named row of :data:`GENERATIONS`; a mutant is a row with one knob changed. The core reads knobs and
+never the version. A generation means its newest patch release: bugs that a patch release has fixed are knobs, which no
+generation turns on.
 """
 
 from __future__ import annotations
@@ -22,32 +22,30 @@ class Knobs:
     """The levers of one replication protocol. Without arguments: the rules of Kafka 4.1.
 
     Attributes:
-        truncation: how a follower decides what to cut of its log.
+        truncation: how a follower decides what to truncate.
 
             * ``hw``: what lies above its own high watermark, when it becomes a follower (Kafka <= 0.10.2).
             * ``epoch_offset``: it asks the leader where its latest epoch ends (OffsetForLeaderEpoch v0, KIP-101,
               Kafka 0.11).
-            * ``epoch_pair``: the leader's answer also says the end of *which* epoch that is, and the follower asks
-              again until they agree on one (v1, KIP-279, Kafka 2.0).
-            * ``diverging_fetch``: the leader's answer to a fetch says where the epochs diverge (KIP-595, effective
-              from Kafka 2.8).
-            * ``leader_hw``: what lies above the *leader's* watermark, as its first answer says it; an idea that was
-              never Kafka.
+            * ``epoch_pair``: the leader's answer also has the epoch that ends there, and the follower asks again until
+              they agree on one (v1, KIP-279, Kafka 2.0).
+            * ``diverging_fetch``: the leader's answer to a fetch has the diverging epoch (KIP-595, effective from
+              Kafka 2.8).
+            * ``leader_hw``: what lies above the *leader's* watermark in its first answer; never in Kafka.
             * ``hw_after_first_fetch``: what lies above its own watermark, as the new leader's first answer has raised
               it; considered and rejected by KIP-101.
 
-            With epochs, a follower whose log or whose leader knows none falls back to its own watermark.
-        lookup_below_first: what a log answers when it is asked about an epoch older than all it knows:
-            ``undefined`` or that this epoch ends at the ``start_of_first`` (KAFKA-7415, Kafka 2.0.1).
+            With epochs, a follower whose log or whose leader has none falls back to its own watermark.
+        lookup_below_first: the answer about an epoch older than all in the log: ``undefined`` or that this epoch ends
+            at the ``start_of_first`` (KAFKA-7415, Kafka 2.0.1).
         epoch_entry: when a leader records its epoch's start offset: at its ``first_append`` (KIP-101) or
             ``on_election`` (KAFKA-7415, Kafka 2.0.1).
-        truncate_when: which word of the controller makes a follower look for what to cut: that the
-            ``leader_id_changed``, or also an ``epoch_gap`` (an epoch was missed: KAFKA-7164, Kafka 2.0.1), or
-            ``every_epoch`` (Kafka 2.1). After a restart it always does.
-        reelected_leader: what a leader makes of its followers' log ends when it hears that it is elected again and has
-            missed an epoch in between, in which another may have led whom they followed: it ``keeps`` them (every
-            Kafka: only who did not lead before forgets), or it ``forgets`` them and waits for their next fetches. The
-            latter is a remedy that Kafka does not have; see N01 among the scenarios.
+        truncate_when: which LeaderAndIsr makes a follower check what to truncate: one whose ``leader_id_changed``, or
+            also after an ``epoch_gap`` (a missed epoch: KAFKA-7164, Kafka 2.0.1), or with ``every_epoch`` (Kafka 2.1).
+            After a restart it always does.
+        reelected_leader: what a leader that is elected again after a missed epoch, in which its followers may have
+            followed another one, does with their log end offsets: it ``keeps`` them (every Kafka), or it ``forgets``
+            them and waits for their next fetches, a remedy that Kafka does not have; see N01 among the scenarios.
         fetch_fencing: whether a leader refuses fetches of another leader epoch (KIP-320, Kafka 2.1).
         lookup_fencing: the same for OffsetForLeaderEpoch.
         isr_join: what a follower must have fetched to enter the ISR: the leader's high watermark (``hw``), or
@@ -56,9 +54,9 @@ class Knobs:
             heard of it, and a leader the fetch of a follower's earlier life (KIP-903, Kafka 3.5).
         fenced_replicas_join: whether the controller accepts ISR members that have no session (until KIP-841,
             Kafka 3.3).
-        isr_update: for whom the high watermark waits while an ISR change is under way: with a ``synchronous``
-            change it does not move (ZooKeeper's compare-and-set under the partition's lock), with ``maximal`` it
-            waits for whoever may be in the ISR (KIP-497, Kafka 2.7), ``naive`` takes the old ISR for the only one.
+        isr_update: which replicas the high watermark waits for while an ISR change is pending: with a ``synchronous``
+            change it does not move (ZooKeeper's compare-and-set under the partition's lock), with ``maximal`` it waits
+            for all that may be in the ISR (KIP-497, Kafka 2.7), with ``naive`` only for the old ISR.
         hw_in_fetch_response: whether an answer carries the watermark from before the fetch that it answers counted
             (``pre_update``) or from after (``post_update``, Kafka 1.0.0 to 1.1.0 by accident).
         hw_advance: ``on_fetch``: the watermark rises when all have fetched. ``after_followers``: when all have also
@@ -67,62 +65,59 @@ class Knobs:
             of them all (``min_of_all``, with which it never leaves 0).
         follower_hw_rule: a follower's watermark is bounded by its log end and by that of its ``leader`` or by its
             ``own`` old one (with which it never rises).
-        hw_waits_for: the ISR and whoever has caught up and is about to join (``isr_and_caught_up``), or the ISR
-            only.
-        newcomers: who may join the ISR as far as its leader knows, so that it proposes them, and that its watermark
-            waits for them once they have caught up: ``anybody``, for it does not know; or who is ``eligible``: who has
-            a session, with the very broker epoch that its last fetch named (KIP-841, KIP-903, and KAFKA-15021 for the
-            watermark: Kafka 3.6).
-        in_sync_at_the_end: whether a follower that has the whole log stays in the ISR however long ago it last said so
+        hw_waits_for: the ISR and followers that have caught up and are about to join (``isr_and_caught_up``), or the
+            ISR only.
+        newcomers: the followers that a leader proposes for the ISR, and its watermark waits for, once they have caught
+            up: ``anybody``; or only ``eligible`` ones, with a session and the broker epoch of their last fetch
+            (KIP-841, KIP-903, and KAFKA-15021 for the watermark: Kafka 3.6).
+        in_sync_at_the_end: whether a follower that has the whole log stays in the ISR without further fetches
             (KAFKA-7152, Kafka 2.1), or has to fetch at least once in ``replica.lag.time.max.ms``.
         hw_below_min_isr: whether the high watermark may ``advance`` while the ISR is smaller than
             ``min.insync.replicas``, or must ``freeze`` (KAFKA-15583, Kafka 3.7).
         out_of_range: what a follower does whose next offset its leader does not have. If its log is the longer one
-            it cuts it to the leader's log end offset (``lenient``, KAFKA-7414, Kafka 2.0.1), unless unclean elections
-            are off: then the broker shuts down (``exit``, Kafka 0.8.1 to 2.0.0). ``wipe`` also shuts down, and
-            otherwise deletes its whole log and starts anew at the leader's log start (Kafka <= 0.9.0.0).
-        deletion_answered: when a leader answers DeleteRecords: ``at_once``, or ``when_followed`` by all who have a
-            session, so that their logs start there, too (KIP-107, Kafka 0.11, where the request comes from).
-        straddled_batch: what becomes of a follower's log that ends within the batch in which its leader's begins, now
-            that records have been deleted: it stays as it is, and the follower never gets on (``refused``, every
-            Kafka), or what it holds there is ``cut``, which is a remedy that Kafka does not have; see N02 among
-            the scenarios.
+            it truncates it to the leader's log end offset (``lenient``, KAFKA-7414, Kafka 2.0.1), unless unclean
+            elections are off: then the broker shuts down (``exit``, Kafka 0.8.1 to 2.0.0). ``wipe`` also shuts down,
+            and otherwise deletes its whole log and starts anew at the leader's log start (Kafka <= 0.9.0.0).
+        deletion_answered: when a leader answers DeleteRecords: ``at_once``, or ``when_followed`` by all replicas with
+            a session, whose logs then start there, too (KIP-107, Kafka 0.11, which has added the request).
+        straddled_batch: what happens to a follower's log that ends within the batch in which its leader's begins after
+            DeleteRecords: it stays, and the follower makes no progress (``refused``, every Kafka), or its batch there
+            is ``cut``, a remedy that Kafka does not have; see N02 among the scenarios.
         elections: from whom a leader is elected: the ``isr``; or also from the eligible leader replicas, with
             unclean shutdowns detected and the last known leader as the last resort (``elr``, KIP-966, Kafka 4.1).
-        last_isr_member: what becomes of the last member of an ISR when its broker dies and nobody alive can lead: it
+        last_isr_member: what happens to the last member of an ISR when its broker dies and no live replica can lead: it
             ``stays``, so that it alone leads again by a clean election; or it ``leaves_if_unclean``: where unclean
-            elections are allowed nobody is left in sync, and whoever comes first is elected uncleanly, the last member,
-            too (ZooKeeper's controllers up to Kafka 1.0). Nobody stays with ``elections=elr``.
-        broker_bounce: what the controller makes of a new process of a broker whose session has not ended:
-            ``unnoticed``: after a clean shutdown it goes on with the session and stays in every ISR, for the
-            controller does not see that it was away; after any other end it is refused until the session ends, as
-            ZooKeeper keeps the node of the old one; unless there was no controller, for one that starts cannot see what
-            was before (Kafka <= 2.1). ``noticed``: it has left every ISR and come back (KIP-380, Kafka 2.2).
-            ``refused`` until the session ends, always (KRaft).
+            elections are allowed the ISR becomes empty, and the first replica to return is elected uncleanly, even if
+            it is the last member (ZooKeeper's controllers up to Kafka 1.0). With ``elections=elr`` it always leaves.
+        broker_bounce: how the controller treats a new process of a broker whose session has not ended: ``unnoticed``:
+            after a clean shutdown it continues the session and stays in every ISR, as the controller has not seen that
+            it was away; after any other end it is refused until the session ends, as ZooKeeper keeps the node of the
+            old one, unless there was no controller (Kafka <= 2.1). ``noticed``: it has left every ISR and come back
+            (KIP-380, Kafka 2.2). ``refused`` until the session ends, always (KRaft).
         shrink_raises_epoch: whether the controller raises the leader epoch also when it takes a dead broker out of an
-            ISR and the leader stays, so that what that broker had under way is fenced (ZooKeeper's controllers; KRaft's
-            until KAFKA-15021, metadata version 3.6). What a leader proposes does not raise it, as with ZooKeeper;
+            ISR and the leader stays, so that requests of that broker in flight are fenced (ZooKeeper's controllers;
+            KRaft's until KAFKA-15021, metadata version 3.6). A leader's proposal does not raise it, as with ZooKeeper;
             before that version KRaft's raised it then, too, which is not modelled.
-        diverging_fetch_is_progress: the bug KAFKA-13141: a fetch that is answered with where the logs diverge still
-            counts as "I have everything before this offset".
-        stale_truncation_applied: the bug KAFKA-13207: an answer that says where the logs diverge is obeyed although
-            this replica follows another leader by now, or leads itself.
+        diverging_fetch_is_progress: the bug KAFKA-13141: a fetch that is answered with a diverging epoch still
+            counts as an acknowledgement of everything before its offset.
+        stale_truncation_applied: the bug KAFKA-13207: an answer with a diverging epoch is applied although this
+            replica follows another leader by now, or leads itself.
         hw_from_diverging: the bug KAFKA-14704: the watermark of such an answer is taken before the log is cut.
         spurious_out_of_range: the bug KAFKA-2477: the first fetch at the log end after an append is out of range.
         empty_isr_retry: the bug KAFKA-15353: an ISR change that is sent again has lost its members on the way.
-        controller_epoch_fencing: whether a replica refuses the word of a controller older than one it has heard.
+        controller_epoch_fencing: whether a replica refuses requests of a controller older than the newest one so far.
         disk_full: what a broker does that cannot write: ``halt_broker`` (Kafka <= 0.11), or take the directory
             offline, and halt when it was the last (``offline_dir``, KIP-112, Kafka 1.0).
         recreated_elsewhere: the bug KAFKA-16234 (Kafka 3.7.0): a replica whose log directory has failed is created
-            again, empty, in another one when the controller next says something new of its partition.
-        placing_forgets_eligible: the bug that apache/kafka#20716 has mended (Kafka 4.0.0 to 4.2.1): when a broker tells
-            in which log directory a replica now is, the controller forgets who is eligible to lead.
-        clean_shutdown_marker: when a starting broker removes the file that says that its last shutdown was clean:
+            again, empty, in another one when the controller next sends a new state of its partition.
+        placing_forgets_eligible: the bug that apache/kafka#20716 has fixed (Kafka 4.0.0 to 4.2.1): when a broker
+            reports the log directory of a replica, the controller forgets the ELR.
+        clean_shutdown_marker: when a starting broker removes the file that marks a clean shutdown:
             ``removed_first``, before it loads its logs; ``removed_late``, after (KAFKA-10471, Kafka < 2.8); it may be
             ``kept`` for ever, or there may be ``none`` at all, so that every start recovers.
-        recovered_tail: what a start after a crash makes of what it finds beyond the recovery point: it is ``left``
-            there, unflushed; or it is ``not_flushed``, and the point moves past it all the same (KAFKA-10101,
-            Kafka < 2.8). That it is ``flushed`` first is a remedy that Kafka did not choose.
+        recovered_tail: what a start after a crash does with records beyond the recovery point: they are ``left``
+            there, unflushed; or they are ``not_flushed``, and the point moves past them (KAFKA-10101, Kafka < 2.8).
+            That they are ``flushed`` first is a remedy that Kafka did not choose.
         segment_names: whether a new segment's name is ``flushed`` with its content, or ``not_flushed`` (KAFKA-3968,
             Kafka < 3.0).
         bugs: the names in :data:`harness.replication.bugs.BUGS` that are switched on, which no Kafka has.
@@ -172,7 +167,7 @@ class Knobs:
 
 
 def _generations() -> dict[str, Knobs]:
-    """Each generation as what it lacked of the next; newest first, because that is how the differences read."""
+    """Each generation by its difference from the next one, newest first."""
     elr = Knobs()
     strict = replace(elr, elections="isr")
     fetch = replace(
@@ -216,7 +211,7 @@ GENERATIONS: Mapping[str, Knobs] = MappingProxyType(_generations())
 CURRENT_GENERATION = "4.1"
 
 REMEDIES: Mapping[str, str] = MappingProxyType({"reelected_leader": "forgets", "straddled_batch": "cut"})
-"""Knobs with a value that no generation has, and that mends a flaw which all of them have."""
+"""Knob values that no generation has, and that fix a flaw of all of them."""
 
 
 def generation(name: str, overrides: Mapping[str, str] = MappingProxyType({})) -> Knobs:

@@ -1,4 +1,4 @@
-"""What a replica knows and does while it leads: remote log ends, the high watermark, waiting produces, the ISR.
+"""The leader's part of a replica: remote log end offsets, the high watermark, waiting produce requests, the ISR.
 
 Follows Kafka's ``Partition`` (3.9) where the knobs do not say otherwise. Methods return effects in order; none of
 them touches storage.
@@ -36,13 +36,13 @@ ACKS_ALL = -1
 
 _TICK_NS = 1_000_000
 _ONE_IN = 16
-"""A leader that acknowledges without appending, or refuses what is sound, does so in one millisecond of 16."""
+"""A leader with the bug of acknowledging without appending, or of refusing sound batches, has it in every 16th ms."""
 
 
 class WaitingProduce(NamedTuple):
     """A produce with acks=all whose records are in the leader's log.
 
-    ``required_offset`` is exclusive: the watermark that acknowledges it.
+    ``required_offset`` is exclusive: the high watermark that acknowledges it.
     """
 
     token: object
@@ -51,14 +51,14 @@ class WaitingProduce(NamedTuple):
 
 
 class Leadership:
-    """One replica's leadership, through as many leader epochs as it keeps it.
+    """One replica's leadership, over consecutive leader epochs.
 
     Args:
         node: the leader itself.
         log: its log; shared with the replica.
-        isr: the in-sync set; shared with the replica.
-        kept: what outlives a leadership, and is shared with the replica: who has a session, with which broker epoch, as
-            last heard; and the deletions that wait for followers.
+        isr: the ISR; shared with the replica.
+        kept: what outlives a leadership, shared with the replica: the live brokers with their broker epochs, as last
+            heard; and the deletions that wait for followers.
         knobs: the protocol generation.
         min_insync_replicas: ``min.insync.replicas`` as configured.
         lag_ns: ``replica.lag.time.max.ms`` in nanoseconds.
@@ -114,10 +114,10 @@ class Leadership:
     # ------------------------------------------------------------------------------------------------- the epoch
 
     def enter(self, leader_epoch: int, replicas: tuple[NodeId, ...], now_ns: int) -> None:
-        """Take in the controller's state, which the in-sync set already shows.
+        """Apply the controller's state, which the ISR already has.
 
-        Only a new epoch makes it forget when a follower was caught up (``Partition.makeLeader``). If an epoch was
-        missed another may have led in it, and the followers may have cut what they had fetched from this leader.
+        Only a new epoch resets when a follower was caught up (``Partition.makeLeader``). In a missed epoch another
+        broker may have led, and the followers may have truncated what they had fetched from this leader.
         """
         self._replicas = replicas
         if self._forgets and leader_epoch > self._leader_epoch + 1:
@@ -145,14 +145,14 @@ class Leadership:
 
     @property
     def low_watermark(self) -> Offset:
-        """The least offset at which a log starts: its own, or that of a follower that has a session (KIP-107)."""
+        """The least log start offset: its own, or that of a follower with a session (KIP-107)."""
         if self._knobs.deletion_answered == "at_once":
             return self._log.log_start_offset
         starts = [one.log_start_offset for node, one in self._followers.items() if node in self._sessions]
         return min([self._log.log_start_offset, *starts])
 
     def deleted(self, token: object, before_offset: Offset) -> list[ReplicaEffect]:
-        """The log starts at ``before_offset`` or later, as a client wants it: answer, or let it wait for followers."""
+        """The log starts at ``before_offset`` or later: answer the client, or let it wait for the followers."""
         if "deletion_unanswered" in self._knobs.bugs:
             return []
         return self._deletions.done(token, before_offset, self.low_watermark)
@@ -184,11 +184,11 @@ class Leadership:
 
     @staticmethod
     def _is_time(now_ns: int) -> bool:
-        """Whether a leader that goes wrong now and then does so."""
+        """Whether an intermittent bug strikes now."""
         return now_ns // _TICK_NS % _ONE_IN == 0
 
     def stored_before(self, request: ProduceRequested) -> StoredBatch | None:
-        """The batch that an idempotent producer sends again, having missed its acknowledgement."""
+        """The stored batch that an idempotent producer sends again."""
         if self._drops and request.acks == 1 and self._is_time(request.now_ns):
             return StoredBatch(0, 0, self._log.log_end_offset, self._log.log_end_offset + sum(request.record_counts))
         if request.producer is None or self._ignores_sequences:
@@ -196,7 +196,7 @@ class Leadership:
         return self._log.producers.duplicate(request.producer, request.record_counts[0])
 
     def lay_out(self, record_counts: tuple[int, ...], producer: ProducerStamp | None) -> tuple[BatchSpan, ...]:
-        """Where batches of so many records will lie when appended now."""
+        """The spans of batches of so many records if appended now."""
         spans = []
         base_offset = self._log.log_end_offset
         for count in record_counts:
@@ -219,7 +219,7 @@ class Leadership:
         return self.advance(now_ns)
 
     def expire(self, token: object) -> list[ReplicaEffect]:
-        """The produce ``token`` waited too long; nothing when it is not waiting."""
+        """The produce request ``token`` has timed out; nothing when it is not waiting."""
         expired = [waiting for waiting in self._waiting if waiting.token == token]
         if not expired:
             return []
@@ -239,7 +239,7 @@ class Leadership:
     # ----------------------------------------------------------------------------------------- the high watermark
 
     def advance(self, now_ns: int) -> list[ReplicaEffect]:
-        """Raise the high watermark as far as it may go, and answer the produces that waited for it."""
+        """Raise the high watermark as far as possible, and answer the produce requests that waited for it."""
         effects: list[ReplicaEffect] = []
         if not self._frozen():
             target = self._candidate(now_ns)
@@ -261,7 +261,7 @@ class Leadership:
         return self._freezes and len(self._isr.members) < self.effective_min_isr
 
     def _candidate(self, now_ns: int) -> Offset:
-        """The least log end among the leader, the maximal ISR, and whoever is about to join it."""
+        """The least log end offset of the leader, the maximal ISR, and followers about to join it."""
         leader_end = self._log.log_end_offset
         maximal = self._isr.maximal
         if self._miscounts:
@@ -282,7 +282,7 @@ class Leadership:
     def _may_join(self, node: NodeId, progress: FollowerProgress) -> bool:
         """Whether a follower may join the ISR, as far as is known here (``Partition.isReplicaIsrEligible``).
 
-        One that does not say in which of its lives it fetches is believed to be in the present one.
+        A follower without a broker epoch counts as the present incarnation.
         """
         if not self._knows_sessions:
             return True
@@ -290,14 +290,14 @@ class Leadership:
         return epoch is not None and progress.log_end_offset != NO_OFFSET and progress.broker_epoch in (-1, epoch)
 
     def _miscounted(self, leader_end: Offset) -> Offset:
-        """What broken leaders make of it."""
+        """The leader's end as leaders with a bug compute it."""
         ends = [one.log_end_offset for node, one in self._followers.items() if node in self._isr.maximal]
         if "silent_followers_count" in self._knobs.bugs:
             return min([leader_end, *(end for end in ends if end != NO_OFFSET)])
         return min(sorted([leader_end, *ends])[1:], default=leader_end)
 
     def _raised_by_followers(self, target: Offset) -> Offset:
-        """The least watermark that a member of the maximal ISR has said to have, if below ``target``."""
+        """The least high watermark in the fetches of the maximal ISR, if below ``target``."""
         members = self._isr.maximal
         return min(
             [target, *(progress.high_watermark for node, progress in self._followers.items() if node in members)]
@@ -317,7 +317,7 @@ class Leadership:
     # ----------------------------------------------------------------------------------------------------- fetch
 
     def judge(self, fetch: FetchReceived) -> AnswerFetch:
-        """The answer to a follower's fetch as of now, before it counts as progress; changes nothing."""
+        """The present answer to a follower's fetch, before it counts as progress; changes nothing."""
         if fetch.replica not in self._followers:
             known = fetch.current_leader_epoch != NO_EPOCH
             return self._answer(fetch, ErrorCode.UNKNOWN_LEADER_EPOCH if known else ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -354,9 +354,9 @@ class Leadership:
         return AnswerFetch(fetch.token, error, watermark, log.log_start_offset, log.log_end_offset, diverging)
 
     def fetched(self, fetch: FetchReceived) -> list[ReplicaEffect]:
-        """Answer a fetch; if it was a good one, it is also the follower's acknowledgement of all before it.
+        """Answer a fetch; a good one also acknowledges all records before its offset.
 
-        A fetch that is answered with an error, or with where the logs diverge, is no progress (KAFKA-13141).
+        A fetch that is answered with an error, or with a diverging epoch, is no progress (KAFKA-13141).
         """
         answer = self.judge(fetch)
         if self._is_spuriously_out_of_range(fetch):
@@ -381,7 +381,7 @@ class Leadership:
         return [*self._expand_isr(fetch.replica), *self.advance(fetch.now_ns), *effects]
 
     def _is_spuriously_out_of_range(self, fetch: FetchReceived) -> bool:
-        """Whether this is the fetch at the log end that overtakes the leader's own knowledge of it (KAFKA-2477)."""
+        """Whether this fetch at the log end is refused by the bug KAFKA-2477."""
         overtakes = self._end_unseen and fetch.fetch_offset == self._log.log_end_offset
         self._end_unseen = self._end_unseen and not overtakes
         return overtakes and self._knobs.spurious_out_of_range
@@ -389,7 +389,7 @@ class Leadership:
     # ------------------------------------------------------------------------------------------------------- ISR
 
     def tick(self, now_ns: int) -> list[ReplicaEffect]:
-        """Propose again what could not be delivered, or to drop the members that lag behind."""
+        """Repeat an undelivered proposal, or propose an ISR without lagging members."""
         self._ineligible = ()
         if self._isr.proposed is not None and not self._isr.in_flight:
             return [self._propose_again(self._isr.proposed)]
@@ -435,7 +435,7 @@ class Leadership:
         return ProposeIsr(members, self._leader_epoch, self._isr.partition_epoch, epochs)
 
     def _propose_again(self, members: tuple[NodeId, ...]) -> ProposeIsr:
-        """The same request once more, broker epochs included: who has restarted since is no longer who was in sync."""
+        """The same request again, with its broker epochs, so that a member that has restarted since is refused."""
         epochs = self._isr.proposed_epochs
         if self._knobs.empty_isr_retry:
             members, epochs = (), ()
@@ -443,11 +443,11 @@ class Leadership:
         return ProposeIsr(members, self._leader_epoch, self._isr.partition_epoch, epochs)
 
     def isr_answered(self, answer: IsrAnswered, now_ns: int) -> list[ReplicaEffect]:
-        """Take in the controller's answer.
+        """Apply the controller's answer.
 
-        Only ``INELIGIBLE_REPLICA`` says that the proposal came to nothing; it is not repeated before the next tick.
-        After any other error the controller may have adopted it already (the first answer was lost) or have moved
-        on: it stays pending, and is proposed again until the controller's word replaces it.
+        Only ``INELIGIBLE_REPLICA`` means that the proposal was refused; it is not repeated before the next tick.
+        After any other error the controller may have adopted it already (the first answer was lost) or have a newer
+        state: it stays pending, and is repeated until the controller's state replaces it.
         """
         if answer.error is NO_ERROR:
             current = answer.leader_epoch == self._leader_epoch and answer.partition_epoch >= self._isr.partition_epoch

@@ -1,4 +1,4 @@
-"""What the core must know of its log: three offsets, the epochs and the idempotent producers."""
+"""The core's mirror of its log: three offsets, the leader epochs and the idempotent producers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.replication.producers import ProducerStates
 
 
 class LogState:
-    """The mirror of one replica's log, changed only by what storage has confirmed.
+    """The mirror of one replica's log; it changes only when storage has confirmed an operation.
 
     Attributes:
         log_start_offset: the first offset still held.
@@ -64,9 +64,9 @@ class LogState:
         return changed
 
     def truncated(self, log_end_offset: Offset, remaining: Iterable[BatchSpan] | None = None) -> bool:
-        """The log now ends at ``log_end_offset``, and so does the watermark. Returns whether the epochs changed.
+        """The log now ends at ``log_end_offset``; clips the watermark. Returns whether the epochs changed.
 
-        ``remaining`` are the idempotent producers' batches that are left; None: not known.
+        ``remaining`` are the idempotent producers' batches that are left; None: unknown.
         """
         assert self.log_start_offset <= log_end_offset <= self.log_end_offset
         if remaining is None:

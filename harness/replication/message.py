@@ -1,4 +1,4 @@
-"""How the core's events and effects are declared."""
+"""The class decorator of the core's events and effects."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ Declared = TypeVar("Declared")
 
 @dataclass_transform(frozen_default=True)
 def message(cls: type[Declared]) -> type[Declared]:
-    """A frozen dataclass with slots; that nobody writes to it is mypy's business.
+    """A dataclass with slots that mypy treats as frozen.
 
-    At run time freezing would make it eight times as expensive to create, and a simulator creates little else.
+    Freezing at run time would make its creation eight times as expensive, and a simulator creates little else.
     """
     return dataclass(slots=True, unsafe_hash=True)(cls)

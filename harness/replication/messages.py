@@ -1,18 +1,17 @@
-"""The input and output of the replication core: events in, *ordered* effects out.
+"""The events that a replica takes, and the *ordered* effects that it returns.
 
-The contract, after etcd's raft: a driver calls ``handle(event)``, performs the returned effects in order, and
-feeds what storage says back as further events *before* it hands in anything else. Four effects ask storage, are
-performed at once, and answered: ``Append`` by ``Appended``, ``Truncate`` by ``Truncated``, ``RaiseLogStart`` by
-``LogStartRaised``, ``StartLogAt`` by ``LogStartedAt``, and each of them by ``AppendFailed`` where storage refuses.
-Whatever must wait for them (an acknowledgement, a watermark) is only ever emitted by the handling of those answers:
-persist, then send. One list of effects holds at most one of the four, as its last element.
+The contract, after etcd's raft: a driver calls ``handle(event)``, performs the returned effects in order, and feeds
+storage's answers back as further events *before* any other event. Four effects are storage operations, performed at
+once, and answered: ``Append`` by ``Appended``, ``Truncate`` by ``Truncated``, ``RaiseLogStart`` by ``LogStartRaised``,
+``StartLogAt`` by ``LogStartedAt``, and each of them by ``AppendFailed`` if it fails. Effects that must wait for them
+(an acknowledgement, a watermark) are returned only for those answers: persist, then send. One list of effects holds at
+most one of the four, as its last element.
 
 A replica's ``now_ns`` is *Kafka time*: its node's wall clock in nanoseconds, because Kafka measures
-``replica.lag.time.max.ms`` with ``time.milliseconds()``. It may jump, either way, and the core must bear it: after a
-step forward every follower that is not at the log end lags until its next fetch, after a step backward nobody lags
-until the clock has caught up. Only a :class:`Tick` for the controller, whose sessions are durations, carries
-monotonic nanoseconds. ``token`` is the driver's own handle for a waiting request; the core only
-hands it back.
+``replica.lag.time.max.ms`` with ``time.milliseconds()``. It may jump either way: after a step forward every follower
+that is not at the log end lags until its next fetch, after a step backward no follower lags until the clock has caught
+up. Only a :class:`Tick` for the controller, whose sessions are durations, carries monotonic nanoseconds. ``token`` is
+the driver's own handle for a waiting request; the core only hands it back.
 """
 
 from __future__ import annotations
@@ -62,11 +61,11 @@ class ErrorCode(IntEnum):
 
 
 NO_ERROR = ErrorCode.NONE
-"""The answer to whatever is in order. To look it up in the enumeration takes as long as to create a message."""
+"""``ErrorCode.NONE``. Looking it up in the enumeration takes as long as creating a message."""
 
 
 class ProducerStamp(NamedTuple):
-    """What an idempotent producer writes into a batch's header; ``base_sequence`` is its first record's."""
+    """An idempotent producer's fields in a batch header; ``base_sequence`` is its first record's."""
 
     producer_id: int
     producer_epoch: int
@@ -102,10 +101,10 @@ class EpochEntry(NamedTuple):
 
 @message
 class NextFetch:
-    """What a follower must ask its leader for next.
+    """The next fetch of a follower.
 
-    ``leader_epoch`` and ``last_fetched_epoch`` are ``NO_EPOCH`` where the generation does not carry them, and so is
-    ``high_watermark``, the follower's own, ``NO_OFFSET``: only ``hw_advance=after_followers`` wants it.
+    ``leader_epoch`` and ``last_fetched_epoch`` are ``NO_EPOCH`` where the generation does not carry them.
+    ``high_watermark``, the follower's own, is ``NO_OFFSET`` except with ``hw_advance=after_followers``.
     """
 
     leader: NodeId
@@ -116,10 +115,10 @@ class NextFetch:
 
 
 class NextEpochLookup(NamedTuple):
-    """What a follower must ask its leader instead of fetching: where ``requested_epoch`` ends (KIP-101).
+    """A follower's request instead of a fetch: where ``requested_epoch`` ends in the leader's log (KIP-101).
 
-    ``leader_epoch`` is ``NO_EPOCH`` where the generation does not carry it. After an error it is asked again, in a
-    while; nothing is cut.
+    ``leader_epoch`` is ``NO_EPOCH`` where the generation does not carry it. After an error the follower repeats it
+    later and truncates nothing.
     """
 
     leader: NodeId
@@ -134,8 +133,8 @@ class NextEpochLookup(NamedTuple):
 class PartitionStateChanged:
     """The controller's ``LeaderAndIsr`` for this partition (stale leader or partition epochs are ignored).
 
-    ``isr`` may be empty where there is no leader. ``controller_epoch`` is that of the controller which said so;
-    ``NO_EPOCH``: the driver looks after it.
+    ``isr`` may be empty where there is no leader. ``controller_epoch`` is that of the sender; ``NO_EPOCH``: the driver
+    checks it.
     """
 
     leader: NodeId
@@ -149,7 +148,7 @@ class PartitionStateChanged:
 
 @message
 class ProduceRequested:
-    """A client wants ``record_counts`` records appended: one count per batch, in order.
+    """A client's produce request with ``record_counts`` records: one count per batch, in order.
 
     ``payload`` is opaque: the driver gets it back in :class:`Append` and patches offsets and epoch into it.
     ``producer`` is the stamp of an idempotent producer's batch, of which a request may hold only one.
@@ -175,8 +174,8 @@ class FetchReceived:
     """A follower's fetch of this partition, before anything is read for it.
 
     ``current_leader_epoch`` and ``last_fetched_epoch`` are ``NO_EPOCH`` where the follower's protocol does not
-    carry them. ``broker_epoch`` is that of the follower's registration, -1 where it does not say (KIP-903),
-    ``high_watermark`` what its :class:`NextFetch` said, and ``log_start_offset`` where its log starts (KIP-107).
+    carry them. ``broker_epoch`` is that of the follower's registration, -1 if the request has none (KIP-903),
+    ``high_watermark`` that of its :class:`NextFetch`, and ``log_start_offset`` where its log starts (KIP-107).
     """
 
     token: object
@@ -197,7 +196,7 @@ class FetchAnswered:
     ``leader``, ``leader_epoch`` and ``fetch_offset`` are those the *request* was made with, so that an answer
     that outlived its request's epoch is recognised. ``spans``/``payload`` are the fetched batches (may be none).
 
-    With ``OFFSET_OUT_OF_RANGE`` the driver must say where the leader's log starts and ends (ListOffsets);
+    With ``OFFSET_OUT_OF_RANGE`` the driver must add where the leader's log starts and ends (ListOffsets);
     otherwise ``log_start_offset`` is the answer's, and ``log_end_offset`` may be ``NO_OFFSET``.
     """
 
@@ -232,7 +231,7 @@ class EpochEndAnswered:
 
 @message
 class DeleteRecordsRequested:
-    """A client wants the records below ``before_offset`` deleted; -1: all below the high watermark."""
+    """A client's request to delete the records below ``before_offset``; -1: all below the high watermark."""
 
     token: object
     before_offset: Offset
@@ -248,9 +247,9 @@ class DeleteRecordsExpired:
 
 @message
 class RetentionReached:
-    """The log's retention demands that the records below ``before_offset`` go; on any replica.
+    """Retention deletes the records below ``before_offset``, on any replica.
 
-    The core never deletes what the high watermark has not passed.
+    The core never deletes records above the high watermark.
     """
 
     before_offset: Offset
@@ -266,9 +265,9 @@ class Appended:
 
 @message
 class AppendFailed:
-    """What storage was asked last failed with ``errno``; of an append the driver has cut the torn bytes off again.
+    """The last storage operation failed with ``errno``; the driver has truncated the torn bytes of an append.
 
-    May also come unasked, when the storage that this replica shares with others has failed.
+    May also come without one, when the storage that this replica shares with others has failed.
     """
 
     errno: int
@@ -302,9 +301,9 @@ class LogStartedAt:
 
 @message
 class SessionsHeard:
-    """The controller's word on who has a session: the live brokers, each with the epoch that it is registered with.
+    """The live brokers by the controller, each with the epoch of its registration.
 
-    It replaces what was heard before: whoever it leaves out has none.
+    It replaces the earlier list: a broker that is missing has no session.
     """
 
     broker_epochs: tuple[tuple[NodeId, int], ...]
@@ -314,8 +313,8 @@ class SessionsHeard:
 class IsrAnswered:
     """The controller's answer to the last :class:`ProposeIsr`; on success the ISR and its partition epoch.
 
-    Every proposal gets exactly one answer, or none can follow it: where the controller could not be reached the
-    driver answers ``REQUEST_TIMED_OUT``, and the core proposes the same again at the next :class:`Tick`.
+    Every proposal gets exactly one answer before the next one: if the controller could not be reached, the driver
+    answers ``REQUEST_TIMED_OUT``, and the core repeats the proposal at the next :class:`Tick`.
     """
 
     error: ErrorCode
@@ -326,7 +325,7 @@ class IsrAnswered:
 
 @message
 class Tick:
-    """Time passes: the leader looks for ISR members that lag behind."""
+    """Time passes: the leader checks for lagging ISR members."""
 
     now_ns: int
 
@@ -345,7 +344,7 @@ ReplicaEvent: TypeAlias = (
 class Append:
     """Write ``payload`` at the end of the log; ``spans`` are the batches' final offsets and epochs.
 
-    On a leader the payload's headers must be patched to ``spans``; on a follower they already say so.
+    On a leader the driver patches the payload's headers to ``spans``; on a follower they are so already.
     """
 
     payload: object
@@ -362,9 +361,9 @@ class Truncate:
 
 @message
 class RaiseLogStart:
-    """The log starts at ``to_offset`` from now on, remember that; segments wholly below it may be deleted.
+    """Record that the log starts at ``to_offset``; segments wholly below it may be deleted.
 
-    ``reason`` is for the timeline: ``delete_records``, ``retention``, or ``leader`` (it had done so).
+    ``reason`` is for the timeline: ``delete_records``, ``retention``, or ``leader`` (whose log starts there).
     """
 
     to_offset: Offset
@@ -383,8 +382,8 @@ class StartLogAt:
 class AnswerDeleteRecords:
     """Answer the request ``token``.
 
-    ``low_watermark`` is the least offset at which a log starts, the leader's or that of a follower that has a session,
-    as far as is known; ``NO_OFFSET`` on error, but for ``REQUEST_TIMED_OUT``: then the leader has deleted.
+    ``low_watermark`` is the least known log start offset of the leader and the followers with a session; ``NO_OFFSET``
+    on error, except for ``REQUEST_TIMED_OUT``: then the leader has deleted.
     """
 
     token: object
@@ -432,7 +431,7 @@ class AnswerFetch:
 class ProposeIsr:
     """Send ``AlterPartition`` to the controller.
 
-    ``broker_epochs`` are those of the members in ``isr``, in its order, as their last fetches said; -1: not known.
+    ``broker_epochs`` are those of the members in ``isr``, in its order, from their last fetches; -1: unknown.
     """
 
     isr: tuple[NodeId, ...]
@@ -452,8 +451,8 @@ class HighWatermarkAdvanced:
 class ReplicaFailed:
     """This replica is offline until the broker restarts.
 
-    Because storage failed with ``errno``; or, with ``errno`` 0, because this generation's protocol makes the
-    broker exit for the given ``reason``.
+    Because storage failed with ``errno``; or, with ``errno`` 0, because this generation's broker exits for the given
+    ``reason``.
     """
 
     errno: int

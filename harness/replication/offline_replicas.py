@@ -1,7 +1,7 @@
-"""Which replicas of live brokers cannot be used because their log directories have failed (KIP-112).
+"""Tracks the replicas of live brokers that are offline because their log directories have failed (KIP-112).
 
-A broker says that it has lost directories, not which replicas lay there: the controller sends it every state again and
-learns from the answers (``KAFKA_STORAGE_ERROR``). None of this is persisted: a new controller hears it all again.
+A broker reports lost directories, not the replicas in them: the controller sends it every state again and learns them
+from the answers (``KAFKA_STORAGE_ERROR``). None of this is persisted: a new controller learns it again.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ class OfflineReplicas:
 
     @property
     def replicas(self) -> tuple[tuple[TopicPartition, NodeId], ...]:
-        """Every replica that cannot be used although its broker lives, or did when it last answered."""
+        """Every offline replica of a broker that is alive, or was when it last answered."""
         return tuple(sorted((replica.partition, replica.broker) for replica in self._replicas))
 
     def heard(self, broker: NodeId, log_dirs: Iterable[str]) -> bool:
-        """A heartbeat named the failed directories of ``broker``. Returns whether one of them is news."""
+        """A heartbeat named the failed directories of ``broker``. Returns whether one of them is new."""
         known, named = self._log_dirs.get(broker, frozenset()), frozenset(log_dirs)
         self._log_dirs[broker] = named
         return bool(named - known)
 
     def answered(self, broker: NodeId, offline: Iterable[TopicPartition], online: Iterable[TopicPartition]) -> bool:
-        """``broker`` has said which of its replicas it can use. Returns whether that is news."""
+        """``broker`` has answered which of its replicas it can use. Returns whether that is new."""
         before = set(self._replicas)
         self._replicas -= {_Replica(broker, name) for name in online}
         self._replicas |= {_Replica(broker, name) for name in offline}
         return self._replicas != before
 
     def restarted(self, broker: NodeId) -> None:
-        """A new process of ``broker`` will say anew what it cannot use."""
+        """A new process of ``broker`` will report its failed directories anew."""
         self._log_dirs.pop(broker, None)
         self._replicas = {replica for replica in self._replicas if replica.broker != broker}
 

@@ -1,4 +1,4 @@
-"""What a log knows of idempotent producers: each one's epoch and last five batches.
+"""The state of idempotent producers in a log: each one's epoch and last five batches.
 
 Follows Kafka's ``ProducerStateManager``, ``ProducerStateEntry`` and ``ProducerAppendInfo`` without transactions. The
 state is a fold of the log: leaders and followers alike build it from the batches they append.
@@ -64,7 +64,7 @@ class ProducerStates:
         producer.batches.append(StoredBatch(stamp.base_sequence, last_sequence, span.base_offset, span.end_offset))
 
     def truncated(self, end_offset: Offset) -> None:
-        """Forget the batches at and after ``end_offset``; a producer of whom nothing is left is forgotten too."""
+        """Forget the batches at and after ``end_offset``, and producers without a remaining batch."""
         for producer_id, producer in list(self._producers.items()):
             while producer.batches and producer.batches[-1].end_offset > end_offset:
                 producer.batches.pop()
@@ -82,7 +82,7 @@ class ProducerStates:
     def error(self, stamp: ProducerStamp) -> ErrorCode:
         """Why a batch that is no duplicate must not be appended; ``NONE`` when it may.
 
-        A new epoch begins with sequence 0. Of a producer that is not known any sequence is accepted.
+        A new epoch begins with sequence 0. An unknown producer may begin with any sequence.
         """
         producer = self._producers.get(stamp.producer_id)
         if producer is None:

@@ -61,24 +61,24 @@ _TIMELESS = (ANSWERS - {Appended}) | {DeleteRecordsExpired, IsrAnswered, Produce
 
 
 class Replica:
-    """A replica, from its log as found on disk to leader or follower by the controller's word.
+    """A replica: it starts with the log on its disk, and leads or follows as the controller decides.
 
     Args:
-        node: the broker it lives on.
+        node: its broker.
         partition: for messages only.
         knobs: the protocol generation.
         min_insync_replicas: ``min.insync.replicas``.
         replica_lag_time_max_ms: ``replica.lag.time.max.ms``.
         log_start_offset: the first offset in the log.
         log_end_offset: exclusive.
-        epoch_entries: the leader epochs of the log, oldest first. Those beyond its end are dropped, and must be
-            dropped on disk too: the driver checkpoints :attr:`epoch_entries` again where it reads differently.
+        epoch_entries: the leader epochs of the log, oldest first. Those beyond its end are dropped, and the driver
+            writes the checkpoint again if :attr:`epoch_entries` differs.
         high_watermark: as checkpointed; 0 when it never was.
         producer_batches: the batches of idempotent producers in the log, oldest first.
         unclean_leader_election_enable: ``unclean.leader.election.enable``.
 
     Attributes:
-        leader: as the controller said last; ``NO_LEADER`` before.
+        leader: by the controller's last state; ``NO_LEADER`` before the first.
         leader_epoch: likewise; ``NO_EPOCH`` before.
         replicas: all replicas of the partition, in order of preference.
     """
@@ -129,19 +129,19 @@ class Replica:
 
     @property
     def role(self) -> Role:
-        """``follower`` also before the controller's first word, and while there is no leader."""
+        """``follower`` also before the controller's first state, and while there is no leader."""
         if self._failed:
             return "offline"
         return "leader" if self._leadership else "follower"
 
     @property
     def isr(self) -> tuple[NodeId, ...]:
-        """The in-sync set that the controller is known to have."""
+        """The controller's ISR as known here."""
         return self._isr.members
 
     @property
     def partition_epoch(self) -> int:
-        """The version of :attr:`isr`; -1 before the controller's first word."""
+        """The version of :attr:`isr`; -1 before the controller's first state."""
         return self._isr.partition_epoch
 
     @property
@@ -166,11 +166,11 @@ class Replica:
 
     @property
     def remote_log_end_offsets(self) -> dict[NodeId, Offset]:
-        """What a leader knows of its followers' ends; ``NO_OFFSET``: nothing yet. Empty on followers."""
+        """The followers' log end offsets as the leader knows them; ``NO_OFFSET``: unknown. Empty on followers."""
         return self._leadership.remote_log_end_offsets if self._leadership else {}
 
     def next_request(self) -> NextFetch | NextEpochLookup | None:
-        """What the fetcher must ask for now; None: there is nobody to ask."""
+        """The fetcher's next request; None: this replica follows no leader."""
         return self._following.next_request() if self._follows() else None
 
     def _follows(self) -> bool:
@@ -191,7 +191,7 @@ class Replica:
     def _refusal(self, current_leader_epoch: int, *, fenced: bool) -> ErrorCode:
         if self._failed:
             return ErrorCode.KAFKA_STORAGE_ERROR
-        # A client told no epochs may send 0 to have its knowledge checked; a protocol without fencing checks nothing.
+        # A client that got no epochs may send 0 for a check; a protocol without fencing checks nothing.
         if fenced and current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
             older = current_leader_epoch < self.leader_epoch
             return ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH
@@ -203,22 +203,22 @@ class Replica:
         return error, UNDEFINED if error is not NO_ERROR else self.end_offset_for(requested_epoch)
 
     def end_offset_for(self, leader_epoch: int) -> EpochEnd:
-        """Where ``leader_epoch`` ends in this log: :meth:`LeaderEpochCache.end_offset_for`, as far as can be told."""
+        """Where ``leader_epoch`` ends in this log: :meth:`LeaderEpochCache.end_offset_for`, if known."""
         end = self._log.epochs.end_offset_for(leader_epoch, self._log.log_end_offset)
         return EpochEnd(NO_EPOCH, end.end_offset) if self._knobs.truncation == "epoch_offset" else end
 
     def knows_latest(self) -> bool:
-        """Whether the watermark has reached the start of this leader's epoch, so that consumers may be told it.
+        """Whether the high watermark has reached the start of this leader's epoch, so that consumers may get it.
 
-        Before, it may be lower than what an earlier leader had told them (KIP-207). Generations without fencing do
-        not know better.
+        Before, it may be lower than one that an earlier leader had returned (KIP-207). Generations without fencing
+        do not check.
         """
         if self._leadership is None or not self._knobs.fetch_fencing:
             return True
         return self.high_watermark >= self._leadership.epoch_start
 
     def judge_fetch(self, fetch: FetchReceived) -> AnswerFetch:
-        """What a follower's fetch would be answered now; changes nothing.
+        """The present answer to a follower's fetch; changes nothing.
 
         For completing a parked fetch, which Kafka reads again without counting it as progress again.
         """
@@ -294,7 +294,7 @@ class Replica:
         return self._lead(state, new_epoch=new_epoch) if state.leader == self.node else self._follow(state)
 
     def _acceptable(self, state: PartitionStateChanged) -> bool:
-        """Whether ``state`` is news, and makes sense."""
+        """Whether ``state`` is new and consistent."""
         if self._knobs.controller_epoch_fencing and NO_EPOCH < state.controller_epoch < self._controller_epoch:
             return False
         if state.leader_epoch < max(self.leader_epoch, 0) or state.partition_epoch < max(self.partition_epoch, 0):
@@ -388,14 +388,14 @@ class Replica:
         return [Append(answer.payload, answer.spans)]
 
     def _obeyed_anyway(self, answer: FetchAnswered) -> list[ReplicaEffect]:
-        """What the bug KAFKA-13207 makes of an answer that has outlived its question."""
+        """The handling of an outdated answer by the bug KAFKA-13207."""
         obeys = self._knobs.stale_truncation_applied and not self._failed and answer.error is NO_ERROR
         if not obeys or answer.diverging is None:
             return []
         return self._decided(self._following.diverging(answer.diverging))
 
     def _lookup_answered(self, answer: EpochEndAnswered) -> list[ReplicaEffect]:
-        """The leader said where an epoch ends; on an error nothing is cut, and it is asked again (KIP-101)."""
+        """The leader's answer where an epoch ends; after an error truncate nothing and ask again (KIP-101)."""
         expected = self._follows() and self._following.awaits_lookup(answer)
         if not expected or answer.error is not NO_ERROR:
             return []
@@ -433,13 +433,13 @@ class Replica:
         return self._take_watermark(leader_watermark) + self._raise_log_start(start, "leader")
 
     def _take_watermark(self, leader_watermark: Offset) -> list[ReplicaEffect]:
-        """The follower's rule: the lesser of the leader's watermark and its own end; it may fall."""
+        """Apply the follower's rule: the lesser of the leader's watermark and its own log end; it may fall."""
         if self._log.move_high_watermark(self._following.watermark(leader_watermark)):
             return [HighWatermarkAdvanced(self.high_watermark)]
         return []
 
     def _raise_log_start(self, offset: Offset, reason: str, token: object = None) -> list[ReplicaEffect]:
-        """Let the log begin at ``offset``, or where the watermark is if that is less; never what is not committed."""
+        """Raise the log start to ``offset``, at most to the high watermark: never delete uncommitted records."""
         bug = "retention_above_the_watermark" if reason == "retention" else "deletes_above_the_watermark"
         to_offset = min(offset, self._log.deletable(bug))
         if to_offset <= self._log.log_start_offset or self._failed:

@@ -1,4 +1,4 @@
-"""What a replica has asked of its storage, and must remember until storage answers."""
+"""The pending storage operation of a replica, which it remembers until storage answers."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ ANSWERS = frozenset({Appended, AppendFailed, Truncated, LogStartRaised, LogStart
 
 
 def answers_to_failure(request: Request | None) -> list[ReplicaEffect]:
-    """What a client is told that waits for a request which storage could not perform."""
+    """The answers to clients that wait for a failed storage operation."""
     match request:
         case Producing(token):
             return [AnswerProduce(token, ErrorCode.KAFKA_STORAGE_ERROR, NO_OFFSET)]

@@ -1,4 +1,4 @@
-"""Creating a topic: is the name legal, is the request sensible, and where do the replicas go."""
+"""Topic creation: validates the name and the request, and assigns the replicas."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ MAX_PARTITIONS = 10_000
 """Of one topic."""
 
 MAX_CLUSTER_PARTITIONS = 2_000
-"""Of all topics. Each replica is a directory, an open file and a part of every metadata update, so a client must not
-be able to have any number created; Kafka refuses more than 10,000 in one request (KAFKA-17870), with the same error.
+"""Of all topics. Each replica is a directory, an open file and a part of every metadata update, so their number is
+limited; Kafka refuses more than 10,000 in one request (KAFKA-17870), with the same error.
 """
 
 Assignments = tuple[tuple[NodeId, ...], ...]
@@ -36,7 +36,7 @@ def place(request: TopicCreationRequested, registered: Collection[NodeId], live:
     """The replicas of each partition of the requested topic, or why it must be refused.
 
     Args:
-        request: the request; whether the topic exists already is not looked at.
+        request: the request; it is not checked whether the topic exists already.
         registered: every broker that may hold a replica.
         live: those with a session, in ascending order.
     """

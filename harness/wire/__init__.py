@@ -1,8 +1,8 @@
-"""Kafka's wire protocol without any input or output: bytes in, objects out, and back.
+"""Kafka's wire protocol without any I/O: decodes bytes into objects, and encodes them.
 
 ::
 
-    messages/      what is said: one dataclass per Kafka message; a field declares its type and versions
+    messages/      one dataclass per Kafka message; a field declares its type and versions
     declaration    how those classes declare themselves
     decoding       compiles the decoder of one message at one version, on first use
     encoding       compiles the encoder
@@ -11,6 +11,6 @@
     frames         one request or response: header and body; which versions exist and which are advertised
     batches/       record batches v2, kept opaque: headers, checksums, patching in place; the records for probes
 
-Whatever a peer sends, decoding returns a message or raises :class:`~harness.wire.errors.WireError`, and what it
-allocates is proportional to the bytes it was given, whatever lengths they claim.
+For any input, decoding returns a message or raises :class:`~harness.wire.errors.WireError`, and allocates memory in
+proportion to the input's bytes, whatever lengths they claim.
 """

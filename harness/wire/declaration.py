@@ -1,4 +1,4 @@
-"""How a message declares itself: field specifiers and class decorators.
+"""The field specifiers and class decorators that declare a message.
 
 A message is a dataclass whose fields, *in wire order*, are made by the specifiers below::
 
@@ -39,7 +39,7 @@ LATEST = 32767
 """An ``until`` that means "and every later version"."""
 
 MAX_STRING_BYTES = 32767
-"""The longest string that Kafka writes or reads, in flexible versions too, where the length would have more room."""
+"""The longest string that Kafka writes or reads, in flexible versions too, whose lengths could be greater."""
 
 
 class Wire(NamedTuple):
@@ -65,7 +65,7 @@ class Wire(NamedTuple):
 
 
 class Struct:
-    """What all messages and their parts share: comparison by value, and a ``repr`` without the defaults."""
+    """The base of all messages and their parts: comparison by value, and a ``repr`` without the defaults."""
 
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]  # mutable
@@ -93,7 +93,7 @@ class Message(Struct):
     flexible: ClassVar[int]
     """The first version with compact lengths and tagged fields (KIP-482)."""
     max_elements: ClassVar[int | None] = None
-    """How many elements the arrays of a request may have in all, or it is not decoded; None: of anything else."""
+    """The most elements in all arrays of a request together; None: no request."""
 
 
 MESSAGES: dict[tuple[Direction, ApiKey], type[Message]] = {}
@@ -218,7 +218,7 @@ def nullable_string(
 
 
 def sentence(*, since: int = 0, until: int = LATEST) -> str | None:
-    """Text for people, such as an error message; may be null. It quotes what others have named: too long, it is cut."""
+    """Text for people, such as an error message; may be null. It may quote a long name, so it is truncated."""
     return _field("string", since, until, None, None, nullable=since, is_cut=True)
 
 
@@ -242,7 +242,7 @@ def nullable_array(
 ) -> list[StructType] | None:
     """A list of structs that may be null from version ``nullable`` on, by default wherever it exists.
 
-    It is null by default: whoever encodes a version in which it must not be has to give a list.
+    It is null by default: the caller has to set a list to encode a version in which it must not be null.
     """
     return _field("array", since, until, None, None, nullable=since if nullable is None else nullable, element=cls)
 

@@ -1,10 +1,10 @@
-"""What decoding raises: a peer's bytes are wrong. The owner of the connection answers or hangs up."""
+"""The errors of decoding malformed bytes of a peer, on which the connection's owner answers or closes it."""
 
 from __future__ import annotations
 
 
 class WireError(Exception):
-    """These bytes are not the message they should be, or not one that we speak."""
+    """These bytes are not the expected message, or an unsupported one."""
 
 
 class CorruptBatch(WireError):

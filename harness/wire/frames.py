@@ -1,8 +1,8 @@
-"""Frames: a header and a body, without the four length bytes in front (those belong to the connection).
+"""Encodes and decodes frames: a header and a body, without the length in front, which the connection adds.
 
 Request headers are version 1, or version 2 where the body is flexible; response headers are version 0 or 1
 (``RequestHeader.json``, ``ResponseHeader.json``). The response to ApiVersions has header version 0 whatever its
-own version is, because it is read before the client knows what the broker speaks (KIP-511).
+own version is, because the client reads it before it knows the broker's versions (KIP-511).
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ SUPPORTED: Mapping[ApiKey, tuple[int, int]] = MappingProxyType(
 """The versions there are codecs for, first and last inclusive."""
 
 _NOT_FOR_CLIENTS = {
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS,  # the built-in cluster reassigns nothing; real brokers are asked to
-    ApiKey.ALTER_REPLICA_LOG_DIRS,  # the built-in brokers have a rule for where replicas go; real ones are told
-    ApiKey.DESCRIBE_QUORUM,  # the built-in cluster has one controller; real ones are asked
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS,  # for real brokers; the built-in cluster reassigns nothing
+    ApiKey.ALTER_REPLICA_LOG_DIRS,  # for real brokers; the built-in ones place replicas by a rule
+    ApiKey.DESCRIBE_QUORUM,  # for real brokers; the built-in cluster has one controller
     ApiKey.LEADER_AND_ISR,
     ApiKey.UPDATE_METADATA,
     ApiKey.ALTER_PARTITION,
@@ -69,11 +69,11 @@ ADVERTISED: Mapping[ApiKey, tuple[int, int]] = MappingProxyType(
         ApiKey.OFFSET_FOR_LEADER_EPOCH: (2, SUPPORTED[ApiKey.OFFSET_FOR_LEADER_EPOCH][1]),  # KIP-896; 0-1: replicas
     }
 )
-"""What clients are told in an ApiVersions response, by ascending key; both bounds inclusive."""
+"""The versions in an ApiVersions response, by ascending key; both bounds inclusive."""
 
 
 class RequestHeader(NamedTuple):
-    """Who asks for what. ``client_id`` may be None; ``correlation_id`` comes back in the response."""
+    """The header of a request. ``client_id`` may be None; the response has the same ``correlation_id``."""
 
     api_key: ApiKey
     api_version: int
@@ -85,7 +85,7 @@ class UnsupportedVersion(WireError):
     """A known API in a version without a codec.
 
     Attributes:
-        header: what was asked for. An unsupported *ApiVersions* request is answered in version 0 with error 35.
+        header: of the request. An unsupported *ApiVersions* request is answered in version 0 with error 35.
     """
 
     def __init__(self, header: RequestHeader) -> None:
@@ -94,7 +94,7 @@ class UnsupportedVersion(WireError):
 
 
 def decode_request(frame: Buffer) -> tuple[RequestHeader, Message]:
-    """Decode one request. Bytes behind it are not looked at, as in Kafka: librdkafka leaves some in a MetadataRequest.
+    """Decode one request. It ignores bytes after it, as Kafka does: librdkafka leaves some in a MetadataRequest.
 
     Returns:
         The header and the body. Records in it are memoryviews into ``frame``; everything else is copied.

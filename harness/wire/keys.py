@@ -1,4 +1,4 @@
-"""The API keys we speak (the ``apiKey`` of Kafka's message definitions)."""
+"""The supported API keys (the ``apiKey`` of Kafka's message definitions)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ApiKey(IntEnum):
-    """What a request asks for: the first two bytes of its header."""
+    """The API of a request: the first two bytes of its header."""
 
     PRODUCE = 0
     FETCH = 1

@@ -1,4 +1,4 @@
-"""Python source under construction: what the compilers of decoders and encoders share.
+"""Builds the Python source of a codec: the base of the compilers of decoders and encoders.
 
 Both compile one message at one version into one flat function: nested structs are inlined as loops, and
 neighbouring fixed-size fields, the length in front of a string included, share one call of :mod:`struct`.
@@ -79,7 +79,7 @@ class Source:
         """The finished function."""
         assert not self._run, "fixed-size fields were queued but never written"
         what = f"<{self.cls.__name__} v{self.version}: {self._lines[0]}>"
-        # The source is ours alone: it is made of declarations in this repository, never of a peer's bytes.
+        # The source is made of declarations in this repository, never of a peer's bytes.
         exec(compile("\n".join(self._lines), what, "exec"), self._constants)  # noqa: S102
         function: Callable[..., Any] = self._constants["codec"]
         return function

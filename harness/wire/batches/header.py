@@ -40,7 +40,7 @@ COMPRESSION = 0b111
 """The bits of ``attributes`` that name the codec: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
 
 LOG_APPEND_TIME = 0b1000
-"""The bit of ``attributes`` that says that ``max_timestamp`` is the broker's time for every record."""
+"""The bit of ``attributes`` for LogAppendTime: ``max_timestamp`` is the broker's time for every record."""
 
 TRANSACTIONAL = 0b1_0000
 CONTROL = 0b10_0000
@@ -82,7 +82,7 @@ class BatchHeader(NamedTuple):
 
 
 def headers(buffer: Buffer) -> list[BatchHeader]:
-    """The headers of all batches in ``buffer``, in order. Checksums and records are not looked at.
+    """The headers of all batches in ``buffer``, in order. It does not check checksums and records.
 
     Raises:
         CorruptBatch: a batch is torn, claims an impossible length or count, or has another magic than 2.
@@ -152,13 +152,13 @@ def checksum(batch: Buffer) -> int:
 
 
 def seal(batch: bytearray | memoryview) -> None:
-    """Give the batch, which fills the buffer, the checksum of what it holds, in place."""
+    """Write the checksum of the batch, which fills the buffer, in place."""
     _CRC.pack_into(batch, _CRC_AT, checksum(batch))
 
 
 @cache
 def _crc32c() -> Callable[[Buffer], int]:
-    # Imported on first use: it takes 14 ms, which whoever speaks the protocol without reading a batch need not pay.
+    # Imported on first use: it takes 14 ms, which programs that read no batch save.
     from crc32c import crc32c  # noqa: PLC0415
 
     return crc32c

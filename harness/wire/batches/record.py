@@ -1,4 +1,4 @@
-"""The records inside a batch (``DefaultRecord.java``): brokers never look at them, probes and tests do."""
+"""Encodes and decodes the records inside a batch (``DefaultRecord.java``), for probes and tests; brokers do not."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_INFLATED_BYTES = 1 << 27
 """A gzip batch that inflates to more is refused: a small batch must not fill the memory."""
 
 Inflate = Callable[[memoryview, int, int], memoryview]
-"""What was compressed: ``(data, codec, magic of the message format)``; raises :class:`CorruptBatch`."""
+"""Decompresses ``(data, codec, magic of the message format)``; raises :class:`CorruptBatch`."""
 
 _GZIP_CONTAINER = 31
 _NOT_SHORT = 0b1000_0001
@@ -39,10 +39,10 @@ class Record(NamedTuple):
 
 
 def inflate(data: memoryview, codec: int, magic: int = MAGIC) -> memoryview:
-    """What was compressed with nothing or with gzip, the same in every format.
+    """Decompress data with no codec or gzip, the same in every format.
 
     Raises:
-        CorruptBatch: it was not, or there are more than ``MAX_INFLATED_BYTES`` of it.
+        CorruptBatch: it has another codec, or inflates to more than ``MAX_INFLATED_BYTES``.
     """
     if codec == NONE:
         return data

@@ -1,4 +1,4 @@
-"""Batches as they lie in a log that any release may have written: record batches, or messages of the formats 0 and 1.
+"""Reads the batches of a log that any release has written: record batches, or messages of the formats 0 and 1.
 
 All of them begin with an offset and a length, and have the magic of their format at the same place.
 """
@@ -22,7 +22,7 @@ _MAGIC_AT = 16
 
 
 def pieces(log: memoryview) -> Iterator[memoryview]:
-    """What lies in ``log`` as far as lengths lead from one to the next; the last one may be no whole batch."""
+    """The batches in ``log`` by their lengths; the last piece may be no whole batch."""
     position = 0
     while position < len(log):
         size = _size(log[position:])
@@ -31,7 +31,7 @@ def pieces(log: memoryview) -> Iterator[memoryview]:
 
 
 def _size(log: memoryview) -> int:
-    """Of the first batch, and of all that is left where that is no whole one."""
+    """The size of the first batch, or of the rest if that is no whole one."""
     if len(log) < _PREFIX_BYTES:
         return len(log)
     size = _PREFIX_BYTES + int(_LENGTH.unpack_from(log, _LENGTH_AT)[0])

@@ -1,7 +1,7 @@
-"""Every Kafka message that we speak, by the names of Kafka's message definitions (Apache-2.0, see their ``*.json``).
+"""Every supported Kafka message, by the names of Kafka's message definitions (Apache-2.0, see their ``*.json``).
 
-Fields are the definitions' in snake case and in wire order. Errors are plain numbers here: which codes exist is
-the business of those who answer.
+Fields are the definitions' in snake case and in wire order. Errors are plain numbers here; the servers define the
+codes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ApiVersions: which requests a broker understands (``ApiVersionsRequest.json``, ``ApiVersionsResponse.json``)."""
+"""ApiVersions: the requests that a broker supports (``ApiVersionsRequest.json``, ``ApiVersionsResponse.json``)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from harness.wire.keys import ApiKey
 
 @request(ApiKey.API_VERSIONS, versions=(0, 4), flexible=3)
 class ApiVersionsRequest(Message):
-    """What can you do?"""
+    """Asks a broker for its supported API versions."""
 
     client_software_name: str = string(since=3)
     client_software_version: str = string(since=3)
@@ -55,7 +55,7 @@ class FinalizedFeatureKey(Struct):
 
 @response(ApiKey.API_VERSIONS, versions=(0, 4), flexible=3)
 class ApiVersionsResponse(Message):
-    """The list; its header is always version 0, and an unsupported request is answered in v0 with error 35."""
+    """The supported versions; the header is always version 0. The answer to an unsupported version is v0, error 35."""
 
     error_code: int = int16()
     api_keys: list[ApiVersion] = array(ApiVersion)

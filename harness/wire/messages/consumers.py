@@ -1,4 +1,4 @@
-"""The positions that consumers leave behind: OffsetCommit and OffsetFetch (the ``*.json`` of those names)."""
+"""The committed offsets of consumer groups: OffsetCommit and OffsetFetch (the ``*.json`` of those names)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class OffsetCommitRequestTopic(Struct):
 
 @request(ApiKey.OFFSET_COMMIT, versions=(2, 8), flexible=8)
 class OffsetCommitRequest(Message):
-    """Keep these offsets. Generation -1 and an empty member id: a consumer that assigns itself its partitions."""
+    """Commits offsets. Generation -1 and an empty member id: a consumer that assigns itself its partitions."""
 
     group_id: str = string()
     generation_id_or_member_epoch: int = int32(default=-1)
@@ -53,7 +53,7 @@ class OffsetCommitRequest(Message):
 
 @struct
 class OffsetCommitResponsePartition(Struct):
-    """What became of one partition's offset."""
+    """The result for one partition."""
 
     partition_index: int = int32()
     error_code: int = int16()
@@ -61,7 +61,7 @@ class OffsetCommitResponsePartition(Struct):
 
 @struct
 class OffsetCommitResponseTopic(Struct):
-    """What became of one topic's offsets."""
+    """The results for one topic."""
 
     name: str = string()
     partitions: list[OffsetCommitResponsePartition] = array(OffsetCommitResponsePartition)
@@ -69,7 +69,7 @@ class OffsetCommitResponseTopic(Struct):
 
 @response(ApiKey.OFFSET_COMMIT, versions=(2, 8), flexible=8)
 class OffsetCommitResponse(Message):
-    """What became of the offsets."""
+    """The results of the commit."""
 
     throttle_time_ms: int = int32(since=3)
     topics: list[OffsetCommitResponseTopic] = array(OffsetCommitResponseTopic)
@@ -77,7 +77,7 @@ class OffsetCommitResponse(Message):
 
 @struct
 class OffsetFetchRequestTopic(Struct):
-    """The partitions of one topic whose offsets are wanted."""
+    """The partitions of one topic."""
 
     name: str = string()
     partition_indexes: list[int] = int32s()
@@ -85,7 +85,7 @@ class OffsetFetchRequestTopic(Struct):
 
 @struct
 class OffsetFetchRequestGroup(Struct):
-    """The partitions of one group whose offsets are wanted; ``topics`` None: all that it has."""
+    """The partitions of one group; ``topics`` None: all that it has."""
 
     group_id: str = string()
     topics: list[OffsetFetchRequestTopic] | None = nullable_array(OffsetFetchRequestTopic)
@@ -93,7 +93,7 @@ class OffsetFetchRequestGroup(Struct):
 
 @request(ApiKey.OFFSET_FETCH, versions=(1, 8), flexible=6)
 class OffsetFetchRequest(Message):
-    """Which offsets were kept? Of one group up to v7, of several from v8 on. ``topics`` as in a group above."""
+    """Asks for committed offsets, of one group up to v7, of several from v8 on. ``topics`` as in a group above."""
 
     group_id: str = string(until=7)
     topics: list[OffsetFetchRequestTopic] | None = nullable_array(OffsetFetchRequestTopic, until=7, nullable=2)
@@ -103,7 +103,7 @@ class OffsetFetchRequest(Message):
 
 @struct
 class OffsetFetchResponsePartition(Struct):
-    """The offset kept for one partition; -1 when there is none."""
+    """The committed offset of one partition; -1 when there is none."""
 
     partition_index: int = int32()
     committed_offset: int = int64()
@@ -114,7 +114,7 @@ class OffsetFetchResponsePartition(Struct):
 
 @struct
 class OffsetFetchResponseTopic(Struct):
-    """The offsets kept for one topic."""
+    """The committed offsets of one topic."""
 
     name: str = string()
     partitions: list[OffsetFetchResponsePartition] = array(OffsetFetchResponsePartition)
@@ -122,7 +122,7 @@ class OffsetFetchResponseTopic(Struct):
 
 @struct
 class OffsetFetchResponseGroup(Struct):
-    """The offsets kept for one group."""
+    """The committed offsets of one group."""
 
     group_id: str = string()
     topics: list[OffsetFetchResponseTopic] = array(OffsetFetchResponseTopic)
@@ -131,7 +131,7 @@ class OffsetFetchResponseGroup(Struct):
 
 @response(ApiKey.OFFSET_FETCH, versions=(1, 8), flexible=6)
 class OffsetFetchResponse(Message):
-    """The offsets kept."""
+    """The committed offsets."""
 
     throttle_time_ms: int = int32(since=3)
     topics: list[OffsetFetchResponseTopic] = array(OffsetFetchResponseTopic, until=7)

@@ -1,4 +1,4 @@
-"""Between brokers and the controller; never advertised to clients.
+"""Requests between brokers and the controller, which clients are not offered.
 
 ``LeaderAndIsr`` v4 and ``UpdateMetadata`` v6 are the push-based control plane of ZooKeeper times (removed in
 Kafka 4); registration, heartbeats and ``AlterPartition`` are KRaft's (KIP-631, KIP-497).
@@ -56,7 +56,7 @@ class LeaderAndIsrTopicState(Struct):
 
 @struct
 class LeaderAndIsrLiveLeader(Struct):
-    """Where a leader named above is reached."""
+    """The address of a leader named above."""
 
     broker_id: int = int32()
     host_name: str = string()
@@ -65,7 +65,7 @@ class LeaderAndIsrLiveLeader(Struct):
 
 @request(ApiKey.LEADER_AND_ISR, versions=(4, 4), flexible=4)
 class LeaderAndIsrRequest(Message):
-    """Become leader or follower of these partitions. A broker refuses an older ``controller_epoch``."""
+    """Makes a broker leader or follower of partitions. A broker refuses an older ``controller_epoch``."""
 
     controller_id: int = int32()
     controller_epoch: int = int32()
@@ -76,7 +76,7 @@ class LeaderAndIsrRequest(Message):
 
 @struct
 class LeaderAndIsrPartitionError(Struct):
-    """What became of one partition."""
+    """The result for one partition."""
 
     topic_name: str = string(until=4)
     partition_index: int = int32()
@@ -85,7 +85,7 @@ class LeaderAndIsrPartitionError(Struct):
 
 @response(ApiKey.LEADER_AND_ISR, versions=(4, 4), flexible=4)
 class LeaderAndIsrResponse(Message):
-    """What became of the partitions."""
+    """The results for the partitions."""
 
     error_code: int = int16()
     partition_errors: list[LeaderAndIsrPartitionError] = array(LeaderAndIsrPartitionError, until=4)
@@ -93,7 +93,7 @@ class LeaderAndIsrResponse(Message):
 
 @struct
 class UpdateMetadataPartitionState(Struct):
-    """What every broker may tell clients about one partition."""
+    """The metadata of one partition for clients."""
 
     partition_index: int = int32()
     controller_epoch: int = int32()
@@ -107,7 +107,7 @@ class UpdateMetadataPartitionState(Struct):
 
 @struct
 class UpdateMetadataTopicState(Struct):
-    """What every broker may tell clients about one topic."""
+    """The metadata of one topic for clients."""
 
     topic_name: str = string(since=5)
     partition_states: list[UpdateMetadataPartitionState] = array(UpdateMetadataPartitionState, since=5)
@@ -138,7 +138,7 @@ class UpdateMetadataBroker(Struct):
 
 @request(ApiKey.UPDATE_METADATA, versions=(6, 6), flexible=6, max_elements=1_000_000)
 class UpdateMetadataRequest(Message):
-    """This is the cluster now. A broker refuses an older ``controller_epoch``."""
+    """Sends a broker the cluster's metadata. A broker refuses an older ``controller_epoch``."""
 
     controller_id: int = int32()
     controller_epoch: int = int32()
@@ -149,7 +149,7 @@ class UpdateMetadataRequest(Message):
 
 @response(ApiKey.UPDATE_METADATA, versions=(6, 6), flexible=6)
 class UpdateMetadataResponse(Message):
-    """Understood, or not."""
+    """The broker's acknowledgement, or an error."""
 
     error_code: int = int16()
 
@@ -159,7 +159,7 @@ class UpdateMetadataResponse(Message):
 
 @struct
 class Listener(Struct):
-    """Where a registering broker is reached."""
+    """An address of a registering broker."""
 
     name: str = string()
     host: str = string()
@@ -178,9 +178,9 @@ class Feature(Struct):
 
 @request(ApiKey.BROKER_REGISTRATION, versions=(0, 3), flexible=0)
 class BrokerRegistrationRequest(Message):
-    """I am here; ``incarnation_id`` is new at each start of the process.
+    """Registers a broker; ``incarnation_id`` is new at each start of the process.
 
-    ``previous_broker_epoch`` is the epoch of its last life if that ended with a clean shutdown, else -1 (KIP-966).
+    ``previous_broker_epoch`` is the epoch of its last process if that shut down cleanly, else -1 (KIP-966).
     """
 
     broker_id: int = int32()
@@ -205,7 +205,7 @@ class BrokerRegistrationResponse(Message):
 
 @request(ApiKey.BROKER_HEARTBEAT, versions=(0, 1), flexible=0)
 class BrokerHeartbeatRequest(Message):
-    """I am still here; these of my log directories have failed (KIP-858)."""
+    """Keeps a broker's session alive, and names its failed log directories (KIP-858)."""
 
     broker_id: int = int32()
     broker_epoch: int = int64(default=-1)
@@ -217,7 +217,7 @@ class BrokerHeartbeatRequest(Message):
 
 @response(ApiKey.BROKER_HEARTBEAT, versions=(0, 1), flexible=0)
 class BrokerHeartbeatResponse(Message):
-    """What the controller thinks of the broker."""
+    """The broker's state at the controller."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()
@@ -228,7 +228,7 @@ class BrokerHeartbeatResponse(Message):
 
 @struct
 class BrokerState(Struct):
-    """A broker in one of its lives; -1: whichever (KIP-903)."""
+    """A broker with its broker epoch; -1: any (KIP-903)."""
 
     broker_id: int = int32()
     broker_epoch: int = int64(default=-1)
@@ -236,7 +236,7 @@ class BrokerState(Struct):
 
 @struct
 class AlterPartitionPartitionData(Struct):
-    """The ISR that the leader proposes; ``partition_epoch`` is the one it believes current."""
+    """The ISR that the leader proposes; ``partition_epoch`` is the newest that it knows."""
 
     partition_index: int = int32()
     leader_epoch: int = int32()
@@ -286,7 +286,7 @@ class AlterPartitionTopicResult(Struct):
 
 @response(ApiKey.ALTER_PARTITION, versions=(2, 3), flexible=0)
 class AlterPartitionResponse(Message):
-    """What became of the proposals."""
+    """The results of the proposals."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()
@@ -295,7 +295,7 @@ class AlterPartitionResponse(Message):
 
 @request(ApiKey.ALLOCATE_PRODUCER_IDS, versions=(0, 0), flexible=0)
 class AllocateProducerIdsRequest(Message):
-    """Give me a block of producer ids."""
+    """Asks the controller for a block of producer ids."""
 
     broker_id: int = int32()
     broker_epoch: int = int64(default=-1)
@@ -313,7 +313,7 @@ class AllocateProducerIdsResponse(Message):
 
 @struct
 class AssignedPartition(Struct):
-    """A replica of the broker that asks."""
+    """A replica of the sender."""
 
     partition_index: int = int32()
 
@@ -336,7 +336,7 @@ class AssignedDirectory(Struct):
 
 @request(ApiKey.ASSIGN_REPLICAS_TO_DIRS, versions=(0, 0), flexible=0)
 class AssignReplicasToDirsRequest(Message):
-    """These of my replicas are in log directories in which you do not know them to be (KIP-858)."""
+    """Reports replicas whose log directories the controller does not know yet (KIP-858)."""
 
     broker_id: int = int32()
     broker_epoch: int = int64(default=-1)
@@ -345,7 +345,7 @@ class AssignReplicasToDirsRequest(Message):
 
 @struct
 class AssignedPartitionResult(Struct):
-    """Whether that is known now."""
+    """The result for one replica."""
 
     partition_index: int = int32()
     error_code: int = int16()
@@ -369,7 +369,7 @@ class AssignedDirectoryResult(Struct):
 
 @response(ApiKey.ASSIGN_REPLICAS_TO_DIRS, versions=(0, 0), flexible=0)
 class AssignReplicasToDirsResponse(Message):
-    """What became of it."""
+    """The results of the report."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

@@ -23,7 +23,7 @@ from harness.wire.keys import ApiKey
 
 @request(ApiKey.FIND_COORDINATOR, versions=(0, 6), flexible=3)
 class FindCoordinatorRequest(Message):
-    """Who coordinates this group (``key_type`` 0) or transactional id (1)? Several at once from v4 on."""
+    """Asks for the coordinator of a group (``key_type`` 0) or transactional id (1); of several from v4 on."""
 
     key: str = string(until=3)
     key_type: int = int8(since=1)
@@ -60,7 +60,7 @@ class FindCoordinatorResponse(Message):
 
 @request(ApiKey.INIT_PRODUCER_ID, versions=(0, 5), flexible=2)
 class InitProducerIdRequest(Message):
-    """Give me a producer id; ``transactional_id`` None is the merely idempotent producer."""
+    """Asks for a producer id; ``transactional_id`` None: for an idempotent producer without transactions."""
 
     transactional_id: str | None = nullable_string()
     transaction_timeout_ms: int = int32()

@@ -1,6 +1,6 @@
 """Fetch, by consumers and by replicas (``FetchRequest.json``, ``FetchResponse.json``).
 
-Version 3 is for asking real brokers of 0.10.2, which know no later one.
+Version 3 is for real brokers of 0.10.2, which know no later one.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from harness.wire.keys import ApiKey
 from harness.wire.messages.leadership import LeaderIdAndEpoch, NodeEndpoint
 
 NO_HIGH_WATERMARK = (1 << 63) - 1
-"""What a fetcher says that does not tell its own high watermark (KIP-1166)."""
+"""The high watermark in a fetch that does not contain the fetcher's own (KIP-1166)."""
 
 
 @struct
 class ReplicaState(Struct):
-    """Which replica fetches, and in which of its lives: the broker epoch it registered with (KIP-903)."""
+    """The fetching replica, and the broker epoch of its registration (KIP-903)."""
 
     replica_id: int = int32(default=-1)
     replica_epoch: int = int64(default=-1)
@@ -42,7 +42,7 @@ class ReplicaState(Struct):
 
 @struct
 class FetchPartition(Struct):
-    """From where to fetch one partition; epochs are -1 where the fetcher does not know or say them."""
+    """The fetch position of one partition; epochs are -1 where the fetcher does not send them."""
 
     partition: int = int32()
     current_leader_epoch: int = int32(since=9, default=-1)
@@ -74,9 +74,9 @@ class ForgottenTopic(Struct):
 
 @request(ApiKey.FETCH, versions=(3, 18), flexible=12)
 class FetchRequest(Message):
-    """Send me records. ``replica_id`` is -1 for a consumer; session epoch -1 means without a session.
+    """Fetches records. ``replica_id`` is -1 for a consumer; session epoch -1 means without a session.
 
-    Topics go by their names up to v12 and by their ids from v13 on; from v15 on the replica is in ``replica_state``.
+    Topics have names up to v12 and ids from v13 on; from v15 on the replica is in ``replica_state``.
     """
 
     cluster_id: str | None = nullable_string(since=12, tag=0)

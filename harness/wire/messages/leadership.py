@@ -7,7 +7,7 @@ from harness.wire.declaration import Struct, int32, nullable_string, string, str
 
 @struct
 class LeaderIdAndEpoch(Struct):
-    """Who leads a partition now; -1 when that is not known."""
+    """The present leader of a partition; -1 when it is unknown."""
 
     leader_id: int = int32(default=-1)
     leader_epoch: int = int32(default=-1)
@@ -15,7 +15,7 @@ class LeaderIdAndEpoch(Struct):
 
 @struct
 class NodeEndpoint(Struct):
-    """Where a leader is reached."""
+    """The address of a leader."""
 
     node_id: int = int32()
     host: str = string()

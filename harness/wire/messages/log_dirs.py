@@ -1,6 +1,6 @@
-"""What lies where on a broker's disks, and what is to: DescribeLogDirs, AlterReplicaLogDirs (KIP-113, the ``*.json``).
+"""The log directories of a broker's replicas: DescribeLogDirs, AlterReplicaLogDirs (KIP-113, the ``*.json``).
 
-Version 0, which is like 1, is for asking real brokers of 1.0 and 1.1, which know no later one.
+Version 0, which is like 1, is for real brokers of 1.0 and 1.1, which know no later one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class DescribableLogDirTopic(Struct):
 
 @request(ApiKey.DESCRIBE_LOG_DIRS, versions=(0, 4), flexible=2)
 class DescribeLogDirsRequest(Message):
-    """Where do these replicas lie; ``topics`` None: all that there are."""
+    """Asks for the log directories of replicas; ``topics`` None: of all."""
 
     topics: list[DescribableLogDirTopic] | None = nullable_array(DescribableLogDirTopic)
 
@@ -69,7 +69,7 @@ class DescribeLogDirsResult(Struct):
 
 @response(ApiKey.DESCRIBE_LOG_DIRS, versions=(0, 4), flexible=2)
 class DescribeLogDirsResponse(Message):
-    """Every log directory of the broker that was asked."""
+    """Every log directory of the broker."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16(since=3)
@@ -86,7 +86,7 @@ class AlterReplicaLogDirTopic(Struct):
 
 @struct
 class AlterReplicaLogDir(Struct):
-    """The replicas that are to be in one log directory, called by its path."""
+    """The replicas to move to one log directory, which is named by its path."""
 
     path: str = string()
     topics: list[AlterReplicaLogDirTopic] = array(AlterReplicaLogDirTopic)
@@ -94,14 +94,14 @@ class AlterReplicaLogDir(Struct):
 
 @request(ApiKey.ALTER_REPLICA_LOG_DIRS, versions=(0, 2), flexible=2)
 class AlterReplicaLogDirsRequest(Message):
-    """Move these replicas of yours; those that you do not have yet, make there."""
+    """Moves replicas to log directories; the broker creates later ones there, too."""
 
     dirs: list[AlterReplicaLogDir] = array(AlterReplicaLogDir)
 
 
 @struct
 class AlterReplicaLogDirPartitionResult(Struct):
-    """What became of one replica; where there is none yet, an error that says so, and the wish is kept."""
+    """The result for one replica; an error if there is none yet, although the broker remembers the directory."""
 
     partition_index: int = int32()
     error_code: int = int16()
@@ -109,7 +109,7 @@ class AlterReplicaLogDirPartitionResult(Struct):
 
 @struct
 class AlterReplicaLogDirTopicResult(Struct):
-    """What became of the replicas of one topic."""
+    """The results for one topic."""
 
     topic_name: str = string()
     partitions: list[AlterReplicaLogDirPartitionResult] = array(AlterReplicaLogDirPartitionResult)
@@ -117,7 +117,7 @@ class AlterReplicaLogDirTopicResult(Struct):
 
 @response(ApiKey.ALTER_REPLICA_LOG_DIRS, versions=(0, 2), flexible=2)
 class AlterReplicaLogDirsResponse(Message):
-    """What became of each."""
+    """The results for all topics."""
 
     throttle_time_ms: int = int32()
     results: list[AlterReplicaLogDirTopicResult] = array(AlterReplicaLogDirTopicResult)

@@ -21,7 +21,7 @@ from harness.wire.declaration import (
 from harness.wire.keys import ApiKey
 
 NO_AUTHORIZED_OPERATIONS = -(2**31)
-"""``*_authorized_operations`` when they were not asked for."""
+"""``*_authorized_operations`` if the request did not ask for them."""
 
 
 @struct
@@ -34,9 +34,9 @@ class MetadataRequestTopic(Struct):
 
 @request(ApiKey.METADATA, versions=(0, 12), flexible=9)
 class MetadataRequest(Message):
-    """Which brokers are there, and who leads these topics?
+    """Asks for the brokers, and the leaders of topics.
 
-    ``topics`` None asks for every topic; v0 cannot say None and means the same by an empty list.
+    ``topics`` None: every topic; v0 has no null and uses an empty list instead.
     """
 
     topics: list[MetadataRequestTopic] | None = nullable_array(MetadataRequestTopic, nullable=1)
@@ -47,7 +47,7 @@ class MetadataRequest(Message):
 
 @struct
 class MetadataResponseBroker(Struct):
-    """A live broker and where clients reach it."""
+    """A live broker and its address for clients."""
 
     node_id: int = int32()
     host: str = string()
@@ -82,7 +82,7 @@ class MetadataResponseTopic(Struct):
 
 @response(ApiKey.METADATA, versions=(0, 12), flexible=9)
 class MetadataResponse(Message):
-    """What this broker believes; ``controller_id`` -1 when it knows none."""
+    """The cluster as this broker knows it; ``controller_id`` -1 when it knows none."""
 
     throttle_time_ms: int = int32(since=3)
     brokers: list[MetadataResponseBroker] = array(MetadataResponseBroker)

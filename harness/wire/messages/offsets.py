@@ -1,4 +1,4 @@
-"""Questions about offsets: ListOffsets and OffsetForLeaderEpoch (the ``*.json`` of those names)."""
+"""Offsets by timestamp and by leader epoch: ListOffsets and OffsetForLeaderEpoch (the ``*.json`` of those names)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ListOffsetsTopic(Struct):
 
 @request(ApiKey.LIST_OFFSETS, versions=(1, 8), flexible=6)
 class ListOffsetsRequest(Message):
-    """Which offsets belong to these timestamps? ``replica_id`` is -1 for a consumer."""
+    """Asks for offsets by timestamp. ``replica_id`` is -1 for a consumer."""
 
     replica_id: int = int32()
     isolation_level: int = int8(since=2)
@@ -82,7 +82,7 @@ class ListOffsetsResponse(Message):
 
 @struct
 class OffsetForLeaderPartition(Struct):
-    """Where does ``leader_epoch`` end? ``current_leader_epoch`` is for fencing, -1 without."""
+    """Asks where ``leader_epoch`` ends. ``current_leader_epoch`` is for fencing, -1 without."""
 
     partition: int = int32()
     current_leader_epoch: int = int32(since=2, default=-1)
@@ -99,7 +99,7 @@ class OffsetForLeaderTopic(Struct):
 
 @request(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions=(0, 4), flexible=4)
 class OffsetForLeaderEpochRequest(Message):
-    """Where do these epochs end in your log? (KIP-101.) ``replica_id`` -2 means before v3, -1 a consumer."""
+    """Asks a leader where epochs end in its log (KIP-101). ``replica_id`` -2 means before v3, -1 a consumer."""
 
     replica_id: int = int32(since=3, default=-2)
     topics: list[OffsetForLeaderTopic] = array(OffsetForLeaderTopic)
@@ -109,7 +109,7 @@ class OffsetForLeaderEpochRequest(Message):
 class EpochEndOffset(Struct):
     """The largest epoch not above the one asked for, and its end: ``end_offset`` is exclusive, -1 if undefined.
 
-    v0 does not say which epoch it answers for: the hole that KIP-279 closed.
+    v0 lacks the epoch, the gap that KIP-279 closed.
     """
 
     error_code: int = int16()

@@ -1,4 +1,4 @@
-"""What operators ask for: DeleteRecords, ElectLeaders, AlterPartitionReassignments (the ``*.json`` of those names)."""
+"""Operators' requests: DeleteRecords, ElectLeaders, AlterPartitionReassignments (the ``*.json`` of those names)."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ PREFERRED_ELECTION = 0
 """ElectLeaders: the first replica that is in sync."""
 
 UNCLEAN_ELECTION = 1
-"""ElectLeaders: anybody, where there is no leader (KIP-460)."""
+"""ElectLeaders: any replica, where there is no leader (KIP-460)."""
 
 
 @struct
 class DeleteRecordsPartition(Struct):
-    """The records below ``offset`` are to go; -1: all below the high watermark."""
+    """Deletes the records below ``offset``; -1: all below the high watermark."""
 
     partition_index: int = int32()
     offset: int = int64()
@@ -46,7 +46,7 @@ class DeleteRecordsTopic(Struct):
 
 @request(ApiKey.DELETE_RECORDS, versions=(0, 2), flexible=2)
 class DeleteRecordsRequest(Message):
-    """Delete the beginnings of these partitions (KIP-107)."""
+    """Deletes the first records of partitions (KIP-107)."""
 
     topics: list[DeleteRecordsTopic] = array(DeleteRecordsTopic)
     timeout_ms: int = int32()
@@ -54,7 +54,7 @@ class DeleteRecordsRequest(Message):
 
 @struct
 class DeleteRecordsPartitionResult(Struct):
-    """Where one partition begins now."""
+    """The new low watermark of one partition."""
 
     partition_index: int = int32()
     low_watermark: int = int64()
@@ -63,7 +63,7 @@ class DeleteRecordsPartitionResult(Struct):
 
 @struct
 class DeleteRecordsTopicResult(Struct):
-    """Where one topic's partitions begin now."""
+    """The new low watermarks of one topic."""
 
     name: str = string()
     partitions: list[DeleteRecordsPartitionResult] = array(DeleteRecordsPartitionResult)
@@ -71,7 +71,7 @@ class DeleteRecordsTopicResult(Struct):
 
 @response(ApiKey.DELETE_RECORDS, versions=(0, 2), flexible=2)
 class DeleteRecordsResponse(Message):
-    """Where the partitions begin now."""
+    """The new low watermarks."""
 
     throttle_time_ms: int = int32()
     topics: list[DeleteRecordsTopicResult] = array(DeleteRecordsTopicResult)
@@ -87,7 +87,7 @@ class TopicPartitions(Struct):
 
 @request(ApiKey.ELECT_LEADERS, versions=(0, 2), flexible=2)
 class ElectLeadersRequest(Message):
-    """Elect new leaders; ``topic_partitions`` None: of all partitions."""
+    """Elects new leaders; ``topic_partitions`` None: of all partitions."""
 
     election_type: int = int8(since=1)
     topic_partitions: list[TopicPartitions] | None = nullable_array(TopicPartitions)
@@ -96,7 +96,7 @@ class ElectLeadersRequest(Message):
 
 @struct
 class PartitionResult(Struct):
-    """What became of one election."""
+    """The result of one election."""
 
     partition_id: int = int32()
     error_code: int = int16()
@@ -105,7 +105,7 @@ class PartitionResult(Struct):
 
 @struct
 class ReplicaElectionResult(Struct):
-    """What became of one topic's elections."""
+    """The results of one topic's elections."""
 
     topic: str = string()
     partition_result: list[PartitionResult] = array(PartitionResult)
@@ -113,7 +113,7 @@ class ReplicaElectionResult(Struct):
 
 @response(ApiKey.ELECT_LEADERS, versions=(0, 2), flexible=2)
 class ElectLeadersResponse(Message):
-    """What became of the elections."""
+    """The results of the elections."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16(since=1)
@@ -122,7 +122,7 @@ class ElectLeadersResponse(Message):
 
 @struct
 class ReassignablePartition(Struct):
-    """The replicas that a partition is to have, preferred leader first; None: as it had before."""
+    """The new replicas of a partition, preferred leader first; None: the old ones."""
 
     partition_index: int = int32()
     replicas: list[int] | None = nullable_int32s()
@@ -138,7 +138,7 @@ class ReassignableTopic(Struct):
 
 @request(ApiKey.ALTER_PARTITION_REASSIGNMENTS, versions=(0, 0), flexible=0)
 class AlterPartitionReassignmentsRequest(Message):
-    """Give these partitions other replicas, or the same in another order (KIP-455)."""
+    """Assigns partitions other replicas, or the same in another order (KIP-455)."""
 
     timeout_ms: int = int32(default=60_000)
     topics: list[ReassignableTopic] = array(ReassignableTopic)
@@ -146,7 +146,7 @@ class AlterPartitionReassignmentsRequest(Message):
 
 @struct
 class ReassignablePartitionResponse(Struct):
-    """What became of one partition's wish."""
+    """The result for one partition."""
 
     partition_index: int = int32()
     error_code: int = int16()
@@ -155,7 +155,7 @@ class ReassignablePartitionResponse(Struct):
 
 @struct
 class ReassignableTopicResponse(Struct):
-    """What became of one topic's wishes."""
+    """The results for one topic."""
 
     name: str = string()
     partitions: list[ReassignablePartitionResponse] = array(ReassignablePartitionResponse)
@@ -163,7 +163,7 @@ class ReassignableTopicResponse(Struct):
 
 @response(ApiKey.ALTER_PARTITION_REASSIGNMENTS, versions=(0, 0), flexible=0)
 class AlterPartitionReassignmentsResponse(Message):
-    """What became of the wishes."""
+    """The results of the reassignments."""
 
     throttle_time_ms: int = int32()
     error_code: int = int16()

@@ -45,7 +45,7 @@ class TopicProduceData(Struct):
 
 @request(ApiKey.PRODUCE, versions=(3, 11), flexible=9)
 class ProduceRequest(Message):
-    """Append these batches. ``acks`` is 0, 1, or -1 for all; 0 means that no response is expected at all."""
+    """Sends batches to be appended. ``acks`` is 0, 1, or -1 for all; 0 means that no response is expected at all."""
 
     transactional_id: str | None = nullable_string()
     acks: int = int16()
@@ -63,7 +63,7 @@ class BatchIndexAndErrorMessage(Struct):
 
 @struct
 class PartitionProduceResponse(Struct):
-    """What became of one partition's batches; ``base_offset`` is -1 on error."""
+    """The result for one partition; ``base_offset`` is -1 on error."""
 
     index: int = int32()
     error_code: int = int16()
@@ -77,7 +77,7 @@ class PartitionProduceResponse(Struct):
 
 @struct
 class TopicProduceResponse(Struct):
-    """What became of one topic's batches."""
+    """The results for one topic."""
 
     name: str = string()
     partition_responses: list[PartitionProduceResponse] = array(PartitionProduceResponse)
@@ -85,7 +85,7 @@ class TopicProduceResponse(Struct):
 
 @response(ApiKey.PRODUCE, versions=(3, 11), flexible=9)
 class ProduceResponse(Message):
-    """What became of the batches. ``node_endpoints`` belong to the leaders named in it (KIP-951)."""
+    """The results of the appends. ``node_endpoints`` belong to the leaders named in it (KIP-951)."""
 
     responses: list[TopicProduceResponse] = array(TopicProduceResponse)
     throttle_time_ms: int = int32(since=1)

@@ -1,4 +1,4 @@
-"""How a quorum of KRaft's controllers is doing: DescribeQuorum (KIP-595, KIP-836, the ``*.json`` of that name)."""
+"""The state of a KRaft quorum: DescribeQuorum (KIP-595, KIP-836, the ``*.json`` of that name)."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class DescribedTopic(Struct):
 
 @request(ApiKey.DESCRIBE_QUORUM, versions=(0, 1), flexible=0)
 class DescribeQuorumRequest(Message):
-    """Who leads, and how far is everybody: only who leads answers without an error."""
+    """Asks for the leader and the replicas' progress; only the leader answers without an error."""
 
     topics: list[DescribedTopic] = array(DescribedTopic)
 
 
 @struct
 class QuorumReplica(Struct):
-    """One voter or observer; what is not known of it is -1. Times are by the leader's wall clock."""
+    """One voter or observer; unknown values are -1. Times are by the leader's wall clock."""
 
     replica_id: int = int32()
     log_end_offset: int = int64()
@@ -54,7 +54,7 @@ class QuorumReplica(Struct):
 
 @struct
 class QuorumPartition(Struct):
-    """The quorum of one partition; ``leader_id`` is -1 where it is not known."""
+    """The quorum of one partition; ``leader_id`` is -1 where it is unknown."""
 
     partition_index: int = int32()
     error_code: int = int16()
@@ -75,7 +75,7 @@ class QuorumTopic(Struct):
 
 @response(ApiKey.DESCRIBE_QUORUM, versions=(0, 1), flexible=0)
 class DescribeQuorumResponse(Message):
-    """Of every partition that was asked for."""
+    """The quorums of the requested partitions."""
 
     error_code: int = int16()
     topics: list[QuorumTopic] = array(QuorumTopic)

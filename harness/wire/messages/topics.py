@@ -52,7 +52,7 @@ class CreatableTopic(Struct):
 
 @request(ApiKey.CREATE_TOPICS, versions=(1, 7), flexible=5)
 class CreateTopicsRequest(Message):
-    """Create these topics; ``validate_only`` asks whether it would work."""
+    """Creates topics; with ``validate_only`` it only checks the request."""
 
     topics: list[CreatableTopic] = array(CreatableTopic)
     timeout_ms: int = int32(default=60000)
@@ -72,7 +72,7 @@ class CreatableTopicConfigs(Struct):
 
 @struct
 class CreatableTopicResult(Struct):
-    """What became of one topic."""
+    """The result for one topic."""
 
     name: str = string()
     topic_id: bytes = uuid(since=7)
@@ -86,7 +86,7 @@ class CreatableTopicResult(Struct):
 
 @response(ApiKey.CREATE_TOPICS, versions=(1, 7), flexible=5)
 class CreateTopicsResponse(Message):
-    """What became of the topics."""
+    """The results for the topics."""
 
     throttle_time_ms: int = int32(since=2)
     topics: list[CreatableTopicResult] = array(CreatableTopicResult)
