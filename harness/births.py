@@ -1,6 +1,6 @@
-"""When a process was born, by which it is told from a later one that has its id.
+"""Reads the start time of a process, which distinguishes it from a later process with the same id.
 
-In ticks since the boot, and of which boot: that is not moved when the wall clock is set.
+The time is in ticks since a boot, with the id of that boot, and so independent of the wall clock.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from pathlib import Path
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _START_TIME = 18
-"""Where the time of start is among the fields of ``/proc/PID/stat`` that follow the state."""
+"""The index of the start time among the fields of ``/proc/PID/stat`` after the state."""
 
 
 def boot() -> str:
@@ -18,10 +18,10 @@ def boot() -> str:
 
 
 def start_time(pid: int | str) -> str:
-    """In ticks since the boot; empty: there is no such process, or it has ended."""
+    """The start time in ticks since the boot; empty: there is no such process, or it has ended."""
     try:
-        told = Path("/proc", str(pid), "stat").read_text(errors="replace")
+        stat = Path("/proc", str(pid), "stat").read_text(errors="replace")
     except OSError:
         return ""
-    state, *fields = told.rpartition(")")[2].split()
+    state, *fields = stat.rpartition(")")[2].split()
     return "" if state == "Z" else fields[_START_TIME]

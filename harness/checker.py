@@ -1,7 +1,7 @@
-"""What a verdict is: the lattice of single observations, the anomaly, and the outcome of a run.
+"""Defines verdicts: those on single anomalies, and the outcome of a run.
 
-Engines live elsewhere (``checkers``, ``spark_analysis``); this module holds what they, the reports and the
-command line must agree on. ``verdict.json`` is :class:`RunVerdict` written out by :func:`to_json`.
+The engines (``checkers``, ``spark_analysis``), the reports and the command line share these types. ``verdict.json`` is
+:class:`RunVerdict` as written by :func:`to_json`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from harness.validation import validated
 
 
 class Verdict(StrEnum):
-    """How one observation is judged, gravest first."""
+    """The verdict on one anomaly, gravest first."""
 
     VIOLATION = "VIOLATION"
     """The configuration promises that it never happens."""
     EXPECTED = "EXPECTED"
     """The scenario predicts it for this protocol generation."""
     DOCUMENTED = "DOCUMENTED"
-    """The configuration gave it away: unclean election, retention, lossy failure of every in-sync replica."""
+    """The configuration permits it: unclean election, retention, lossy failure of every in-sync replica."""
     WEAK = "WEAK"
     """The acknowledgement was of acks 0 or 1."""
     INDETERMINATE = "INDETERMINATE"
@@ -33,7 +33,7 @@ class Verdict(StrEnum):
 
 
 EXCUSED = frozenset({Verdict.DOCUMENTED, Verdict.WEAK})
-"""What a run may show and pass."""
+"""The verdicts with which a run passes."""
 
 
 class Outcome(StrEnum):
@@ -65,7 +65,7 @@ EXIT_CODES: Mapping[Outcome, ExitCode] = {
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A row that shows the anomaly: the table, what identifies the row in it, and what it says in words."""
+    """A row that shows the anomaly: the table, the key of the row in it, and its content in words."""
 
     table: str
     row: Mapping[str, int | str]
@@ -78,8 +78,8 @@ class Anomaly:
 
     Attributes:
         kind: Jepsen's name where it has one (``lost-write``, ``inconsistent-offsets``), else ours.
-        why: one sentence: what was promised, and what was seen instead.
-        because: one sentence: why this verdict, and what in the configuration gave it away.
+        why: one sentence: the promise, and what was seen instead.
+        because: one sentence: why this verdict, and what in the configuration permits it.
     """
 
     kind: str
@@ -101,7 +101,7 @@ class OffsetRange:
     Attributes:
         end_offset: exclusive.
         count: how many anomalies there are at these offsets.
-        lowest_value: of the records that they are about; None where they name none, as is ``highest_value``.
+        lowest_value: of the records concerned; None where they name none, as is ``highest_value``.
     """
 
     first_offset: int
@@ -113,16 +113,16 @@ class OffsetRange:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How far the anomalies of one kind in one partition reach that have the same excuse, or none: all of them.
+    """All anomalies of one kind in one partition with the same excuse, or none: their number and places.
 
     Attributes:
-        topic: with ``partition`` where; None of what is about a node.
+        topic: with ``partition`` the place; None for anomalies of a node.
         verdicts: those on the examples, gravest first.
-        count: how many anomalies there are.
+        count: the number of anomalies.
         examples: how many of them the verdict's ``anomalies`` show with their evidence.
-        ranges: where they are, by offset; the lowest ranges where there are too many.
-        more_ranges: how many ranges lie behind these, with ``in_more_ranges`` anomalies in them.
-        without_offset: how many anomalies name no offset.
+        ranges: their offsets; the lowest ranges where there are too many.
+        more_ranges: the number of further ranges, with ``in_more_ranges`` anomalies in them.
+        without_offset: the number of anomalies without an offset.
     """
 
     kind: str
@@ -142,8 +142,8 @@ class Prediction:
     """An anomaly that a scenario predicts. None matches anything.
 
     Attributes:
-        verdict: what it would be had nobody predicted it. What the configuration gave away is no reproduction of a
-            breach, so that is predicted only where the scenario says so.
+        verdict: the one without the prediction. An anomaly that the configuration permits does not reproduce a
+            violation, so it matches only a prediction with its verdict.
     """
 
     kind: str
@@ -156,7 +156,7 @@ class Prediction:
         object.__setattr__(self, "verdict", Verdict(self.verdict))
 
     def matches(self, anomaly: Anomaly) -> bool:
-        """Whether ``anomaly``, judged as if nobody had predicted it, is one that this prediction means."""
+        """Whether ``anomaly``, judged without predictions, is one that this prediction means."""
         return self.verdict is anomaly.verdict and self.names(anomaly)
 
     def names(self, anomaly: Anomaly) -> bool:
@@ -167,15 +167,15 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class CopyStory:
-    """One replica's copy of a lost range, as its broker told of it.
+    """One replica's copy of a lost range, by its broker's timeline.
 
     Attributes:
         end_offset: exclusive.
-        held_ns: by when it had all of that.
-        event: what took it: truncation, log_start, power_loss, wipe_disk, corrupt_log or restart; of a sampled timeline
-            ``unseen`` where its broker was started anew between two looks, and no proof says more; None: nothing.
-        reason: what the row about it says, or the fault's proof.
-        gone_ns: when; with ``incarnation`` and ``sequence`` the row of the node's timeline that shows it. Of a sampled
+        held_ns: by when it had the whole range.
+        event: what removed it: truncation, log_start, power_loss, wipe_disk, corrupt_log or restart; in a sampled
+            timeline ``unseen`` if its broker restarted between two observations without further proof; None: nothing.
+        reason: from the row about it, or the fault's proof.
+        gone_ns: when; with ``incarnation`` and ``sequence`` the row of the node's timeline that shows it. In a sampled
             timeline: when it was first seen to be gone.
         seen_ns: the last row before that in which it was still there.
     """
@@ -194,19 +194,19 @@ class CopyStory:
 
 @dataclass(frozen=True, slots=True)
 class LossStory:
-    """What became of lost records at consecutive offsets of one partition and one leader epoch.
+    """The story of lost records at consecutive offsets of one partition and one leader epoch.
 
     Attributes:
         end_offset: exclusive.
-        leader_epoch: of the records; None: nobody knows it, and then nobody knows the rest either, unless of a sampled
-            timeline only one broker can have led when they were acknowledged.
-        acks: the least that a sender of them waited for.
-        acknowledged_by: who led in that epoch.
+        leader_epoch: of the records; None: unknown, and so is the rest, unless in a sampled timeline only one broker
+            can have led when they were acknowledged.
+        acks: the least of their senders' acks.
+        acknowledged_by: the leader of that epoch.
         committed_by: the leader whose high watermark passed all of them in that epoch, ``committed_ns``: by when.
-        copies: every copy of any of them, by the time at which it was there.
+        copies: every copy of any of them, by its time.
         survivors: the nodes on whose disks some of them still are.
-        last_copy: the copy that went last; None when there are survivors, or no row says what took it. Of a sampled
-            timeline the last one in the ISR, where that is known; else the last one where the looks show which it was.
+        last_copy: the copy that was removed last; None when there are survivors, or no row has the event. In a sampled
+            timeline the last one in the ISR, where that is known; else the last one, if the observations show it.
         fault: the last fault that was injected before that.
         election: the last election before that which began a later epoch: leader, leader_epoch, time_ns, clean, cause.
         words: all of this in a sentence.
@@ -233,10 +233,10 @@ class LossStory:
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """A second or more without an acknowledgement of a partition, in which somebody tried to send.
+    """A second or more without an acknowledgement of a partition, in which a client tried to send.
 
-    It begins with the acknowledgement before, or with the first attempt, and ends with the next acknowledgement, or
-    when there is none, with the last attempt, or its completion.
+    It begins with the last acknowledgement before, or the first attempt, and ends with the next acknowledgement, or
+    else with the last attempt, or its completion.
     """
 
     begin_ns: int
@@ -245,11 +245,11 @@ class Outage:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """How soon a partition was whole and in service again: numbers, not verdicts.
+    """How soon a partition was whole and in service again, without a verdict.
 
     Attributes:
-        healed_ns: when the last fault of the run was proven to be healed; None: there was none.
-        isr_full_ns: since when the controller has had every replica in the ISR until the end; None: it has not.
+        healed_ns: when the last fault of the run was proven healed; None: there was none.
+        isr_full_ns: since when every replica was in the controller's ISR until the end; None: not at the end.
         first_ack_ns: the first acknowledgement after ``healed_ns``; None: there was none.
         outages: see :class:`Outage`; in order.
     """
@@ -280,13 +280,13 @@ class RunVerdict:
 
     Attributes:
         anomalies: examples of each kind in each partition, with their evidence.
-        extents: how many anomalies of each kind there are, and where: all of them.
+        extents: the number and places of all anomalies of each kind.
         reasons: one sentence each for an invalid or inconclusive outcome.
         unmet: predictions that nothing matched.
         counts: acknowledged, failed and indeterminate sends, polled records, faults proven ... by name.
         losses: the story of each lost range.
         recovery: how soon each partition was in service again.
-        limits: one sentence each for what the evidence cannot show, whatever the outcome.
+        limits: what the evidence cannot show, one sentence each.
     """
 
     run: str
@@ -308,11 +308,11 @@ class RunVerdict:
         return EXIT_CODES[self.outcome]
 
     def total(self, kind: str) -> int:
-        """How many anomalies of a kind there are, of which ``anomalies`` may show only examples."""
+        """The number of anomalies of a kind, of which ``anomalies`` may have only examples."""
         return max(self.counts.get(kind, 0), sum(a.kind == kind for a in self.anomalies))
 
     def excused(self, kind: str) -> int:
-        """How many of them the configuration or the acks gave away."""
+        """How many of them the configuration or the acks excuse."""
         return sum(one.count for one in self.extents if one.kind == kind and EXCUSED.issuperset(one.verdicts))
 
 
@@ -322,7 +322,7 @@ def to_json(verdict: RunVerdict) -> dict[str, Any]:
 
 
 def differing_parts(one: RunVerdict, other: RunVerdict) -> list[str]:
-    """In which parts of ``verdict.json`` two engines' verdicts on a run differ, but for the engine's name; sorted."""
+    """The parts of ``verdict.json`` in which two engines' verdicts on a run differ, except their names; sorted."""
     mine, theirs = to_json(one), to_json(other)
     return sorted(part for part in mine if part != "engine" and mine[part] != theirs[part])
 
@@ -331,7 +331,7 @@ def from_json(document: Mapping[str, Any]) -> RunVerdict:
     """The inverse of :func:`to_json`.
 
     Raises:
-        InvalidRun: something is missing, or is not of its type; names its key.
+        InvalidRun: a key is missing, or its value has the wrong type; names the key.
     """
     try:
         found = validated(_Document, document, "").root
@@ -343,4 +343,4 @@ def from_json(document: Mapping[str, Any]) -> RunVerdict:
 
 
 class _Document(RootModel[RunVerdict]):
-    """``verdict.json``; what is read of it is of its type, and what is left out is as if nothing had been found."""
+    """``verdict.json`` with validated types; missing parts are empty."""

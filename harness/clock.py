@@ -1,4 +1,4 @@
-"""Time as a port: nothing above this module asks the operating system what time it is."""
+"""The clocks as a port: no module above this one reads the operating system's clock."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from typing import Protocol
 
 MAX_OFFSET_MS = 100 * 365 * 86_400_000
-"""How far a wall clock may be moved, either way: a century. What lies much further off fits into no timestamp."""
+"""The greatest offset of a wall clock, either way: a century. Much larger ones do not fit into timestamps."""
 
 
 class Clock(Protocol):
@@ -17,15 +17,15 @@ class Clock(Protocol):
         ...
 
     def wall_ms(self) -> int:
-        """Milliseconds since the Unix epoch, as this node believes: the target of clock faults."""
+        """Milliseconds since the Unix epoch by this node's clock, which clock faults move."""
         ...
 
 
 class PacedClock(Clock, Protocol):
-    """A clock that whoever drives a run can wait on: real time passes by itself, virtual time while it is waited on."""
+    """A clock on which the driver of a run can wait: virtual time passes only during waits."""
 
     def sleep(self, seconds: float) -> None:
-        """Let ``seconds`` pass; 0 lets whatever is due now happen."""
+        """Let ``seconds`` pass; 0 runs what is due now."""
         ...
 
 

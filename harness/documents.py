@@ -2,7 +2,7 @@
 
 A file may be a pipe, a device, larger than memory, nested deeper than Python recurses, or a few lines of YAML whose
 aliases stand for billions of values. Commands read scenarios, compose files, run directories and histories through this
-module, so that such a file costs a sentence and not the machine. ``docs/cli.md`` lists the limits.
+module, which refuses such a file. ``docs/cli.md`` lists the limits.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from harness.errors import UsageError
 from harness.validation import shortened
 
 MOST_YAML_BYTES = 1 << 20
-"""The size of a scenario file or a compose file."""
+"""The greatest size of a scenario file or a compose file."""
 
 MOST_YAML_VALUES = 50_000
-"""Keys and values of a YAML document; what an alias stands for counts as often as it is repeated."""
+"""The most keys and values of a YAML document; an alias counts as the values that it stands for."""
 
 MOST_YAML_DEPTH = 64
 
 MOST_JSON_BYTES = 64 << 20
-"""The size of a JSON document."""
+"""The greatest size of a JSON document."""
 
 MOST_JSON_VALUES = 2_000_000
-"""Commas and opening brackets of a JSON document, those in strings included: no less than it has values."""
+"""The most commas and opening brackets of a JSON document, including those in strings: a bound of its values."""
 
 _LONGEST_NUMBER = 100
-"""Characters of a YAML scalar that is no string; of a number in base 60 PyYAML takes time with their square."""
+"""The most characters of a YAML scalar that is no string; PyYAML takes quadratic time for a number in base 60."""
 
 _BLOCK_BYTES = 256 << 10
 
@@ -51,7 +51,7 @@ _KINDS = {
 
 
 class Unfit(ValueError):
-    """A file or a document that is not read; its text is the reason, as a clause: ``it is a pipe``."""
+    """A refused file or document; its text is the reason, as a clause: ``it is a pipe``."""
 
 
 def require_regular(path: Path) -> None:
@@ -59,7 +59,7 @@ def require_regular(path: Path) -> None:
 
     Raises:
         Unfit: ``path`` is a directory, a pipe, a device or a socket.
-        OSError: there is no such file, or it is not this user's to look at.
+        OSError: there is no such file, or this user may not access it.
     """
     _require_regular(_named(path).stat())
 
@@ -89,7 +89,7 @@ def content(path: Path, most_bytes: int) -> bytes:
     """
     found = bytearray()
     with opened(path) as file:
-        # What the file system says may be wrong: files below /proc have no size, and others grow.
+        # The size may be wrong: files below /proc have none, and others grow.
         size = os.fstat(file.fileno()).st_size
         while max(size, len(found)) <= most_bytes and (block := file.read(_BLOCK_BYTES)):
             found += block
@@ -209,7 +209,7 @@ def yaml_document(document: str, origin: str, loader: type[BoundedLoader] = Boun
 
     Args:
         document: the text.
-        origin: the file, in front of every complaint.
+        origin: the file, the prefix of every message.
         loader: what builds the data.
 
     Raises:
@@ -221,7 +221,7 @@ def yaml_document(document: str, origin: str, loader: type[BoundedLoader] = Boun
 
 
 def require_yaml(document: str, origin: str) -> None:
-    """Refuse what :func:`yaml_document` would refuse, save for tags that only another program knows.
+    """Refuse what :func:`yaml_document` would refuse, except for tags of other programs.
 
     Raises:
         UsageError: see :func:`yaml_document`.
@@ -250,7 +250,7 @@ def _no_yaml(origin: str, error: yaml.MarkedYAMLError) -> UsageError:
 
 
 def _named(path: Path) -> Path:
-    """``path``, which may come from a file and have what no name of a file has."""
+    """``path``, which may come from a file and contain what no file name can."""
     if "\0" in str(path):
         raise Unfit("its name has a null character")
     return path

@@ -1,18 +1,18 @@
-"""Every error seawall reports, and the exit code it means.
+"""Every error that seawall reports, with its exit code.
 
 ::
 
     SeawallError                 one sentence, one remedy, one exit code; never shown with a traceback
     ├── UsageError          64   the command line or a scenario file is wrong
     ├── EnvironmentFault     4   this machine or the target cannot do what was asked
-    │   ├── NoAnswer         4   a node said nothing, or nothing that can be understood
-    │   └── NoSuchProbe      4   the target has no probe of what it was asked to look at
+    │   ├── NoAnswer         4   a node did not answer, or not intelligibly
+    │   └── NoSuchProbe      4   the target has no such probe
     ├── InvalidRun           3   a fault was not proven, or the history is incomplete
     └── Interrupted        130   the user stopped the run; everything was healed first
 
 A violation (exit 1) and an inconclusive check (exit 2) are verdicts, not errors: see ``harness.checker``.
-A broken invariant of seawall's own raises ``AssertionError``. Like every exception that nobody expected it ends the
-program with a traceback and exit 70, which is no verdict.
+A broken invariant of seawall's own raises ``AssertionError``. Like every unexpected exception it ends the program with
+a traceback and exit 70, which is no verdict.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ def worst(codes: Iterable[ExitCode]) -> ExitCode:
 
 
 class SeawallError(Exception):
-    """An error for a person: what is wrong with which value, and what to do about it.
+    """An error for the user: what is wrong with which value, and what to do about it.
 
     Attributes:
         sentence: names the thing and the value at fault.
-        remedy: what to do; may be empty when the sentence says it all.
+        remedy: what to do; may be empty.
     """
 
     exit_code: ExitCode = ExitCode.ENVIRONMENT
@@ -72,11 +72,11 @@ class EnvironmentFault(SeawallError):
 
 
 class NoAnswer(EnvironmentFault):
-    """A node was asked and did not answer: it is dead, paused, or not up yet, or it speaks another language."""
+    """A node did not answer a request: it is dead, paused, or not up yet, or it uses another protocol."""
 
 
 class NoSuchProbe(EnvironmentFault):
-    """The target has no probe of what it was asked to look at, in whatever state that is."""
+    """The target has no such probe."""
 
 
 class InvalidRun(SeawallError):
@@ -92,6 +92,6 @@ class Interrupted(SeawallError):
 
 
 def came_of_an_interruption(error: BaseException) -> bool:
-    """Whether ``error`` was raised while an interruption was on its way up, or is one."""
+    """Whether ``error`` is an interruption, or was raised while one propagated."""
     before = error.__cause__ or error.__context__
     return isinstance(error, KeyboardInterrupt) or (before is not None and came_of_an_interruption(before))

@@ -1,4 +1,4 @@
-"""The Java of this machine: where it is, and how old it says that it is."""
+"""Finds the Java of this machine and its version."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def find_java(needed_by: str, remedy: str) -> str:
     """The Java to run: ``$JAVA_HOME/bin/java``, or else the one on the PATH.
 
     Args:
-        needed_by: who runs on it, by name.
+        needed_by: the program that needs it.
         remedy: what to do where there is none.
 
     Raises:
@@ -39,23 +39,23 @@ def find_java(needed_by: str, remedy: str) -> str:
 
 
 def refuse_old(java: str, needed_by: str, remedy: str) -> None:
-    """Raise an :class:`EnvironmentFault` when ``java`` says that it is too old; one that does not say is taken."""
+    """Raise an :class:`EnvironmentFault` when ``java`` is too old; an unknown version is accepted."""
     feature = feature_version(java)
     if feature is not None and feature < OLDEST_JAVA:
         raise EnvironmentFault(f"Java {feature} ({java}) is too old for {needed_by}.", remedy)
 
 
 def feature_version(java: str) -> int | None:
-    """17 of ``openjdk version "17.0.15"`` and 8 of ``java version "1.8.0_402"``; None when ``java`` does not say."""
+    """17 of ``openjdk version "17.0.15"`` and 8 of ``java version "1.8.0_402"``; None when ``java`` prints none."""
     said = _VERSION.match(version_line(java) or "")
     return int(said["feature"]) if said else None
 
 
 @cache
 def version_line(java: str) -> str | None:
-    """What ``java`` says of itself, as ``openjdk version "17.0.15" 2025-04-15``.
+    """The version line of ``java``, as ``openjdk version "17.0.15" 2025-04-15``.
 
-    None when it does not say: it crashes or hangs, or is no Java.
+    None when it prints none: it crashes or hangs, or is no Java.
     """
     command = (java, "-version")
     try:

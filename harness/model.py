@@ -1,4 +1,4 @@
-"""The shared nouns.
+"""The types that all parts share: offsets, node ids, partitions and links.
 
 Offsets: ``log_end_offset`` and ``high_watermark`` are both **exclusive**. "Below the high watermark" means
 ``offset < high_watermark``; the next record appended gets ``offset == log_end_offset``. Every other bound
@@ -19,16 +19,16 @@ ProcessId = NewType("ProcessId", int)
 """A logical client process in the history (Jepsen's ``:process``); one per client, never reused."""
 
 CONTROLLER_ID = NodeId(100)
-"""The node id of a cluster's only controller; of several, the id under which a timeline tells what they decided."""
+"""The node id of a cluster's only controller; of several, the timeline's node id of their decisions."""
 
 CLIENTS = "clients"
-"""The name of the far end of a link that is not a node of the cluster: every client connection."""
+"""The name of the end of a link that is not a node of the cluster: all client connections."""
 
 CONTROLLER = "controller"
 """The name of the controller as the end of a link or the aim of a fault; those of a quorum are ``controller-1`` ..."""
 
 NO_LEADER = NodeId(-1)
-"""The leader of a partition that has none, as in Kafka's metadata responses."""
+"""The leader of a partition without one, as in Kafka's metadata responses."""
 
 NO_EPOCH = -1
 """An unknown leader epoch (Kafka's ``UNDEFINED_EPOCH``)."""

@@ -1,7 +1,6 @@
-"""The outcome of a scenario on one generation in a few words: what is predicted, and what is observed.
+"""Defines the words for the outcome of a scenario on one generation, predicted or observed.
 
-Each word rests on evidence of its own; :mod:`harness.runner.observation` says which. ``safe`` is what is left when
-none of the others applies.
+Each word has its own evidence, see :mod:`harness.runner.observation`. ``safe`` means that none of the others applies.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ class Word(StrEnum):
     STUCK = "stuck"
     """The healed cluster did not get whole again: a replica cannot catch up."""
     EXITED = "exited"
-    """A broker has ended itself because its protocol told it to."""
+    """A broker has exited as its protocol requires."""
     UNAVAILABLE = "unavailable"
     """The schedule has shown that a partition had no leader, or there was none when everything was healed."""
     DUPLICATED = "duplicated"
@@ -27,11 +26,11 @@ class Word(StrEnum):
     REORDERED = "reordered"
     """Two records of one producer are in the log in another order than they were sent in."""
     DIRTY = "dirty"
-    """Who reads only what is committed was given a record of a transaction that was aborted."""
+    """A read_committed consumer was given a record of an aborted transaction."""
     SKIPPED = "skipped"
     """A consumer group has gone past a record that none of its members was ever given."""
     DOCUMENTED = "documented"
-    """An acknowledged record is gone, and the configuration says that this may happen."""
+    """An acknowledged record is gone, and the configuration permits that."""
     WEAK = "weak"
     """A record acknowledged with acks 0 or 1 is gone."""
     SAFE = "safe"

@@ -1,4 +1,4 @@
-"""A workload's record: a unique value and everything that a client sends with it, each part derived from that value.
+"""Encodes and verifies a workload's records: a unique value, from which all other parts are derived.
 
 The text of a record is ``seawall <topic> <partition> <value> <timestamp> <headers> <filler> <crc32>``, so a person can
 read it in any tool. The hash covers all of it: the partition the record was sent to, the CreateTime that its client
@@ -15,14 +15,14 @@ from typing import NamedTuple
 from harness.model import TopicPartition
 
 FOREIGN_VALUE = 2**62
-"""The value of the first record of a foreign batch; the others count on from it. No workload counts that far."""
+"""The value of the first record of a foreign batch; the others count on from it. No workload reaches it."""
 
 Headers = Sequence[tuple[str, bytes | None]]
 
 _MAGIC = b"seawall "
 _UNSAID = b"-"
 _SPACES = 7
-"""In a text; none is in the filler."""
+"""The separator in a text; the filler has none."""
 
 
 class Carried(NamedTuple):
@@ -52,7 +52,7 @@ class ProducerRecord(NamedTuple):
 
 
 class StoredRecord(NamedTuple):
-    """A record as a client or a disk gives it back.
+    """A record as read by a client or from a disk.
 
     ``create_time_ms`` is None where the record has no timestamp, or has LogAppendTime.
     """

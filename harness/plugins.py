@@ -1,8 +1,8 @@
-"""What other distributions add to seawall: entry points of the groups ``seawall.faults``, ``seawall.workloads`` ...
+"""Loads plugins of other distributions: entry points of the groups ``seawall.faults``, ``seawall.workloads`` ...
 
-The name of an entry point is what scenarios write, and its value the object that seawall's own modules have, too: for a
+The name of an entry point is the one in scenarios, and its value the object that seawall's own modules have, too: for a
 fault its class, for a workload or a target its ``KIND``. A plugin is loaded when its name is used, so that a broken one
-harms what uses it and nothing else.
+affects only what uses it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Plugin:
     Attributes:
         group: such as ``seawall.faults``.
         name: as scenarios write it.
-        distribution: the name and version of what has installed it.
+        distribution: the name and version of its distribution.
     """
 
     group: str
@@ -48,7 +48,7 @@ class Plugin:
             raise self.broken(f"{type(error).__name__}: {error}") from error
 
     def broken(self, why: str) -> EnvironmentFault:
-        """The error that says what is wrong with it."""
+        """The error about it."""
         return EnvironmentFault(
             f"plugin {self.name!r} ({self.group}, {self._entry.value}) of {self.distribution} cannot be used: {why}",
             "Mend it, or uninstall that distribution.",
@@ -82,7 +82,7 @@ class Registry(Mapping[str, KindT]):
 
         Raises:
             KeyError: there is none.
-            EnvironmentFault: a plugin has that name, and it cannot be used.
+            EnvironmentFault: a plugin has that name, but cannot be used.
         """
         if name in self.own:
             return self._own(name)
@@ -121,7 +121,7 @@ class Registry(Mapping[str, KindT]):
 
 
 def _unmet(entry: EntryPoint) -> str:
-    """What its distribution requires of seawall that this one is not; empty: nothing. pip does not look again."""
+    """The requirement of its distribution that this seawall does not meet; empty: none. pip does not check again."""
     from packaging.requirements import Requirement  # noqa: PLC0415 - most commands use no plugin
 
     own = version("seawall")

@@ -1,8 +1,7 @@
-"""Other programs that seawall runs and waits for: the compose tool, Maven, the C compiler.
+"""Runs other programs and waits for them: the compose tool, Maven, the C compiler.
 
-Each has a session of its own, so that Ctrl-C, which is for seawall, does not reach it. When seawall does not wait any
-longer, because of a signal or a timeout, it ends every process of that session before it goes on: ``docker compose``
-is two processes, in two process groups.
+Each has a session of its own, so that Ctrl-C does not reach it. On a signal or a timeout seawall ends every process of
+that session before it goes on: ``docker compose`` is two processes, in two process groups.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ def run(
     directory: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end, whatever its exit status; returns that, and what it printed.
+    """Run a program to its end; returns its exit status and output.
 
     Args:
         words: the command line.
-        timeout_s: for how long it may run; None: for as long as it takes.
-        given: what it reads on standard input.
-        directory: in which it runs; None: this process's.
-        environment: that it gets; None: this process's.
+        timeout_s: for how long it may run; None: without limit.
+        given: its standard input.
+        directory: its working directory; None: this process's.
+        environment: of the program; None: this process's.
 
     Raises:
         OSError: it cannot be started.

@@ -1,7 +1,7 @@
-"""What to run: a scenario file as a validated model.
+"""Reads a scenario file into a validated model.
 
-Reading and validating only. What the names in it mean (faults, settings, generations, workloads) is looked up by
-the runner before anything starts, because those live in higher storeys.
+The runner resolves the names in it (faults, settings, generations, workloads) before anything starts, because those
+live in higher storeys.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ GenerationRanges = Annotated[str, Field(pattern=r"^[0-9.]+(-[0-9.]+)?(, *[0-9.]+
 """Generations and ranges of them, both ends included, with commas in between: ``"0.10, 2.0.0-2.1"``."""
 
 ReplicaNames = Annotated[str, Field(pattern=r"^(all|[0-9]+(, *[0-9]+)*)$")]
-"""Brokers whose replicas are meant: ``"0"``, ``"0,2"`` or ``all``."""
+"""The brokers of some replicas: ``"0"``, ``"0,2"`` or ``all``."""
 
 NUMBERED = re.compile(r"(.*?)(0|[1-9][0-9]*)")
 """A name that ends with a number: what is before it, and the number."""
@@ -54,7 +54,7 @@ def row_of(records: str) -> list[str] | None:
     """The names that ``m1..m3`` stands for; None when ``records`` is a single name.
 
     Raises:
-        ValueError: there are none, or nobody could say which.
+        ValueError: there are none, or their names are ambiguous.
     """
     first, dots, last = records.partition("..")
     if not dots:
@@ -96,7 +96,7 @@ Setting = Annotated[int | bool | str, BeforeValidator(_unchanged)]
 
 
 class Cluster(BaseModel):
-    """The cluster: how many brokers, and Kafka's settings in Kafka's spelling."""
+    """The cluster: the number of brokers, and settings by Kafka's names."""
 
     model_config = _STRICT
 
@@ -107,7 +107,7 @@ class Cluster(BaseModel):
 class Topic(BaseModel):
     """A topic. ``replicas``, preferred leader first, are those of every partition; without it the cluster chooses.
 
-    None of Kafka's own: those are compacted, and what is compacted nobody could tell from what is lost.
+    None of Kafka's own: those are compacted, and a checker cannot distinguish compacted from lost records.
     """
 
     model_config = _STRICT
@@ -121,7 +121,7 @@ class Topic(BaseModel):
     @classmethod
     def _is_not_kafkas_own(cls, name: str) -> str:
         if name.startswith("__"):
-            raise ValueError(f"{name!r} is Kafka's own and compacted: what is gone from it nobody could call lost.")
+            raise ValueError(f"{name!r} is Kafka's own and compacted: no checker tells such records from lost ones.")
         return name
 
     @model_validator(mode="after")
@@ -134,7 +134,7 @@ class Topic(BaseModel):
 
 
 class Workload(BaseModel):
-    """The workload's name, and its own parameters as they are written."""
+    """The workload's name, and its parameters, not yet validated."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -149,8 +149,7 @@ class Prediction(BaseModel):
     """An anomaly that a protocol generation is known to show here. What is not written matches anything.
 
     Attributes:
-        verdict: what it would be had nobody predicted it: a breach, or what the configuration gave away. A breach is
-            not reproduced by what is ``DOCUMENTED`` or ``WEAK``.
+        verdict: the one without the prediction. A ``DOCUMENTED`` or ``WEAK`` anomaly does not reproduce a violation.
     """
 
     model_config = _STRICT
@@ -163,16 +162,16 @@ class Prediction(BaseModel):
 
 
 class Expectation(BaseModel):
-    """What is known to happen on some generations.
+    """The expected outcome on some generations.
 
     Attributes:
         outcome: in words; all of them are observed, and no others.
-        final_logs: by partition and then by replica (``"0"``, ``"0,2"`` or ``all``), the records that its log holds in
-            the end, from its start: the record's name, ``@`` and its leader epoch. ``m1..m4@2`` stands for a row of
-            them; a first entry ``5:m5@0`` says that the log starts at offset 5. Replicas not named may hold anything;
-            ``all`` names every one that is assigned.
-        anomalies: what the checkers find, exactly, besides what the words say; see :meth:`predictions`.
-        note: why so, in a sentence.
+        final_logs: by partition and then by replica (``"0"``, ``"0,2"`` or ``all``), the records of its log in the end,
+            from its start: the record's name, ``@`` and its leader epoch. ``m1..m4@2`` stands for a row of them; in a
+            first entry ``5:m5@0`` the log starts at offset 5. Replicas not named may hold anything; ``all`` means every
+            assigned one.
+        anomalies: the exact anomalies that the checkers find besides those of the words; see :meth:`predictions`.
+        note: the reason, in a sentence.
     """
 
     model_config = _STRICT
@@ -185,7 +184,7 @@ class Expectation(BaseModel):
     @model_validator(mode="after")
     def _safe_stands_alone(self) -> Self:
         if Word.SAFE in self.outcome and len(self.outcome) > 1:
-            raise ValueError("safe stands alone: it says that no other word applies.")
+            raise ValueError("safe stands alone: it means that no other word applies.")
         return self
 
 
@@ -194,19 +193,19 @@ class Scenario(BaseModel):
 
     Attributes:
         id: the scenario's name; that of its file.
-        catalogue: the entry of the catalogue of losses that it replays, ``A02``, and which variant, ``A01/unclean``;
-            entries with N are not in it: they were found here.
-        source: whose loss it replays: a KIP, an issue, a post-mortem.
-        preconditions: what the loss needs, in words.
+        catalogue: the entry of the catalogue of losses that it replays, ``A02``, or its variant, ``A01/unclean``;
+            entries with N were found by seawall itself.
+        source: of the loss: a KIP, an issue, a post-mortem.
+        preconditions: of the loss, in words.
         replication: knobs of the protocol set for this scenario, on every generation: a known bug switched on.
         schedule: awaited steps; or
         chaos: random faults under load for ``duration_s``.
-        settle_s: how long the healed cluster may take to get whole again.
-        predictions: per protocol generation, the anomalies that are known to be found; or
-        outcomes: per generation (``"0.10"``) or several of them (``"0.10, 2.0.0-2.1"``), what is known to happen. A
-            scenario with outcomes makes no sense on generations that none of them names.
-        not_on_real_kafka: on the releases of which generations its schedule does not come true, although it does on
-            the built-in brokers, and why, in a sentence.
+        settle_s: how long the healed cluster may take to become whole again.
+        predictions: per protocol generation, the anomalies to expect; or
+        outcomes: per generation (``"0.10"``) or several of them (``"0.10, 2.0.0-2.1"``), the outcome to expect. A
+            scenario with outcomes runs only on generations that one of them names.
+        not_on_real_kafka: the generations on whose releases its schedule cannot be executed, although it can on the
+            built-in brokers, and why, in a sentence.
     """
 
     model_config = _STRICT
@@ -234,7 +233,7 @@ class Scenario(BaseModel):
 
     @property
     def names(self) -> frozenset[str]:
-        """What it goes by: its id, its entry of the catalogue, ``A01``, and that with its variant, ``A01/unclean``."""
+        """Its names: its id, its entry of the catalogue, ``A01``, and that with its variant, ``A01/unclean``."""
         catalogue = self.catalogue or self.id
         return frozenset((self.id, catalogue, catalogue.partition("/")[0]))
 
@@ -245,12 +244,12 @@ class Scenario(BaseModel):
 
     @property
     def text(self) -> str:
-        """Its file as it is written."""
+        """The text of its file."""
         return _read(Path(self._file) if self._file else _SHIPPED / f"{self.id}{_SUFFIX}")
 
     @property
     def origin(self) -> str:
-        """What :func:`load` was given: the path of its file, or the name of a shipped scenario."""
+        """The argument of :func:`load`: the path of its file, or the name of a shipped scenario."""
         return self._file or self.id
 
     def from_file(self, path: str) -> Self:
@@ -286,7 +285,7 @@ def load(name_or_path: str) -> Scenario:
     """The shipped scenario of that name, or the scenario file at that path.
 
     Raises:
-        UsageError: there is none, or it is wrong; names the file, the key and the value.
+        UsageError: there is none, or it is invalid; names the file, the key and the value.
     """
     path = _SHIPPED / f"{name_or_path}{_SUFFIX}"
     if not looks_like_a_path(name_or_path):
@@ -418,7 +417,7 @@ def _read(path: Path) -> str:
 
 
 class _UniqueKeys(BoundedLoader):
-    """YAML that refuses what PyYAML takes silently: a key written twice, and a key that is no text (``0.10:``)."""
+    """YAML without what PyYAML accepts silently: a duplicate key, and a key that is no text (``0.10:``)."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """See :class:`yaml.constructor.SafeConstructor`."""

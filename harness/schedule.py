@@ -1,6 +1,6 @@
-"""When things happen: the steps of an awaited schedule, and the seeded mix of random chaos. Pure.
+"""Defines the steps of a schedule, and the seeded mix of random chaos. Pure.
 
-A step waits for what it needs to see, never for time to pass: a schedule is exact on a busy machine, too.
+A step waits for a condition, not for time to pass, so a schedule is exact on a busy machine, too.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Step(BaseModel):
         inject: a fault with a name: ``{fault: kill, node: 0, as: dead}``.
         heal: the name of an injected fault.
         release: the name of a ``hold``.
-        sync: brokers whose written bytes all reach the disk now, as if the kernel had found the time.
+        sync: brokers whose written bytes all reach the disk now.
         wait_s: seconds to let pass. For what cannot be observed; prefer ``until``.
-        generations: on which generations the step is performed; None: on every one.
+        generations: those on which the step is performed; None: all.
     """
 
     model_config = _STRICT
@@ -110,7 +110,7 @@ class Step(BaseModel):
 
     @property
     def where(self) -> Where | None:
-        """The part of the step that says which partitions it is about, if it does."""
+        """The part of the step that selects partitions, if there is one."""
         parts = (self.send, self.elect, self.consume, self.delete_records, self.spoof_fetch, self.until,
                  self.unavailable)  # fmt: skip
         return next((part for part in parts if part is not None), None)
@@ -122,11 +122,11 @@ class Chaos(BaseModel):
     Attributes:
         faults: the mix. Besides its parameters a fault may have a ``weight`` (how often it comes up in a round,
             default 1) and a ``for_s`` of its own.
-        interval_s: how long the cluster is left alone between two faults; of several at once, between their beginnings.
+        interval_s: the time without faults between two of them; of several at once, between their beginnings.
         for_s: how long a fault lasts.
         at_once: how many faults may be in force at one time, besides those that only move a clock. With 1 each waits
             until every ISR is full again.
-        budget: of several at once, which may be: no more than the configuration promises to survive, or ``any``; see
+        budget: which may be in force at once: no more than the configuration promises to survive, or ``any``; see
             :mod:`harness.runner.fault_budget`.
     """
 
@@ -149,7 +149,7 @@ class Chaos(BaseModel):
 def shuffled_rounds(weights: Sequence[int], seed: int) -> Iterator[int]:
     """Indices into ``weights`` for ever: each round is a shuffled bag that holds index i ``weights[i]`` times.
 
-    So every index comes up in every round, however short the run, and no round looks like the last.
+    So every index comes up in every round.
     """
     drawn = random.Random(f"{seed}:rounds")
     bag = [index for index, weight in enumerate(weights) for _ in range(weight)]

@@ -1,7 +1,7 @@
-"""What this process writes for a while: temporary files, and files that are not finished yet.
+"""Manages temporary and unfinished files, so that the next process removes those of a killed one.
 
-Temporary files are below one directory, whose name says which process it belongs to. It also has a list of the files
-elsewhere that are being written. So a process that was killed leaves nothing that the next one does not find.
+Temporary files are below one directory, named for its process. That directory also has a list of the unfinished files
+elsewhere.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _VARIABLE = "TMPDIR"
 
 
 class _Here:
-    """Of this process.
+    """The state of this process.
 
     Attributes:
         place: its directory; None: it has none.
-        outside: where the directories of all processes are, while this one has its own.
-        swept: what was swept at its start, in words.
+        outside: the parent of all processes' directories, while this one has its own.
+        swept: what was removed at its start, as text.
     """
 
     place: Path | None = None
@@ -38,10 +38,10 @@ class _Here:
 
 @contextmanager
 def scratch() -> Iterator[None]:
-    """While entered, temporary files of this process and of those that it starts are in a directory of its own.
+    """While entered, temporary files of this process and its children are in a directory of its own.
 
-    What processes that were killed have left is removed first. Where no directory can be made there is none: what
-    needs temporary files fails then, and says so.
+    It first removes what killed processes have left. If it cannot make a directory, whatever needs temporary files
+    fails with an error.
     """
     temporary, variable = tempfile.tempdir, os.environ.get(_VARIABLE)
     _Here.outside = tempfile.gettempdir()
@@ -67,13 +67,13 @@ def outside() -> Path:
 
 
 def swept() -> list[str]:
-    """What was removed at the start of this process, in words; once."""
+    """What was removed at the start of this process, as text; only once."""
     told, _Here.swept = list(_Here.swept), ()
     return told
 
 
 def sweep() -> list[str]:
-    """Remove what processes of this user that are no more have left; one line for each."""
+    """Remove what ended processes of this user have left; one line for each."""
     return [_removed(place) for place in sorted(outside().glob(f"{_PREFIX}*")) if _is_abandoned(place)]
 
 
@@ -81,7 +81,7 @@ def sweep() -> list[str]:
 def unfinished(path: Path) -> Iterator[Path]:
     """A file beside ``path`` to write to, which becomes ``path`` at the end, unless there is an error.
 
-    Nothing is left of one that was not finished, also where this process was killed: see :func:`sweep`.
+    An unfinished one is removed, by :func:`sweep` if this process was killed.
     """
     temporary = path.with_name(f".{path.name}.partial")
     note_unfinished(temporary)
@@ -93,7 +93,7 @@ def unfinished(path: Path) -> Iterator[Path]:
 
 
 def note_unfinished(path: Path) -> None:
-    """Note that a file, or a directory, is only there for a while."""
+    """Record that a file, or a directory, is temporary."""
     if _Here.place is not None:
         with suppress(OSError), (_Here.place / _UNFINISHED).open("a") as notes:
             notes.write(f"{path.absolute()}\n")
@@ -109,9 +109,9 @@ def _namespace() -> int:
 
 
 def _is_abandoned(place: Path) -> bool:
-    """Whether a directory is this user's, and that of a process that is certainly no more.
+    """Whether a directory is this user's, and that of a process that has certainly ended.
 
-    A process that cannot be seen from here, as one in another container, is not taken for gone.
+    A process that is invisible from here, as one in another container, counts as running.
     """
     try:
         found = place.lstat()

@@ -1,8 +1,8 @@
-"""Aiming: which node a selector means, given the cluster as observed. Pure and seeded.
+"""Resolves a selector to a node of the observed cluster. Pure and seeded.
 
 A selector is a broker's id, ``leader``, ``follower``, ``any``, ``controller`` or, where several controllers are a
-quorum, ``controller-1`` ... Of several, ``controller`` is the active one. The same seed and the same view give the same
-node, whatever ``PYTHONHASHSEED`` says.
+quorum, ``controller-1`` ... Of several, ``controller`` is the active one. The same seed and view give the same node,
+whatever the ``PYTHONHASHSEED``.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ EndSelector = Annotated[int | str, BeforeValidator(_is_end)]
 
 
 class NothingToAimAt(EnvironmentFault):
-    """No node of the observed cluster is what the selector asks for; it may be in a moment."""
+    """No node of the observed cluster matches the selector; one may in a moment."""
 
 
 def aim(
@@ -68,8 +68,8 @@ def aim(
 ) -> str:
     """The name of the node that ``selector`` means in ``view``.
 
-    ``topic`` and ``partition`` narrow down whose leader or follower is meant; without them the seed picks a
-    partition. Nodes in ``avoid`` are never picked by ``leader``, ``follower`` or ``any``.
+    ``topic`` and ``partition`` choose the partition of a leader or follower; without them the seed does.
+    ``leader``, ``follower`` and ``any`` never pick nodes in ``avoid``.
 
     Raises:
         NothingToAimAt: no such node was observed.
@@ -91,13 +91,13 @@ def aim(
 
 
 def brokers(view: ClusterView) -> list[str]:
-    """Every broker that ``view`` knows of, live or holding a replica, in order."""
+    """Every broker in ``view``, live or with a replica, in order."""
     holding = {node for partition in view.partitions.values() for node in partition.replicas}
     return [node_name(node) for node in sorted({*view.live, *holding} - {CONTROLLER_ID})]
 
 
 def nodes(view: ClusterView) -> list[str]:
-    """Every broker that ``view`` knows of, and then those controllers that are none."""
+    """Every broker in ``view``, and then the dedicated controllers."""
     found = brokers(view)
     return [*found, *(name for name in view.controllers if name not in found)]
 

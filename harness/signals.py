@@ -1,8 +1,8 @@
-"""The signals that end seawall have one owner, from the first instruction of a command to its last.
+"""Handles the signals that end seawall, from the first instruction of a command to its last.
 
-Before a command begins there is nothing to end, and half of Python to be imported: then a signal ends the process at
-once. Later the first one raises ``KeyboardInterrupt`` in the main thread, and every other one is answered by a line.
-In the end, when everything is decided, they are ignored. Imports nothing that takes time.
+While Python imports the command, a signal ends the process at once. Later the first one raises ``KeyboardInterrupt`` in
+the main thread, and a line answers every other one. At the end, when the result is decided, signals are ignored. This
+module imports nothing slow.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""The signals, each of which means that seawall is to heal, to stop and to leave."""
+"""The signals on which seawall heals, stops and exits."""
 
 EXIT_CODE = 130
 """See :class:`harness.errors.ExitCode`."""
@@ -26,10 +26,10 @@ _PR_SET_PDEATHSIG = 1
 
 
 class _Caught:
-    """What this process has been sent.
+    """The signals to this process so far.
 
     Attributes:
-        name: of the first signal; empty: none has come.
+        name: of the first signal; empty: none has arrived.
         is_lost: whether the ``KeyboardInterrupt`` that it raised was swallowed, by a destructor or by a callback.
     """
 
@@ -52,13 +52,13 @@ def leave_at_once() -> None:
 
 
 def leave_silently() -> None:
-    """From now on a signal ends the process, which is a worker of one that has a sentence for it."""
+    """From now on a signal ends the process, a worker whose parent prints the sentence."""
     for number in listened():
         signal.signal(number, _leave_silently)
 
 
 def ignore() -> None:
-    """From now on let no signal change what has been decided."""
+    """From now on ignore signals."""
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
 
@@ -75,12 +75,12 @@ def die_with_parent() -> None:
 
 
 def caught() -> str:
-    """The name of the first signal that this process was sent; empty: none."""
+    """The name of the first signal to this process; empty: none."""
     return _caught.name
 
 
 def is_first(number: int) -> bool:
-    """Note that a signal has come; whether it is for the handler to raise ``KeyboardInterrupt``."""
+    """Record a signal; returns whether the handler has to raise ``KeyboardInterrupt``."""
     if _caught.name and not _caught.is_lost:
         return False
     _caught.name, _caught.is_lost = signal.Signals(number).name, False
@@ -92,8 +92,8 @@ def raised_once(say: Callable[[str], None], *, to_the_end: bool) -> Iterator[Non
     """While entered, the first signal raises ``KeyboardInterrupt`` in the main thread; ``say`` answers the others.
 
     Args:
-        say: told a line.
-        to_the_end: whether signals are ignored afterwards, while Python closes; else they are whose they were.
+        say: called with a line.
+        to_the_end: whether signals are ignored afterwards, while Python closes; else the old handlers return.
     """
 
     def handle(number: int, _: FrameType | None) -> None:
@@ -114,7 +114,7 @@ def raised_once(say: Callable[[str], None], *, to_the_end: bool) -> Iterator[Non
 
 @contextmanager
 def withheld() -> Iterator[None]:
-    """Start processes that no signal shall end before they have said what it is to do; this one gets it afterwards."""
+    """Start processes that no signal ends before they have set their handlers; this one gets it afterwards."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     try:
         yield
@@ -127,7 +127,7 @@ def _raise_what_was_swallowed(
 ) -> Callable[[sys.UnraisableHookArgs], object]:
     """Send the signal once more where Python would only print that its exception was ignored."""
 
-    def told(unraisable: sys.UnraisableHookArgs) -> None:
+    def resend(unraisable: sys.UnraisableHookArgs) -> None:
         if not (_caught.name and issubclass(unraisable.exc_type, KeyboardInterrupt)):
             hook(unraisable)
             return
@@ -135,7 +135,7 @@ def _raise_what_was_swallowed(
         again = (threading.main_thread().ident or 0, signal.Signals[_caught.name])
         threading.Timer(_AGAIN_S, signal.pthread_kill, again).start()
 
-    return told
+    return resend
 
 
 def _leave(number: int, frame: FrameType | None) -> None:

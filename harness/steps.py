@@ -1,4 +1,4 @@
-"""What the steps of a schedule may say: one validated model per kind of step. Pure.
+"""Defines the steps of a schedule: one validated model per kind of step. Pure.
 
 Names of partitions are written as everywhere, ``ledger-0``. Offsets that end something are exclusive. Seconds are
 of the run's own clock: real on real targets, virtual in the simulator.
@@ -26,10 +26,10 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$")]
 """A name given by ``as``, ``group``, ``producer`` or ``records``."""
 
 LONGEST_S = 1_000_000
-"""Nothing takes longer than twelve days."""
+"""The longest duration: twelve days."""
 
 Seconds = Annotated[float, Field(ge=0, le=LONGEST_S, allow_inf_nan=False)]
-"""How long something takes."""
+"""A duration."""
 
 Age = Annotated[float, Field(ge=-1e9, le=1e9, allow_inf_nan=False)]
 """How many seconds ago: thirty years at most; negative: in the future."""
@@ -39,7 +39,7 @@ PartitionName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]+-[0-9]+$")]
 
 
 class Where(BaseModel):
-    """A step about some partitions: those of ``topic`` with the number ``partition``; None means every one."""
+    """A step about some partitions: those of ``topic`` with the number ``partition``; None: all."""
 
     model_config = _STRICT
 
@@ -49,31 +49,31 @@ class Where(BaseModel):
 
 
 def meant(partitions: Iterable[TopicPartition], where: Where) -> tuple[TopicPartition, ...]:
-    """Those of ``partitions`` that a step is about."""
+    """Those of ``partitions`` that a step selects."""
     return tuple(
         name for name in partitions if where.topic in (None, name.topic) and where.partition in (None, name.partition)
     )
 
 
 class Send(Where):
-    """Send records to each of the partitions meant, batch by batch, and wait for the answers.
+    """Send records to each of the selected partitions, batch by batch, and wait for the answers.
 
-    Each record has a name, by which ``final_logs`` and ``delivers`` know it: those of ``records``, or, with
-    ``per_partition``, ``m<n>``, where n is how many records the schedule had sent to that partition before.
+    Each record has a name for ``final_logs`` and ``delivers``: those of ``records``, or, with ``per_partition``,
+    ``m<n>``, where n is the number of records that the schedule had sent to that partition before.
 
     Attributes:
-        per_partition: how many records each partition gets; or
+        per_partition: the number of records for each partition; or
         records: their names, the same for each partition; none are needed to end a transaction that is open.
         acks: of the request.
-        batch: how many records go into one batch, which is one request.
-        age_s: how long ago the client says that the records were made (CreateTime); negative: in the future.
-        expect: ``ok``: every record must be acknowledged; ``refused``: none may be; ``any``: whatever comes.
+        batch: the number of records in a batch, which is one request.
+        age_s: how long before now the records' CreateTime is; negative: in the future.
+        expect: ``ok``: every record must be acknowledged; ``refused``: none may be; ``any``: any answer.
         retries: how often the client repeats a request that was refused or not answered in ``retry_after_s``.
-        producer: a name: sends with the same one are of one producer, whose order and sequence numbers they share.
-        idempotent: whether the producer numbers its batches (KIP-98); needs ``producer``.
-        transaction: the records of each partition are a transaction of ``producer``, and this is how it ends:
-            ``commit``, or ``abort``, after which none of them counts as acknowledged; ``open``: it does not end, and
-            the producer's next send goes on with it, to whichever partition. Only real Kafka has transactions.
+        producer: a name: sends with the same one are of one producer, and share its order and sequence numbers.
+        idempotent: whether the producer is idempotent (KIP-98); needs ``producer``.
+        transaction: the records of each partition are a transaction of ``producer``, which ends with ``commit``, or
+            with ``abort``, after which none of them counts as acknowledged; ``open``: it does not end, and the
+            producer's next send continues it on any partition. Only real Kafka has transactions.
         name: (``as``) with a name the schedule goes on at once, and ``until: {sent: name}`` waits for the answers.
     """
 
@@ -99,19 +99,19 @@ class Send(Where):
         if self.idempotent and self.producer is None:
             raise ValueError("an idempotent send needs a producer: its sequence numbers are the producer's.")
         if self.transaction is not None and (self.producer is None or self.acks != "all"):
-            raise ValueError("a transaction needs a producer, whose it is, and acks=all.")
+            raise ValueError("a transaction needs a producer and acks=all.")
         return self
 
     @property
     def count(self) -> int:
-        """How many records each partition gets."""
+        """The number of records for each partition."""
         return self.per_partition or len(self.records or ())
 
 
 class Hold(BaseModel):
     """Hold every byte back on directed links until ``release``: ``[[2, 1]]`` holds what 2 sends to 1.
 
-    The same as the fault ``partition`` with these links, proven and proven healed as every fault.
+    Equal to the fault ``partition`` with these links, and likewise proven.
     """
 
     model_config = _STRICT
@@ -121,10 +121,10 @@ class Hold(BaseModel):
 
 
 class Elect(Where):
-    """Ask the controller for an election of the partitions meant, as an administrator does.
+    """Ask the controller for an election of the selected partitions, as an operator does.
 
     Attributes:
-        leader: who shall lead; None: the preferred leader.
+        leader: the wanted leader; None: the preferred one.
         unclean: whether a replica outside the ISR may be elected.
         expect: ``ok``: the controller must do it; ``refused``: it must refuse; ``any``.
     """
@@ -139,7 +139,7 @@ class Commit(BaseModel):
 
     Attributes:
         offsets: by partition, the offset of the next record to read.
-        leader_epoch: what a client of KIP-320 commits with them: the epoch of the last record read; -1: an old client.
+        leader_epoch: the epoch of the last record read, which clients since KIP-320 commit, too; -1: an old client.
     """
 
     model_config = _STRICT
@@ -152,16 +152,16 @@ class Commit(BaseModel):
 
 
 class Consume(Where):
-    """Let a new member of a consumer group read the partitions meant up to their high watermarks, and stop.
+    """A new member of a consumer group reads the selected partitions up to their high watermarks, and stops.
 
     Attributes:
-        start: where it begins: where the group has ``committed``, at the ``beginning``, or at the ``end``.
-        reset: what it does where its position is out of range, or nothing was committed (``auto.offset.reset``).
+        start: where it begins: at the ``committed`` offset, at the ``beginning``, or at the ``end``.
+        reset: its ``auto.offset.reset``, for a position out of range or without a committed offset.
         checks_epochs: whether the client validates its position by leader epoch before it reads (KIP-320, 2.3).
         commit: whether it commits in the end, with the epoch of the last record if it ``checks_epochs``.
-        expect: ``ok``: it must read up to the end undisturbed; ``reset``: its position must be out of range, and it
-            goes on where the policy says; ``out_of_range``: as that, but there is no policy, and it fails;
-            ``truncated``: it must find by epochs that the log it had read was truncated; ``any``.
+        expect: ``ok``: it must read up to the end without an error; ``reset``: its position must be out of range, and
+            is reset by the policy; ``out_of_range``: as that, but without a policy, so that it fails; ``truncated``: it
+            must detect by epochs that the log it had read was truncated; ``any``.
         delivers: by partition, the names of exactly the records that it must read.
     """
 
@@ -175,10 +175,10 @@ class Consume(Where):
 
 
 class DeleteRecords(Where):
-    """Ask the leaders of the partitions meant to delete what is before an offset (KIP-107).
+    """Ask the leaders of the selected partitions to delete the records before an offset (KIP-107).
 
     Attributes:
-        before: the first offset to stay, or ``high_watermark``.
+        before: the first offset to keep, or ``high_watermark``.
         expect: ``ok``: the leaders must do it; ``refused``: they must refuse; ``any``.
     """
 
@@ -190,9 +190,9 @@ class SpoofFetch(Where):
     """Fetch as if a client were the follower ``replica`` (CVE-2018-1288).
 
     Attributes:
-        to: the broker that is asked.
-        offset: what is fetched: the leader takes it for the follower's log end offset.
-        leader_epoch: the current leader epoch that the request names; -1: none, as an old follower.
+        to: the broker that receives it.
+        offset: the fetch offset, which the leader takes for the follower's log end offset.
+        leader_epoch: the current leader epoch in the request; -1: none, as from an old follower.
         last_fetched_epoch: the epoch of the last record that the follower claims to have; -1: none.
     """
 
@@ -204,13 +204,13 @@ class SpoofFetch(Where):
 
 
 class Unavailable(Where):
-    """The partitions meant have no leader, and it stays so for ``for_s``: what the outcome ``unavailable`` rests on."""
+    """The selected partitions have no leader for ``for_s``: the evidence for the outcome ``unavailable``."""
 
     for_s: Seconds = Field(default=1.0, ge=0)
 
 
 class ReplicaState(BaseModel):
-    """What the broker ``node`` must say about its own replica; what is not written may be anything."""
+    """The state that the broker ``node`` must report of its replica; unset fields may have any value."""
 
     model_config = _STRICT
 
@@ -236,14 +236,14 @@ class Until(Where):
     """Wait until all of this is observed at once.
 
     Attributes:
-        leader: the leader that the controller has put in charge; -1: there is none.
-        isr: the in-sync replicas, in any order, as the controller knows them.
+        leader: by the controller; -1: there is none.
+        isr: by the controller, in any order.
         elr: the eligible leader replicas (KIP-966), likewise.
-        replicas: what brokers say about their own replicas.
+        replicas: the brokers' states of their own replicas.
         live: the brokers that have a session with the controller: exactly these.
-        exited: brokers that have ended themselves because their protocol or their storage made them.
-        committed: what a consumer group has committed.
-        sent: the ``as`` of a ``send`` whose answers must all have come.
+        exited: brokers that have exited because of their protocol or their storage.
+        committed: the committed offsets of a consumer group.
+        sent: the ``as`` of a ``send`` whose answers must all have arrived.
         polled: up to which offset, exclusive, the tailing consumers must have read.
     """
 

@@ -1,7 +1,7 @@
-"""The system under test, as the runner and the faults see it.
+"""The interface of the system under test for the runner and the faults.
 
-A target does what it is told and says what it sees; it decides nothing. Every method is synchronous and may be
-called from one thread at a time. Methods raise ``EnvironmentFault`` when the target cannot do what was asked.
+A target executes calls and returns observations; it decides nothing. Every method is synchronous and may be called from
+one thread at a time. A method raises ``EnvironmentFault`` when the target cannot execute it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class TopicSpec:
 
 @dataclass(frozen=True, slots=True)
 class PartitionView:
-    """What the controller says about a partition."""
+    """The controller's state of a partition."""
 
     leader: NodeId
     leader_epoch: int
@@ -58,7 +58,7 @@ class PartitionView:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaView:
-    """What a broker says about its own replica. ``remote_log_end_offsets`` is empty unless it leads."""
+    """A broker's state of its own replica. ``remote_log_end_offsets`` is empty unless it leads."""
 
     role: str
     leader: NodeId
@@ -72,12 +72,12 @@ class ReplicaView:
 
 @dataclass(frozen=True, slots=True)
 class QuorumView:
-    """What the active controller of KRaft says of the quorum.
+    """The quorum as the active KRaft controller sees it.
 
     Attributes:
         leader_epoch: its own.
-        high_watermark: of the metadata log, exclusive: what is below has been decided.
-        log_end_offsets: by the node of each voter, how far its log goes as the active one knows; -1: it does not know.
+        high_watermark: of the metadata log, exclusive: records below are committed.
+        log_end_offsets: by the node of each voter, its log end offset as the active one knows it; -1: unknown.
     """
 
     leader_epoch: int
@@ -91,10 +91,10 @@ class ClusterView:
 
     Attributes:
         live: the brokers with a session.
-        partitions: the controller's word; empty when it cannot be reached.
-        controller: the node that controls; None: none does, or none that can be reached.
-        controllers: the nodes one of which controls.
-        quorum: what that one says of the others; None where nobody is asked.
+        partitions: by the controller; empty when it cannot be reached.
+        controller: the active controller; None: there is none, or it cannot be reached.
+        controllers: all controllers.
+        quorum: as the active one sees it; None on targets without such a probe.
     """
 
     time_ns: int
@@ -107,15 +107,15 @@ class ClusterView:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a life of a node ended that the harness had not ordered to end.
+    """How a node ended that the harness had not ended.
 
     Attributes:
         node: the id of a broker or a controller.
         incarnation: how often the node had been started before that life.
         time_ns: when it ended (``CLOCK_MONOTONIC``).
         status: the exit status; negative: the number of the signal that ended it.
-        said: why, by the last words in its log.
-        blames: what in its environment is to blame for it, in a clause; empty: nothing is known to be.
+        said: why, by the end of its log.
+        blames: the cause in its environment, in a clause; empty: none is known.
     """
 
     node: NodeId
@@ -128,12 +128,12 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class LogDamage:
-    """Harm done to the bytes of a replica's log while its broker is down.
+    """Damage to the bytes of a replica's log while its broker is down.
 
     Attributes:
-        offset: whose batch is harmed: the one that holds this offset.
+        offset: in the damaged batch.
         how: ``flip``: one bit of its last byte is inverted; ``cut``: the file ends in the middle of the batch;
-            ``foreign``: a batch that is sound and that nobody here has sent is in its place.
+            ``foreign``: a sound batch that no client of the run has sent is in its place.
     """
 
     partition: TopicPartition
@@ -143,14 +143,14 @@ class LogDamage:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What a probe saw. ``holds`` says whether the fault is in effect; ``seen`` is the evidence in words."""
+    """The result of a probe. ``holds``: whether the fault is in effect; ``seen``: the evidence in words."""
 
     holds: bool
     seen: str
 
     @classmethod
     def of_all(cls, receipts: Iterable[Receipt]) -> Receipt:
-        """What several probes saw: holds when each of them does."""
+        """The result of several probes: holds when each of them does."""
         several = list(receipts)
         return cls(all(one.holds for one in several), "; ".join(one.seen for one in several))
 
@@ -167,12 +167,12 @@ class Cluster(Protocol):
         ...
 
     def remains(self) -> Sequence[str]:
-        """What of the target is still on this machine, in words: processes, containers, volumes, networks.
+        """What of the target is still on this machine, as text: processes, containers, volumes, networks.
 
-        Found by looking, not by what :meth:`stop` has done; empty after it has done all.
+        It searches the machine instead of relying on :meth:`stop`; empty after a complete one.
 
         Raises:
-            EnvironmentFault: it cannot be known.
+            EnvironmentFault: that is unknown.
         """
         ...
 
@@ -185,12 +185,12 @@ class Cluster(Protocol):
         ...
 
     def nodes(self) -> Sequence[str]:
-        """The names of all nodes: the brokers in order, then the controllers that are processes of their own."""
+        """The names of all nodes: the brokers in order, then the dedicated controllers."""
         ...
 
 
 class Observable(Protocol):
-    """A cluster that says what state it is in."""
+    """A cluster whose state can be observed."""
 
     def view(self) -> ClusterView:
         """The cluster as observed now."""
@@ -201,26 +201,26 @@ class Observable(Protocol):
         ...
 
     def committed(self, group: str) -> Mapping[TopicPartition, Offset]:
-        """The offsets that a consumer group has committed, as the cluster has stored them; empty when unknown."""
+        """The committed offsets of a consumer group in the cluster; empty when unknown."""
         ...
 
 
 class NodeStates(Protocol):
-    """A cluster whose nodes can be asked, one by one, how they are."""
+    """A cluster whose single nodes can be observed."""
 
     def is_running(self, node: str) -> Receipt:
         """Whether the node's process exists and answers."""
         ...
 
     def has_exited(self, node: str) -> Receipt:
-        """Whether the node, since it was last started, has ended itself: its protocol or its storage made it.
+        """Whether the node has exited since its last start because of its protocol or its storage.
 
-        One that a signal has ended, or that was asked to shut down, has not.
+        An exit by a signal or a requested shutdown does not count.
         """
         ...
 
     def endings(self) -> Sequence[Ending]:
-        """Every life of a node that has ended without having been ordered to, until :meth:`stop`; oldest first."""
+        """Every exit of a node that the harness did not order, until :meth:`stop`; oldest first."""
         ...
 
     def takes_writes(self, node: str) -> Receipt:
@@ -228,23 +228,23 @@ class NodeStates(Protocol):
         ...
 
     def has_refused_write(self, node: str, log_dir: int | None = None) -> Receipt:
-        """Whether storage has refused, with ENOSPC, a write of the node's own since the node was last started.
+        """Whether a write of the node's own has failed with ENOSPC since its last start.
 
         With ``log_dir`` one to that log directory.
         """
         ...
 
     def offline_log_dirs(self, node: str) -> Sequence[int]:
-        """The log directories that the broker itself has given up.
+        """The log directories that the broker has taken offline.
 
         Raises:
-            EnvironmentFault: it does not answer, so nobody knows.
+            EnvironmentFault: it does not answer.
         """
         ...
 
 
 class Evidence(Protocol):
-    """What a cluster leaves for the checkers."""
+    """The evidence of a cluster for the checkers."""
 
     def timeline(self, run: str) -> Iterable[dict[str, Any]]:
         """Rows of ``schema.TIMELINE`` from every node, dead ones included. Call after :meth:`stop`."""
@@ -260,10 +260,10 @@ class Evidence(Protocol):
 
 
 class Target(Cluster, Observable, NodeStates, Evidence, Protocol):
-    """What the runner needs of every cluster. What can be done to it besides is in :mod:`harness.controls`.
+    """What the runner needs of every cluster; optional controls are in :mod:`harness.controls`.
 
     Attributes:
-        name: as the timeline and messages call it.
+        name: in the timeline and in messages.
         controls: the protocols of :mod:`harness.controls` that it supports on this machine.
     """
 

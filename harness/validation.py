@@ -1,4 +1,4 @@
-"""Turns what pydantic refuses into the one sentence a person needs.
+"""Validates data by pydantic models, and turns a refusal into one sentence for the user.
 
 ``faults[1]: unknown key 'free_byte'; did you mean 'free_bytes'?``
 """
@@ -21,7 +21,7 @@ M = TypeVar("M", bound=BaseModel)
 _MAX_VALUE_CHARS = 60
 
 _SHOWN = Repr()
-"""Looks at no more of a value than can be shown: what ``repr`` makes of it first may not fit into memory."""
+"""Shows only the beginning of a value, as its whole ``repr`` may not fit into memory."""
 _SHOWN.maxlevel, _SHOWN.maxstring, _SHOWN.maxother = 4, _MAX_VALUE_CHARS, _MAX_VALUE_CHARS
 _SHOWN.maxdict = _SHOWN.maxlist = _SHOWN.maxlong = 20
 
@@ -29,8 +29,8 @@ _SHOWN.maxdict = _SHOWN.maxlist = _SHOWN.maxlong = 20
 def validated(model: type[M], data: object, path: str) -> M:
     """``data``, plain data as YAML yields it, as a ``model``.
 
-    Values are checked strictly (``"3"`` is no number), but lists may stand for tuples, as in JSON. ``path`` says
-    where the data comes from, in front of every complaint (``faults[1]``); it may be empty.
+    Values are checked strictly (``"3"`` is no number), but lists may stand for tuples, as in JSON. ``path`` is the
+    place of the data, the prefix of every message (``faults[1]``); it may be empty.
 
     Raises:
         UsageError: names the first key or value at fault.

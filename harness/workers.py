@@ -1,4 +1,4 @@
-"""Worker processes that end with the work: an interruption does not wait for what they are still doing."""
+"""A pool of worker processes that ends at once on an interruption."""
 
 from __future__ import annotations
 

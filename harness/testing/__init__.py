@@ -1,1 +1,1 @@
-"""For testing faults, workloads and scenarios of your own."""
+"""Test doubles for your own faults, workloads and scenarios."""

@@ -1,4 +1,4 @@
-"""A clock for tests: time passes only while somebody waits, and then at once."""
+"""A clock for tests, whose time passes only during ``sleep``, and at once."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ class LeapingClock:
     """Implements :class:`harness.clock.PacedClock`.
 
     Attributes:
-        now_ns: what it says.
-        on_sleep: called after each sleep: where a test lets the world go on.
+        now_ns: its time.
+        on_sleep: called after each sleep, for a test to change the cluster.
     """
 
     def __init__(self, now_ns: int = 0) -> None:

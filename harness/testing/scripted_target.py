@@ -1,4 +1,4 @@
-"""A target that lives in memory: what is done to it is written down, and what it shows is for the test to say.
+"""A target in memory that records every call, and returns the observations that a test sets.
 
 For testing a fault without a cluster: inject it, look at :attr:`ScriptedTarget.calls`, probe it. Faults that
 silently do nothing are scripted with :attr:`ScriptedTarget.ignored`.
@@ -44,15 +44,15 @@ class ScriptedTarget:
         brokers: how many.
         shown: what :meth:`view` returns.
         replicas: what :meth:`replica` returns, by broker and partition.
-        ignored: names of methods that do nothing, though they say nothing of it.
+        ignored: names of methods that silently do nothing.
         refused: names of methods that raise ``EnvironmentFault``.
         broken: brokers whose disk refuses writes for another reason than that it is full.
         written_to: brokers whose full disk refuses a write of their own at once.
-        ended: what :meth:`endings` says.
-        exited: nodes that have ended themselves.
-        silent: brokers that have stopped answering since one last saw that they run.
-        lossy: links that lose what is sent over them, though nobody has cut them.
-        offline: the log directories that brokers have given up, until they start again.
+        ended: what :meth:`endings` returns.
+        exited: nodes that have exited by themselves.
+        silent: brokers that run and do not answer any more.
+        lossy: links that lose all bytes without being cut.
+        offline: the brokers' offline log directories, until they start again.
         commits: what :meth:`committed` returns, by group.
         remaining: what is left of it after its end.
         calls: every call that changes something, as ``(name, argument ...)``.
@@ -179,7 +179,7 @@ class ScriptedTarget:
         return Receipt(link in self._cut, f"{link} is {'cut' if link in self._cut else 'whole'}")
 
     def carries(self, link: Link) -> Receipt:
-        """See :class:`harness.controls.Links`. A request needs its answer, and who is not there gives none."""
+        """See :class:`harness.target.Target`. A request needs its answer, and who is not there gives none."""
         back = Link(link.destination, link.source)
         lost = bool({link, back} & (self._cut | self.lossy)) or not self.is_running(link.destination).holds
         return Receipt(not lost, f"{link}: a probe got {'lost' if lost else 'through'}")
