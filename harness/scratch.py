@@ -68,8 +68,8 @@ def outside() -> Path:
 
 def swept() -> list[str]:
     """What was removed at the start of this process, as text; only once."""
-    told, _Here.swept = list(_Here.swept), ()
-    return told
+    removed, _Here.swept = list(_Here.swept), ()
+    return removed
 
 
 def sweep() -> list[str]:

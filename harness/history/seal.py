@@ -48,15 +48,15 @@ def sealed(verdict: Mapping[str, Any], digests: Mapping[str, str]) -> dict[str, 
 
 def doubts(directory: RunDirectory, verdict: Mapping[str, Any]) -> Sequence[str]:
     """Why ``verdict.json`` is not the checker's verdict on its directory, a sentence each; empty: it is."""
-    told = verdict.get(_INPUTS)
-    if not isinstance(told, dict) or _DIGEST not in verdict:
+    recorded = verdict.get(_INPUTS)
+    if not isinstance(recorded, dict) or _DIGEST not in verdict:
         return ["verdict.json does not say what it was made of: it may be of another run, or of an older version."]
     if verdict[_DIGEST] != _own({name: value for name, value in verdict.items() if name != _DIGEST}):
         return ["verdict.json was changed after the checker had written it."]
-    if not told:
+    if not recorded:
         return ["verdict.json was made of a run behind a URI, of which no digests were taken: this may be another run."]
     now = inputs(directory)
-    changed = [name for name in (*_DOCUMENTS, *TABLES) if told.get(name) != now.get(name)]
+    changed = [name for name in (*_DOCUMENTS, *TABLES) if recorded.get(name) != now.get(name)]
     if not changed:
         return []
     return [f"What was checked is not what is in this directory now: {', '.join(changed)} changed since."]
@@ -68,8 +68,8 @@ def _own(document: Mapping[str, Any]) -> str:
 
 
 def _table(files: Sequence[Path], digests: Sequence[str | None]) -> str:
-    told = [f"{path.name} {digest}\n" for path, digest in zip(files, digests, strict=True)]
-    return hashlib.sha256("".join(told).encode(errors="surrogateescape")).hexdigest()
+    lines = [f"{path.name} {digest}\n" for path, digest in zip(files, digests, strict=True)]
+    return hashlib.sha256("".join(lines).encode(errors="surrogateescape")).hexdigest()
 
 
 def _file(path: Path) -> str | None:

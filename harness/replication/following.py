@@ -76,7 +76,7 @@ class Following:
         self._carries_watermark = knobs.hw_advance == "after_followers"
         self._fallback: Offset = 0
 
-    # --------------------------------------------------------------------------------------------- whom to follow
+    # --------------------------------------------------------------------------------------------- the leader
 
     def led(self, node: NodeId, leader_epoch: int) -> None:
         """The replica leads itself."""

@@ -83,7 +83,7 @@ class Knobs:
         straddled_batch: what happens to a follower's log that ends within the batch in which its leader's begins after
             DeleteRecords: it stays, and the follower makes no progress (``refused``, every Kafka), or its batch there
             is ``cut``, a remedy that Kafka does not have; see N02 among the scenarios.
-        elections: from whom a leader is elected: the ``isr``; or also from the eligible leader replicas, with
+        elections: which replicas may be elected: the ``isr``; or also the eligible leader replicas, with
             unclean shutdowns detected and the last known leader as the last resort (``elr``, KIP-966, Kafka 4.1).
         last_isr_member: what happens to the last member of an ISR when its broker dies and no live replica can lead: it
             ``stays``, so that it alone leads again by a clean election; or it ``leaves_if_unclean``: where unclean

@@ -30,12 +30,12 @@ def left_behind(cluster: Path) -> Mapping[str, Iterator[Row]]:
     a built-in cluster's.
     """
     found = sorted(cluster.glob(f"*/{NODE_TIMELINE}"))
-    told = {node_id(path.parent.name.removeprefix(_BROKER)): path for path in found}
-    if not told:
+    timelines = {node_id(path.parent.name.removeprefix(_BROKER)): path for path in found}
+    if not timelines:
         return {}
-    disks = {node: path.with_name(NODE_DATA) for node, path in told.items()}
+    disks = {node: path.with_name(NODE_DATA) for node, path in timelines.items()}
     return {
-        "timeline": (row for node, path in told.items() for row in timeline_rows(node, path, disks[node], None)),
+        "timeline": (row for node, path in timelines.items() for row in timeline_rows(node, path, disks[node], None)),
         "replica_logs": (row for node, disk in disks.items() for row in replica_log_rows(node, disk)),
     }
 

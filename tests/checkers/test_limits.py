@@ -8,7 +8,7 @@ import pytest
 
 from checkers import check
 from harness.facts import UNWATCHED_NS
-from harness.targets.kafka.silence import TOLD_NS
+from harness.targets.kafka.silence import UNSEEN_NS
 from tests.checkers.cases import write
 from tests.checkers.sampled_cases import LONG, see, who_was_not_looked_at_for_long_says_so
 from tests.checkers.sampling import SAMPLED
@@ -21,7 +21,7 @@ def silence(story: Story, path: Path) -> list[str]:
 
 
 def test_a_timeline_tells_of_the_silences_that_are_asked_for() -> None:
-    assert TOLD_NS == UNWATCHED_NS
+    assert UNSEEN_NS == UNWATCHED_NS
 
 
 def test_a_run_whose_brokers_were_always_looked_at_has_no_such_limit(tmp_path: Path) -> None:

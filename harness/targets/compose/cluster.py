@@ -267,11 +267,11 @@ class ComposeCluster(RealKafka[ComposeNode]):
     def start_and_die(self, node: str) -> None:
         """See :class:`harness.controls.Processes`."""
         one = self._resting(node)
-        before = {service: len(told) for service, told in one.printed().items()}
+        before = {service: len(output) for service, output in one.printed().items()}
         self._start(one)
         self._await(
             f"node {node} does not load its logs",
-            lambda: any(_LOADING in told[before[service] :] for service, told in one.printed().items()),
+            lambda: any(_LOADING in output[before[service] :] for service, output in one.printed().items()),
         )
         one.kill()
 
@@ -283,10 +283,10 @@ class ComposeCluster(RealKafka[ComposeNode]):
     def _keep_logs(self) -> None:
         """Write the nodes' output to files while the containers exist."""
         for node in self._nodes.values():
-            for service, told in node.printed().items():
+            for service, output in node.printed().items():
                 place = self._directory / service
                 place.mkdir(parents=True, exist_ok=True)
-                (place / "output.log").write_bytes(told)
+                (place / "output.log").write_bytes(output)
 
     def copy_logs(self, directory: Path) -> None:
         """See :class:`harness.target.Target`."""
@@ -335,10 +335,10 @@ class ComposeCluster(RealKafka[ComposeNode]):
     def _known_to(self, broker: str) -> set[int]:
         with closing(Conversation(node_id(broker), self.ports.address(broker), _ANSWER_TIMEOUT_S)) as conversation:
             try:
-                told = conversation.ask(MetadataRequest(topics=[]), MetadataResponse, _METADATA)
+                metadata = conversation.ask(MetadataRequest(topics=[]), MetadataResponse, _METADATA)
             except NoAnswer:
                 return set()
-        return {one.node_id for one in told.brokers}
+        return {one.node_id for one in metadata.brokers}
 
     def _await_end_of_session(self, node: str) -> None:
         """Wait until the broker's last session has ended; return at once when ZooKeeper does not answer."""

@@ -317,20 +317,20 @@ def _listeners(
     name: str, prefix: str, settings: Mapping[str, str], *, is_broker: bool
 ) -> tuple[Sequence[Endpoint], Sequence[Endpoint]]:
     """The listeners of a service, and the advertised ones; some images derive the first from the second."""
-    told = _endpoints(name, prefix, "advertised.listeners", settings.get("advertised.listeners", ""))
-    listeners = [Endpoint(one.name, "", one.port) for one in told]
-    if not told and (host := settings.get("advertised.host.name")):
+    announced = _endpoints(name, prefix, "advertised.listeners", settings.get("advertised.listeners", ""))
+    listeners = [Endpoint(one.name, "", one.port) for one in announced]
+    if not announced and (host := settings.get("advertised.host.name")):
         port = _port(name, prefix, "port", settings.get("port", "9092"))
         advertised = _port(name, prefix, "advertised.port", settings.get("advertised.port", str(port)))
-        told = [Endpoint("PLAINTEXT", host, advertised)]
+        announced = [Endpoint("PLAINTEXT", host, advertised)]
         listeners = [Endpoint("PLAINTEXT", settings.get("host.name", ""), port)]
     if not listeners or "listeners" in settings:
         listeners = _endpoints(name, prefix, "listeners", settings.get("listeners", _DEFAULT_LISTENERS))
     if not is_broker:
         return listeners, ()
     for_controllers = _names(settings.get("controller.listener.names", ""))
-    told = told or [one for one in listeners if one.name not in for_controllers]
-    return listeners, [Endpoint(one.name, name if one.host in _ANYWHERE else one.host, one.port) for one in told]
+    announced = announced or [one for one in listeners if one.name not in for_controllers]
+    return listeners, [Endpoint(one.name, name if one.host in _ANYWHERE else one.host, one.port) for one in announced]
 
 
 def _port(name: str, prefix: str, setting: str, written: str) -> int:

@@ -146,5 +146,5 @@ def _works(words: Sequence[str]) -> bool:
 def _reason(done: subprocess.CompletedProcess[str]) -> str:
     """The error in a failed tool's output, without its progress messages."""
     lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
-    told = [line for line in lines if "rror" in line or "invalid" in line.lower()] or lines[-2:]
-    return " ".join(told).rstrip(".")[:_MAX_REASON_CHARS] or f"exit status {done.returncode}"
+    errors = [line for line in lines if "rror" in line or "invalid" in line.lower()] or lines[-2:]
+    return " ".join(errors).rstrip(".")[:_MAX_REASON_CHARS] or f"exit status {done.returncode}"

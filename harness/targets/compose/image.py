@@ -80,12 +80,12 @@ def look_into(client: docker.DockerClient, image: str) -> KafkaImage:
         EnvironmentFault: the engine does not have it, or it cannot be run.
     """
     try:
-        told = said_in(client, image, _SEARCH)
+        output = said_in(client, image, _SEARCH)
     except ImageNotFound:
         raise EnvironmentFault(f"image {image} is not on this machine.", how_to_get(image)) from None
     except (DockerException, OSError) as problem:
         raise EnvironmentFault(f"image {image} cannot be looked into: {problem}.") from None
-    found, platform = found_in(told.split("\n"), image)
+    found, platform = found_in(output.split("\n"), image)
     return KafkaImage(found, platform, shim.is_available() and takes_shim(client, image))
 
 

@@ -80,8 +80,8 @@ def remove_lost() -> list[str]:
             lost, asking = _lost(client), remove_abandoned(client)
         except (DockerException, EnvironmentFault) as problem:
             return [f"What killed harnesses have left in containers is not known: {problem}."]
-    told = [f"Removed {', '.join(asking)}, by which a killed harness had inspected an image."] if asking else []
-    return [*told, *(_line(name) for name in lost)]
+    removed = [f"Removed {', '.join(asking)}, by which a killed harness had inspected an image."] if asking else []
+    return [*removed, *(_line(name) for name in lost)]
 
 
 def _line(name: str) -> str:

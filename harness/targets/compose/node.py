@@ -210,8 +210,8 @@ def _ended_ns(state: Mapping[str, Any]) -> int:
 
 def _last_words(container: Container) -> str:
     begun = datetime.fromisoformat(_state(container)["StartedAt"][:_SECONDS])
-    told = asked(partial(container.logs, tail=_LOG_TAIL_LINES, since=begun))
-    return last_words(told.decode(errors="replace"))
+    output = asked(partial(container.logs, tail=_LOG_TAIL_LINES, since=begun))
+    return last_words(output.decode(errors="replace"))
 
 
 def _exit_status(state: Mapping[str, Any]) -> int | None:

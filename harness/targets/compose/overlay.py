@@ -142,8 +142,10 @@ def _keep_off(file: ComposeFile, services: dict[str, dict[str, Any]]) -> set[str
 def _data_dirs(kafka: KafkaService) -> Sequence[str]:
     """The data directories of a service's Kafka, by its settings and by common images."""
     settings = ("log.dirs", "log.dir", "metadata.log.dir")
-    told = [place.strip() for name in settings for place in kafka.properties.get(name, "").split(",") if place.strip()]
-    return [*told, *_DATA_OF_KAFKA]
+    configured = [
+        place.strip() for name in settings for place in kafka.properties.get(name, "").split(",") if place.strip()
+    ]
+    return [*configured, *_DATA_OF_KAFKA]
 
 
 def needed(file: ComposeFile) -> Sequence[str]:
@@ -298,14 +300,14 @@ def _holder(file: ComposeFile, wishes: Wishes) -> dict[str, Any]:
 
 
 def _toxiproxy(file: ComposeFile, wishes: Wishes) -> dict[str, Any]:
-    told, tried = wishes.ports.toxiproxy, wishes.ports.probe
+    api, probe = wishes.ports.toxiproxy, wishes.ports.probe
     ports = [_published(wishes.ports.clients[node], proxy_port(node)) for node, _ in _named(file)]
     networks = sorted({reached(broker.networks, file)[0] for broker in file.brokers})
     return {
         "image": wishes.toxiproxy_image,
         "restart": "no",
         "networks": networks,
-        "ports": [*ports, _published(told, TOXIPROXY_API_PORT), _published(tried, PROBE_PORT)],
+        "ports": [*ports, _published(api, TOXIPROXY_API_PORT), _published(probe, PROBE_PORT)],
     }
 
 

@@ -49,12 +49,12 @@ def clock_offset_ms(pid: int) -> int:
     """
     with _attached(pid) as connection:
         before = time.time_ns()
-        told = _ask(connection)
+        answer = _ask(connection)
         after = time.time_ns()
     try:
-        seen = datetime.fromisoformat(told.split(b"\n")[1].split(b": ")[0].decode())
+        seen = datetime.fromisoformat(answer.split(b"\n")[1].split(b": ")[0].decode())
     except (ValueError, IndexError):
-        raise EnvironmentFault(f"process {pid} does not tell the time: it says {told[:80]!r}.") from None
+        raise EnvironmentFault(f"process {pid} does not tell the time: it says {answer[:80]!r}.") from None
     return round(seen.timestamp() * 1000) - (before + after) // 2 // _NS_PER_MS
 
 
@@ -102,7 +102,7 @@ def _pause(pid: int, deadline: float) -> None:
 
 def _ask(connection: socket.socket) -> bytes:
     connection.sendall(_QUESTION)
-    told = b""
-    while len(told) < _MAX_ANSWER_BYTES and (more := connection.recv(_MAX_ANSWER_BYTES)):
-        told += more
-    return told
+    answer = b""
+    while len(answer) < _MAX_ANSWER_BYTES and (more := connection.recv(_MAX_ANSWER_BYTES)):
+        answer += more
+    return answer

@@ -234,12 +234,12 @@ class KafkaCluster(RealKafka[KafkaNode]):
         """Whether every broker knows every broker, and with ZooKeeper the controller."""
         speaking = [name for name in self._nodes if Listener.HARNESS in self.layout.listeners(name)]
         brokers = {node_id(name) for name in speaking}
-        told = [self._answer_of(name, MetadataRequest(topics=[]), MetadataResponse) for name in speaking]
+        metadata = [self._answer_of(name, MetadataRequest(topics=[]), MetadataResponse) for name in speaking]
         return all(
             one is not None
             and {broker.node_id for broker in one.brokers} == brokers
             and (self._metadata is Metadata.KRAFT or one.controller_id == CONTROLLER_ID)
-            for one in told
+            for one in metadata
         )
 
     def _answer_of(self, node: str, body: Message, answer: type[Answer]) -> Answer | None:

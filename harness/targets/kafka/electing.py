@@ -136,13 +136,13 @@ class Electing:
         """
         if self._observation.asks_controllers():
             return self._observation.conversation_with_controller(_TIMEOUT_S)
-        told = self._observation.first_answer(
+        metadata = self._observation.first_answer(
             lambda talk: talk.ask(MetadataRequest(topics=[]), MetadataResponse, _METADATA),
             lambda answer: answer.controller_id >= 0,
         )
-        if told is None:
+        if metadata is None:
             raise NoAnswer("no broker knows who Kafka's controller is.")
-        controller = self._observation.scene.node(told.controller_id)
+        controller = self._observation.scene.node(metadata.controller_id)
         return self._observation.conversation(node_name(controller), _TIMEOUT_S)
 
     def _write_wish(self, path: str, wish: dict[str, object]) -> None:

@@ -196,8 +196,8 @@ class KafkaNode:
     def endings(self) -> list[Ending]:
         """How each of its lives ended that the harness did not end."""
         ends = [(jvm, jvm.unordered()) for jvm in self.processes]
-        told = [(*end, jvm.log_tail()) for jvm, end in ends if end is not None]
-        return [*self._endings, *(judged(Ending(node_id(self.name), self.incarnation, *one)) for one in told)]
+        ended = [(*end, jvm.log_tail()) for jvm, end in ends if end is not None]
+        return [*self._endings, *(judged(Ending(node_id(self.name), self.incarnation, *one)) for one in ended)]
 
     def _refuse_fall(self) -> None:
         """A SIGKILL from outside the harness is the kernel's, which lacks memory; other signals are crashes of Java."""

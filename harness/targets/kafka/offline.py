@@ -21,5 +21,5 @@ def offline_log_dirs(node: str, address: Address) -> set[Path]:
         NoAnswer: it does not answer.
     """
     with closing(Conversation(node_id(node), address, _ANSWER_TIMEOUT_S)) as conversation:
-        told = conversation.ask(DescribeLogDirsRequest(), DescribeLogDirsResponse, _DESCRIBE_LOG_DIRS)
-    return {Path(one.log_dir) for one in told.results if one.error_code}
+        answer = conversation.ask(DescribeLogDirsRequest(), DescribeLogDirsResponse, _DESCRIBE_LOG_DIRS)
+    return {Path(one.log_dir) for one in answer.results if one.error_code}

@@ -77,7 +77,7 @@ def tell(node: str, address: Address, places: Mapping[Path, Sequence[TopicPartit
     ]
     with closing(Conversation(node_id(node), address, _ANSWER_TIMEOUT_S)) as conversation:
         request = AlterReplicaLogDirsRequest(dirs)
-        told = conversation.ask(request, AlterReplicaLogDirsResponse, _ALTER_REPLICA_LOG_DIRS)
-    codes = {one.error_code for topic in told.results for one in topic.partitions}
+        answer = conversation.ask(request, AlterReplicaLogDirsResponse, _ALTER_REPLICA_LOG_DIRS)
+    codes = {one.error_code for topic in answer.results for one in topic.partitions}
     if refused := sorted(codes - _KEPT_IN_MIND):
         raise EnvironmentFault(f"node {node} refuses AlterReplicaLogDirs: error {refused[0]}.")

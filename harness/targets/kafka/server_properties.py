@@ -225,9 +225,11 @@ def _listeners(layout: Layout, node: str, release: Release) -> dict[str, str]:
         "listeners": ",".join(_endpoint(one, *layout.real(node, one)) for one in own),
         "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in sorted(one.name for one in spoken)),
     }
-    told = [one for one in own if one is not Listener.CONTROLLER or release.numbers >= _CONTROLLERS_ADVERTISE_SINCE]
-    if told:
-        lines["advertised.listeners"] = ",".join(_endpoint(one, *_advertised(layout, node, one)) for one in told)
+    advertised = [
+        one for one in own if one is not Listener.CONTROLLER or release.numbers >= _CONTROLLERS_ADVERTISE_SINCE
+    ]
+    if advertised:
+        lines["advertised.listeners"] = ",".join(_endpoint(one, *_advertised(layout, node, one)) for one in advertised)
     if Listener.PEERS in own:
         lines["inter.broker.listener.name"] = Listener.PEERS.name
     return lines

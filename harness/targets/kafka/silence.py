@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-TOLD_NS = 5_000_000_000
+UNSEEN_NS = 5_000_000_000
 """From how long on a timeline records that a broker was up and not observed."""
 
 
@@ -27,10 +27,10 @@ class Silence:
         if is_known or self._known_ns is None:
             self._known_ns = now_ns
 
-    def told(self, row: Mapping[str, Any]) -> dict[str, Any]:
+    def annotated(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """The row, with the longest silence since the last row in its ``detail``, if it was long."""
         longest_ns, self._longest_ns = self._longest_ns, 0
-        if longest_ns <= TOLD_NS:
+        if longest_ns <= UNSEEN_NS:
             return dict(row)
         detail = json.loads(row.get("detail") or "{}")
         return {**row, "detail": json.dumps({**detail, "unseen_ms": longest_ns // 1_000_000})}

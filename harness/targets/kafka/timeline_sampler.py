@@ -10,7 +10,7 @@ The sampler asks the dedicated controllers of a quorum, too: the leader's log en
 about ``__cluster_metadata``. At the end there is such a row for each of them.
 
 Observations go past every proxy, and a broker that does not answer delays no other. Where a broker that was up could
-not be observed for more than :data:`~harness.targets.kafka.silence.TOLD_NS`, the ``detail`` of its next row has the
+not be observed for more than :data:`~harness.targets.kafka.silence.UNSEEN_NS`, the ``detail`` of its next row has the
 duration. If a thread fails, there is no timeline: :meth:`TimelineSampler.rows` raises its error.
 """
 
@@ -163,7 +163,7 @@ class TimelineSampler:
                 row = {"incarnation": incarnation, **self._state(name, partition, seen)}
                 if _is_news(last.get(partition), row):
                     last[partition] = row
-                    file.write(json.dumps(self._silences[name].told(row)) + "\n")
+                    file.write(json.dumps(self._silences[name].annotated(row)) + "\n")
         return True
 
     def _state(self, name: str, partition: TopicPartition, seen: ReplicaObservation) -> Row:
@@ -233,8 +233,8 @@ class TimelineSampler:
                 known = self._state_of_quorum(seen)
                 committed = min(seen.quorum.high_watermark, voter.log_end_offset)
                 role = "leader" if name == seen.leader else "follower"
-                told = {"role": role, "high_watermark": committed, "log_end_offset": None}
-                yield name, [{**known, **told, "detail": json.dumps({"source": "live"})}]
+                final = {"role": role, "high_watermark": committed, "log_end_offset": None}
+                yield name, [{**known, **final, "detail": json.dumps({"source": "live"})}]
 
     # ------------------------------------------------------------------------------------------------ decisions
 
@@ -318,15 +318,15 @@ class TimelineSampler:
             yield {**_NOTHING, "run": run, **row}
 
     def _rows_of_broker(self, name: str) -> Iterator[Row]:
-        told = merge(self._lives[name], map(self._with_leader, self._looks(name)), key=itemgetter("incarnation"))
+        rows = merge(self._lives[name], map(self._with_leader, self._looks(name)), key=itemgetter("incarnation"))
         finals = self._finals.get(name)
         last = list(self._final_live(name, finals) if finals is not None else final_rows(self._disks[name]))
-        ours = (self._silences[name].told(row) for row in last if not row["topic"].startswith(_INTERNAL))
-        yield from _numbered(node_id(name), told, ours)
+        ours = (self._silences[name].annotated(row) for row in last if not row["topic"].startswith(_INTERNAL))
+        yield from _numbered(node_id(name), rows, ours)
 
     def _rows_of_member(self, name: str) -> Iterator[Row]:
-        told = merge(self._lives[name], self._looks(name), key=itemgetter("incarnation"))
-        yield from _numbered(node_id(name), told, self._finals.get(name, ()))
+        rows = merge(self._lives[name], self._looks(name), key=itemgetter("incarnation"))
+        yield from _numbered(node_id(name), rows, self._finals.get(name, ()))
 
     def _looks(self, name: str) -> Iterator[Row]:
         if self._threads and self._seen(name).exists():
@@ -349,15 +349,15 @@ class TimelineSampler:
         Those of a quorum have this node, too, with a single incarnation.
         """
         name = CONTROLLER
-        lives, incarnation, told, now_ns = list(self._lives[name]), 0, [], 0
+        lives, incarnation, rows, now_ns = list(self._lives[name]), 0, [], 0
         for decision in self._decided:
             if _is_internal(decision):
                 continue
             now_ns = max(now_ns, self._times_ns[decision])
             while lives and lives[0]["time_ns"] <= now_ns:
-                told.append(lives.pop(0))
-                incarnation = told[-1]["incarnation"]
-            told.append({**decision_row(decision), "incarnation": incarnation, "time_ns": now_ns})
+                rows.append(lives.pop(0))
+                incarnation = rows[-1]["incarnation"]
+            rows.append({**decision_row(decision), "incarnation": incarnation, "time_ns": now_ns})
         source = {"detail": json.dumps({"source": "live" if name in self._finals else "disk"})}
         finals = [
             {
@@ -370,7 +370,7 @@ class TimelineSampler:
             for state in self._log.partitions.values()
             if not state.topic_partition.topic.startswith(_INTERNAL)
         ]
-        yield from _numbered(CONTROLLER_ID, [*told, *lives], finals)
+        yield from _numbered(CONTROLLER_ID, [*rows, *lives], finals)
 
 
 _METADATA: Row = {"topic": METADATA_TOPIC, "partition": 0}
@@ -390,10 +390,10 @@ def _is_internal(decision: Decision) -> bool:
     return isinstance(decision, PartitionDecision) and decision.after.topic_partition.topic.startswith(_INTERNAL)
 
 
-def _numbered(node: NodeId, told: Iterable[Row], finals: Iterable[Row]) -> Iterator[Row]:
+def _numbered(node: NodeId, rows: Iterable[Row], finals: Iterable[Row]) -> Iterator[Row]:
     """The rows of one node, numbered in each of its lives; the ``final`` ones follow the last."""
     last: Row = {"incarnation": 0, "sequence": -1, "time_ns": 0, "wall_ms": 0}
-    for _, life in groupby(told, itemgetter("incarnation")):
+    for _, life in groupby(rows, itemgetter("incarnation")):
         for sequence, row in enumerate(life):
             last = {**row, "node": node, "sequence": sequence}
             yield last

@@ -218,8 +218,8 @@ def library(environment: Mapping[str, str] = os.environ) -> Path:
         EnvironmentFault: there is no compiler, it does not compile the shim, or LD_PRELOAD cannot name the cache.
     """
     sources = [Path(__file__).with_name(name) for name in _SOURCES]
-    told = b"\0".join([" ".join(_FLAGS).encode(), *(source.read_bytes() for source in sources)])
-    place = _cache(environment) / f"shim-{sha256(told).hexdigest()[:16]}.so"
+    content = b"\0".join([" ".join(_FLAGS).encode(), *(source.read_bytes() for source in sources)])
+    place = _cache(environment) / f"shim-{sha256(content).hexdigest()[:16]}.so"
     if set(str(place)) & _SEPARATORS:
         raise EnvironmentFault(
             f"LD_PRELOAD cannot name {place}, which has a space or a colon in it.",

@@ -22,7 +22,7 @@ from harness.targets.kafka.decisions import Decision, PartitionDecision, Withdra
 from harness.targets.kafka.observation import ClusterObservation
 from harness.targets.kafka.quorum import QuorumObservation
 from harness.targets.kafka.replica_probe import ReplicaObservation
-from harness.targets.kafka.silence import TOLD_NS, Silence
+from harness.targets.kafka.silence import UNSEEN_NS, Silence
 from harness.targets.kafka.timeline_sampler import TimelineSampler
 from harness.wire.messages.quorum import QuorumPartition, QuorumReplica
 
@@ -139,25 +139,25 @@ def test_a_thread_that_does_not_end_leaves_no_timeline(tmp_path: Path, monkeypat
 def test_a_broker_that_was_up_and_not_looked_at_for_long_has_a_row_that_says_so() -> None:
     silence, row = Silence(), {"kind": "final", "detail": json.dumps({"source": "live"})}
     silence.note(True, 0)
-    silence.note(False, TOLD_NS)
-    assert silence.told(row) == row
-    silence.note(False, TOLD_NS + 1_000_000)
-    assert json.loads(silence.told(row)["detail"]) == {"source": "live", "unseen_ms": TOLD_NS // 1_000_000 + 1}
-    assert silence.told(row) == row
+    silence.note(False, UNSEEN_NS)
+    assert silence.annotated(row) == row
+    silence.note(False, UNSEEN_NS + 1_000_000)
+    assert json.loads(silence.annotated(row)["detail"]) == {"source": "live", "unseen_ms": UNSEEN_NS // 1_000_000 + 1}
+    assert silence.annotated(row) == row
 
 
 def test_the_time_without_an_attempt_counts_and_that_of_a_broker_that_was_down_does_not() -> None:
     starved, down = Silence(), Silence()
-    for now_ns in (0, 2 * TOLD_NS):
+    for now_ns in (0, 2 * UNSEEN_NS):
         starved.note(True, now_ns)
-    for now_ns in range(0, 2 * TOLD_NS, TOLD_NS // 10):
+    for now_ns in range(0, 2 * UNSEEN_NS, UNSEEN_NS // 10):
         down.note(True, now_ns)
-    assert json.loads(starved.told({})["detail"]) == {"unseen_ms": 2 * TOLD_NS // 1_000_000}
-    assert down.told({}) == {}
+    assert json.loads(starved.annotated({})["detail"]) == {"unseen_ms": 2 * UNSEEN_NS // 1_000_000}
+    assert down.annotated({}) == {}
 
 
 def test_the_row_that_follows_a_long_silence_tells_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.targets.kafka.silence.TOLD_NS", -1)
+    monkeypatch.setattr("harness.targets.kafka.silence.UNSEEN_NS", -1)
     decisions = [PartitionDecision(None, ALONE, 0, 0, "test")]
     seen = ReplicaObservation("leader", 0, 3, 3, 0, 1)
     scripted = Scripted(see=lambda: {LEDGER: seen}, decide=lambda: [decisions.pop()] if decisions else [])
