@@ -1,4 +1,4 @@
-"""When a fault is in force, and its nodes are down: from its injection to its healing, both included.
+"""Defines when a fault is in force: from its injection to its healing, both included.
 
 In virtual time an injection and its healing may share an instant. An interval that left out either end would then be
 empty, and a power loss of every broker at one instant would have taken no broker down. Code that compares a time with a

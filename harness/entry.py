@@ -1,4 +1,4 @@
-"""Where the command ``seawall`` begins: it takes over the signals, and then imports the rest."""
+"""The entry point of the command ``seawall``: it sets the signal handlers, and then imports the rest."""
 
 from __future__ import annotations
 

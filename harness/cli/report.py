@@ -11,7 +11,7 @@ import typer
 def report(run_directory: Annotated[Path, typer.Argument(metavar="RUN_DIR", help="A checked run directory.")]) -> None:
     """Write report.html of a run that has been checked, and print its path.
 
-    Ends with 3 where the verdict is not known to be that of what is in the directory; the report says so, too.
+    Ends with 3 unless the verdict is certainly that of the directory; the report then has a warning, too.
     """
     from harness.errors import InvalidRun
     from harness.history import RunDirectory

@@ -136,7 +136,7 @@ def matrix(
     if not plans:
         raise UsageError(
             f"there is nothing to run: --only {only or '(all)'} --generations {generations or '(all)'} leave no cell.",
-            "`seawall scenario list` shows the scenarios, and each says what generations it is about.",
+            "`seawall scenario list` shows the scenarios, and each names its generations.",
         )
     cells = []
     for number, cell in enumerate(_cells(plans, _out(target, out), jobs), 1):

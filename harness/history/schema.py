@@ -167,7 +167,7 @@ TIMELINE = Table(
     "timeline",
     (
         _c("run", "string", "the run's id"),
-        _c("node", "int32", "who says so: a broker's id, or 100 for the controller and what several have decided; "
+        _c("node", "int32", "a broker's id, or 100 for the controller and for the decisions of several; "
            "101, 102 ... for the lives of controller-1, controller-2 ...", least=0),
         _c("sequence", "int64", "the node's own gapless position, restarting at 0 with each incarnation", least=0),
         _c("incarnation", "int32", "how often the node had been started before", least=0),
@@ -183,10 +183,10 @@ TIMELINE = Table(
         _c("partition", "int32", "as topic", nullable=True, least=0),
         _c("role", "string", "leader, follower or offline", nullable=True, words=("leader", "follower", "offline")),
         _c("leader", "int32", "the leader as this node believes; -1 none", nullable=True),
-        _c("leader_epoch", "int32", "the leader epoch as this node believes; never null of who leads, and of an "
+        _c("leader_epoch", "int32", "the leader epoch as this node believes; never null of a leader, and of an "
            "election", nullable=True, least=-1),
         _c("partition_epoch", "int32", "the ISR version as this node believes", nullable=True),
-        _c("high_watermark", "int64", "exclusive; null: not known, never of who leads (kind state)", nullable=True),
+        _c("high_watermark", "int64", "exclusive; null: not known, never of a leader (kind state)", nullable=True),
         _c("log_end_offset", "int64", "as high_watermark", nullable=True),
         _c("log_start_offset", "int64", "the first offset still held", nullable=True),
         _c("isr", "list<int32>", "the in-sync replicas as this node believes", nullable=True),

@@ -90,7 +90,7 @@ class FaultBudget:
     Args:
         name: see the module.
         promise: of the configuration.
-        target: tells which nodes run.
+        target: is probed for running nodes.
         now_s: returns the time.
     """
 

@@ -126,7 +126,7 @@ def plan(
         target: as ``--target`` spells it; see :mod:`harness.targets.kinds`.
         generation: of the replication protocol; None: the scenario's own, else the current one. Real Kafka has its own.
         seed: 0 <= seed < 2**63.
-        duration_s: how long random faults go on; None: as the scenario says.
+        duration_s: how long random faults go on; None: as in the scenario.
         overrides: ``--set`` keys and values.
 
     Raises:

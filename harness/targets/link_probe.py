@@ -51,7 +51,7 @@ def ping_as_client(listener: Address, timeout_s: float, held_bytes: Callable[[],
             if connection.recv(1):
                 return None
         except OSError:
-            pass  # refused, reset or silent: what is withheld tells which
+            pass  # refused, reset or silent: the held bytes show which
         return held_bytes()
 
 
@@ -73,5 +73,5 @@ def nudge_as_client(
             if connection.recv(1):
                 return None
         except OSError:
-            pass  # refused, reset or silent: what is withheld tells which
+            pass  # refused, reset or silent: the held bytes show which
         return held_bytes()

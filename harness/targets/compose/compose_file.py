@@ -165,7 +165,7 @@ def understood(resolved: Mapping[str, Any], path: Path, pattern: str | None = No
     return ComposeFile(path, written, brokers, controllers, zookeepers, mounts(resolved), internal)
 
 
-# ---------------------------------------------------------------------------------------------------------- who it is
+# ---------------------------------------------------------------------------------------------------------- identity
 
 
 def _is_kafka(name: str, service: Mapping[str, Any], pattern: str | None) -> bool:

@@ -27,7 +27,7 @@ _NO_FILE = (403, 404, 410)
 
 
 class Unavailable(Exception):
-    """The archive cannot be reached, or has no such release; the text says which, and ends without a full stop."""
+    """The archive cannot be reached, or has no such release; the text is the reason, without a full stop."""
 
 
 def address() -> str:

@@ -77,7 +77,7 @@ class Electing:
                 self._write_wish(_ELECTION, {"topic": partition.topic, "partition": partition.partition})
             self._await_leader(partition, preferred if leader is None else leader)
 
-    # ------------------------------------------------------------------------------------------------ who is preferred
+    # ------------------------------------------------------------------------------------------------ preferred leaders
 
     @contextmanager
     def _preferring(self, partition: TopicPartition, seen: PartitionView, leader: NodeId | None) -> Iterator[None]:
@@ -141,7 +141,7 @@ class Electing:
             lambda answer: answer.controller_id >= 0,
         )
         if metadata is None:
-            raise NoAnswer("no broker knows who Kafka's controller is.")
+            raise NoAnswer("no broker knows Kafka's controller.")
         controller = self._observation.scene.node(metadata.controller_id)
         return self._observation.conversation(node_name(controller), _TIMEOUT_S)
 
@@ -170,7 +170,7 @@ class Electing:
     def _seen(self, partition: TopicPartition) -> PartitionView:
         seen = self._observation.view().partitions.get(partition)
         if seen is None:
-            raise NoAnswer(f"the controller says nothing of {partition} any more.")
+            raise NoAnswer(f"the controller does not know {partition} any more.")
         return seen
 
     def _await(self, holds: Callable[[], bool], complaint: EnvironmentFault) -> None:

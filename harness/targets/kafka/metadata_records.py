@@ -35,7 +35,7 @@ from harness.wire.messages.control import Feature, Listener
 from harness.wire.primitives import decode_uvarint
 
 NO_LEADER_CHANGE = -2
-"""``PartitionChangeRecord.leader``: who leads stays the same, and so does the leader epoch."""
+"""``PartitionChangeRecord.leader``: the leader stays the same, and so does the leader epoch."""
 
 _FRAME_VERSION = 1
 _CONTROL_KEY, _VERSION = structs.Struct(">hh"), structs.Struct(">h")

@@ -24,13 +24,13 @@ _TRANSLATED = frozenset({LOG_DIRS_COUNT, SESSION, HEARTBEAT})
 """The name that scenarios use for every release."""
 
 _DECIDED: Mapping[str, tuple[str, ...]] = {
-    "seawall decides where nodes are, and who they are": (
+    "seawall assigns the nodes' addresses and ids": (
         *("advertised.", "broker.id", "broker.id.", "host.name", "node.id", "port", "process.roles"),
         *("control.plane.listener.name", "controller.listener.names", "early.start.listeners"),
         *("inter.broker.listener.name", "listener.", "listeners"),
         *("controller.quorum.bootstrap.servers", "controller.quorum.voters", "zookeeper.connect"),
     ),
-    f"seawall decides where logs and metadata are; {LOG_DIRS_COUNT} says how many log directories there are": (
+    f"seawall decides where logs and metadata are; {LOG_DIRS_COUNT} is the number of log directories": (
         *("log.dir", "log.dirs", "metadata.", "internal.metadata."),
     ),
     "seawall and its brokers speak in plain text, and to everybody": (

@@ -1,8 +1,8 @@
-"""The shim: a small C library, loaded into every process of a node, that bends its disk and its wall clock.
+"""Builds and controls the shim: a C library in every process of a node that limits its disk and moves its wall clock.
 
-It is compiled at first use with the machine's C compiler and kept in a cache. What it does is said in ``shim.h``,
-``disk.c`` and ``clock.c``. The harness steers it through a file that both map, so that a fault takes effect at once,
-in processes that are stopped by a signal too, and stays in effect when the node is started again.
+It is compiled at first use with the machine's C compiler and cached; ``shim.h``, ``disk.c`` and ``clock.c`` describe
+it. The harness controls it through a file that both map, so that a fault takes effect at once, even in paused
+processes, and stays in effect across restarts.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ except OSError:
 
 
 class Refusal(NamedTuple):
-    """A write that the shim has refused for want of space.
+    """A write that the shim has refused for lack of space.
 
     Attributes:
-        pid: the process whose write it was.
-        log_dir: the number of the log directory that it was to; None: to another place on the disk.
-        size: how many bytes it was to write, of which none were.
+        pid: the writing process.
+        log_dir: the number of the log directory; None: another place on the disk.
+        size: of the write, of which no byte was written.
         path: the file, relative to the disk.
     """
 
@@ -68,7 +68,7 @@ class Refusal(NamedTuple):
 
 
 class Shim:
-    """What bends the disk and the clock of one node.
+    """The shim of one node.
 
     Args:
         directory: the node's, which exists; the disk is ``data`` in there, and the shim's own files are beside it.
@@ -96,11 +96,11 @@ class Shim:
 
     @property
     def disks(self) -> Sequence[Path]:
-        """Both, or the one that it has."""
+        """The disk, and the one beside it if there is one."""
         return [self.disk] if self.beside is None else [self.disk, self.beside]
 
     def environment(self) -> dict[str, str]:
-        """The variables with which the node's processes are to be started.
+        """The environment variables of the node's processes.
 
         Raises:
             EnvironmentFault: the shim cannot be built.
@@ -112,7 +112,7 @@ class Shim:
         }
 
     def _probing(self) -> dict[str, str]:
-        """The variables of a process whose writes take nothing from the budget and leave no trace."""
+        """The variables of a process whose writes do not count for budget and ledger."""
         beside = {} if self.beside is None else {"SEAWALL_BESIDE": str(self.beside)}
         return beside | {
             "LD_PRELOAD": str(library()),
@@ -132,7 +132,7 @@ class Shim:
 
     @property
     def clock_offset_ms(self) -> int:
-        """How far the node's wall clock is set off true time, in milliseconds."""
+        """The offset of the node's wall clock from true time, in milliseconds."""
         return self._get(_CLOCK) // _NS_PER_MS
 
     @clock_offset_ms.setter
@@ -142,12 +142,12 @@ class Shim:
     # ------------------------------------------------------------------------------------------------ space
 
     def limit(self, directory: str, free_bytes: int | None) -> None:
-        """Let a log directory (``""``: the whole disk) take ``free_bytes`` more; None lifts the limit."""
+        """Leave ``free_bytes`` in a log directory (``""``: on the whole disk); None lifts the limit."""
         number = _FIRST_BUDGET + (1 + self._log_dirs.index(directory) if directory else 0)
         self._set(number, _UNLIMITED if free_bytes is None else free_bytes)
 
     def probe(self, directory: str, size: int) -> int | None:
-        """The ``errno`` that a process with the shim gets when it writes a file of ``size`` bytes; None: it works.
+        """The ``errno`` of a process with the shim that writes a file of ``size`` bytes; None: it works.
 
         Raises:
             EnvironmentFault: no such process could be run.
@@ -162,7 +162,7 @@ class Shim:
         return int(done.stdout) if done.stdout else None
 
     def refusals(self) -> Iterator[Refusal]:
-        """What was refused to the node's own processes, in order. A line that was torn by a crash is left out."""
+        """The refused writes of the node's own processes, in order, without a line torn by a crash."""
         if not self._refusals.exists():
             return
         for line in self._refusals.read_text().splitlines():
@@ -193,7 +193,7 @@ class Shim:
 
 
 def refuse_failure(node: str, statuses: Iterable[int | None]) -> None:
-    """Refuse to take for a broker's own end that the shim has ended one of its processes, by their exit statuses.
+    """Check by the exit statuses that the shim has ended none of a node's processes, which is no exit of the broker.
 
     Raises:
         EnvironmentFault: it has.
@@ -207,7 +207,7 @@ def refuse_failure(node: str, statuses: Iterable[int | None]) -> None:
 
 
 def kept(ledger: Path) -> Path:
-    """Where the older files are kept of which a ledger says that the newer ones have not reached the disk."""
+    """The directory of earlier contents of files whose replacements have not reached the disk by the ledger."""
     return ledger.with_name(f"{ledger.name}.kept")
 
 
@@ -231,7 +231,7 @@ def library(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def compiler_name(environment: Mapping[str, str]) -> str:
-    """The C compiler that the environment asks for: ``CC``, or else ``cc``."""
+    """The C compiler of the environment: ``CC``, or else ``cc``."""
     return environment.get("CC") or "cc"
 
 
