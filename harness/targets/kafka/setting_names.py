@@ -24,7 +24,7 @@ _TRANSLATED = frozenset({LOG_DIRS_COUNT, SESSION, HEARTBEAT})
 """The name that scenarios use for every release."""
 
 _DECIDED: Mapping[str, tuple[str, ...]] = {
-    "seawall assigns the nodes' addresses and ids": (
+    "seawall decides where nodes are, and their ids": (
         *("advertised.", "broker.id", "broker.id.", "host.name", "node.id", "port", "process.roles"),
         *("control.plane.listener.name", "controller.listener.names", "early.start.listeners"),
         *("inter.broker.listener.name", "listener.", "listeners"),

@@ -71,7 +71,7 @@ def test_a_setting_that_the_release_does_not_know_is_refused(version: str, name:
         ("listeners", "seawall decides where nodes are"),
         ("broker.id", "seawall decides where nodes are"),
         ("listener.security.protocol.map", "seawall decides where nodes are"),
-        ("log.dirs", "log.dirs.count says how many"),
+        ("log.dirs", "log.dirs.count is the number"),
         ("metadata.log.segment.bytes", "seawall decides where logs and metadata are"),
         ("sasl.enabled.mechanisms", "plain text"),
     ],
