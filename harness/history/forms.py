@@ -109,7 +109,7 @@ _FITS: Mapping[DetailType, Callable[[Any], bool]] = {
 
 
 def _of_timeline(rows: pa.RecordBatch) -> Iterator[Breach]:
-    """A row about a partition has both of its columns, and another has none.
+    """A row has both columns of a partition or neither, and both where it is about one.
 
     A leader's row has its epoch, and in kind ``state`` its bounds; an election has its epoch.
     """
@@ -131,7 +131,7 @@ def _of_timeline(rows: pa.RecordBatch) -> Iterator[Breach]:
 
 
 def _of_history(rows: pa.RecordBatch) -> Iterator[Breach]:
-    """A row about a partition has both of its columns; a sent record has its place and value.
+    """A row has both columns of a partition or neither; a sent record has its place and value.
 
     A polled record has its place, and whether its payload is intact.
     """

@@ -180,7 +180,7 @@ def _controller(controller: KafkaService, file: ComposeFile, wishes: Wishes) -> 
 
 
 def listener_for_controllers(file: ComposeFile) -> Endpoint | None:
-    """The listener of KRaft's single dedicated controller; None: there are several, or combined, or it uses TLS."""
+    """The listener of KRaft's single dedicated controller; None: several, combined, or no plaintext."""
     controllers = [one for one in file.kafkas if one.is_controller]
     if len(controllers) != 1 or controllers[0].is_broker:
         return None
