@@ -179,7 +179,7 @@ class ScriptedTarget:
         return Receipt(link in self._cut, f"{link} is {'cut' if link in self._cut else 'whole'}")
 
     def carries(self, link: Link) -> Receipt:
-        """See :class:`harness.target.Target`. A request needs its answer, and who is not there gives none."""
+        """See :class:`harness.target.Target`. A request needs its answer, which a dead node does not give."""
         back = Link(link.destination, link.source)
         lost = bool({link, back} & (self._cut | self.lossy)) or not self.is_running(link.destination).holds
         return Receipt(not lost, f"{link}: a probe got {'lost' if lost else 'through'}")
