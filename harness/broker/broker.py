@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from harness.broker.checkpoints import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
 from harness.broker.complaints import Complaints
-from harness.broker.control import Operation
+from harness.broker.control_channel import Operation
 from harness.broker.controller_link import ControllerLink
 from harness.broker.fetcher import Fetcher
 from harness.broker.handlers import handlers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from harness.broker import broken
+from harness.broker import injected_bugs
 from harness.broker.codes import FrontError
 from harness.broker.consumer_offsets import CommittedOffset
 from harness.model import TopicPartition
@@ -46,7 +46,7 @@ def offset_commit(node: ControllerNode, request: Request) -> None:
                 accepted[name] = CommittedOffset(one.committed_offset, one.committed_leader_epoch, metadata)
             results.partitions.append(OffsetCommitResponsePartition(one.partition_index, refusal))
         response.topics.append(results)
-    kept = broken.kept(node.knobs, accepted)
+    kept = injected_bugs.kept(node.knobs, accepted)
     if not node.consumer_offsets.has_room_for(body.group_id, kept):
         _refuse_all(response)
     elif kept:

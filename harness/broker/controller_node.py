@@ -8,7 +8,7 @@ from typing import Any, assert_never, cast
 
 from harness.broker.complaints import Complaints
 from harness.broker.consumer_offsets import ConsumerOffsets
-from harness.broker.control import Answer, Operation
+from harness.broker.control_channel import Answer, Operation
 from harness.broker.control_fields import MAX_INT32, flag, text, whole, whole_or_none
 from harness.broker.controller_requests import controller_handlers
 from harness.broker.node_environment import NodeEnvironment

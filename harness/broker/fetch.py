@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from harness.broker.broken import answered, served, served_up_to
 from harness.broker.codes import FrontError
+from harness.broker.injected_bugs import answered, served, served_up_to
 from harness.broker.kafka_time import kafka_time_ns
 from harness.model import CLIENTS, NO_EPOCH, NO_OFFSET, NodeId, Offset, TopicPartition
 from harness.replication.messages import AnswerFetch, ErrorCode, FetchReceived

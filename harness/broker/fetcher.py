@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, cast
 
-from harness.broker.broken import replicated
 from harness.broker.caller import Caller
 from harness.broker.codes import replication_error
+from harness.broker.injected_bugs import replicated
 from harness.broker.kafka_time import kafka_time_ns
 from harness.broker.node_environment import NodeEnvironment
 from harness.broker.partition import Partition

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, cast
 
 from harness.broker.codes import FrontError
 from harness.broker.deletion import delete_records
+from harness.broker.describe_log_dirs import describe_log_dirs
 from harness.broker.fetch import fetch
 from harness.broker.forwarding import create_topics, elect_leaders, offset_commit, offset_fetch
 from harness.broker.kafka_time import kafka_time_ns
-from harness.broker.log_dirs import describe_log_dirs
 from harness.broker.offsets import list_offsets, offset_for_leader_epoch
 from harness.broker.produce import produce
 from harness.broker.session import Handle, Request, answer_api_versions, only_from

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from harness.broker.complaints import Complaints
-from harness.broker.control import Answer, Operation, serve_control
+from harness.broker.control_channel import Answer, Operation, serve_control
 from harness.broker.control_fields import MAX_INT64, address, number, one_of, pairs, text, whole, whole_or_none
 from harness.broker.files import Disk
 from harness.broker.log_directories import log_dir_names

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.broker.caller import Caller
-from harness.broker.control import Answer
+from harness.broker.control_channel import Answer
 from harness.broker.ports import Network
 from harness.broker.settings import Address
 from harness.clock import Clock

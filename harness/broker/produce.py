@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from harness.broker.broken import appended, produced
 from harness.broker.codes import FrontError
 from harness.broker.delayed import Delayed
+from harness.broker.injected_bugs import appended, produced
 from harness.broker.kafka_time import kafka_time_ns
 from harness.broker.segments import Batches, span_of
 from harness.broker.validation import Refused, Validation

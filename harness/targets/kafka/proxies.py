@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import harness
-from harness.broker.control import Answer, Door, Operation, serve_control_on
+from harness.broker.control_channel import Answer, Door, Operation, serve_control_on
 from harness.broker.control_fields import address, pairs
 from harness.broker.node import die_with, open_many_files, receive_secret
 from harness.broker.secret import Secret

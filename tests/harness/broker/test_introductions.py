@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.broker import introductions
-from harness.broker.control import Operation, serve_control
+from harness.broker.control_channel import Operation, serve_control
 from harness.broker.introductions import open_listener
 from harness.broker.secret import Secret
 from harness.targets.control_client import ask

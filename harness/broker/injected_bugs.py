@@ -1,4 +1,4 @@
-"""What a broker with a switched bug does where that takes more than a line; see :mod:`harness.replication.bugs`."""
+"""The injected bugs of a broker that take more than a line; :mod:`harness.replication.bugs` lists all of them."""
 
 from __future__ import annotations
 

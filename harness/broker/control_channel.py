@@ -1,4 +1,4 @@
-"""The control channel: how the harness looks into a node and moves its faults. JSON lines over TCP.
+"""The control channel: how the harness reads the state of a node and injects its faults. JSON lines over TCP.
 
 One request per line, ``{"op": ..., ...}``; one answer line each, in order of completion, with ``"ok"``. It is no
 part of the system under test: link faults do not touch it, and it works while the node is cut off.
