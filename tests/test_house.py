@@ -25,8 +25,7 @@ SOMEBODYS_MACHINE = re.compile(r"(?<![\w.:/-])/(work|root|home|Users)/")
 
 
 IN_CIRCLES = {
-    "harness.broker": "broker committed controller_node controller_requests delayed deletion describe_log_dirs fetch "
-    "fetcher forwarding handlers injected_bugs offsets produce",
+    "harness.broker": "committed controller_node controller_requests",
     "harness.simulation": "run_observers trace verdict witness witnessed",
     "harness.simulation.core": "broker budget clients controller_process in_flight planned_fault recording "
     "session_updates world",

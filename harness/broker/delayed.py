@@ -1,22 +1,19 @@
-"""Requests that are answered when each of their partitions is decided, or when their time is over."""
+"""Requests that a broker answers when each of their partitions is decided, or when their timeout has passed."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
+from harness.broker.partition import Partition
+from harness.broker.ports import Network, Timer
+from harness.broker.session import Request
 from harness.replication.messages import ReplicaEvent
-
-if TYPE_CHECKING:
-    from harness.broker.broker import Broker
-    from harness.broker.partition import Partition
-    from harness.broker.ports import Timer
-    from harness.broker.session import Request
 
 
 class Slot(Protocol):
-    """One partition's part of a request: the core's token for it; ``partition``: None: there is none here."""
+    """One partition's part of a request: the core's token for it; ``partition`` is None where the broker hosts none."""
 
     partition: Partition | None
 
@@ -27,8 +24,8 @@ SomeSlot = TypeVar("SomeSlot", bound=Slot)
 class Delayed(ABC, Generic[SomeSlot]):
     """One request until its answer, as Kafka's ``DelayedOperation``."""
 
-    def __init__(self, broker: Broker, request: Request) -> None:
-        self._broker = broker
+    def __init__(self, network: Network, request: Request) -> None:
+        self._network = network
         self._request = request
         self._waiting: dict[SomeSlot, None] = {}
         self._timer: Timer | None = None
@@ -55,7 +52,7 @@ class Delayed(ABC, Generic[SomeSlot]):
             self._expire()
         else:
             self._request.abandon = self._expire
-            self._timer = self._broker.network.call_later(max(timeout_ms, 0) / 1000, self._expire)
+            self._timer = self._network.call_later(max(timeout_ms, 0) / 1000, self._expire)
 
     def _expire(self) -> None:
         with self._request.surviving():
@@ -65,7 +62,7 @@ class Delayed(ABC, Generic[SomeSlot]):
 
     @abstractmethod
     def _expiry(self, slot: SomeSlot) -> ReplicaEvent:
-        """What the core is told when the time of the slot is over."""
+        """The event for the core when the timeout of the slot has passed."""
 
     @abstractmethod
     def _answer(self) -> None:

@@ -1,12 +1,19 @@
-"""DeleteRecords: the beginning of a partition goes because a client says so (KIP-107)."""
+"""DeleteRecords: a client deletes the records of a partition before an offset (KIP-107)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from dataclasses import dataclass
+from typing import cast
 
 from harness.broker.delayed import Delayed
 from harness.broker.kafka_time import kafka_time_ns
+from harness.broker.partition import Partition
+from harness.broker.ports import Network
+from harness.broker.replicas import Replicas
+from harness.broker.session import Request
+from harness.clock import Clock
 from harness.model import NO_OFFSET, Offset, TopicPartition
+from harness.replication.knobs import Knobs
 from harness.replication.messages import DeleteRecordsExpired, DeleteRecordsRequested, ErrorCode
 from harness.wire.messages import (
     DeleteRecordsPartitionResult,
@@ -15,10 +22,15 @@ from harness.wire.messages import (
     DeleteRecordsTopicResult,
 )
 
-if TYPE_CHECKING:
-    from harness.broker.broker import Broker
-    from harness.broker.partition import Partition
-    from harness.broker.session import Request
+
+@dataclass(frozen=True, slots=True)
+class DeletionServices:
+    """What a broker needs to serve DeleteRecords."""
+
+    replicas: Replicas
+    network: Network
+    clock: Clock
+    knobs: Knobs
 
 
 class _Slot:
@@ -37,21 +49,22 @@ class _Slot:
 
 
 class _Deleting(Delayed[_Slot]):
-    """One request until its answer: when all who have a session have followed, or when its time is over."""
+    """One request until every broker with a session has deleted too, or until its timeout has passed."""
 
-    def __init__(self, broker: Broker, request: Request) -> None:
-        super().__init__(broker, request)
+    def __init__(self, services: DeletionServices, request: Request) -> None:
+        super().__init__(services.network, request)
+        self._services = services
         self._body = cast("DeleteRecordsRequest", request.body)
         self._response = DeleteRecordsResponse()
 
     def start(self) -> None:
-        """Delete; answers at once unless it has to wait."""
+        """Delete; answer at once unless brokers have to follow."""
         todo: list[tuple[_Slot, TopicPartition, Offset]] = []
         for topic in self._body.topics:
             slots = []
             for one in topic.partitions:
                 name = TopicPartition(topic.name, one.partition_index)
-                slots.append(_Slot(self, one.partition_index, self._broker.partitions.get(name)))
+                slots.append(_Slot(self, one.partition_index, self._services.replicas.get(name)))
                 todo.append((slots[-1], name, one.offset))
             self._response.topics.append(DeleteRecordsTopicResult(topic.name, [slot.result for slot in slots]))
         self._wait_for(slot for slot, _, _ in todo)
@@ -61,12 +74,12 @@ class _Deleting(Delayed[_Slot]):
 
     def _delete(self, slot: _Slot, name: TopicPartition, before_offset: Offset) -> None:
         if slot.partition is None:
-            slot.deleted(self._broker.absence_of(name), NO_OFFSET)
-        elif "deletes_nothing" in self._broker.knobs.bugs:
+            slot.deleted(self._services.replicas.absence_of(name), NO_OFFSET)
+        elif "deletes_nothing" in self._services.knobs.bugs:
             slot.deleted(ErrorCode.NONE, before_offset)
         else:
-            before_offset += "deletes_one_more" in self._broker.knobs.bugs
-            slot.partition.handle(DeleteRecordsRequested(slot, before_offset, kafka_time_ns(self._broker.clock)))
+            before_offset += "deletes_one_more" in self._services.knobs.bugs
+            slot.partition.handle(DeleteRecordsRequested(slot, before_offset, kafka_time_ns(self._services.clock)))
 
     def _expiry(self, slot: _Slot) -> DeleteRecordsExpired:
         return DeleteRecordsExpired(slot)
@@ -75,6 +88,6 @@ class _Deleting(Delayed[_Slot]):
         self._request.answer(self._response)
 
 
-def delete_records(broker: Broker, request: Request) -> None:
+def delete_records(services: DeletionServices, request: Request) -> None:
     """Serve DeleteRecords."""
-    _Deleting(broker, request).start()
+    _Deleting(services, request).start()

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+from harness.broker.log_directories import LogDirectories
 from harness.broker.log_directory import LogDirectory
+from harness.broker.partition import Partition
+from harness.broker.replicas import Replicas
+from harness.broker.session import Request
 from harness.model import TopicPartition
 from harness.replication.messages import ErrorCode
 from harness.wire.messages import (
@@ -17,31 +21,28 @@ from harness.wire.messages import (
     DescribeLogDirsTopic,
 )
 
-if TYPE_CHECKING:
-    from harness.broker.broker import Broker
-    from harness.broker.partition import Partition
-    from harness.broker.session import Request
-
 Meant = Callable[[TopicPartition], bool]
 
 
-def describe_log_dirs(broker: Broker, request: Request) -> None:
-    """Serve DescribeLogDirs. Nobody moves replicas between directories here, so none is a future one."""
+def describe_log_dirs(directories: LogDirectories, replicas: Replicas, request: Request) -> None:
+    """Serve DescribeLogDirs. Replicas do not move between directories here, so none is a future one."""
     body = cast("DescribeLogDirsRequest", request.body)
     asked = {TopicPartition(topic.topic, number) for topic in body.topics or () for number in topic.partitions}
     meant: Meant = (lambda _: True) if body.topics is None else asked.__contains__
-    results = [_describe(broker, directory, meant) for directory in broker.directories]
+    results = [
+        _describe(directory, directories.path(directory), replicas.within(directory), meant)
+        for directory in directories
+    ]
     request.answer(DescribeLogDirsResponse(results=results))
 
 
-def _describe(broker: Broker, directory: LogDirectory, meant: Meant) -> DescribeLogDirsResult:
-    path = broker.directories.path(directory)
+def _describe(directory: LogDirectory, path: str, hosted: list[Partition], meant: Meant) -> DescribeLogDirsResult:
     if not directory.online:
         return DescribeLogDirsResult(ErrorCode.KAFKA_STORAGE_ERROR, path)
     topics: dict[str, list[DescribeLogDirsPartition]] = defaultdict(list)
-    for name in sorted(filter(meant, broker.partitions)):
-        if broker.partitions[name].directory is directory:
-            topics[name.topic].append(_replica(broker.partitions[name]))
+    for partition in sorted(hosted, key=lambda one: one.name):
+        if meant(partition.name):
+            topics[partition.name.topic].append(_replica(partition))
     return DescribeLogDirsResult(ErrorCode.NONE, path, [DescribeLogDirsTopic(*topic) for topic in topics.items()])
 
 

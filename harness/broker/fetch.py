@@ -1,14 +1,24 @@
-"""Fetch, by consumers (to the high watermark) and by followers (to the log end, and counted as progress)."""
+"""Fetch: a leader serves consumers up to the high watermark; followers, whose progress counts, up to the log end."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from harness.broker.codes import FrontError
 from harness.broker.injected_bugs import answered, served, served_up_to
 from harness.broker.kafka_time import kafka_time_ns
+from harness.broker.metadata import ClusterMetadata
+from harness.broker.partition import Partition
+from harness.broker.ports import Network
+from harness.broker.purgatory import Purgatory
+from harness.broker.replicas import Replicas
+from harness.broker.segments import Slice
+from harness.broker.session import Request
+from harness.clock import Clock
 from harness.model import CLIENTS, NO_EPOCH, NO_OFFSET, NodeId, Offset, TopicPartition
+from harness.replication.knobs import Knobs
 from harness.replication.messages import AnswerFetch, ErrorCode, FetchReceived
 from harness.wire.messages import (
     NO_HIGH_WATERMARK,
@@ -23,24 +33,36 @@ from harness.wire.messages import (
     ReplicaState,
 )
 
-if TYPE_CHECKING:
-    from harness.broker.broker import Broker
-    from harness.broker.partition import Partition
-    from harness.broker.purgatory import Purgatory
-    from harness.broker.segments import Slice
-    from harness.broker.session import Request
-
 MAX_FETCH_BYTES = 57_671_680
-"""Kafka's ``fetch.max.bytes``: whatever a client asks for, one answer carries no more (give or take a batch)."""
+"""Kafka's ``fetch.max.bytes``: one answer carries no more, give or take a batch, even if the client asks for more."""
 
 _TOPIC_IDS_SINCE = 13
+
+
+class FetchPurgatories(NamedTuple):
+    """Where the fetches of consumers and those of followers wait."""
+
+    consumers: Purgatory
+    followers: Purgatory
+
+
+@dataclass(frozen=True, slots=True)
+class FetchServices:
+    """What a broker needs to serve Fetch."""
+
+    replicas: Replicas
+    metadata: ClusterMetadata
+    purgatories: FetchPurgatories
+    network: Network
+    clock: Clock
+    knobs: Knobs
 
 
 class _Part:
     """One partition's part of a fetch; for a follower's also the core's token.
 
     Attributes:
-        found_bytes: how much it could give when it was last looked at.
+        found_bytes: how much of the log it could answer at the last look.
     """
 
     __slots__ = ("answer", "asked", "found_bytes", "name", "partition", "received")
@@ -59,7 +81,7 @@ class _Part:
 
 
 class _Found(NamedTuple):
-    """What one partition would answer now."""
+    """The answer for one partition as of now."""
 
     part: _Part
     answer: AnswerFetch
@@ -69,11 +91,11 @@ class _Found(NamedTuple):
 class Fetching:
     """One fetch request until its answer: a waiter in the purgatory.
 
-    Of a partition that the request names several times, the last word counts, and it is answered once: as in Kafka.
+    Where the request names a partition several times, the last one counts, and the broker answers it once, as in Kafka.
     """
 
-    def __init__(self, broker: Broker, request: Request) -> None:
-        self._broker = broker
+    def __init__(self, services: FetchServices, request: Request) -> None:
+        self._services = services
         self._request = request
         self._body = cast("FetchRequest", request.body)
         self._is_holding = False
@@ -85,12 +107,12 @@ class Fetching:
             parts = self._topics.setdefault((topic.topic, topic.topic_id), {})
             for asked in topic.partitions:
                 name = TopicPartition(self._name(topic), asked.partition)
-                parts[asked.partition] = _Part(name, asked, broker.partitions.get(name))
+                parts[asked.partition] = _Part(name, asked, services.replicas.get(name))
         self._parts = [part for parts in self._topics.values() for part in parts.values()]
         self._found_bytes = 0
 
     def start(self) -> None:
-        """Answer at once if there is enough to say, or if there is no room for one more that waits, else wait."""
+        """Answer at once if there is enough data, or no room in the purgatory; otherwise wait."""
         for part in self._parts:
             self._judge(part, first=True)
         found = self._find()
@@ -99,7 +121,8 @@ class Fetching:
 
     def _park(self) -> bool:
         session = self._request.session
-        purgatory = self._broker.consumer_fetches if self._replica is None else self._broker.follower_fetches
+        consumers, followers = self._services.purgatories
+        purgatory = consumers if self._replica is None else followers
         self._by_name = {part.name: part for part in self._parts}
         if session.is_abandoned or not purgatory.park(self, self._by_name, self._body.max_wait_ms / 1000):
             return False
@@ -112,7 +135,7 @@ class Fetching:
         return True
 
     def _drop(self, purgatory: Purgatory) -> None:
-        """The client has hung up: wait no longer, and read nothing for it."""
+        """Stop waiting, and read nothing, because the client has hung up."""
         purgatory.remove(self)
         self._let_go()
         self._request.answer(None)
@@ -125,7 +148,7 @@ class Fetching:
     def _name(self, topic: FetchTopic) -> str:
         if self._request.version < _TOPIC_IDS_SINCE:
             return topic.topic
-        return self._broker.topic_ids.name_of(topic.topic_id) or ""
+        return self._services.replicas.topic_of(topic.topic_id) or ""
 
     def try_complete(self, partition: TopicPartition) -> bool:
         """See :class:`harness.broker.purgatory.Waiter`. Looks at one partition, until there is enough."""
@@ -164,9 +187,9 @@ class Fetching:
     def _judge(self, part: _Part, *, first: bool) -> None:
         """Ask the core: a follower's fetch counts as progress once, the first time."""
         if part.partition is None:
-            part.answer = _refusal(part, self._broker.absence_of(part.name))
+            part.answer = _refusal(part, self._services.replicas.absence_of(part.name))
         elif self._replica is None:
-            if "fetch_epochs_unchecked" in self._broker.knobs.bugs:
+            if "fetch_epochs_unchecked" in self._services.knobs.bugs:
                 part.asked.current_leader_epoch = NO_EPOCH
             part.answer = _judge_consumer(part, part.partition)
         elif first:
@@ -184,7 +207,7 @@ class Fetching:
             asked.fetch_offset,
             max(asked.current_leader_epoch, NO_EPOCH),
             max(asked.last_fetched_epoch, NO_EPOCH),
-            kafka_time_ns(self._broker.clock),
+            kafka_time_ns(self._services.clock),
             self._broker_epoch,
             NO_OFFSET if asked.high_watermark == NO_HIGH_WATERMARK else asked.high_watermark,
             max(asked.log_start_offset, NO_OFFSET),
@@ -203,14 +226,14 @@ class Fetching:
         return found
 
     def _locate(self, part: _Part, limit: int, *, at_least_one: bool) -> Slice | None:
-        """What ``part`` can give of its log; None where its answer is another one than records."""
+        """The slice of its log that ``part`` can answer; None where it answers an error or a divergence."""
         if part.partition is None or part.answer.error is not ErrorCode.NONE or part.answer.diverging is not None:
             return None
         bound = part.partition.replica.read_bound(self._replica)
-        log, offset = part.partition.log, part.asked.fetch_offset
+        log, offset, services = part.partition.log, part.asked.fetch_offset, self._services
         if self._replica is None:
-            log, offset = served(self._broker, part.partition, offset)
-            bound = served_up_to(self._broker, bound)
+            log, offset = served(services.knobs, services.clock, part.partition, services.replicas, offset)
+            bound = served_up_to(services.knobs, bound)
         return log.locate(offset, bound, max(limit, 0), at_least_one=at_least_one)
 
     def _is_enough(self, found: list[_Found]) -> bool:
@@ -245,20 +268,20 @@ class Fetching:
         )
 
     def _read(self, part: _Part, located: Slice | None) -> bytes | None:
-        """The bytes of ``located``; None when storage does not give them: then the replica goes offline, soon.
+        """The bytes of ``located``; None when storage refuses to read them: then the replica goes offline, later.
 
-        Not at once: this answer may be on its way because something happened to that very replica.
+        Not at once, for an event of that very replica may have triggered this answer.
         """
         try:
             data = located.read() if located else b""
-            return answered(self._broker, data) if self._replica is None else data
+            return answered(self._services.knobs, self._services.clock, data) if self._replica is None else data
         except OSError as error:
             assert part.partition is not None
-            self._broker.network.call_later(0, partial(part.partition.refused, "read", error.errno or 0))
+            self._services.network.call_later(0, partial(part.partition.refused, "read", error.errno or 0))
             return None
 
     def _leader(self, part: _Part) -> LeaderIdAndEpoch | None:
-        state = self._broker.metadata.partition(*part.name)
+        state = self._services.metadata.partition(*part.name)
         return None if state is None else LeaderIdAndEpoch(state.leader, state.leader_epoch)
 
 
@@ -266,7 +289,7 @@ _WRONG_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH
 
 
 def _judge_consumer(part: _Part, partition: Partition) -> AnswerFetch:
-    """A consumer may ask for anything in the log, and is given what lies below the high watermark."""
+    """Accept any offset within the log; a consumer gets the records below the high watermark."""
     replica = partition.replica
     error = replica.leader_error(max(part.asked.current_leader_epoch, NO_EPOCH))
     if error is not ErrorCode.NONE:
@@ -283,13 +306,13 @@ def _refusal(part: _Part, error: ErrorCode) -> AnswerFetch:
     return AnswerFetch(part, error, unknown, unknown, unknown, diverging=None)
 
 
-def fetch(broker: Broker, request: Request) -> None:
+def fetch(services: FetchServices, request: Request) -> None:
     """Serve Fetch. There are no fetch sessions: every answer has session id 0, which all clients accept.
 
-    Whoever says that he is a replica is believed, as by any Kafka without authorisation: see CVE-2018-1288.
+    The broker believes any client that claims to be a replica, as every Kafka without authorisation: CVE-2018-1288.
     """
     body = cast("FetchRequest", request.body)
     if body.session_id:
         request.answer(FetchResponse(error_code=FrontError.FETCH_SESSION_ID_NOT_FOUND))
     else:
-        Fetching(broker, request).start()
+        Fetching(services, request).start()

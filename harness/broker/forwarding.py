@@ -1,38 +1,36 @@
-"""Requests that a broker only carries to the controller, and what it says when the controller is silent."""
+"""Requests that a broker forwards to the controller, and its answers when the controller does not answer in time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TypeVar, cast
 
 from harness.broker.codes import FrontError
+from harness.broker.controller_link import ControllerLink
 from harness.broker.refusals import refusal
+from harness.broker.session import Request
 from harness.replication.messages import ErrorCode
 from harness.wire.declaration import NO_UUID, Message
 from harness.wire.messages import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
 
-if TYPE_CHECKING:
-    from harness.broker.broker import Broker
-    from harness.broker.session import Request
-
 Body = TypeVar("Body", bound=Message)
 
 
-def forward(silence: Callable[[Body], Message | None]) -> Callable[[Broker, Request], None]:
-    """Serve a request by forwarding it; ``silence`` makes the answer that leaves open whether it took effect.
+def forward(silence: Callable[[Body], Message | None]) -> Callable[[ControllerLink, Request], None]:
+    """A handler that forwards; ``silence`` makes the answer that leaves open whether the request took effect.
 
-    Each client has one under way at a time, so that no more wait for the controller than there are connections.
+    Each client has one request in flight at a time, so that no more wait for the controller than there are connections.
     """
 
-    def serve(broker: Broker, request: Request) -> None:
+    def serve(controller: ControllerLink, request: Request) -> None:
         request.session.hold()
 
         def answered(response: Message | None) -> None:
             request.session.release()
             request.answer(silence(cast("Body", request.body)) if response is None else response)
 
-        broker.controller.call(request.header.api_key, request.version, request.body, answered)
+        controller.call(request.header.api_key, request.version, request.body, answered)
 
     return serve
 

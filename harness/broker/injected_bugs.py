@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
-from harness.broker.segments import Batches
-from harness.model import Offset
+from harness.broker.consumer_offsets import CommittedOffset
+from harness.broker.partition import Partition
+from harness.broker.segments import Batches, SegmentLog
+from harness.clock import Clock
+from harness.model import Offset, TopicPartition
+from harness.replication.knobs import Knobs
+from harness.replication.messages import ProduceRequested
 from harness.wire import batches as wire
 from harness.wire.batches import BatchHeader, Record
 
-if TYPE_CHECKING:
-    from harness.broker.broker import Broker
-    from harness.broker.consumer_offsets import CommittedOffset
-    from harness.broker.partition import Partition
-    from harness.broker.segments import SegmentLog
-    from harness.model import TopicPartition
-    from harness.replication.knobs import Knobs
-    from harness.replication.messages import ProduceRequested
-
 Change = Callable[[Record], Record]
-"""What a broken broker makes of a record."""
+"""Changes a record as a broker with an injected bug does."""
 
 _ONE_IN = 16
 _TICK_NS = 1_000_000
@@ -67,12 +62,12 @@ _SERVED: Mapping[str, Change] = MappingProxyType(
         "fetch_stamps_records": lambda record: record,
     }
 )
-"""What is done to the first record of a batch that is appended, or served to a consumer, by the names of the bugs."""
+"""By the name of the bug, the change to the first record of a batch that a leader appends, or sends to a consumer."""
 
 
-def produced(broker: Broker, partition: Partition, request: ProduceRequested) -> Iterator[ProduceRequested]:
-    """What a leader does with a request to append one batch."""
-    if "batch_appended_twice" in broker.knobs.bugs and partition.replica.role == "leader" and _is_due(broker):
+def produced(knobs: Knobs, clock: Clock, partition: Partition, request: ProduceRequested) -> Iterator[ProduceRequested]:
+    """The requests that a leader handles for one to append a batch."""
+    if "batch_appended_twice" in knobs.bugs and partition.replica.role == "leader" and _is_due(clock):
         yield replace(request, token=_Unasked(), acks=1)
     yield request
 
@@ -84,13 +79,15 @@ class _Unasked:
         """See :class:`harness.broker.partition.ProduceToken`; no client waits for an answer."""
 
 
-def served(broker: Broker, partition: Partition, offset: Offset) -> tuple[SegmentLog, Offset]:
-    """From which log, and from which offset on, a consumer's fetch is answered."""
-    log, bugs = partition.log, broker.knobs.bugs
-    if not bugs or not _is_due(broker):
+def served(
+    knobs: Knobs, clock: Clock, partition: Partition, hosted: Iterable[Partition], offset: Offset
+) -> tuple[SegmentLog, Offset]:
+    """From which log, and from which offset on, a leader that has ``hosted`` answers a consumer's fetch."""
+    log, bugs = partition.log, knobs.bugs
+    if not bugs or not _is_due(clock):
         return log, offset
     if "fetch_mixes_partitions" in bugs:
-        others = [one.log for one in broker.partitions.values() if one is not partition]
+        others = [one.log for one in hosted if one is not partition]
         log = next((one for one in others if one.log_start_offset <= offset <= one.log_end_offset), log)
     if "fetch_skips_a_batch" in bugs:
         offset = min(offset + 1, log.log_end_offset)
@@ -99,16 +96,16 @@ def served(broker: Broker, partition: Partition, offset: Offset) -> tuple[Segmen
     return log, offset
 
 
-def served_up_to(broker: Broker, bound: Offset) -> Offset:
-    """Up to where, exclusive, a consumer's fetch is answered that may read up to ``bound``."""
-    return min(bound, _FAR) if "fetch_stops_short" in broker.knobs.bugs else bound
+def served_up_to(knobs: Knobs, bound: Offset) -> Offset:
+    """Up to where, exclusive, a leader answers a consumer's fetch that may read up to ``bound``."""
+    return min(bound, _FAR) if "fetch_stops_short" in knobs.bugs else bound
 
 
-def answered(broker: Broker, data: bytes) -> bytes:
-    """What a consumer is given of the batches in ``data``."""
-    bugs = broker.knobs.bugs
+def answered(knobs: Knobs, clock: Clock, data: bytes) -> bytes:
+    """The batches that a leader sends a consumer for those in ``data``."""
+    bugs = knobs.bugs
     if not _SERVED.keys().isdisjoint(bugs):
-        return _changed_on_the_way(broker, data) if _is_due(broker) else data
+        return _changed_on_the_way(knobs, data) if _is_due(clock) else data
     if _MANGLING.isdisjoint(bugs):
         return data
     batches = [data[header.position : header.position + header.size] for header in wire.headers(data)]
@@ -123,20 +120,20 @@ def answered(broker: Broker, data: bytes) -> bytes:
     return b"".join(batches)
 
 
-def _is_due(broker: Broker) -> bool:
+def _is_due(clock: Clock) -> bool:
     """Whether a broker that breaks one answer in 16 breaks this one."""
-    return not broker.clock.monotonic_ns() // _TICK_NS % _ONE_IN
+    return not clock.monotonic_ns() // _TICK_NS % _ONE_IN
 
 
-def _changed_on_the_way(broker: Broker, data: bytes) -> bytes:
-    stamps = wire.LOG_APPEND_TIME if "fetch_stamps_records" in broker.knobs.bugs else 0
-    changes = [change for bug, change in _SERVED.items() if bug in broker.knobs.bugs]
+def _changed_on_the_way(knobs: Knobs, data: bytes) -> bytes:
+    stamps = wire.LOG_APPEND_TIME if "fetch_stamps_records" in knobs.bugs else 0
+    changes = [change for bug, change in _SERVED.items() if bug in knobs.bugs]
     buffer = memoryview(data)
     return b"".join(_rebuilt(buffer, header, changes, stamps) for header in wire.headers(buffer))
 
 
 def _misdated(batch: bytes) -> bytes:
-    """The batch; one in a few says that it is of the leader epoch beside its own."""
+    """The batch; one in a few carries the leader epoch beside its own."""
     if batch[_LAST_OF_CRC] % _ONE_IN:
         return batch
     return batch[:_LAST_OF_EPOCH] + bytes([batch[_LAST_OF_EPOCH] ^ 1]) + batch[_LAST_OF_EPOCH + 1 :]
@@ -161,7 +158,7 @@ def _with_contents_of(before: bytes, batch: bytes) -> bytes:
 
 
 def replicated(knobs: Knobs, batches: Batches) -> Batches:
-    """What a follower appends of the batches that it has fetched."""
+    """The batches that a follower appends for those that it has fetched."""
     if "follower_drops_headers" in knobs.bugs:
         changes: list[Change] = [lambda record: record._replace(headers=())]
         return _rewritten([_rebuilt(batches.buffer, header, changes) for header in batches.headers])
@@ -172,7 +169,7 @@ def replicated(knobs: Knobs, batches: Batches) -> Batches:
 
 
 def kept(knobs: Knobs, offsets: dict[TopicPartition, CommittedOffset]) -> dict[TopicPartition, CommittedOffset]:
-    """What the controller keeps of the ``offsets`` that a group commits."""
+    """The offsets that the controller keeps for the ``offsets`` that a group commits."""
     if "commit_forgotten" in knobs.bugs:
         return {}
     if "commits_swapped" in knobs.bugs:
@@ -181,7 +178,7 @@ def kept(knobs: Knobs, offsets: dict[TopicPartition, CommittedOffset]) -> dict[T
 
 
 def appended(knobs: Knobs, batches: Batches) -> Batches:
-    """What a leader appends of the batch that a client has sent; it breaks one in 16."""
+    """The batch that a leader appends for the one that a client has sent; it breaks one in 16."""
     changes = [change for bug, change in _APPENDED.items() if bug in knobs.bugs]
     is_unreadable = "unreadable_acknowledged" in knobs.bugs
     (header,) = batches.headers

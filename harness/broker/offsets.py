@@ -1,11 +1,14 @@
-"""Questions about offsets: ListOffsets and OffsetForLeaderEpoch."""
+"""ListOffsets and OffsetForLeaderEpoch."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from harness.broker.codes import FrontError
+from harness.broker.partition import Partition
+from harness.broker.replicas import Replicas
+from harness.broker.session import Request
 from harness.model import NO_EPOCH, NO_OFFSET, Offset, TopicPartition
 from harness.replication.messages import ErrorCode
 from harness.wire.messages import (
@@ -24,12 +27,6 @@ from harness.wire.messages import (
     OffsetForLeaderTopicResult,
 )
 
-if TYPE_CHECKING:
-    from harness.broker.broker import Broker
-    from harness.broker.partition import Partition
-    from harness.broker.session import Request
-
-
 _OFFSET_NOT_AVAILABLE_SINCE = 5
 
 
@@ -41,10 +38,10 @@ class _Found(NamedTuple):
     leader_epoch: int = NO_EPOCH
 
 
-def list_offsets(broker: Broker, request: Request) -> None:
-    """Serve ListOffsets. The latest offset is the high watermark, for a replica (or who says so) the log end.
+def list_offsets(replicas: Replicas, request: Request) -> None:
+    """Serve ListOffsets: the latest offset is the high watermark, or the log end for a (claimed) replica.
 
-    A partition that the request names several times is refused each time, as in Kafka.
+    The broker refuses a partition that the request names several times each time, as Kafka does.
     """
     body = cast("ListOffsetsRequest", request.body)
     is_replica = body.replica_id >= 0
@@ -56,7 +53,7 @@ def list_offsets(broker: Broker, request: Request) -> None:
                 ListOffsetsTopicResponse(
                     topic.name,
                     [
-                        _list_one(broker, request, topic.name, one, is_replica)
+                        _list_one(replicas, request, topic.name, one, is_replica)
                         if (topic.name, one.partition_index) in once
                         else ListOffsetsPartitionResponse(one.partition_index, ErrorCode.INVALID_REQUEST)
                         for one in topic.partitions
@@ -69,11 +66,11 @@ def list_offsets(broker: Broker, request: Request) -> None:
 
 
 def _list_one(
-    broker: Broker, request: Request, topic: str, asked: ListOffsetsPartition, is_replica: bool
+    replicas: Replicas, request: Request, topic: str, asked: ListOffsetsPartition, is_replica: bool
 ) -> ListOffsetsPartitionResponse:
     name = TopicPartition(topic, asked.partition_index)
-    partition = broker.partitions.get(name)
-    error = broker.absence_of(name) if partition is None else _leader_error(partition, asked.current_leader_epoch)
+    partition = replicas.get(name)
+    error = replicas.absence_of(name) if partition is None else _leader_error(partition, asked.current_leader_epoch)
     if partition is None or error is not ErrorCode.NONE:
         return ListOffsetsPartitionResponse(name.partition, error)
     replica = partition.replica
@@ -87,7 +84,7 @@ def _list_one(
 
 
 def _not_yet(version: int) -> int:
-    """How to say that the watermark is not known yet, so that the client asks again (KIP-207)."""
+    """The error while the leader does not know its watermark yet: the client asks again (KIP-207)."""
     return FrontError.OFFSET_NOT_AVAILABLE if version >= _OFFSET_NOT_AVAILABLE_SINCE else ErrorCode.LEADER_NOT_AVAILABLE
 
 
@@ -124,7 +121,7 @@ def _latest_record(partition: Partition, bound: Offset) -> _Found:
     return _Found(header.end_offset - 1, header.max_timestamp, header.leader_epoch)
 
 
-def offset_for_leader_epoch(broker: Broker, request: Request) -> None:
+def offset_for_leader_epoch(replicas: Replicas, request: Request) -> None:
     """Serve OffsetForLeaderEpoch (KIP-101, KIP-320)."""
     body = cast("OffsetForLeaderEpochRequest", request.body)
     request.answer(
@@ -132,7 +129,7 @@ def offset_for_leader_epoch(broker: Broker, request: Request) -> None:
             topics=[
                 OffsetForLeaderTopicResult(
                     topic.topic,
-                    [_epoch_end(broker, TopicPartition(topic.topic, one.partition), one) for one in topic.partitions],
+                    [_epoch_end(replicas, TopicPartition(topic.topic, one.partition), one) for one in topic.partitions],
                 )
                 for topic in body.topics
             ]
@@ -140,10 +137,10 @@ def offset_for_leader_epoch(broker: Broker, request: Request) -> None:
     )
 
 
-def _epoch_end(broker: Broker, name: TopicPartition, asked: OffsetForLeaderPartition) -> EpochEndOffset:
-    partition = broker.partitions.get(name)
+def _epoch_end(replicas: Replicas, name: TopicPartition, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+    partition = replicas.get(name)
     if partition is None:
-        return EpochEndOffset(broker.absence_of(name), name.partition)
+        return EpochEndOffset(replicas.absence_of(name), name.partition)
     error, end = partition.replica.judge_lookup(
         max(asked.current_leader_epoch, NO_EPOCH), max(asked.leader_epoch, NO_EPOCH)
     )

@@ -1,16 +1,25 @@
-"""Produce: validate, append, and wait for the high watermark where acks=all asks for it."""
+"""Produce: the leader validates and appends, and with acks=all waits for the high watermark."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from dataclasses import dataclass
+from typing import cast
 
 from harness.broker.codes import FrontError
 from harness.broker.delayed import Delayed
 from harness.broker.injected_bugs import appended, produced
 from harness.broker.kafka_time import kafka_time_ns
+from harness.broker.metadata import ClusterMetadata
+from harness.broker.partition import Partition
+from harness.broker.ports import Network
+from harness.broker.replicas import Replicas
 from harness.broker.segments import Batches, span_of
+from harness.broker.session import Request
+from harness.broker.settings import Settings
 from harness.broker.validation import Refused, Validation
+from harness.clock import Clock
 from harness.model import NO_OFFSET, Offset, TopicPartition
+from harness.replication.knobs import Knobs
 from harness.replication.messages import ErrorCode, ProduceExpired, ProduceRequested
 from harness.wire.messages import (
     LeaderIdAndEpoch,
@@ -22,12 +31,19 @@ from harness.wire.messages import (
     TopicProduceResponse,
 )
 
-if TYPE_CHECKING:
-    from harness.broker.broker import Broker
-    from harness.broker.partition import Partition
-    from harness.broker.session import Request
-
 _HINTS_SINCE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceServices:
+    """What a broker needs to serve Produce."""
+
+    replicas: Replicas
+    metadata: ClusterMetadata
+    network: Network
+    clock: Clock
+    settings: Settings
+    knobs: Knobs
 
 
 class _Slot:
@@ -52,20 +68,21 @@ class _Slot:
 class Producing(Delayed[_Slot]):
     """One produce request until its answer."""
 
-    def __init__(self, broker: Broker, request: Request) -> None:
-        super().__init__(broker, request)
+    def __init__(self, services: ProduceServices, request: Request) -> None:
+        super().__init__(services.network, request)
+        self._services = services
         self._body = cast("ProduceRequest", request.body)
-        self._validation = Validation(request.version, broker.settings.message_max_bytes)
+        self._validation = Validation(request.version, services.settings.message_max_bytes)
         self._topics: list[tuple[str, list[_Slot]]] = []
 
     def start(self) -> None:
-        """Append everything; answers at once unless acks=all has to wait."""
+        """Append every batch; answer at once unless acks=all has to wait."""
         todo: list[tuple[_Slot, TopicPartition, PartitionProduceData]] = []
         for topic in self._body.topic_data:
             slots = []
             for data in topic.partition_data:
                 name = TopicPartition(topic.name, data.index)
-                slots.append(_Slot(self, data.index, self._broker.partitions.get(name)))
+                slots.append(_Slot(self, data.index, self._services.replicas.get(name)))
                 todo.append((slots[-1], name, data))
             self._topics.append((topic.name, slots))
         self._wait_for(slot for slot, _, _ in todo)
@@ -76,30 +93,30 @@ class Producing(Delayed[_Slot]):
     def _append(self, slot: _Slot, name: TopicPartition, data: PartitionProduceData) -> None:
         error, batches = self._validate(data)
         if slot.partition is None:
-            slot.produced(self._broker.absence_of(name), NO_OFFSET)
+            slot.produced(self._services.replicas.absence_of(name), NO_OFFSET)
         elif batches is None:
             slot.produced(error, NO_OFFSET)
         else:
             (header,) = batches.headers
-            now_ns = kafka_time_ns(self._broker.clock)
+            now_ns = kafka_time_ns(self._services.clock)
             producer = span_of(header).producer
             asked = ProduceRequested(slot, self._body.acks, (header.record_count,), batches, now_ns, producer)
-            for request in produced(self._broker, slot.partition, asked):
+            for request in produced(self._services.knobs, self._services.clock, slot.partition, asked):
                 slot.partition.handle(request)
-        data.records = None  # the bytes belong to the connection: they must not be looked at later
+        data.records = None  # the bytes belong to the connection, which reuses them after this request
 
     def _validate(self, data: PartitionProduceData) -> tuple[int, Batches | None]:
-        """The one batch that a client may send for a partition, or why it is refused."""
+        """The one batch that a client may send for a partition, or the error that refuses it."""
         if self._body.transactional_id is not None:
             return FrontError.INVALID_TXN_STATE, None
         try:
             buffer, header = self._validation.check(memoryview(data.records or b""))
         except Refused as refused:
             return refused.error, None
-        ahead_ms = header.max_timestamp - self._broker.clock.wall_ms()
-        if ahead_ms > self._broker.settings.log_message_timestamp_after_max_ms:
+        ahead_ms = header.max_timestamp - self._services.clock.wall_ms()
+        if ahead_ms > self._services.settings.log_message_timestamp_after_max_ms:
             return FrontError.INVALID_TIMESTAMP, None
-        return ErrorCode.NONE, appended(self._broker.knobs, Batches(buffer, [header]))
+        return ErrorCode.NONE, appended(self._services.knobs, Batches(buffer, [header]))
 
     def _expiry(self, slot: _Slot) -> ProduceExpired:
         return ProduceExpired(slot)
@@ -109,7 +126,7 @@ class Producing(Delayed[_Slot]):
         if self._body.acks == 0:
             self._request.answer(None)
             if any(slot.response.error_code for _, slots in self._topics for slot in slots):
-                self._request.session.close()  # acks=0 has no other way to say so: Kafka hangs up too
+                self._request.session.close()  # acks=0 has no answer that could carry the error: Kafka hangs up too
             return
         body = ProduceResponse(responses)
         if self._request.version >= _HINTS_SINCE:
@@ -117,19 +134,19 @@ class Producing(Delayed[_Slot]):
         self._request.answer(body)
 
     def _add_leaders(self, body: ProduceResponse) -> None:
-        """Say who leads instead (KIP-951)."""
+        """Add the leaders of the partitions that this broker does not lead (KIP-951)."""
         leaders: dict[int, NodeEndpoint] = {}
         for topic in body.responses:
             for response in topic.partition_responses:
-                state = self._broker.metadata.partition(topic.name, response.index)
+                state = self._services.metadata.partition(topic.name, response.index)
                 if response.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER and state is not None:
                     response.current_leader = LeaderIdAndEpoch(state.leader, state.leader_epoch)
-                    address = self._broker.metadata.address(state.leader)
+                    address = self._services.metadata.address(state.leader)
                     if address is not None:
                         leaders[state.leader] = NodeEndpoint(state.leader, *address)
         body.node_endpoints = [leaders[leader] for leader in sorted(leaders)]
 
 
-def produce(broker: Broker, request: Request) -> None:
+def produce(services: ProduceServices, request: Request) -> None:
     """Serve Produce."""
-    Producing(broker, request).start()
+    Producing(services, request).start()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import UsageError
-from harness.model import Link, NodeId
+from harness.model import CONTROLLER, Link, NodeId
 from harness.replication.knobs import Knobs
 
 Address = tuple[str, int]
@@ -131,6 +131,19 @@ class NodeConfig:
     knobs: Knobs
     settings: Settings = field(default_factory=Settings)
     faults: NodeFaults = field(default_factory=NodeFaults)
+
+    def address_of(self, node: str) -> Address:
+        """The listener of another node; brokers of one cluster all listen at the same port.
+
+        Raises:
+            ValueError: there is no such node.
+        """
+        if node == CONTROLLER:
+            return self.controller
+        for host, name in self.names.items():
+            if name == node:
+                return host, self.listener[1]
+        raise ValueError(f"there is no node {node!r}")
 
     def write(self, path: Path) -> None:
         """Write the JSON file that :meth:`read` understands."""

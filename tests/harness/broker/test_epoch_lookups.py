@@ -12,6 +12,7 @@ import pytest
 from harness.broker import offsets
 from harness.broker.caller import Caller
 from harness.broker.partition import Partition
+from harness.broker.replicas import Replicas
 from harness.model import CONTROLLER_ID, NO_EPOCH, NO_OFFSET, Link, TopicPartition
 from harness.replication.knobs import GENERATIONS
 from harness.replication.messages import (
@@ -126,12 +127,12 @@ def test_a_lookup_that_fails_is_asked_again_in_a_while_and_nothing_is_cut(
 
     monkeypatch.setattr(Partition, "handle", check)
 
-    def fail(broker: Any, name: TopicPartition, one: OffsetForLeaderPartition) -> EpochEndOffset:
-        if broker.node == 1 and len(times) < 4:
+    def fail(replicas: Replicas, name: TopicPartition, one: OffsetForLeaderPartition) -> EpochEndOffset:
+        if replicas.node == 1 and len(times) < 4:
             times.append(cluster.world.monotonic_ns())
             assert cluster.brokers[0].partitions[T].log.log_end_offset == 2
             return EpochEndOffset(error, name.partition, 0, 0)
-        return epoch_end(broker, name, one)
+        return epoch_end(replicas, name, one)
 
     monkeypatch.setattr(offsets, "_epoch_end", fail)
     cluster.start(0)
@@ -148,11 +149,11 @@ def test_a_fenced_lookup_fails_the_partition_until_the_controller_speaks_again(
     cluster = after_a_failover("2.1")
     epoch_end, asked = offsets._epoch_end, []
 
-    def fence(broker: Any, name: TopicPartition, one: OffsetForLeaderPartition) -> EpochEndOffset:
-        asked.append(broker.node)
-        if broker.node == 1:
+    def fence(replicas: Replicas, name: TopicPartition, one: OffsetForLeaderPartition) -> EpochEndOffset:
+        asked.append(replicas.node)
+        if replicas.node == 1:
             return EpochEndOffset(ErrorCode.FENCED_LEADER_EPOCH, name.partition)
-        return epoch_end(broker, name, one)
+        return epoch_end(replicas, name, one)
 
     monkeypatch.setattr(offsets, "_epoch_end", fence)
     cluster.start(0)
@@ -205,9 +206,9 @@ def test_an_answer_that_lacks_the_partition_is_no_answer(monkeypatch: pytest.Mon
     cluster = after_a_failover("2.0.1")
     epoch_end, asked = offsets._epoch_end, []
 
-    def misdirect(broker: Any, name: TopicPartition, one: OffsetForLeaderPartition) -> EpochEndOffset:
-        asked.append(broker.node)
-        answer = epoch_end(broker, name, one)
+    def misdirect(replicas: Replicas, name: TopicPartition, one: OffsetForLeaderPartition) -> EpochEndOffset:
+        asked.append(replicas.node)
+        answer = epoch_end(replicas, name, one)
         if len(asked) < 3:
             answer.partition = 7
         return answer

@@ -135,7 +135,7 @@ def test_a_proposal_for_an_earlier_life_of_a_replica_is_refused() -> None:
         answers: list[Any] = []
         members = [BrokerState(0, -1), BrokerState(1, -1), BrokerState(2, epoch)]
         data = AlterPartitionPartitionData(0, state.leader_epoch, [], members, 0, state.partition_epoch)
-        topic = AlterPartitionTopicData(topic_id(leader.cluster_id, "t"), [data])
+        topic = AlterPartitionTopicData(topic_id(leader.metadata.cluster_id, "t"), [data])
         body = AlterPartitionRequest(0, leader.controller.broker_epoch, [topic])
         caller = Caller(cluster.simulated.network("0"), listener(NodeId(CONTROLLER_ID)), CONTROLLER, "test")
         caller.call(ApiKey.ALTER_PARTITION, 3, body, 30, answers.append)
@@ -151,7 +151,7 @@ def test_topics_of_a_replica_s_fetch_go_by_their_ids() -> None:
     cluster.produce(0, b"a", acks=1)
     cluster.world.sleep(1)
     request = fetch_request("", 0)
-    request.topics[0].topic_id = topic_id(cluster.brokers[0].cluster_id, "t")
+    request.topics[0].topic_id = topic_id(cluster.brokers[0].metadata.cluster_id, "t")
     (answer,) = cluster.call(0, ApiKey.FETCH, 15, request)
     assert answer.responses[0].topic_id == request.topics[0].topic_id
     assert len(answer.responses[0].partitions[0].records) > 0

@@ -8,14 +8,13 @@ import pytest
 
 from harness.broker.codes import FrontError
 from harness.broker.controller_requests import controller_handlers
-from harness.broker.handlers import handlers
 from harness.broker.refusals import refusal
 from harness.wire.declaration import MAX_STRING_BYTES, MESSAGES, Message, Struct, default_of, wire_fields
 from harness.wire.frames import decode_response, encode_response
 from harness.wire.messages import AlterReplicaLogDirsRequest, DescribeLogDirsRequest, ProduceRequest
 from tests.harness.broker.virtual_cluster import VirtualCluster
 
-SERVED = sorted(handlers(VirtualCluster().brokers[0]).keys() | controller_handlers(VirtualCluster().controller).keys())
+SERVED = sorted(VirtualCluster().brokers[0].handlers.keys() | controller_handlers(VirtualCluster().controller).keys())
 EVERY = [
     pytest.param(MESSAGES["request", key], version, id=f"{key.name}-v{version}")
     for key in SERVED

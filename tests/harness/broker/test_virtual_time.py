@@ -213,11 +213,11 @@ def test_an_abandoned_connection_s_old_news_is_refused_after_its_successor_s() -
     cluster = VirtualCluster()
     cluster.create_topic()
     broker = cluster.brokers[0]
-    current = broker._controller_session
-    assert broker.refusal_of_controller(current - 1, 1, -1) == 11
-    assert broker.refusal_of_controller(current, 0, -1) == 11
-    assert broker.refusal_of_controller(current, 1, 0) == 77
-    assert broker.refusal_of_controller(current, 1, broker.controller.broker_epoch) == 0
+    current = broker._fence._session
+    assert broker._fence.refusal_of(current - 1, 1, -1) == 11
+    assert broker._fence.refusal_of(current, 0, -1) == 11
+    assert broker._fence.refusal_of(current, 1, 0) == 77
+    assert broker._fence.refusal_of(current, 1, broker.controller.broker_epoch) == 0
 
 
 def test_without_fencing_a_broker_obeys_a_controller_of_the_past() -> None:
@@ -225,8 +225,8 @@ def test_without_fencing_a_broker_obeys_a_controller_of_the_past() -> None:
     cluster.create_topic()
     broker = cluster.brokers[0]
     epoch = broker.controller.broker_epoch
-    assert broker.refusal_of_controller(0, 0, epoch) == 0
-    assert broker.refusal_of_controller(0, 0, epoch - 1) == 77
+    assert broker._fence.refusal_of(0, 0, epoch) == 0
+    assert broker._fence.refusal_of(0, 0, epoch - 1) == 77
 
 
 def test_a_restarted_broker_obeys_no_state_before_it_is_registered_again() -> None:
@@ -367,7 +367,7 @@ def test_an_isr_proposal_from_a_connection_that_its_broker_has_replaced_is_refus
 
     change = AlterPartitionPartitionData(0, 0, [0, 1], partition_epoch=0)
     proposal = AlterPartitionRequest(
-        0, epoch, [AlterPartitionTopicData(topic_id(cluster.brokers[0].cluster_id, "t"), [change])]
+        0, epoch, [AlterPartitionTopicData(topic_id(cluster.brokers[0].metadata.cluster_id, "t"), [change])]
     )
     for caller in (old, new):
         assert ask(caller, ApiKey.BROKER_HEARTBEAT, BrokerHeartbeatRequest(0, epoch)).error_code == 0

@@ -1,0 +1,138 @@
+"""Metadata, InitProducerId and FindCoordinator, as a broker serves them to clients."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from harness.broker.codes import FrontError
+from harness.broker.controller_link import ControllerLink
+from harness.broker.metadata import ClusterMetadata
+from harness.broker.producer_ids import ProducerIds
+from harness.broker.session import Request
+from harness.broker.settings import NodeConfig
+from harness.model import NodeId
+from harness.replication.messages import ErrorCode
+from harness.replication.topics import legal_name
+from harness.wire.declaration import NO_UUID
+from harness.wire.keys import ApiKey
+from harness.wire.messages import (
+    Coordinator,
+    CreatableTopic,
+    CreateTopicsRequest,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
+
+_AUTO_CREATE_VERSION = 4
+_NULL_NAME_SINCE = 12
+_GROUP = 0
+
+
+def metadata(cluster: ClusterMetadata, controller: ControllerLink, config: NodeConfig, request: Request) -> None:
+    """Serve Metadata from the controller's latest UpdateMetadata, which may be old on a broker that is cut off.
+
+    The broker describes a topic that the request names several times once, as Kafka does.
+    """
+    body = cast("MetadataRequest", request.body)
+    everything = body.topics is None or (request.version == 0 and not body.topics)
+    asked = [MetadataRequestTopic(name=name) for name in cluster.names()] if everything else body.topics
+    distinct = {(topic.topic_id, topic.name): topic for topic in asked or ()}
+    topics = [_describe(cluster, topic, request.version) for topic in distinct.values()]
+    if body.allow_auto_topic_creation and config.settings.auto_create_topics_enable:
+        _create_missing(controller, request, topics)
+    brokers = cluster.live_brokers()
+    request.answer(
+        MetadataResponse(
+            brokers=brokers,
+            cluster_id=config.cluster_id,
+            # Clients send CreateTopics to "the controller". Ours speaks to brokers only; each of them forwards.
+            controller_id=config.node_id if cluster.address(config.node_id) else -1,
+            topics=topics,
+        )
+    )
+
+
+def _describe(cluster: ClusterMetadata, topic: MetadataRequestTopic, version: int) -> MetadataResponseTopic:
+    name = topic.name or ""
+    if topic.topic_id != NO_UUID:
+        known = cluster.name_of(topic.topic_id)
+        if known is None:
+            nameless = None if version >= _NULL_NAME_SINCE else ""
+            return MetadataResponseTopic(FrontError.UNKNOWN_TOPIC_ID, nameless, topic.topic_id)
+        name = known
+    if not legal_name(name):
+        return MetadataResponseTopic(ErrorCode.INVALID_TOPIC_EXCEPTION, name)
+    return cluster.topic(name)
+
+
+def _create_missing(controller: ControllerLink, request: Request, topics: list[MetadataResponseTopic]) -> None:
+    """Ask the controller for the topics that are missing; the client asks again until they exist.
+
+    Each client has one such request in flight at a time.
+    """
+    missing = [topic for topic in topics if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    for topic in missing:
+        topic.error_code = ErrorCode.LEADER_NOT_AVAILABLE
+    if missing:
+        body = CreateTopicsRequest([CreatableTopic(topic.name or "", -1, -1) for topic in missing])
+        request.session.hold()
+        controller.call(ApiKey.CREATE_TOPICS, _AUTO_CREATE_VERSION, body, lambda _: request.session.release())
+
+
+def init_producer_id(producer_ids: ProducerIds, request: Request) -> None:
+    """Serve InitProducerId: ids from the controller's blocks, epoch 0; there are no transactions."""
+    body = cast("InitProducerIdRequest", request.body)
+    if body.transactional_id is not None:
+        request.answer(InitProducerIdResponse(error_code=FrontError.COORDINATOR_NOT_AVAILABLE))
+        return
+
+    request.session.hold()
+
+    def allocated(producer_id: int | None) -> None:
+        request.session.release()
+        if producer_id is None:
+            request.answer(InitProducerIdResponse(error_code=FrontError.COORDINATOR_LOAD_IN_PROGRESS))
+        else:
+            request.answer(InitProducerIdResponse(producer_id=producer_id, producer_epoch=0))
+
+    producer_ids.next(allocated)
+
+
+def find_coordinator(cluster: ClusterMetadata, node: NodeId, request: Request) -> None:
+    """Serve FindCoordinator: every broker forwards a group's offsets to the controller; there are no transactions.
+
+    Host "" and port -1 where there is no coordinator: a port of 0 would poison librdkafka's table.
+    """
+    body = cast("FindCoordinatorRequest", request.body)
+    address = cluster.address(node)
+    if body.key_type == _GROUP and address is not None:
+        coordinator = Coordinator("", node, *address)
+    else:
+        sentence = "This cluster coordinates no transactions."
+        coordinator = Coordinator("", -1, "", -1, FrontError.COORDINATOR_NOT_AVAILABLE, sentence)
+    request.answer(
+        FindCoordinatorResponse(
+            error_code=coordinator.error_code,
+            error_message=coordinator.error_message,
+            node_id=coordinator.node_id,
+            host=coordinator.host,
+            port=coordinator.port,
+            coordinators=[
+                Coordinator(
+                    key,
+                    coordinator.node_id,
+                    coordinator.host,
+                    coordinator.port,
+                    coordinator.error_code,
+                    coordinator.error_message,
+                )
+                for key in body.coordinator_keys
+            ],
+        )
+    )

@@ -1,0 +1,70 @@
+"""LeaderAndIsr and UpdateMetadata, which the controller pushes to every broker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+from harness.broker.controller_fence import ControllerFence
+from harness.broker.kafka_time import kafka_time_ns
+from harness.broker.replica_fetchers import ReplicaFetchers
+from harness.broker.replica_placement import ReplicaPlacement
+from harness.broker.session import Request
+from harness.clock import Clock
+from harness.model import NodeId, TopicPartition
+from harness.replication.messages import ErrorCode, PartitionStateChanged
+from harness.wire.messages import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
+
+
+def leader_and_isr(
+    fence: ControllerFence, fetchers: ReplicaFetchers, placement: ReplicaPlacement, clock: Clock, request: Request
+) -> None:
+    """Serve LeaderAndIsr: make each replica that it names a leader or a follower."""
+    body = cast("LeaderAndIsrRequest", request.body)
+    error = fence.refusal_of(request.session.number, body.controller_epoch, body.broker_epoch)
+    errors: list[LeaderAndIsrPartitionError] = []
+    if error is ErrorCode.NONE:
+        fetchers.learn_leaders({NodeId(one.broker_id): (one.host_name, one.port) for one in body.live_leaders})
+        for topic in body.topic_states:
+            for state in topic.partition_states:
+                name = TopicPartition(topic.topic_name, state.partition_index)
+                failed = _change_state(placement, name, _event(state, clock), is_new=state.is_new)
+                errors.append(LeaderAndIsrPartitionError(topic.topic_name, state.partition_index, failed))
+    request.answer(LeaderAndIsrResponse(error, errors))
+
+
+def _event(state: LeaderAndIsrPartitionState, clock: Clock) -> PartitionStateChanged:
+    return PartitionStateChanged(
+        NodeId(state.leader),
+        state.leader_epoch,
+        tuple(NodeId(node) for node in state.isr),
+        tuple(NodeId(node) for node in state.replicas),
+        state.partition_epoch,
+        kafka_time_ns(clock),
+    )
+
+
+def _change_state(
+    placement: ReplicaPlacement, name: TopicPartition, state: PartitionStateChanged, *, is_new: bool
+) -> ErrorCode:
+    partition = placement.replica_of(name, state, is_new=is_new)
+    if partition is None:
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    partition.handle(state)
+    return ErrorCode.KAFKA_STORAGE_ERROR if partition.replica.role == "offline" else ErrorCode.NONE
+
+
+def update_metadata(fence: ControllerFence, learn: Callable[[UpdateMetadataRequest], None], request: Request) -> None:
+    """Serve UpdateMetadata: ``learn`` takes the metadata of an accepted request."""
+    body = cast("UpdateMetadataRequest", request.body)
+    error = fence.refusal_of(request.session.number, body.controller_epoch, body.broker_epoch)
+    if error is ErrorCode.NONE:
+        learn(body)
+    request.answer(UpdateMetadataResponse(error))
