@@ -25,7 +25,6 @@ SOMEBODYS_MACHINE = re.compile(r"(?<![\w.:/-])/(work|root|home|Users)/")
 
 
 IN_CIRCLES = {
-    "harness.broker": "committed controller_node controller_requests",
     "harness.simulation": "run_observers trace verdict witness witnessed",
     "harness.simulation.core": "broker budget clients controller_process in_flight planned_fault recording "
     "session_updates world",

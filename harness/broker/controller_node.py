@@ -1,19 +1,31 @@
-"""The controller node: drives the controller core with requests, time and a durable snapshot."""
+"""The controller node: drives the controller core with requests and time, and keeps its state in a durable snapshot."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, assert_never, cast
 
+from harness.broker.committed import offset_commit, offset_fetch
 from harness.broker.complaints import Complaints
 from harness.broker.consumer_offsets import ConsumerOffsets
 from harness.broker.control_channel import Answer, Operation
 from harness.broker.control_fields import MAX_INT32, flag, text, whole, whole_or_none
-from harness.broker.controller_requests import controller_handlers
+from harness.broker.controller_driver import Token
+from harness.broker.controller_requests import (
+    allocate_producer_ids,
+    alter_partition,
+    assign_replicas_to_dirs,
+    create_topics,
+    elect_leaders,
+    heartbeat,
+    register,
+)
+from harness.broker.newest_sessions import NewestSessions
 from harness.broker.node_environment import NodeEnvironment
 from harness.broker.pusher import Pusher
-from harness.broker.session import Request, Session, Sessions
+from harness.broker.session import Handle, Request, Sessions, answer_api_versions, is_node, only_from
 from harness.broker.settings import Address, NodeConfig
 from harness.broker.timeline import ReplicaState, StorageRefusal
 from harness.broker.topic_ids import TopicIds
@@ -43,13 +55,11 @@ from harness.replication.controller_messages import (
 )
 from harness.replication.messages import Tick
 from harness.wire.declaration import Message
+from harness.wire.keys import ApiKey
 
 SNAPSHOT = "controller.json"
 _EXIT_HALTED = 1
 _TICK_S = 0.05
-
-Token = Callable[[ControllerEffect], None]
-"""The ``token`` of every request to the core: takes the core's answer to it."""
 
 
 class ControllerNode:
@@ -59,18 +69,14 @@ class ControllerNode:
         self.clock = surroundings.clock
         self.settings = config.settings
         self.knobs = config.knobs
-        self.cluster_id = config.cluster_id
         self._config = config
         self._network = surroundings.network
         self._files = surroundings.files
         self._timeline = surroundings.timeline
         self._say = surroundings.say
         self._halt = surroundings.halt
-        complaints = Complaints(surroundings.say, surroundings.clock)
-        self._sessions = Sessions(controller_handlers(self), surroundings.report, complaints.about)
         self._halted = False
         self._pushers: dict[NodeId, Pusher] = {}
-        self._newest_session: dict[str, int] = {}
         self.core = Controller(
             config.settings.broker_session_timeout_ms,
             _state(self._files.read_text(SNAPSHOT)),
@@ -80,6 +86,32 @@ class ControllerNode:
         )
         self.consumer_offsets = ConsumerOffsets(self._files)
         self._topic_ids = TopicIds(config.cluster_id)
+        self._newest_sessions = NewestSessions()
+        self.handlers: Mapping[ApiKey, Handle] = {
+            ApiKey.API_VERSIONS: answer_api_versions,
+            **{key: only_from(is_node, partial(self._serve, handle)) for key, handle in self._handlers().items()},
+        }
+        complaints = Complaints(surroundings.say, surroundings.clock)
+        self._sessions = Sessions(self.handlers, surroundings.report, complaints.about)
+
+    def _handlers(self) -> dict[ApiKey, Handle]:
+        """What it serves to brokers."""
+        core, clock = self.core, self.clock
+        return {
+            ApiKey.BROKER_REGISTRATION: partial(register, self, clock, self._config.cluster_id),
+            ApiKey.BROKER_HEARTBEAT: partial(heartbeat, self, clock),
+            ApiKey.ALTER_PARTITION: partial(alter_partition, self, self._newest_sessions, self._topic_of),
+            ApiKey.CREATE_TOPICS: partial(create_topics, self, core, self._config),
+            ApiKey.ALLOCATE_PRODUCER_IDS: partial(allocate_producer_ids, self),
+            ApiKey.ASSIGN_REPLICAS_TO_DIRS: partial(assign_replicas_to_dirs, self, self._topic_of),
+            ApiKey.ELECT_LEADERS: partial(elect_leaders, self, core, clock),
+            ApiKey.OFFSET_COMMIT: partial(offset_commit, self, core, self.consumer_offsets, self.knobs),
+            ApiKey.OFFSET_FETCH: partial(offset_fetch, self.consumer_offsets),
+        }
+
+    def _serve(self, handle: Handle, request: Request) -> None:
+        self._newest_sessions.heard_on(request.session)
+        handle(request)
 
     def start(self) -> None:
         """Begin a new controller epoch and listen."""
@@ -89,7 +121,7 @@ class ControllerNode:
         self._network.call_later(_TICK_S, self._tick)
 
     def stop(self) -> None:
-        """Nothing to do: what matters is on disk before it takes effect."""
+        """Do nothing: the controller writes its state before any effect."""
 
     def status(self) -> dict[str, Any]:
         """For the control channel."""
@@ -105,7 +137,7 @@ class ControllerNode:
         return {"elect": self.elect}
 
     def elect(self, request: dict[str, Any], answer: Answer) -> None:
-        """An operator's choice: ``{"topic", "partition", "leader", "unclean"}``; see :class:`ElectionRequested`.
+        """Elect as an operator asks: ``{"topic", "partition", "leader", "unclean"}``; see :class:`ElectionRequested`.
 
         The answer has ``error``, Kafka's number and its name, and ``partition`` as it is then (null: unknown).
         """
@@ -127,14 +159,14 @@ class ControllerNode:
             )
         )
 
-    def topic_of(self, topic_id: bytes) -> str | None:
+    def _topic_of(self, topic_id: bytes) -> str | None:
         """The topic with this id; None: there is none."""
         for state in self.core.partitions:
             self._topic_ids.of(state.topic_partition.topic)
         return self._topic_ids.name_of(topic_id)
 
     def write(self, what: str, write: Callable[[], None]) -> None:
-        """Write something down; if that fails, the controller halts."""
+        """See :class:`harness.broker.controller_driver.ControllerDriver`."""
         try:
             write()
         except OSError as error:
@@ -155,20 +187,12 @@ class ControllerNode:
                 return record.host, record.port
         raise ValueError(f"broker {node} has not registered")
 
-    def heard_on(self, session: Session) -> None:
-        """A broker sent a request over ``session``."""
-        self._newest_session[session.peer] = max(self._newest_session.get(session.peer, -1), session.number)
-
-    def is_abandoned(self, session: Session) -> bool:
-        """Whether its broker has been heard over a newer connection: a mended link may deliver what an old one held."""
-        return session.number < self._newest_session.get(session.peer, -1)
-
     def later(self, act: Callable[[], None]) -> None:
-        """Call ``act`` after what is already waiting to be served."""
+        """See :class:`harness.broker.controller_driver.ControllerDriver`."""
         self._network.call_later(0, act)
 
     def handle(self, event: ControllerEvent) -> None:
-        """Hand ``event`` to the core and do what it says, in order; nothing after a failed write."""
+        """See :class:`harness.broker.controller_driver.ControllerDriver`."""
         if self._halted:
             return
         for effect in self.core.handle(event):
@@ -177,7 +201,7 @@ class ControllerNode:
                 return
 
     def answer_unless_halted(self, request: Request, body: Message) -> None:
-        """Answer, unless what the answer says could not be written down."""
+        """See :class:`harness.broker.controller_driver.ControllerDriver`."""
         if not self._halted:
             request.answer(body)
 
@@ -250,7 +274,7 @@ class ControllerNode:
         return pusher
 
     def _replicas_answered(self, answer: ReplicasAnswered) -> None:
-        # Later, not now: the pusher that has heard it is in the middle of its work.
+        # Later, not now: the pusher that received the answer is still at work.
         self._network.call_later(0, lambda: self.handle(answer))
 
     def _endpoints(self) -> list[BrokerEndpoint]:
@@ -258,7 +282,7 @@ class ControllerNode:
 
 
 def _state(snapshot: str | None) -> Any:
-    """What the controller wrote down last; None: it has not written anything yet.
+    """The state that the controller wrote last; None: it has not written any yet.
 
     Raises:
         OSError: the snapshot is no JSON.
@@ -270,7 +294,7 @@ def _state(snapshot: str | None) -> Any:
 
 
 def _timeline_state(partition: PartitionState) -> ReplicaState:
-    """The controller's row about a partition: no role and no offsets, which it does not know."""
+    """The controller's timeline row about a partition, without a role and offsets, which it does not know."""
     return ReplicaState(
         None, partition.leader, partition.leader_epoch, partition.partition_epoch, None, None, None, partition.isr
     )

@@ -1,17 +1,21 @@
-"""What brokers ask of the controller: one function per API, from Kafka's messages to the core's events."""
+"""What the controller serves to brokers: one function per API, from Kafka's messages to the core's events."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from harness.broker.codes import FrontError
-from harness.broker.committed import offset_commit, offset_fetch
-from harness.broker.session import Handle, Request, answer_api_versions, is_node, only_from
+from harness.broker.controller_driver import ControllerDriver
+from harness.broker.newest_sessions import NewestSessions
+from harness.broker.session import Request
+from harness.broker.settings import NodeConfig, Settings
 from harness.broker.topic_ids import topic_id
+from harness.clock import Clock
 from harness.model import NodeId, TopicPartition
+from harness.replication.controller import Controller
 from harness.replication.controller_messages import (
     AnswerElection,
     AnswerHeartbeat,
@@ -31,7 +35,6 @@ from harness.replication.controller_messages import (
 from harness.replication.messages import ErrorCode
 from harness.replication.topics import MAX_CLUSTER_PARTITIONS, MAX_PARTITIONS
 from harness.wire.declaration import NO_UUID
-from harness.wire.keys import ApiKey
 from harness.wire.messages import (
     UNCLEAN_ELECTION,
     AllocateProducerIdsRequest,
@@ -61,38 +64,15 @@ from harness.wire.messages import (
     TopicPartitions,
 )
 
-if TYPE_CHECKING:
-    from harness.broker.controller_node import ControllerNode
-
+TopicOf = Callable[[bytes], str | None]
+"""Returns the topic with an id; None: there is none."""
 
 STEPS_PER_TURN = 8
-"""How many changes that one request asks for are made and written down before others have their turn."""
+"""How many changes of one request the controller makes and writes before it serves other requests."""
 
 
-def controller_handlers(node: ControllerNode) -> Mapping[ApiKey, Handle]:
-    """What the controller serves; only ApiVersions is for everyone."""
-    for_brokers: dict[ApiKey, Callable[[ControllerNode, Request], None]] = {
-        ApiKey.BROKER_REGISTRATION: register,
-        ApiKey.BROKER_HEARTBEAT: heartbeat,
-        ApiKey.ALTER_PARTITION: alter_partition,
-        ApiKey.CREATE_TOPICS: create_topics,
-        ApiKey.ALLOCATE_PRODUCER_IDS: allocate_producer_ids,
-        ApiKey.ASSIGN_REPLICAS_TO_DIRS: assign_replicas_to_dirs,
-        ApiKey.ELECT_LEADERS: elect_leaders,
-        ApiKey.OFFSET_COMMIT: offset_commit,
-        ApiKey.OFFSET_FETCH: offset_fetch,
-    }
-    guarded = {key: only_from(is_node, partial(_serve, node, serve)) for key, serve in for_brokers.items()}
-    return {ApiKey.API_VERSIONS: answer_api_versions, **guarded}
-
-
-def _serve(node: ControllerNode, serve: Callable[[ControllerNode, Request], None], request: Request) -> None:
-    node.heard_on(request.session)
-    serve(node, request)
-
-
-def _in_turns(node: ControllerNode, steps: Iterable[Callable[[], None]], done: Callable[[], None]) -> None:
-    """Take all ``steps``, then call ``done``; after every few steps, other requests are served."""
+def _in_turns(driver: ControllerDriver, steps: Iterable[Callable[[], None]], done: Callable[[], None]) -> None:
+    """Take all ``steps``, then call ``done``; after every few steps, the controller serves other requests."""
     rest = iter(steps)
 
     def go_on() -> None:
@@ -103,18 +83,18 @@ def _in_turns(node: ControllerNode, steps: Iterable[Callable[[], None]], done: C
         if taken < STEPS_PER_TURN:
             done()
         else:
-            node.later(go_on)
+            driver.later(go_on)
 
     go_on()
 
 
-def register(node: ControllerNode, request: Request) -> None:
+def register(driver: ControllerDriver, clock: Clock, cluster_id: str, request: Request) -> None:
     """Serve BrokerRegistration."""
     body = cast("BrokerRegistrationRequest", request.body)
     if request.session.peer != str(body.broker_id) or not body.listeners:
         request.answer(BrokerRegistrationResponse(error_code=ErrorCode.INVALID_REQUEST))
         return
-    if body.cluster_id != node.cluster_id:
+    if body.cluster_id != cluster_id:
         request.answer(BrokerRegistrationResponse(error_code=FrontError.INCONSISTENT_CLUSTER_ID))
         return
     listener = body.listeners[0]
@@ -122,20 +102,20 @@ def register(node: ControllerNode, request: Request) -> None:
     def answer(outcome: AnswerRegistration) -> None:
         request.answer(BrokerRegistrationResponse(error_code=outcome.error, broker_epoch=outcome.broker_epoch))
 
-    node.handle(
+    driver.handle(
         RegistrationRequested(
             answer,
             NodeId(body.broker_id),
             body.incarnation_id.hex(),
             listener.host,
             listener.port,
-            node.clock.monotonic_ns(),
+            clock.monotonic_ns(),
             body.previous_broker_epoch,
         )
     )
 
 
-def heartbeat(node: ControllerNode, request: Request) -> None:
+def heartbeat(driver: ControllerDriver, clock: Clock, request: Request) -> None:
     """Serve BrokerHeartbeat."""
     body = cast("BrokerHeartbeatRequest", request.body)
 
@@ -144,10 +124,10 @@ def heartbeat(node: ControllerNode, request: Request) -> None:
         request.answer(BrokerHeartbeatResponse(error_code=outcome.error, is_caught_up=sound, is_fenced=not sound))
 
     lost = tuple(log_dir.hex() for log_dir in body.offline_log_dirs)
-    node.handle(HeartbeatReceived(answer, NodeId(body.broker_id), body.broker_epoch, node.clock.monotonic_ns(), lost))
+    driver.handle(HeartbeatReceived(answer, NodeId(body.broker_id), body.broker_epoch, clock.monotonic_ns(), lost))
 
 
-def allocate_producer_ids(node: ControllerNode, request: Request) -> None:
+def allocate_producer_ids(driver: ControllerDriver, request: Request) -> None:
     """Serve AllocateProducerIds."""
     body = cast("AllocateProducerIdsRequest", request.body)
 
@@ -158,10 +138,10 @@ def allocate_producer_ids(node: ControllerNode, request: Request) -> None:
             )
         )
 
-    node.handle(ProducerIdsRequested(answer, NodeId(body.broker_id), body.broker_epoch))
+    driver.handle(ProducerIdsRequested(answer, NodeId(body.broker_id), body.broker_epoch))
 
 
-def assign_replicas_to_dirs(node: ControllerNode, request: Request) -> None:
+def assign_replicas_to_dirs(driver: ControllerDriver, topic_of: TopicOf, request: Request) -> None:
     """Serve AssignReplicasToDirs (KIP-858): each replica on its own, in the order of the request."""
     body = cast("AssignReplicasToDirsRequest", request.body)
     response = AssignReplicasToDirsResponse()
@@ -172,7 +152,7 @@ def assign_replicas_to_dirs(node: ControllerNode, request: Request) -> None:
             results = AssignedTopicResult(topic.topic_id)
             placed.topics.append(results)
             for asked in topic.partitions:
-                name = TopicPartition(node.topic_of(topic.topic_id) or "", asked.partition_index)
+                name = TopicPartition(topic_of(topic.topic_id) or "", asked.partition_index)
 
                 def answer(
                     outcome: AnswerPlacement, results: AssignedTopicResult = results, name: TopicPartition = name
@@ -181,16 +161,17 @@ def assign_replicas_to_dirs(node: ControllerNode, request: Request) -> None:
                     if outcome.error is ErrorCode.STALE_BROKER_EPOCH:
                         response.error_code = outcome.error
 
-                node.handle(ReplicaPlaced(answer, NodeId(body.broker_id), body.broker_epoch, name))
-    node.answer_unless_halted(request, response)
+                driver.handle(ReplicaPlaced(answer, NodeId(body.broker_id), body.broker_epoch, name))
+    driver.answer_unless_halted(request, response)
 
 
-def alter_partition(node: ControllerNode, request: Request) -> None:
+def alter_partition(driver: ControllerDriver, sessions: NewestSessions, topic_of: TopicOf, request: Request) -> None:
     """Serve AlterPartition: each partition on its own, in the order of the request.
 
-    What an abandoned connection had carried is refused: its sender has given it up, and may have thought again.
+    The controller refuses requests of an abandoned connection: the leader has given up on them, and may have proposed
+    another ISR since.
     """
-    if node.is_abandoned(request.session):
+    if sessions.is_abandoned(request.session):
         request.answer(AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
         return
     body = cast("AlterPartitionRequest", request.body)
@@ -199,7 +180,7 @@ def alter_partition(node: ControllerNode, request: Request) -> None:
         results = AlterPartitionTopicResult(topic.topic_id)
         response.topics.append(results)
         for asked in topic.partitions:
-            name = TopicPartition(node.topic_of(topic.topic_id) or "", asked.partition_index)
+            name = TopicPartition(topic_of(topic.topic_id) or "", asked.partition_index)
             members = asked.new_isr_with_epochs or [BrokerState(member) for member in asked.new_isr]
 
             def answer(
@@ -207,7 +188,7 @@ def alter_partition(node: ControllerNode, request: Request) -> None:
             ) -> None:
                 results.partitions.append(_isr_result(name, outcome))
 
-            node.handle(
+            driver.handle(
                 IsrChangeRequested(
                     answer,
                     NodeId(body.broker_id),
@@ -219,7 +200,7 @@ def alter_partition(node: ControllerNode, request: Request) -> None:
                     tuple(member.broker_epoch for member in members),
                 )
             )
-    node.answer_unless_halted(request, response)
+    driver.answer_unless_halted(request, response)
 
 
 def _isr_result(name: TopicPartition, outcome: AnswerIsrChange) -> AlterPartitionPartitionResult:
@@ -236,49 +217,63 @@ def _isr_result(name: TopicPartition, outcome: AnswerIsrChange) -> AlterPartitio
     )
 
 
-def elect_leaders(node: ControllerNode, request: Request) -> None:
+def elect_leaders(driver: ControllerDriver, core: Controller, clock: Clock, request: Request) -> None:
     """Serve ElectLeaders (KIP-460) as forwarded by a broker."""
     body = cast("ElectLeadersRequest", request.body)
     unclean = body.election_type == UNCLEAN_ELECTION
     response = ElectLeadersResponse()
     elections: list[Callable[[], None]] = []
-    for topic in _every_partition(node) if body.topic_partitions is None else body.topic_partitions:
+    for topic in _every_partition(core) if body.topic_partitions is None else body.topic_partitions:
         results = ReplicaElectionResult(topic.topic)
         response.replica_election_results.append(results)
         elections += [
-            partial(_elect, node, TopicPartition(topic.topic, number), unclean, results) for number in topic.partitions
+            partial(_elect, driver, clock, TopicPartition(topic.topic, number), unclean, results)
+            for number in topic.partitions
         ]
-    _in_turns(node, elections, lambda: node.answer_unless_halted(request, response))
+    _in_turns(driver, elections, lambda: driver.answer_unless_halted(request, response))
 
 
-def _elect(node: ControllerNode, name: TopicPartition, unclean: bool, results: ReplicaElectionResult) -> None:
+def _elect(
+    driver: ControllerDriver, clock: Clock, name: TopicPartition, unclean: bool, results: ReplicaElectionResult
+) -> None:
     def answer(outcome: AnswerElection) -> None:
         sentence = outcome.error.name if outcome.error else None
         results.partition_result.append(PartitionResult(name.partition, outcome.error, sentence))
 
-    node.handle(ElectionRequested(answer, name, None, unclean, node.clock.monotonic_ns()))
+    driver.handle(ElectionRequested(answer, name, None, unclean, clock.monotonic_ns()))
 
 
-def _every_partition(node: ControllerNode) -> list[TopicPartitions]:
+def _every_partition(core: Controller) -> list[TopicPartitions]:
     topics: dict[str, TopicPartitions] = {}
-    for state in node.core.partitions:
+    for state in core.partitions:
         name = state.topic_partition
         topics.setdefault(name.topic, TopicPartitions(name.topic)).partitions.append(name.partition)
     return list(topics.values())
 
 
-def create_topics(node: ControllerNode, request: Request) -> None:
-    """Serve CreateTopics as forwarded by a broker. Settings are per cluster here, not per topic."""
+def create_topics(driver: ControllerDriver, core: Controller, config: NodeConfig, request: Request) -> None:
+    """Serve CreateTopics as forwarded by a broker. Settings belong to the cluster here, not to a topic."""
     body = cast("CreateTopicsRequest", request.body)
     response = CreateTopicsResponse()
-    creations = [partial(_create, node, topic, response, validate_only=body.validate_only) for topic in body.topics]
-    _in_turns(node, creations, lambda: node.answer_unless_halted(request, response))
+    creations = [
+        partial(_create, driver, core, config, topic, response, validate_only=body.validate_only)
+        for topic in body.topics
+    ]
+    _in_turns(driver, creations, lambda: driver.answer_unless_halted(request, response))
 
 
 def _create(
-    node: ControllerNode, topic: CreatableTopic, response: CreateTopicsResponse, *, validate_only: bool
+    driver: ControllerDriver,
+    core: Controller,
+    config: NodeConfig,
+    topic: CreatableTopic,
+    response: CreateTopicsResponse,
+    *,
+    validate_only: bool,
 ) -> None:
-    refusal = _unsupported(topic, validate_only=validate_only) or _excessive(node, topic)
+    refusal = _unsupported(topic, validate_only=validate_only) or _excessive(
+        len(core.partitions), config.settings, topic
+    )
     if refusal is not None:
         response.topics.append(refusal)
         return
@@ -287,7 +282,7 @@ def _create(
         response.topics.append(
             CreatableTopicResult(
                 topic.name,
-                NO_UUID if outcome.error else topic_id(node.cluster_id, topic.name),
+                NO_UUID if outcome.error else topic_id(config.cluster_id, topic.name),
                 outcome.error,
                 outcome.message or None,
                 num_partitions=outcome.num_partitions,
@@ -296,13 +291,12 @@ def _create(
             )
         )
 
-    node.handle(_creation(node, topic, answer))
+    driver.handle(_creation(config.settings, topic, answer))
 
 
-def _excessive(node: ControllerNode, topic: CreatableTopic) -> CreatableTopicResult | None:
+def _excessive(there: int, settings: Settings, topic: CreatableTopic) -> CreatableTopicResult | None:
     """The refusal of a topic with which the cluster would have more partitions than it can serve."""
-    asked = len(topic.assignments) or max(topic.num_partitions, 0) or node.settings.num_partitions
-    there = len(node.core.partitions)
+    asked = len(topic.assignments) or max(topic.num_partitions, 0) or settings.num_partitions
     if there + asked <= MAX_CLUSTER_PARTITIONS or asked > MAX_PARTITIONS:  # the core refuses so large a topic
         return None
     sentence = f"The cluster has {there} partitions; with {asked} more it would exceed {MAX_CLUSTER_PARTITIONS}."
@@ -323,7 +317,7 @@ def _unsupported(topic: CreatableTopic, *, validate_only: bool) -> CreatableTopi
 
 
 def _creation(
-    node: ControllerNode, topic: CreatableTopic, answer: Callable[[AnswerTopicCreation], None]
+    settings: Settings, topic: CreatableTopic, answer: Callable[[AnswerTopicCreation], None]
 ) -> TopicCreationRequested:
     partitions, replication_factor = topic.num_partitions, topic.replication_factor
     if topic.assignments:
@@ -331,7 +325,7 @@ def _creation(
         assignments = tuple(tuple(NodeId(broker) for broker in one.broker_ids) for one in ordered)
         return TopicCreationRequested(answer, topic.name, partitions, replication_factor, assignments)
     if partitions == -1:
-        partitions = node.settings.num_partitions
+        partitions = settings.num_partitions
     if replication_factor == -1:
-        replication_factor = node.settings.default_replication_factor
+        replication_factor = settings.default_replication_factor
     return TopicCreationRequested(answer, topic.name, partitions, replication_factor, None)

@@ -8,8 +8,8 @@ _REPLICATION = (
 )  # fmt: skip
 _BROKER = (
     "checkpoints", "committed", "controller_link", "controller_node", "controller_requests", "delayed", "deletion",
-    "describe_log_dirs", "fetch", "fetcher", "log_directories", "log_directory", "partition", "produce", "producer_ids",
-    "purgatory", "pusher", "segment", "segments",
+    "describe_log_dirs", "fetch", "fetcher", "log_directories", "log_directory", "newest_sessions", "partition",
+    "produce", "producer_ids", "purgatory", "pusher", "segment", "segments",
 )  # fmt: skip
 
 MODULES = (

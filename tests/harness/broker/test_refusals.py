@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 
 from harness.broker.codes import FrontError
-from harness.broker.controller_requests import controller_handlers
 from harness.broker.refusals import refusal
 from harness.wire.declaration import MAX_STRING_BYTES, MESSAGES, Message, Struct, default_of, wire_fields
 from harness.wire.frames import decode_response, encode_response
 from harness.wire.messages import AlterReplicaLogDirsRequest, DescribeLogDirsRequest, ProduceRequest
 from tests.harness.broker.virtual_cluster import VirtualCluster
 
-SERVED = sorted(VirtualCluster().brokers[0].handlers.keys() | controller_handlers(VirtualCluster().controller).keys())
+SERVED = sorted(VirtualCluster().brokers[0].handlers.keys() | VirtualCluster().controller.handlers.keys())
 EVERY = [
     pytest.param(MESSAGES["request", key], version, id=f"{key.name}-v{version}")
     for key in SERVED
