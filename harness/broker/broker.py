@@ -38,7 +38,7 @@ from harness.broker.timeline import ReplicaState, StorageRefusal
 from harness.model import CONTROLLER, TopicPartition
 from harness.replication.messages import AppendFailed, ProposeIsr, SessionsHeard, Tick
 from harness.wire.keys import ApiKey
-from harness.wire.messages import UpdateMetadataRequest
+from harness.wire.messages.control import UpdateMetadataRequest
 
 _EXIT_HALTED = 1
 _MAX_TICK_MS = 250

@@ -15,19 +15,20 @@ from harness.replication.messages import ErrorCode
 from harness.replication.topics import legal_name
 from harness.wire.declaration import NO_UUID
 from harness.wire.keys import ApiKey
-from harness.wire.messages import (
+from harness.wire.messages.coordination import (
     Coordinator,
-    CreatableTopic,
-    CreateTopicsRequest,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     InitProducerIdRequest,
     InitProducerIdResponse,
+)
+from harness.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseTopic,
 )
+from harness.wire.messages.topics import CreatableTopic, CreateTopicsRequest
 
 _AUTO_CREATE_VERSION = 4
 _NULL_NAME_SINCE = 12

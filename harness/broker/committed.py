@@ -13,7 +13,7 @@ from harness.model import TopicPartition
 from harness.replication.controller import Controller
 from harness.replication.knobs import Knobs
 from harness.replication.messages import ErrorCode
-from harness.wire.messages import (
+from harness.wire.messages.consumers import (
     OffsetCommitRequest,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,

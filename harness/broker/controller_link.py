@@ -14,7 +14,7 @@ from harness.model import CONTROLLER, NodeId, TopicPartition
 from harness.replication.messages import ErrorCode, IsrAnswered, ProposeIsr
 from harness.wire.declaration import Message
 from harness.wire.keys import ApiKey
-from harness.wire.messages import (
+from harness.wire.messages.control import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
     AlterPartitionPartitionData,

@@ -13,7 +13,7 @@ from harness.broker.session import Request
 from harness.clock import Clock
 from harness.model import NodeId, TopicPartition
 from harness.replication.messages import ErrorCode, PartitionStateChanged
-from harness.wire.messages import (
+from harness.wire.messages.control import (
     LeaderAndIsrPartitionError,
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,

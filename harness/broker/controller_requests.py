@@ -35,8 +35,7 @@ from harness.replication.controller_messages import (
 from harness.replication.messages import ErrorCode
 from harness.replication.topics import MAX_CLUSTER_PARTITIONS, MAX_PARTITIONS
 from harness.wire.declaration import NO_UUID
-from harness.wire.messages import (
-    UNCLEAN_ELECTION,
+from harness.wire.messages.control import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
     AlterPartitionPartitionResult,
@@ -53,16 +52,16 @@ from harness.wire.messages import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
     BrokerState,
-    CreatableTopic,
-    CreatableTopicResult,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
+)
+from harness.wire.messages.operators import (
+    UNCLEAN_ELECTION,
     ElectLeadersRequest,
     ElectLeadersResponse,
     PartitionResult,
     ReplicaElectionResult,
     TopicPartitions,
 )
+from harness.wire.messages.topics import CreatableTopic, CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
 
 TopicOf = Callable[[bytes], str | None]
 """Returns the topic with an id; None: there is none."""

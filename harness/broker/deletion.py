@@ -15,7 +15,7 @@ from harness.clock import Clock
 from harness.model import NO_OFFSET, Offset, TopicPartition
 from harness.replication.knobs import Knobs
 from harness.replication.messages import DeleteRecordsExpired, DeleteRecordsRequested, ErrorCode
-from harness.wire.messages import (
+from harness.wire.messages.operators import (
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
     DeleteRecordsResponse,

@@ -13,7 +13,7 @@ from harness.broker.replicas import Replicas
 from harness.broker.session import Request
 from harness.model import TopicPartition
 from harness.replication.messages import ErrorCode
-from harness.wire.messages import (
+from harness.wire.messages.log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,

@@ -20,7 +20,7 @@ from harness.clock import Clock
 from harness.model import CLIENTS, NO_EPOCH, NO_OFFSET, NodeId, Offset, TopicPartition
 from harness.replication.knobs import Knobs
 from harness.replication.messages import AnswerFetch, ErrorCode, FetchReceived
-from harness.wire.messages import (
+from harness.wire.messages.fetch import (
     NO_HIGH_WATERMARK,
     DivergingEpoch,
     FetchableTopicResponse,
@@ -28,10 +28,10 @@ from harness.wire.messages import (
     FetchRequest,
     FetchResponse,
     FetchTopic,
-    LeaderIdAndEpoch,
     PartitionData,
     ReplicaState,
 )
+from harness.wire.messages.leadership import LeaderIdAndEpoch
 
 MAX_FETCH_BYTES = 57_671_680
 """Kafka's ``fetch.max.bytes``: one answer carries no more, give or take a batch, even if the client asks for more."""

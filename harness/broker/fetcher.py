@@ -32,15 +32,19 @@ from harness.wire import batches as wire
 from harness.wire.declaration import Message
 from harness.wire.errors import CorruptBatch
 from harness.wire.keys import ApiKey
-from harness.wire.messages import (
-    EARLIEST_TIMESTAMP,
-    LATEST_TIMESTAMP,
+from harness.wire.messages.fetch import (
     NO_HIGH_WATERMARK,
-    EpochEndOffset,
     FetchPartition,
     FetchRequest,
     FetchResponse,
     FetchTopic,
+    PartitionData,
+    ReplicaState,
+)
+from harness.wire.messages.offsets import (
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    EpochEndOffset,
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,
@@ -49,8 +53,6 @@ from harness.wire.messages import (
     OffsetForLeaderEpochResponse,
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
-    PartitionData,
-    ReplicaState,
 )
 
 MAX_RESPONSE_BYTES = 10_485_760

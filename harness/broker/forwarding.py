@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import TypeVar, cast
 
 from harness.broker.codes import FrontError
 from harness.broker.controller_link import ControllerLink
-from harness.broker.refusals import refusal
 from harness.broker.session import Request
 from harness.replication.messages import ErrorCode
 from harness.wire.declaration import NO_UUID, Message
-from harness.wire.messages import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
+from harness.wire.messages.topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
 
 Body = TypeVar("Body", bound=Message)
 
@@ -42,7 +40,11 @@ def _topics_silence(body: CreateTopicsRequest) -> Message:
     )
 
 
+def _says(error: int) -> Callable[[Message], Message | None]:
+    return lambda body: body.error_response(error)
+
+
 create_topics = forward(_topics_silence)
-elect_leaders = forward(partial(refusal, error=ErrorCode.REQUEST_TIMED_OUT))
-offset_commit = forward(partial(refusal, error=ErrorCode.REQUEST_TIMED_OUT))
-offset_fetch = forward(partial(refusal, error=FrontError.COORDINATOR_NOT_AVAILABLE))
+elect_leaders = forward(_says(ErrorCode.REQUEST_TIMED_OUT))
+offset_commit = forward(_says(ErrorCode.REQUEST_TIMED_OUT))
+offset_fetch = forward(_says(FrontError.COORDINATOR_NOT_AVAILABLE))

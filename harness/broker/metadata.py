@@ -8,13 +8,8 @@ from harness.broker.settings import Address
 from harness.broker.topic_ids import topic_id
 from harness.model import NO_LEADER, NodeId
 from harness.replication.messages import ErrorCode
-from harness.wire.messages import (
-    MetadataResponseBroker,
-    MetadataResponsePartition,
-    MetadataResponseTopic,
-    UpdateMetadataPartitionState,
-    UpdateMetadataRequest,
-)
+from harness.wire.messages.control import UpdateMetadataPartitionState, UpdateMetadataRequest
+from harness.wire.messages.metadata import MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic
 
 
 @dataclass(slots=True)

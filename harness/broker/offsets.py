@@ -11,7 +11,7 @@ from harness.broker.replicas import Replicas
 from harness.broker.session import Request
 from harness.model import NO_EPOCH, NO_OFFSET, Offset, TopicPartition
 from harness.replication.messages import ErrorCode
-from harness.wire.messages import (
+from harness.wire.messages.offsets import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
     MAX_TIMESTAMP,

@@ -9,7 +9,7 @@ from harness.broker.settings import Address
 from harness.clock import Clock
 from harness.wire.declaration import Message
 from harness.wire.keys import ApiKey
-from harness.wire.messages import ApiVersionsRequest
+from harness.wire.messages.api_versions import ApiVersionsRequest
 
 
 class Ping:

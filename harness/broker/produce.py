@@ -21,9 +21,8 @@ from harness.clock import Clock
 from harness.model import NO_OFFSET, Offset, TopicPartition
 from harness.replication.knobs import Knobs
 from harness.replication.messages import ErrorCode, ProduceExpired, ProduceRequested
-from harness.wire.messages import (
-    LeaderIdAndEpoch,
-    NodeEndpoint,
+from harness.wire.messages.leadership import LeaderIdAndEpoch, NodeEndpoint
+from harness.wire.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,

@@ -16,7 +16,7 @@ from harness.replication.controller_messages import BrokerEndpoint, PartitionSta
 from harness.replication.messages import ErrorCode
 from harness.wire.declaration import Message
 from harness.wire.keys import ApiKey
-from harness.wire.messages import (
+from harness.wire.messages.control import (
     LeaderAndIsrLiveLeader,
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,

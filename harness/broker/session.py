@@ -17,7 +17,6 @@ from contextlib import contextmanager
 
 from harness.broker.codes import FrontError
 from harness.broker.ports import Buffer, Connection, FrameHandler
-from harness.broker.refusals import refusal
 from harness.model import CLIENTS
 from harness.wire.declaration import Message
 from harness.wire.frames import (
@@ -29,7 +28,7 @@ from harness.wire.frames import (
     encode_response,
 )
 from harness.wire.keys import ApiKey
-from harness.wire.messages import ApiVersion, ApiVersionsResponse
+from harness.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
 
 MAX_UNANSWERED = 256
 """A connection with this many unanswered requests is not read from until half of them have been answered."""
@@ -95,7 +94,7 @@ class Request:
 
     def _give_up(self) -> None:
         self.is_given_up = True
-        body = refusal(self.body, FrontError.UNKNOWN_SERVER_ERROR)
+        body = self.body.error_response(FrontError.UNKNOWN_SERVER_ERROR)
         if self.segments is not None:
             return  # it was answered before
         self.answered = True
@@ -324,7 +323,7 @@ def only_from(peers: Callable[[str], bool], handle: Handle) -> Handle:
         if peers(request.session.peer):
             handle(request)
         else:
-            request.answer(refusal(request.body, FrontError.CLUSTER_AUTHORIZATION_FAILED))
+            request.answer(request.body.error_response(FrontError.CLUSTER_AUTHORIZATION_FAILED))
 
     return guarded
 

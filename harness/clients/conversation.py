@@ -15,7 +15,7 @@ from harness.model import NodeId, node_name
 from harness.wire.declaration import Message
 from harness.wire.errors import WireError
 from harness.wire.frames import SUPPORTED, ApiKey, RequestHeader, decode_response, encode_request
-from harness.wire.messages import ApiVersionsRequest, ApiVersionsResponse
+from harness.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 _CLIENT_ID = "seawall"
 _LENGTH = struct.Struct(">i")

@@ -7,7 +7,7 @@ from contextlib import closing
 from harness.clients.conversation import Conversation
 from harness.errors import NoAnswer
 from harness.orders import SpoofedFetchOrder
-from harness.wire.messages import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from harness.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 
 _NEWEST = 12
 """The first version that says the last fetched epoch, and one of the last that name the replica in plain sight."""

@@ -26,7 +26,7 @@ from harness.outcome import Word
 from harness.runner.archive import KeptArchive, Rows
 from harness.runner.schedule_log import ScheduleLog
 from harness.scenario import NUMBERED, Expectation, row_of
-from harness.wire.messages import METADATA_TOPIC
+from harness.wire.messages.quorum import METADATA_TOPIC
 
 LOSSES = frozenset({"lost-write", "vanished-read"})
 """The kinds of anomalies that mean a lost record."""

@@ -28,7 +28,7 @@ from harness.payload import StoredRecord
 from harness.replication.messages import EpochEntry
 from harness.targets.log_dirs import found_in
 from harness.wire.batches import CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, BatchHeader, CorruptBatch, Record, stored
-from harness.wire.messages import METADATA_TOPIC
+from harness.wire.messages.quorum import METADATA_TOPIC
 
 Row = dict[str, Any]
 

@@ -32,7 +32,7 @@ from harness.targets.replica_logs import replica_log_rows
 from harness.targets.simulated_disks import SimulatedDisks
 from harness.targets.simulated_nodes import state_of
 from harness.wire.keys import ApiKey
-from harness.wire.messages import (
+from harness.wire.messages.topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,

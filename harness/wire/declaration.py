@@ -95,6 +95,18 @@ class Message(Struct):
     max_elements: ClassVar[int | None] = None
     """The most elements in all arrays of a request together; None: no request."""
 
+    def error_response(self, error: int) -> Message | None:
+        """The response with ``error`` in all the places where it has room for one.
+
+        For a caller that may not ask, and a request that cannot be served: Kafka's
+        ``AbstractRequest.getErrorResponse``. None: there is none, the connection is closed instead (Produce with
+        acks 0).
+
+        Raises:
+            NotImplementedError: no node serves such requests.
+        """
+        raise NotImplementedError(f"{type(self).__name__} is served by no node")
+
 
 MESSAGES: dict[tuple[Direction, ApiKey], type[Message]] = {}
 """Every declared message: complete once :mod:`harness.wire.messages` is imported."""

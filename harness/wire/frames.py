@@ -13,7 +13,8 @@ from functools import cache
 from types import MappingProxyType
 from typing import NamedTuple
 
-from harness.wire import messages, primitives
+from harness.wire import messages as _  # noqa: F401 (importing the messages is what declares them)
+from harness.wire import primitives
 from harness.wire.declaration import MESSAGES, Buffer, Message
 from harness.wire.decoding import Decoder, decoder
 from harness.wire.encoding import Cuts, encoder
@@ -39,8 +40,6 @@ _HEADER = struct.Struct(">hhih")
 _CORRELATION = struct.Struct(">i")
 _MALFORMED = (struct.error, IndexError, UnicodeDecodeError)
 _KEYS: Mapping[int, ApiKey] = {int(key): key for key in ApiKey}
-
-assert messages.__all__, "importing the messages is what declares them"
 
 SUPPORTED: Mapping[ApiKey, tuple[int, int]] = MappingProxyType(
     {key: MESSAGES["request", key].versions for key in sorted(ApiKey)}

@@ -11,13 +11,9 @@ import psutil
 from harness.model import CONTROLLER_ID, NodeId
 from harness.wire.batches import headers, records
 from harness.wire.keys import ApiKey
-from harness.wire.messages import (
-    ApiVersionsRequest,
-    MetadataRequest,
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
+from harness.wire.messages.api_versions import ApiVersionsRequest
+from harness.wire.messages.consumers import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from harness.wire.messages.metadata import MetadataRequest
 from tests.fuzz.load import KnownLoad
 from tests.harness.broker.cluster import Cluster
 from tests.harness.broker.raw_client import RawClient, batch, fetch_request, produce_request

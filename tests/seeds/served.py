@@ -13,27 +13,19 @@ from harness.simulation.stack.world import World
 from harness.wire import batches as wire
 from harness.wire.declaration import Message
 from harness.wire.keys import ApiKey
-from harness.wire.messages import (
+from harness.wire.messages.control import LeaderAndIsrPartitionState, LeaderAndIsrRequest, LeaderAndIsrTopicState
+from harness.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from harness.wire.messages.offsets import (
     LATEST_TIMESTAMP,
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreateTopicsRequest,
-    FetchPartition,
-    FetchRequest,
-    FetchTopic,
-    LeaderAndIsrPartitionState,
-    LeaderAndIsrRequest,
-    LeaderAndIsrTopicState,
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
 )
+from harness.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from harness.wire.messages.topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
 from tests.seeds.clusters import knobs_of
 
 TOPIC = "ledger"

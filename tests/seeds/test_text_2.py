@@ -21,7 +21,7 @@ from harness.replication.messages import (
     NextFetch,
     Truncate,
 )
-from harness.wire.messages import PartitionData
+from harness.wire.messages.fetch import PartitionData
 from tests.seeds import served
 from tests.seeds.clusters import (
     ALL_GENERATIONS,

@@ -21,7 +21,7 @@ from harness.replication.controller_messages import (
 from harness.replication.epochs import LeaderEpochCache
 from harness.replication.messages import EpochEnd, EpochEntry, ErrorCode, Truncate
 from harness.replication.topics import Refusal, place
-from harness.wire.messages import ProduceRequest
+from harness.wire.messages.produce import ProduceRequest
 from tests.harness.replication.world import World
 from tests.seeds import served
 from tests.seeds.clusters import (

@@ -21,7 +21,7 @@ from harness.wire.declaration import Message
 from harness.wire.errors import WireError
 from harness.wire.frames import RequestHeader, decode_response, encode_request
 from harness.wire.keys import ApiKey
-from harness.wire.messages import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from harness.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
 _METADATA_VERSION = 9
 _METADATA_TIMEOUT_S = 0.25

@@ -11,9 +11,7 @@ from harness.client_ports import CommittedOffset
 from harness.model import TopicPartition
 from harness.simulation.stack.client import Call, Client, Silence
 from harness.wire.keys import ApiKey
-from harness.wire.messages import (
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
+from harness.wire.messages.consumers import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
@@ -22,6 +20,7 @@ from harness.wire.messages import (
     OffsetFetchRequestTopic,
     OffsetFetchResponse,
 )
+from harness.wire.messages.coordination import FindCoordinatorRequest, FindCoordinatorResponse
 
 _FIND_COORDINATOR_VERSION = 2
 _OFFSET_COMMIT_VERSION = 7

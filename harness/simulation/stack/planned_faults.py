@@ -17,7 +17,7 @@ from harness.simulation.stack.observed_nodes import ObservedNode
 from harness.simulation.stack.world import LinkConditions
 from harness.wire.declaration import Message
 from harness.wire.keys import ApiKey
-from harness.wire.messages import (
+from harness.wire.messages.operators import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsResponse,

@@ -16,14 +16,8 @@ from harness.payload import ProducerRecord
 from harness.simulation.stack.client import Call, Client, Silence
 from harness.wire.batches import Record, build
 from harness.wire.keys import ApiKey
-from harness.wire.messages import (
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-    PartitionProduceData,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-)
+from harness.wire.messages.coordination import InitProducerIdRequest, InitProducerIdResponse
+from harness.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 
 _PRODUCE_VERSION = 9
 _INIT_PRODUCER_ID_VERSION = 4

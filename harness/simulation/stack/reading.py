@@ -19,13 +19,10 @@ from harness.simulation.stack.tasks import Promise, Task
 from harness.wire import batches
 from harness.wire.errors import CorruptBatch
 from harness.wire.keys import ApiKey
-from harness.wire.messages import (
+from harness.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
+from harness.wire.messages.offsets import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    FetchTopic,
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,
@@ -34,7 +31,6 @@ from harness.wire.messages import (
     OffsetForLeaderEpochResponse,
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
-    PartitionData,
 )
 
 _FETCH_VERSION = 12

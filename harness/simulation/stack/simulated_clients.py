@@ -20,12 +20,12 @@ from harness.simulation.stack.reading import Reader
 from harness.simulation.stack.tasks import Promise, Task
 from harness.simulation.stack.world import Address
 from harness.wire.keys import ApiKey
-from harness.wire.messages import (
+from harness.wire.messages.fetch import FetchResponse
+from harness.wire.messages.operators import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteRecordsTopic,
-    FetchResponse,
 )
 
 ResultT = TypeVar("ResultT")

@@ -34,7 +34,12 @@ from harness.simulation.stack.planned_faults import Troubles
 from harness.simulation.stack.world import START_NS, LinkConditions, World
 from harness.simulation.witness import Witness
 from harness.wire.keys import ApiKey
-from harness.wire.messages import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from harness.wire.messages.topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 
 if TYPE_CHECKING:
     from harness.simulation.trace import Trace

@@ -42,7 +42,7 @@ from harness.targets.kafka.releases import Metadata
 from harness.targets.kafka.server_properties import KafkaSettings
 from harness.targets.kafka.zookeeper import answers, registered
 from harness.targets.link_probe import ping_as_client
-from harness.wire.messages import MetadataRequest, MetadataResponse
+from harness.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 DISK_MIB = 1024
 """The size of each broker's volume, which is memory as far as it is used."""

@@ -26,13 +26,8 @@ from harness.targets.node_evidence import folder_of
 from harness.targets.node_process import Spawned
 from harness.targets.strays import kill_strays, processes_left
 from harness.wire.declaration import Message
-from harness.wire.messages import (
-    CreatableTopic,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    MetadataRequest,
-    MetadataResponse,
-)
+from harness.wire.messages.metadata import MetadataRequest, MetadataResponse
+from harness.wire.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 
 _ANSWER_TIMEOUT_S = 1.0
 _ZOOKEEPER_TIMEOUT_S = 2.0

@@ -23,18 +23,18 @@ from harness.targets.awaiting import answered_view
 from harness.targets.kafka.observation import ClusterObservation
 from harness.targets.kafka.releases import numbers
 from harness.targets.kafka.zookeeper import zookeeper
-from harness.wire.messages import (
+from harness.wire.messages.metadata import MetadataRequest, MetadataResponse
+from harness.wire.messages.operators import (
+    PREFERRED_ELECTION,
+    UNCLEAN_ELECTION,
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ElectLeadersRequest,
     ElectLeadersResponse,
-    MetadataRequest,
-    MetadataResponse,
     ReassignablePartition,
     ReassignableTopic,
     TopicPartitions,
 )
-from harness.wire.messages.operators import PREFERRED_ELECTION, UNCLEAN_ELECTION
 
 ON_REQUEST_SINCE = "2.4"
 """The release from which on elections and reassignments are requests."""

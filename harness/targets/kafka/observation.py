@@ -17,14 +17,9 @@ from harness.targets.kafka.releases import Metadata, numbers
 from harness.targets.kafka.replica_probe import ReplicaProbe
 from harness.targets.kafka.scene import Scene
 from harness.targets.kafka.zookeeper import answers
-from harness.wire.messages import (
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-    OffsetFetchRequest,
-    OffsetFetchResponse,
-)
+from harness.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from harness.wire.messages.consumers import OffsetFetchRequest, OffsetFetchResponse
+from harness.wire.messages.coordination import FindCoordinatorRequest, FindCoordinatorResponse
 
 TELLS_EPOCHS_SINCE = "2.4"
 """The first release that is asked for leader epochs. Brokers return them since 2.1 (KIP-320), but 2.1.1 not for every

@@ -8,7 +8,7 @@ from pathlib import Path
 from harness.clients.conversation import Conversation
 from harness.model import node_id
 from harness.targets.addresses import Address
-from harness.wire.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
+from harness.wire.messages.log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 
 _DESCRIBE_LOG_DIRS = 4
 _ANSWER_TIMEOUT_S = 5.0

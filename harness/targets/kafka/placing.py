@@ -20,7 +20,7 @@ from harness.replication.messages import ErrorCode
 from harness.target import TopicSpec
 from harness.targets.addresses import Address
 from harness.targets.kafka.topics import assignment_of
-from harness.wire.messages import (
+from harness.wire.messages.log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,

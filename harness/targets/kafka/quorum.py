@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 from harness.clients.conversation import Conversation
 from harness.errors import NoAnswer
-from harness.wire.messages import (
+from harness.wire.messages.quorum import (
     METADATA_TOPIC,
     DescribedPartition,
     DescribedTopic,
     DescribeQuorumRequest,
     DescribeQuorumResponse,
+    QuorumPartition,
 )
-from harness.wire.messages.quorum import QuorumPartition
 
 _DESCRIBE_QUORUM = 1
 """The newest request version that is used."""

@@ -22,19 +22,16 @@ from harness.model import NodeId, Offset, TopicPartition
 from harness.targets.addresses import Address
 from harness.targets.kafka.beliefs import Beliefs
 from harness.wire.frames import ApiKey
-from harness.wire.messages import (
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    FetchTopic,
+from harness.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
+from harness.wire.messages.offsets import (
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
-    PartitionData,
 )
-from harness.wire.messages.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 
 _CONSUMER, _DEBUGGING_CONSUMER = -1, -2
 _LIST_OFFSETS, _FETCH = 7, 12

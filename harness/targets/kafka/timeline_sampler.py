@@ -35,7 +35,7 @@ from harness.targets.kafka.quorum import QuorumObservation
 from harness.targets.kafka.replica_probe import ReplicaObservation, ReplicaProbe
 from harness.targets.kafka.silence import Silence
 from harness.targets.replica_logs import STATE_COLUMNS, Row, epochs_of, final_rows, replicas
-from harness.wire.messages import METADATA_TOPIC
+from harness.wire.messages.quorum import METADATA_TOPIC
 
 LOOK_INTERVAL_S = 0.04
 """The least time between two observations of one broker's replicas."""

@@ -25,6 +25,10 @@ class ApiVersionsRequest(Message):
     client_software_name: str = string(since=3)
     client_software_version: str = string(since=3)
 
+    def error_response(self, error: int) -> Message:
+        """See :meth:`Message.error_response`."""
+        return ApiVersionsResponse(error)
+
 
 @struct
 class ApiVersion(Struct):

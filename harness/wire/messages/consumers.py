@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness.model import NO_EPOCH, NO_OFFSET
 from harness.wire.declaration import (
     Message,
     Struct,
@@ -49,6 +50,18 @@ class OffsetCommitRequest(Message):
     group_instance_id: str | None = nullable_string(since=7)
     retention_time_ms: int = int64(until=4, default=-1)
     topics: list[OffsetCommitRequestTopic] = array(OffsetCommitRequestTopic)
+
+    def error_response(self, error: int) -> Message:
+        """See :meth:`Message.error_response`."""
+        return OffsetCommitResponse(
+            topics=[
+                OffsetCommitResponseTopic(
+                    topic.name,
+                    [OffsetCommitResponsePartition(one.partition_index, error) for one in topic.partitions],
+                )
+                for topic in self.topics
+            ]
+        )
 
 
 @struct
@@ -99,6 +112,23 @@ class OffsetFetchRequest(Message):
     topics: list[OffsetFetchRequestTopic] | None = nullable_array(OffsetFetchRequestTopic, until=7, nullable=2)
     groups: list[OffsetFetchRequestGroup] = array(OffsetFetchRequestGroup, since=8)
     require_stable: bool = boolean(since=7)
+
+    def error_response(self, error: int) -> Message:
+        """See :meth:`Message.error_response`. Version 1 has no place for an error but those of its partitions."""
+        return OffsetFetchResponse(
+            topics=[
+                OffsetFetchResponseTopic(
+                    topic.name,
+                    [
+                        OffsetFetchResponsePartition(index, NO_OFFSET, NO_EPOCH, "", error)
+                        for index in topic.partition_indexes
+                    ],
+                )
+                for topic in self.topics or ()
+            ],
+            error_code=error,
+            groups=[OffsetFetchResponseGroup(group.group_id, error_code=error) for group in self.groups],
+        )
 
 
 @struct

@@ -73,6 +73,10 @@ class LeaderAndIsrRequest(Message):
     topic_states: list[LeaderAndIsrTopicState] = array(LeaderAndIsrTopicState, since=2)
     live_leaders: list[LeaderAndIsrLiveLeader] = array(LeaderAndIsrLiveLeader)
 
+    def error_response(self, error: int) -> Message:
+        """See :meth:`Message.error_response`."""
+        return LeaderAndIsrResponse(error)
+
 
 @struct
 class LeaderAndIsrPartitionError(Struct):
@@ -146,6 +150,10 @@ class UpdateMetadataRequest(Message):
     topic_states: list[UpdateMetadataTopicState] = array(UpdateMetadataTopicState, since=5)
     live_brokers: list[UpdateMetadataBroker] = array(UpdateMetadataBroker)
 
+    def error_response(self, error: int) -> Message:
+        """See :meth:`Message.error_response`."""
+        return UpdateMetadataResponse(error)
+
 
 @response(ApiKey.UPDATE_METADATA, versions=(6, 6), flexible=6)
 class UpdateMetadataResponse(Message):
@@ -193,6 +201,10 @@ class BrokerRegistrationRequest(Message):
     log_dirs: list[bytes] = uuids(since=2)
     previous_broker_epoch: int = int64(since=3, default=-1)
 
+    def error_response(self, error: int) -> Message:
+        """See :meth:`Message.error_response`."""
+        return BrokerRegistrationResponse(error_code=error)
+
 
 @response(ApiKey.BROKER_REGISTRATION, versions=(0, 3), flexible=0)
 class BrokerRegistrationResponse(Message):
@@ -213,6 +225,10 @@ class BrokerHeartbeatRequest(Message):
     want_fence: bool = boolean()
     want_shut_down: bool = boolean()
     offline_log_dirs: list[bytes] = uuids(since=1, tag=0)
+
+    def error_response(self, error: int) -> Message:
+        """See :meth:`Message.error_response`."""
+        return BrokerHeartbeatResponse(error_code=error)
 
 
 @response(ApiKey.BROKER_HEARTBEAT, versions=(0, 1), flexible=0)
@@ -262,6 +278,10 @@ class AlterPartitionRequest(Message):
     broker_epoch: int = int64(default=-1)
     topics: list[AlterPartitionTopicData] = array(AlterPartitionTopicData)
 
+    def error_response(self, error: int) -> Message:
+        """See :meth:`Message.error_response`."""
+        return AlterPartitionResponse(error_code=error)
+
 
 @struct
 class AlterPartitionPartitionResult(Struct):
@@ -299,6 +319,10 @@ class AllocateProducerIdsRequest(Message):
 
     broker_id: int = int32()
     broker_epoch: int = int64(default=-1)
+
+    def error_response(self, error: int) -> Message:
+        """See :meth:`Message.error_response`."""
+        return AllocateProducerIdsResponse(error_code=error)
 
 
 @response(ApiKey.ALLOCATE_PRODUCER_IDS, versions=(0, 0), flexible=0)
@@ -341,6 +365,10 @@ class AssignReplicasToDirsRequest(Message):
     broker_id: int = int32()
     broker_epoch: int = int64(default=-1)
     directories: list[AssignedDirectory] = array(AssignedDirectory)
+
+    def error_response(self, error: int) -> Message:
+        """See :meth:`Message.error_response`."""
+        return AssignReplicasToDirsResponse(error_code=error)
 
 
 @struct

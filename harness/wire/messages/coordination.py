@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness.model import NO_EPOCH
 from harness.wire.declaration import (
     Message,
     Struct,
@@ -20,6 +21,8 @@ from harness.wire.declaration import (
 )
 from harness.wire.keys import ApiKey
 
+_NO_NODE = -1
+
 
 @request(ApiKey.FIND_COORDINATOR, versions=(0, 6), flexible=3)
 class FindCoordinatorRequest(Message):
@@ -28,6 +31,11 @@ class FindCoordinatorRequest(Message):
     key: str = string(until=3)
     key_type: int = int8(since=1)
     coordinator_keys: list[str] = strings(since=4)
+
+    def error_response(self, error: int) -> Message:
+        """See :meth:`Message.error_response`. A port of 0 would poison librdkafka's table of brokers."""
+        keys = [Coordinator(key, _NO_NODE, "", _NO_NODE, error) for key in self.coordinator_keys]
+        return FindCoordinatorResponse(error_code=error, node_id=_NO_NODE, port=_NO_NODE, coordinators=keys)
 
 
 @struct
@@ -66,6 +74,10 @@ class InitProducerIdRequest(Message):
     transaction_timeout_ms: int = int32()
     producer_id: int = int64(since=3, default=-1)
     producer_epoch: int = int16(since=3, default=-1)
+
+    def error_response(self, error: int) -> Message:
+        """See :meth:`Message.error_response`."""
+        return InitProducerIdResponse(error_code=error, producer_epoch=NO_EPOCH)
 
 
 @response(ApiKey.INIT_PRODUCER_ID, versions=(0, 5), flexible=2)

@@ -5,6 +5,7 @@ Version 3 is for real brokers of 0.10.2, which know no later one.
 
 from __future__ import annotations
 
+from harness.model import NO_OFFSET
 from harness.wire.declaration import (
     Buffer,
     Message,
@@ -91,6 +92,20 @@ class FetchRequest(Message):
     topics: list[FetchTopic] = array(FetchTopic)
     forgotten_topics_data: list[ForgottenTopic] = array(ForgottenTopic, since=7)
     rack_id: str = string(since=11)
+
+    def error_response(self, error: int) -> Message:
+        """See :meth:`Message.error_response`."""
+
+        def part(number: int) -> PartitionData:
+            return PartitionData(number, error, NO_OFFSET, records=b"")
+
+        return FetchResponse(
+            error_code=error,
+            responses=[
+                FetchableTopicResponse(topic.topic, topic.topic_id, [part(one.partition) for one in topic.partitions])
+                for topic in self.topics
+            ],
+        )
 
 
 @struct

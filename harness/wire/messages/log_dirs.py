@@ -37,6 +37,10 @@ class DescribeLogDirsRequest(Message):
 
     topics: list[DescribableLogDirTopic] | None = nullable_array(DescribableLogDirTopic)
 
+    def error_response(self, error: int) -> Message:
+        """See :meth:`Message.error_response`. As in Kafka, before version 3 it has no log directories."""
+        return DescribeLogDirsResponse(error_code=error)
+
 
 @struct
 class DescribeLogDirsPartition(Struct):

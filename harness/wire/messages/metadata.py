@@ -44,6 +44,12 @@ class MetadataRequest(Message):
     include_cluster_authorized_operations: bool = boolean(since=8, until=10)
     include_topic_authorized_operations: bool = boolean(since=8)
 
+    def error_response(self, error: int) -> Message:
+        """See :meth:`Message.error_response`."""
+        return MetadataResponse(
+            topics=[MetadataResponseTopic(error, topic.name or "", topic.topic_id) for topic in self.topics or ()]
+        )
+
 
 @struct
 class MetadataResponseBroker(Struct):

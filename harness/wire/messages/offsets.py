@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness.model import NO_OFFSET
 from harness.wire.declaration import (
     Message,
     Struct,
@@ -25,6 +26,9 @@ EARLIEST_TIMESTAMP = -2
 
 MAX_TIMESTAMP = -3
 """ListOffsets v7+: the offset of the record with the largest timestamp (KIP-734)."""
+
+
+_NO_TIMESTAMP = -1
 
 
 @struct
@@ -51,6 +55,19 @@ class ListOffsetsRequest(Message):
     replica_id: int = int32()
     isolation_level: int = int8(since=2)
     topics: list[ListOffsetsTopic] = array(ListOffsetsTopic)
+
+    def error_response(self, error: int) -> Message:
+        """See :meth:`Message.error_response`."""
+
+        def part(number: int) -> ListOffsetsPartitionResponse:
+            return ListOffsetsPartitionResponse(number, error, timestamp=_NO_TIMESTAMP, offset=NO_OFFSET)
+
+        return ListOffsetsResponse(
+            topics=[
+                ListOffsetsTopicResponse(topic.name, [part(one.partition_index) for one in topic.partitions])
+                for topic in self.topics
+            ]
+        )
 
 
 @struct
@@ -103,6 +120,17 @@ class OffsetForLeaderEpochRequest(Message):
 
     replica_id: int = int32(since=3, default=-2)
     topics: list[OffsetForLeaderTopic] = array(OffsetForLeaderTopic)
+
+    def error_response(self, error: int) -> Message:
+        """See :meth:`Message.error_response`."""
+        return OffsetForLeaderEpochResponse(
+            topics=[
+                OffsetForLeaderTopicResult(
+                    topic.topic, [EpochEndOffset(error, one.partition) for one in topic.partitions]
+                )
+                for topic in self.topics
+            ]
+        )
 
 
 @struct

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness.model import NO_OFFSET
 from harness.wire.declaration import (
     Message,
     Struct,
@@ -51,6 +52,18 @@ class DeleteRecordsRequest(Message):
     topics: list[DeleteRecordsTopic] = array(DeleteRecordsTopic)
     timeout_ms: int = int32()
 
+    def error_response(self, error: int) -> Message:
+        """See :meth:`Message.error_response`."""
+        return DeleteRecordsResponse(
+            topics=[
+                DeleteRecordsTopicResult(
+                    topic.name,
+                    [DeleteRecordsPartitionResult(one.partition_index, NO_OFFSET, error) for one in topic.partitions],
+                )
+                for topic in self.topics
+            ]
+        )
+
 
 @struct
 class DeleteRecordsPartitionResult(Struct):
@@ -92,6 +105,16 @@ class ElectLeadersRequest(Message):
     election_type: int = int8(since=1)
     topic_partitions: list[TopicPartitions] | None = nullable_array(TopicPartitions)
     timeout_ms: int = int32(default=60_000)
+
+    def error_response(self, error: int) -> Message:
+        """See :meth:`Message.error_response`."""
+        return ElectLeadersResponse(
+            error_code=error,
+            replica_election_results=[
+                ReplicaElectionResult(topic.topic, [PartitionResult(number, error) for number in topic.partitions])
+                for topic in self.topic_partitions or ()
+            ],
+        )
 
 
 @struct

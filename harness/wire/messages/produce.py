@@ -6,6 +6,7 @@ same, because librdkafka before 2.1 stops compressing when the first version is 
 
 from __future__ import annotations
 
+from harness.model import NO_OFFSET
 from harness.wire.declaration import (
     Buffer,
     Message,
@@ -51,6 +52,20 @@ class ProduceRequest(Message):
     acks: int = int16()
     timeout_ms: int = int32()
     topic_data: list[TopicProduceData] = array(TopicProduceData)
+
+    def error_response(self, error: int) -> Message | None:
+        """See :meth:`Message.error_response`."""
+        if self.acks == 0:
+            return None
+        return ProduceResponse(
+            [
+                TopicProduceResponse(
+                    topic.name,
+                    [PartitionProduceResponse(one.index, error, NO_OFFSET) for one in topic.partition_data],
+                )
+                for topic in self.topic_data
+            ]
+        )
 
 
 @struct

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness.wire.declaration import (
+    NO_UUID,
     Message,
     Struct,
     array,
@@ -57,6 +58,10 @@ class CreateTopicsRequest(Message):
     topics: list[CreatableTopic] = array(CreatableTopic)
     timeout_ms: int = int32(default=60000)
     validate_only: bool = boolean()
+
+    def error_response(self, error: int) -> Message:
+        """See :meth:`Message.error_response`."""
+        return CreateTopicsResponse(topics=[CreatableTopicResult(topic.name, NO_UUID, error) for topic in self.topics])
 
 
 @struct

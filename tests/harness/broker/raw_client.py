@@ -11,14 +11,8 @@ from harness.wire import batches as wire
 from harness.wire.declaration import Message
 from harness.wire.frames import RequestHeader, decode_response, encode_request
 from harness.wire.keys import ApiKey
-from harness.wire.messages import (
-    FetchPartition,
-    FetchRequest,
-    FetchTopic,
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
-)
+from harness.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from harness.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 _PATIENCE_S = 60.0
 _MOMENT_S = 0.3

@@ -12,15 +12,8 @@ from harness.broker.settings import NodeFaults
 from harness.model import CONTROLLER_ID
 from harness.replication.messages import DeleteRecordsRequested, ErrorCode
 from harness.wire.keys import ApiKey
-from harness.wire.messages import (
-    EARLIEST_TIMESTAMP,
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsTopic,
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-)
+from harness.wire.messages.offsets import EARLIEST_TIMESTAMP, ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from harness.wire.messages.operators import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from tests.harness.broker.raw_client import batch, fetch_request, produce_request
 from tests.harness.broker.virtual_cluster import T, VirtualCluster
 

@@ -5,7 +5,7 @@ from harness.simulation.stack.world import World
 from harness.wire.declaration import Message
 from harness.wire.frames import decode_request, encode_response
 from harness.wire.keys import ApiKey
-from harness.wire.messages import ApiVersionsRequest, ApiVersionsResponse
+from harness.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 ADDRESS = ("127.0.0.1", 9092)
 

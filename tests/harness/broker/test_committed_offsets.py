@@ -13,7 +13,7 @@ from harness.broker.files import Disk
 from harness.model import CONTROLLER_ID, TopicPartition
 from harness.replication.messages import ErrorCode
 from harness.wire.keys import ApiKey
-from harness.wire.messages import (
+from harness.wire.messages.consumers import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,

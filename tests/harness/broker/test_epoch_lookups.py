@@ -27,7 +27,7 @@ from harness.replication.messages import (
 from harness.replication.replica import Replica
 from harness.wire.batches import headers
 from harness.wire.keys import ApiKey
-from harness.wire.messages import (
+from harness.wire.messages.offsets import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,

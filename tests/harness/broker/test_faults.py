@@ -240,7 +240,7 @@ def test_a_controller_that_cannot_write_its_state_answers_nothing_and_halts(star
     cluster = start()
     cluster.ask(CONTROLLER_ID, op="limit_disk", free_bytes=0)
     with RawClient(cluster.ips[0]) as client:
-        from harness.wire.messages import CreatableTopic, CreateTopicsRequest
+        from harness.wire.messages.topics import CreatableTopic, CreateTopicsRequest
 
         answer = client.ask(ApiKey.CREATE_TOPICS, 5, CreateTopicsRequest([CreatableTopic("lost", 1, 1)]))
         assert answer.topics[0].error_code == ErrorCode.REQUEST_TIMED_OUT

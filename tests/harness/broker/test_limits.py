@@ -20,25 +20,18 @@ from harness.simulation.stack.cluster import listener
 from harness.wire.declaration import MAX_ELEMENTS, Message
 from harness.wire.frames import RequestHeader, encode_request
 from harness.wire.keys import ApiKey
-from harness.wire.messages import (
-    CreatableTopic,
-    CreateTopicsRequest,
-    ElectLeadersRequest,
-    FetchPartition,
-    FetchRequest,
-    FetchTopic,
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-    MetadataRequest,
-    MetadataRequestTopic,
+from harness.wire.messages.consumers import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
-    TopicPartitions,
 )
+from harness.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from harness.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from harness.wire.messages.offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from harness.wire.messages.operators import ElectLeadersRequest, TopicPartitions
+from harness.wire.messages.topics import CreatableTopic, CreateTopicsRequest
 from tests.harness.broker.raw_client import batch, fetch_request, produce_request
 from tests.harness.broker.virtual_cluster import T, VirtualCluster
 

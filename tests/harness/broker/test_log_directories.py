@@ -14,15 +14,9 @@ from harness.errors import UsageError
 from harness.model import CONTROLLER_ID, TopicPartition
 from harness.replication.messages import ErrorCode
 from harness.wire.keys import ApiKey
-from harness.wire.messages import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreateTopicsRequest,
-    DescribableLogDirTopic,
-    DescribeLogDirsRequest,
-    MetadataRequest,
-    MetadataRequestTopic,
-)
+from harness.wire.messages.log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
+from harness.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from harness.wire.messages.topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
 from tests.harness.broker.raw_client import batch, fetch_request, produce_request
 from tests.harness.broker.virtual_cluster import VirtualCluster
 

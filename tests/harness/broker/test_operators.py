@@ -13,20 +13,14 @@ from harness.replication.knobs import GENERATIONS
 from harness.replication.messages import ErrorCode
 from harness.simulation.stack.cluster import listener
 from harness.wire.keys import ApiKey
-from harness.wire.messages import (
-    LATEST_TIMESTAMP,
-    PREFERRED_ELECTION,
-    UNCLEAN_ELECTION,
+from harness.wire.messages.control import (
     AlterPartitionPartitionData,
     AlterPartitionRequest,
     AlterPartitionTopicData,
     BrokerState,
-    ElectLeadersRequest,
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-    TopicPartitions,
 )
+from harness.wire.messages.offsets import LATEST_TIMESTAMP, ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from harness.wire.messages.operators import PREFERRED_ELECTION, UNCLEAN_ELECTION, ElectLeadersRequest, TopicPartitions
 from tests.harness.broker.raw_client import batch, fetch_request, produce_request
 from tests.harness.broker.virtual_cluster import T, VirtualCluster
 

@@ -15,29 +15,25 @@ from harness.wire import batches as wire
 from harness.wire.declaration import MAX_STRING_BYTES
 from harness.wire.frames import ADVERTISED, SUPPORTED
 from harness.wire.keys import ApiKey
-from harness.wire.messages import (
-    ApiVersionsRequest,
-    BrokerHeartbeatRequest,
+from harness.wire.messages.api_versions import ApiVersionsRequest
+from harness.wire.messages.control import BrokerHeartbeatRequest
+from harness.wire.messages.coordination import FindCoordinatorRequest, InitProducerIdRequest
+from harness.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from harness.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from harness.wire.messages.offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from harness.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from harness.wire.messages.topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
-    FetchPartition,
-    FetchRequest,
-    FetchTopic,
-    FindCoordinatorRequest,
-    InitProducerIdRequest,
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-    MetadataRequest,
-    MetadataRequestTopic,
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderPartition,
-    OffsetForLeaderTopic,
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
 )
 from tests.harness.broker.cluster import Cluster, wait_until
 from tests.harness.broker.raw_client import RawClient, batch, fetch_request, produce_request

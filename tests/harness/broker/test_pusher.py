@@ -15,7 +15,7 @@ from harness.replication.controller_messages import PartitionState, ReplicasAnsw
 from harness.simulation.stack.network import SimulatedNetwork
 from harness.simulation.stack.world import World
 from harness.wire.keys import ApiKey
-from harness.wire.messages import (
+from harness.wire.messages.control import (
     LeaderAndIsrPartitionError,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,

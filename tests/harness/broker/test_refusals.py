@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from harness.broker.codes import FrontError
-from harness.broker.refusals import refusal
 from harness.wire.declaration import MAX_STRING_BYTES, MESSAGES, Message, Struct, default_of, wire_fields
 from harness.wire.frames import decode_response, encode_response
-from harness.wire.messages import AlterReplicaLogDirsRequest, DescribeLogDirsRequest, ProduceRequest
+from harness.wire.messages.log_dirs import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
+from harness.wire.messages.produce import ProduceRequest
 from tests.harness.broker.virtual_cluster import VirtualCluster
 
 SERVED = sorted(VirtualCluster().brokers[0].handlers.keys() | VirtualCluster().controller.handlers.keys())
@@ -55,7 +55,7 @@ def test_a_refusal_lacks_an_answer_that_says_so_and_can_be_sent(cls: type[Messag
     request = filled(cls, version)
     if isinstance(request, ProduceRequest):
         request.acks = -1
-    body = refusal(request, FrontError.UNKNOWN_SERVER_ERROR)
+    body = request.error_response(FrontError.UNKNOWN_SERVER_ERROR)
     assert body is not None
     sent = b"".join(encode_response(cls.api_key, version, 7, body))
     correlation_id, heard = decode_response(cls.api_key, version, sent)
@@ -65,9 +65,9 @@ def test_a_refusal_lacks_an_answer_that_says_so_and_can_be_sent(cls: type[Messag
 
 
 def test_a_produce_that_wants_no_answer_has_no_refusal() -> None:
-    assert refusal(ProduceRequest(acks=0), FrontError.UNKNOWN_SERVER_ERROR) is None
+    assert ProduceRequest(acks=0).error_response(FrontError.UNKNOWN_SERVER_ERROR) is None
 
 
 def test_what_nobody_serves_is_not_refused() -> None:
     with pytest.raises(NotImplementedError, match="AlterReplicaLogDirsRequest is served by no node"):
-        refusal(AlterReplicaLogDirsRequest(), FrontError.UNKNOWN_SERVER_ERROR)
+        AlterReplicaLogDirsRequest().error_response(FrontError.UNKNOWN_SERVER_ERROR)

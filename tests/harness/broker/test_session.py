@@ -12,17 +12,15 @@ from harness.simulation.stack.network import SimulatedNetwork, Stream
 from harness.simulation.stack.world import World
 from harness.wire.frames import ADVERTISED, RequestHeader, decode_response, encode_request
 from harness.wire.keys import ApiKey
-from harness.wire.messages import (
-    ApiVersionsRequest,
-    ApiVersionsResponse,
+from harness.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from harness.wire.messages.control import UpdateMetadataRequest, UpdateMetadataResponse
+from harness.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseTopic,
-    ProduceRequest,
-    UpdateMetadataRequest,
-    UpdateMetadataResponse,
 )
+from harness.wire.messages.produce import ProduceRequest
 
 ADDRESS = ("10.0.0.10", 9092)
 
@@ -152,7 +150,7 @@ def test_an_unknown_api_costs_the_connection() -> None:
 def test_a_known_api_that_is_not_served_here_costs_the_connection() -> None:
     front = Front()
     header = RequestHeader(ApiKey.FIND_COORDINATOR, 0, 0, None)
-    from harness.wire.messages import FindCoordinatorRequest
+    from harness.wire.messages.coordination import FindCoordinatorRequest
 
     front.send(b"".join(encode_request(header, FindCoordinatorRequest(key="group"))))
     assert front.is_hung_up

@@ -12,25 +12,23 @@ from typing import Any
 import pytest
 
 from harness.broker.codes import FrontError
-from harness.broker.refusals import refusal
 from harness.broker.secret import HARNESS, Secret
 from harness.model import NodeId
 from harness.wire.declaration import Message
 from harness.wire.frames import ApiKey, decode_response, encode_response
-from harness.wire.messages import (
+from harness.wire.messages.consumers import OffsetCommitRequest
+from harness.wire.messages.control import (
     AllocateProducerIdsRequest,
     AlterPartitionRequest,
     AssignReplicasToDirsRequest,
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
-    CreatableTopic,
-    CreateTopicsRequest,
-    ElectLeadersRequest,
     LeaderAndIsrRequest,
     Listener,
-    OffsetCommitRequest,
     UpdateMetadataRequest,
 )
+from harness.wire.messages.operators import ElectLeadersRequest
+from harness.wire.messages.topics import CreatableTopic, CreateTopicsRequest
 from tests.harness.broker.cluster import Cluster
 from tests.harness.broker.raw_client import RawClient
 
@@ -123,7 +121,7 @@ def test_what_nodes_ask_of_each_other_is_refused_to_clients(
     node, port = (0, 9092) if (key, version, body) in TO_A_BROKER else (CONTROLLER, 9093)
     with RawClient(cluster.ips[node], port) as stranger:
         answer = stranger.ask(key, version, body)
-        assert answer == decoded(key, version, refusal(body, FrontError.CLUSTER_AUTHORIZATION_FAILED))
+        assert answer == decoded(key, version, body.error_response(FrontError.CLUSTER_AUTHORIZATION_FAILED))
 
 
 @pytest.mark.parametrize(("key", "version", "body"), [*TO_A_BROKER, *TO_THE_CONTROLLER])

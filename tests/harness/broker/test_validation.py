@@ -28,7 +28,7 @@ from harness.targets.kafka.server_properties import understood
 from harness.wire import batches as wire
 from harness.wire.batches import Record
 from harness.wire.keys import ApiKey
-from harness.wire.messages import PartitionProduceData, ProduceRequest, TopicProduceData
+from harness.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.harness.broker.produced_batches import CASES, Case, changed, sound
 from tests.harness.broker.raw_client import RawClient
 from tests.harness.targets.contract import fetched_or_skip

@@ -16,18 +16,14 @@ from harness.simulation.stack.cluster import listener
 from harness.wire import batches as wire
 from harness.wire.declaration import Message
 from harness.wire.keys import ApiKey
-from harness.wire.messages import (
-    LATEST_TIMESTAMP,
+from harness.wire.messages.control import (
     AlterPartitionPartitionData,
     AlterPartitionRequest,
     AlterPartitionTopicData,
     BrokerHeartbeatRequest,
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-    MetadataRequest,
-    MetadataRequestTopic,
 )
+from harness.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from harness.wire.messages.offsets import LATEST_TIMESTAMP, ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tests.harness.broker.raw_client import batch, fetch_request, produce_request
 from tests.harness.broker.virtual_cluster import T, VirtualCluster
 

@@ -19,7 +19,7 @@ from harness.simulation.stack.node import SimulatedNode
 from harness.simulation.stack.world import World
 from harness.wire.declaration import Message
 from harness.wire.keys import ApiKey
-from harness.wire.messages import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
+from harness.wire.messages.topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
 from tests.harness.broker.raw_client import batch, produce_request
 
 T = TopicPartition("t", 0)

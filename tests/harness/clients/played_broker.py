@@ -13,18 +13,15 @@ from confluent_kafka import KafkaError
 from harness.wire.declaration import Message
 from harness.wire.frames import RequestHeader, decode_request, encode_response
 from harness.wire.keys import ApiKey
-from harness.wire.messages import (
-    ApiVersion,
-    ApiVersionsResponse,
-    InitProducerIdResponse,
+from harness.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
+from harness.wire.messages.coordination import InitProducerIdResponse
+from harness.wire.messages.metadata import (
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
-    PartitionProduceResponse,
-    ProduceResponse,
-    TopicProduceResponse,
 )
+from harness.wire.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 
 TOPIC = "ledger"
 

@@ -15,7 +15,8 @@ from harness.errors import NoAnswer
 from harness.model import NodeId
 from harness.targets.addresses import Address
 from harness.wire.frames import ApiKey, RequestHeader, decode_request, encode_response
-from harness.wire.messages import ApiVersion, ApiVersionsResponse, MetadataRequest, MetadataResponse
+from harness.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
+from harness.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 TIMEOUT_S = 5.0
 

@@ -14,7 +14,8 @@ from harness.model import NodeId, TopicPartition
 from harness.orders import SpoofedFetchOrder
 from harness.wire.frames import decode_request, encode_response
 from harness.wire.keys import ApiKey
-from harness.wire.messages import ApiVersion, ApiVersionsResponse, FetchRequest, FetchResponse
+from harness.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
+from harness.wire.messages.fetch import FetchRequest, FetchResponse
 
 ORDER = SpoofedFetchOrder(NodeId(0), NodeId(1), (TopicPartition("ledger", 0),), 2)
 LENGTH = struct.Struct(">i")

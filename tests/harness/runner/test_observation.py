@@ -13,7 +13,7 @@ from harness.outcome import Word
 from harness.runner.observation import Gathered, differences, observe, shortened, spelled_out
 from harness.runner.schedule_log import ScheduleLog
 from harness.scenario import Expectation
-from harness.wire.messages import METADATA_TOPIC
+from harness.wire.messages.quorum import METADATA_TOPIC
 from tests.checkers.story import NODES, Story
 
 LEDGER = TopicPartition("ledger", 0)

@@ -16,7 +16,7 @@ from harness.controls import LogDirectories, Power, WallClocks
 from harness.errors import EnvironmentFault
 from harness.model import Link, NodeId, TopicPartition, is_broker
 from harness.target import LogDamage, TopicSpec
-from harness.wire.messages import METADATA_TOPIC
+from harness.wire.messages.quorum import METADATA_TOPIC
 from tests.harness.targets.contract import LEDGER, NAMES, Trial, on_trial
 
 

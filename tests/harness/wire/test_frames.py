@@ -18,28 +18,21 @@ from harness.wire.frames import (
     encode_request,
     encode_response,
 )
-from harness.wire.messages import (
-    ApiVersion,
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-    FetchableTopicResponse,
-    FetchRequest,
-    FetchResponse,
+from harness.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from harness.wire.messages.control import (
     LeaderAndIsrLiveLeader,
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
     LeaderAndIsrTopicState,
-    MetadataRequest,
-    PartitionData,
-    PartitionProduceData,
-    ProduceRequest,
-    TopicProduceData,
     UpdateMetadataBroker,
     UpdateMetadataEndpoint,
     UpdateMetadataPartitionState,
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
+from harness.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
+from harness.wire.messages.metadata import MetadataRequest
+from harness.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 
 def response(version: int, body: Message) -> str:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from harness.wire.declaration import MESSAGES, NO_UUID, Message, Struct, Wire, wire_fields
 from harness.wire.frames import ApiKey, WireError, decode_request
-from harness.wire.messages import MetadataRequest
+from harness.wire.messages.metadata import MetadataRequest
 from tests.harness.wire.every_message import EVERY, decode, encoded
 
 LARGE = [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x07", b"\xff\xff\xff\xff\x0f", b"\x80\x00\x00\x00", b"\x7f\xff"]

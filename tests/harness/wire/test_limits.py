@@ -8,18 +8,14 @@ from harness.wire import primitives
 from harness.wire.declaration import MAX_ELEMENTS, MESSAGES, Message
 from harness.wire.errors import WireError
 from harness.wire.frames import ApiKey, RequestHeader, decode_request, decode_response, encode_request, encode_response
-from harness.wire.messages import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreateTopicsRequest,
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
+from harness.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseTopic,
 )
+from harness.wire.messages.offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from harness.wire.messages.topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
 
 
 def decoded(key: ApiKey, version: int, body: Message) -> None:

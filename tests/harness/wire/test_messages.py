@@ -17,16 +17,10 @@ from harness.wire.frames import (
     encode_request,
     encode_response,
 )
-from harness.wire.messages import (
-    ApiVersionsResponse,
-    DivergingEpoch,
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    MetadataRequest,
-    PartitionData,
-    ProduceRequest,
-)
+from harness.wire.messages.api_versions import ApiVersionsResponse
+from harness.wire.messages.fetch import DivergingEpoch, FetchPartition, FetchRequest, FetchResponse, PartitionData
+from harness.wire.messages.metadata import MetadataRequest
+from harness.wire.messages.produce import ProduceRequest
 from tests.harness.wire.every_message import EVERY
 
 quick = settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -83,7 +77,7 @@ def test_a_tagged_struct_at_its_default_takes_up_bytes() -> None:
 
 
 def fetched(partition: PartitionData) -> FetchResponse:
-    from harness.wire.messages import FetchableTopicResponse
+    from harness.wire.messages.fetch import FetchableTopicResponse
 
     return FetchResponse(responses=[FetchableTopicResponse("t", partitions=[partition])])
 

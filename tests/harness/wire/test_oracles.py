@@ -19,7 +19,7 @@ from harness.wire.decoding import decoder
 from harness.wire.encoding import Cuts, encoder
 from harness.wire.frames import ADVERTISED, ApiKey, RequestHeader, decode_request, decode_response, encode_request
 from harness.wire.frames import encode_response as encode_response_frame
-from harness.wire.messages import ApiVersionsResponse
+from harness.wire.messages.api_versions import ApiVersionsResponse
 
 pytestmark = pytest.mark.filterwarnings("ignore:read_text is deprecated:DeprecationWarning")
 

@@ -14,12 +14,7 @@ from harness.wire.frames import (
     encode_request,
     encode_response,
 )
-from harness.wire.messages import (
-    CreatableTopic,
-    CreatableTopicResult,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
+from harness.wire.messages.topics import CreatableTopic, CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
 from harness.wire.primitives import encode_uvarint
 
 VERSIONS = [4, 7]  # lengths of two bytes, and compact ones

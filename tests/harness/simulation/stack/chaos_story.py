@@ -25,7 +25,7 @@ from harness.simulation.stack.node import SimulatedNode
 from harness.simulation.stack.simulated_clients import SimulatedClients
 from harness.simulation.stack.world import LinkConditions, World
 from harness.wire.keys import ApiKey
-from harness.wire.messages import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
+from harness.wire.messages.topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
 from workloads.unique_sends import UniqueSends, UniqueSendsParameters
 
 PARTITIONS = [TopicPartition("ledger", 0), TopicPartition("ledger", 1)]

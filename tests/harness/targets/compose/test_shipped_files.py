@@ -16,7 +16,7 @@ from harness.target import TopicSpec
 from harness.targets.compose.inspected_stack import find
 from harness.targets.compose.target import ComposeTarget
 from harness.targets.kafka.server_properties import understood
-from harness.wire.messages import METADATA_TOPIC
+from harness.wire.messages.quorum import METADATA_TOPIC
 from tests.harness.targets.compose.conftest import Engine
 from tests.harness.targets.contract import BROKERS, LEDGER, Trial, send_once
 

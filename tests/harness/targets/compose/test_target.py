@@ -23,7 +23,7 @@ from harness.targets.compose.inspected_stack import find
 from harness.targets.compose.project import TOOLS_IMAGE
 from harness.targets.compose.target import ComposeTarget
 from harness.targets.kafka.server_properties import understood
-from harness.wire.messages import METADATA_TOPIC
+from harness.wire.messages.quorum import METADATA_TOPIC
 from tests.harness.targets.compose.conftest import Engine
 
 HARNESS = Path(__file__).parent / "compose_to_be_killed.py"

@@ -14,7 +14,7 @@ from harness.targets.kafka import electing
 from harness.targets.kafka.electing import Electing
 from harness.targets.kafka.observation import ClusterObservation
 from harness.targets.kafka.releases import release
-from harness.wire.messages import ElectLeadersResponse
+from harness.wire.messages.operators import ElectLeadersResponse
 
 LEDGER = TopicPartition("ledger", 0)
 REPLICAS = (NodeId(0), NodeId(1))

@@ -23,7 +23,7 @@ from harness.targets.kafka.metadata_log import DIRECTORY
 from harness.targets.kafka.process import ProcessTarget
 from harness.targets.kafka.quorum_log import QuorumLog
 from harness.targets.kafka.server_properties import metadata_dir
-from harness.wire.messages import (
+from harness.wire.messages.quorum import (
     METADATA_TOPIC,
     DescribedPartition,
     DescribedTopic,

@@ -9,15 +9,13 @@ import pytest
 from harness.clients.conversation import Conversation
 from harness.model import NodeId, TopicPartition
 from harness.targets.kafka.replica_probe import ReplicaProbe
-from harness.wire.messages import (
-    FetchResponse,
+from harness.wire.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from harness.wire.messages.offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
-    PartitionData,
+    ListOffsetsTopicResponse,
 )
-from harness.wire.messages.fetch import FetchableTopicResponse
-from harness.wire.messages.offsets import ListOffsetsTopicResponse
 
 LEDGER = TopicPartition("ledger", 0)
 
