@@ -168,7 +168,7 @@ _DELETING = (
 
 _CONTROLLER = (
     _switched("leader_epoch_not_raised", "the epoch raised in memory only"),
-    _switched("anybody_elected", "an unclean election that nobody allowed"),
+    _switched("anybody_elected", "an unclean election that the configuration forbids"),
     _switched("unclean_called_clean", "the same, and a log that lies"),
     _switched("unclean_shutdown_unnoticed", "KIP-966's clean shutdown file forgotten",
               scenarios=("last-replica-loses-page-cache",)),

@@ -191,14 +191,14 @@ _INTRODUCTION = """\
 
 Known losses of Apache Kafka, replayed on the releases that had them and on those that fixed them. The built-in
 brokers of the same [generation](generations.md) predict each outcome; real brokers, each a Java process
-([targets](targets.md)), produced the observed one, and the same [checkers](anomalies.md) judged both. What a row says
-of a release was recorded on that release.
+([targets](targets.md)), produced the observed one, and the same [checkers](anomalies.md) judged both. Each row was
+recorded on the releases that it names.
 
 `seawall museum` generates this page from `reports/museum.json`, which keeps every recorded run whose cluster started.
 `make museum` plays every scenario once more on one release of each generation and on the newest, and rewrites both
 files; rows of other releases rest on single runs that `seawall museum RUN_DIR` added.
 
-In the tables of the exhibits an empty cell repeats the one above.
+In the exhibits an empty cell repeats the one above.
 
 * *Kafka*: releases that ended alike; (n) where not one try but n prove something.
 * *Observed*: also what was predicted, unless **bold**.
@@ -206,7 +206,7 @@ In the tables of the exhibits an empty cell repeats the one above.
   record of leader epoch 2; 0.10 stores no epochs.
 * *As predicted*: of the tries that prove something; beside it, how many broke off, or went wrong by a mistake of the
   harness.
-* *Time to detect*: from the first fault until the evidence was complete and checked, median and range; most of it is
-  waiting for sessions to end.
+* *Time to detect*: from the first fault until the evidence was complete and checked, median and range; it is
+  mostly spent waiting for sessions.
 
 The command below an exhibit repeats a run that shows the flaw. Tries differ in timing alone."""

@@ -195,7 +195,7 @@ _INTRODUCTION = """\
 What the scenarios predict is held against what is known from elsewhere: a matrix of the best documented losses and
 the eight generations, written down from Kafka's sources, its issues and small models of its replication before the
 scenarios were played. L: an acknowledged record is lost; D: replicas diverge; K: a replica is stuck; X: a broker
-exits; U: nobody leads, for the time being, and nothing is lost; w: a weak or documented loss; S: safe; skip: a group
+exits; U: no leader for the time being, and nothing is lost; w: a weak or documented loss; S: safe; skip: a group
 skips records; found: a group finds that the log was truncated; regress: a leader's watermark is below what was read,
 and nothing is lost; -: that generation does not know what the loss takes. A cell with ≠ deviates.
 
