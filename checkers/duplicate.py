@@ -1,4 +1,4 @@
-"""A value is at one offset of its partition.
+"""A record that a producer sends once is at one offset of its partition.
 
 ``duplicate``: acknowledgements, polls and the final leader's log name one value at two or more offsets. The clients
 send every value once, so the log has it twice. The anomaly's offset is the lowest, the other the highest.

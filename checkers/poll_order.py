@@ -1,4 +1,4 @@
-"""A consumer receives the records of a partition in offset order, without gaps.
+"""A consumer receives the records of a partition in offset order, and none is skipped.
 
 * ``nonmonotonic-poll``: a process is given an offset that is not above the last one of its operations before.
 * ``poll-skip``: a process is given an offset beyond the next one, although the partition holds a workload's record

@@ -1,4 +1,4 @@
-"""Which transactions are closed by the wrong marker, or by none?"""
+"""Which transactions are closed by the wrong marker, or by no marker?"""
 
 from __future__ import annotations
 
