@@ -6,6 +6,7 @@ import json
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial, reduce
 from types import MappingProxyType
 from typing import Any
@@ -43,6 +44,7 @@ from spark_analysis.inconsistent_offsets import inconsistent_offsets
 from spark_analysis.lags import lags
 from spark_analysis.lost_commit import lost_commits
 from spark_analysis.lost_write import lost_ranges, lost_writes
+from spark_analysis.packing import packed
 from spark_analysis.parallel_jobs import together
 from spark_analysis.poll_order import poll_order
 from spark_analysis.replica_divergence import replica_divergence
@@ -150,13 +152,17 @@ def ask(
     Raises:
         EnvironmentFault: Spark itself failed.
     """
-    names, sizes = list(runs), [file.size for several in files.values() for file in several]
-    size = sizing.content(sizes)
-    large = sizing.are_large(size, len(names))
-    with _asking, sizing.laid_out(spark, size, large=large), holding(spark, beside, large=large) as hold:
+    names, sizes = list(runs), _sizes(files)
+    large = sizing.are_large(sizing.content(sizes), len(names))
+    with (
+        _asking,
+        nullcontext(files) if large else packed(spark, files) as read,
+        sizing.laid_out(spark, sizing.content(_sizes(read)), large=large),
+        holding(spark, beside, large=large) as hold,
+    ):
         only_run = names[0] if large and len(names) == 1 else None
-        tables = read_tables(spark, files, only_run)
-        for table in tables if sizing.are_cached(size, len(sizes)) else ():
+        tables = read_tables(spark, read, only_run)
+        for table in tables if sizing.are_cached(sizing.content(sizes), len(sizes)) else ():
             table.persist()
         try:
             digests = Digests(spark, files, hold, only_run=only_run, healed_ns=healed) if large else None
@@ -187,6 +193,10 @@ def ask(
         finally:
             for table in tables:
                 table.unpersist()
+
+
+def _sizes(files: Mapping[str, Sequence[TableFile]]) -> list[int]:
+    return [file.size for several in files.values() for file in several]
 
 
 def _asked(spark: SparkSession, looking: Callable[[], Views], healed: Mapping[str, int]) -> list[Row]:

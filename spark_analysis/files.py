@@ -28,6 +28,11 @@ def local_uri(path: Path) -> str:
     return f"{_LOCAL}{path.resolve()}"
 
 
+def is_local(file: TableFile) -> bool:
+    """Whether a file is one of this machine."""
+    return file.uri.startswith(_LOCAL)
+
+
 def local_path(file: TableFile) -> Path:
     """Where a file of this machine is."""
     return Path(file.uri.removeprefix(_LOCAL))

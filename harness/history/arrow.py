@@ -27,7 +27,7 @@ _TYPES: Mapping[ColumnType, pa.DataType] = {
     "list<string>": pa.list_(pa.string()),
 }
 
-_ROW_GROUP = 65_536
+ROW_GROUP = 65_536
 
 
 def arrow_schema(table: Table) -> pa.Schema:
@@ -86,5 +86,5 @@ def _writer(table: Table, path: Path) -> Iterator[pq.ParquetWriter]:
 
 def _groups(rows: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
     left = iter(rows)
-    while group := list(islice(left, _ROW_GROUP)):
+    while group := list(islice(left, ROW_GROUP)):
         yield group
