@@ -7,7 +7,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from functools import partial, reduce
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -54,7 +54,7 @@ from spark_analysis.session import innermost
 from spark_analysis.sizing import gathered
 from spark_analysis.stalls import stalls
 from spark_analysis.state_intervals import stretches
-from spark_analysis.tables import PLACE, read_tables, table_of
+from spark_analysis.tables import PLACE, read_tables, table_of, united
 from spark_analysis.thin_acks import thin_acks
 from spark_analysis.torn_transaction import torn_transactions
 from spark_analysis.unfounded_read import unfounded_reads
@@ -213,7 +213,7 @@ def _collected(sections: Callable[[], Mapping[str, DataFrame | None]]) -> list[R
         for name, rows in sections().items()
         if rows is not None
     ]
-    return gathered(reduce(DataFrame.union, packed)).collect() if packed else []
+    return gathered(united(packed, DataFrame.union)).collect() if packed else []
 
 
 def _of_findings(spark: SparkSession, views: Views) -> dict[str, DataFrame | None]:
@@ -221,7 +221,7 @@ def _of_findings(spark: SparkSession, views: Views) -> dict[str, DataFrame | Non
     parts = [rows for rows in together(spark, [partial(one, views) for one in _sensible(views)]) if rows is not None]
     if not parts:
         return {}
-    found = views.hold(gathered(reduce(DataFrame.unionByName, parts)), few=True)
+    found = views.hold(gathered(united(parts)), few=True)
     return {
         "finding": kept(found),
         "finding_range": finding_ranges(found),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
@@ -11,7 +10,7 @@ from pyspark.sql import functions as f
 from spark_analysis.blocks import different, merged, word_of
 from spark_analysis.disorder import number_of, pairs
 from spark_analysis.records import ALL, NO_ACKS
-from spark_analysis.tables import PLACE
+from spark_analysis.tables import PLACE, united
 from spark_analysis.unjustified_ack import accounted, acks_and_leaders
 from spark_analysis.views import Views
 
@@ -56,7 +55,7 @@ def counts(views: Views) -> DataFrame:
         several = views.records.where(f.col("first_step") < f.col("last_step")).select(*PLACE, "value").distinct()
         parts.append(pairs(several, {"resent_values": f.count("*")}))
         parts.append(_mismatched(views))
-    return reduce(DataFrame.unionByName, parts)
+    return united(parts)
 
 
 def _mismatched(views: Views) -> DataFrame:
@@ -119,4 +118,4 @@ def _acks_below_watermarks(views: Views) -> Iterator[DataFrame]:
         below = views.settled.where("settled").groupBy("run")
         name, number = f.lit("acked_below_high_watermark").alias("name"), f.sum("acked").alias("number")
         parts.append(below.agg(name, number))
-    yield reduce(DataFrame.unionByName, parts).groupBy("run", "name").agg(f.sum("number").alias("number"))
+    yield united(parts).groupBy("run", "name").agg(f.sum("number").alias("number"))

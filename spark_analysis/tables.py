@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
@@ -45,6 +45,17 @@ def table_of(spark: SparkSession, rows: Iterable[Mapping[str, Any]], columns: Ma
     schema = t.StructType([t.StructField(name, SPARK_TYPES[type_]) for name, type_ in columns.items()])
     parsed = f.from_json(f.lit(json.dumps(list(rows))), t.ArrayType(schema))
     return spark.range(0, 1, 1, 1).select(f.inline(parsed))
+
+
+def united(
+    parts: Sequence[DataFrame], union: Callable[[DataFrame, DataFrame], DataFrame] = DataFrame.unionByName
+) -> DataFrame:
+    """All rows of one part or more. Each union is analysed with all below it, so neighbours are paired first."""
+    level = list(parts)
+    while len(level) > 1:
+        odd = level[-1:] if len(level) % 2 else []
+        level = [union(one, other) for one, other in zip(level[::2], level[1::2], strict=False)] + odd
+    return level[0]
 
 
 def read_tables(spark: SparkSession, files: Mapping[str, Sequence[TableFile]], only_run: str | None = None) -> Tables:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -14,7 +13,7 @@ from pyspark.sql import functions as f
 from harness.findings import Finding
 from harness.history.schema import TABLES, ColumnType
 from spark_analysis.sizing import gathered
-from spark_analysis.tables import PLACE, Tables, table_of
+from spark_analysis.tables import PLACE, Tables, table_of, united
 
 Rows = dict[str, list[dict[str, Any]]]
 """Rows by table name."""
@@ -43,7 +42,7 @@ def witnesses(spark: SparkSession, tables: Tables, findings: Sequence[Finding]) 
         for rows in selected
     ]
     found: dict[str, Rows] = defaultdict(lambda: {name: [] for name in parts})
-    for run, name, row in sorted(set(map(tuple, gathered(reduce(DataFrame.union, packed)).collect()))):
+    for run, name, row in sorted(set(map(tuple, gathered(united(packed, DataFrame.union)).collect()))):
         found[run][name].append(dict.fromkeys(_names(name)) | json.loads(row))
     return found
 
