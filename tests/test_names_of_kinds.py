@@ -48,8 +48,8 @@ LISTED: Mapping[str, Collection[str]] = {
     ],
     # The simulator draws faults of its own, and writes scenarios.
     "harness/simulation/core/configuration.py": ["disk_full", "power_loss"],
-    "harness/simulation/core/planned_fault.py": ["disk_full", "power_loss"],
-    "harness/simulation/stack/planned_faults.py": ["disk_full", "power_loss"],
+    "harness/simulation/core/fault_injector.py": ["disk_full", "power_loss"],
+    "harness/simulation/stack/fault_injector.py": ["disk_full", "power_loss"],
     "harness/simulation/scenario_text.py": ["disk_full", "power_loss", "unique_sends"],
     "harness/simulation/violations.py": [
         *("hw-regression", "lost-write", "replica-divergence", "stuck", "unjustified-ack", "vanished-read"),

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from harness.simulation.core.configuration import STACK, Configuration, Setup
+from harness.simulation.core.core_simulation import CoreSimulation
 from harness.simulation.core.planned_fault import PlannedFault
-from harness.simulation.core.world import World
 from harness.simulation.stack.stack_simulation import StackSimulation
+from harness.simulation.trace import Trace
 
-if TYPE_CHECKING:
-    from harness.simulation.trace import Trace
-
-Run = World | StackSimulation
+Run = CoreSimulation | StackSimulation
 """One run of one seed."""
 
 
@@ -21,11 +18,11 @@ def run_of(
     seed: int,
     setup: Setup,
     *,
-    troubles: Sequence[PlannedFault] | None = None,
+    faults: Sequence[PlannedFault] | None = None,
     configuration: Configuration | None = None,
     trace: Trace | None = None,
     recorded: bool = False,
 ) -> Run:
-    """A run at the depth of ``setup``; arguments as of :class:`harness.simulation.core.world.World`."""
-    kind = StackSimulation if setup.depth == STACK else World
-    return kind(seed, setup, troubles=troubles, configuration=configuration, trace=trace, recorded=recorded)
+    """A run at the depth of ``setup``; other arguments as of :class:`CoreSimulation`."""
+    kind = StackSimulation if setup.depth == STACK else CoreSimulation
+    return kind(seed, setup, faults=faults, configuration=configuration, trace=trace, recorded=recorded)

@@ -1,78 +1,109 @@
-"""What a run has to tell, at either depth, and who listens.
+"""What the parts of a run report, at either depth, and who listens.
 
-The witness and the budget always do; a trace and a recording where somebody wants them.
+The witness and the budget always do; a trace and a recording where the run has one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from dataclasses import dataclass
 
-from harness.history.delete_records_log import DeleteRecordsLog
 from harness.model import Offset
 from harness.replication.controller_messages import Elected, IsrChanged, SessionChanged
-from harness.replication.messages import ErrorCode
-from harness.simulation.core.configuration import Configuration
+from harness.replication.messages import ErrorCode, RaiseLogStart, ReplicaFailed, StartLogAt, Truncate
+from harness.simulation.core.budget import Budget
+from harness.simulation.core.disk import Batch
 from harness.simulation.core.planned_fault import PlannedFault
-from harness.simulation.witnessed import Process, Produce
-
-if TYPE_CHECKING:
-    from harness.simulation.core.budget import Budget
-    from harness.simulation.core.recording import Recording
-    from harness.simulation.trace import Trace
-    from harness.simulation.witness import Witness
+from harness.simulation.core.recording import Recording
+from harness.simulation.trace import Trace
+from harness.simulation.witness import Witness
+from harness.simulation.witnessed import Broker, Process, Produce
 
 
-class RunObservers:
-    """A run that tells its listeners; see the module. Who is one sets the attributes.
+@dataclass(frozen=True, slots=True)
+class ProcessObservers:
+    """Of a broker or the controller.
 
     Attributes:
-        configuration: what was drawn.
-        random: for what clients send.
-        trace: told of every transition; None: nobody listens.
+        witness: sees everything.
+        trace: gets every transition; None: there is none.
         recording: what a real run would leave behind; None: nothing is kept.
-        orders: the DeleteRecords that were sent.
     """
 
-    configuration: Configuration
-    random: Callable[[], float]
+    witness: Witness
     trace: Trace | None
     recording: Recording | None
-    orders: DeleteRecordsLog
-    witness: Witness
-    budget: Budget
-    _values: int
-
-    def struck(self, trouble: PlannedFault) -> None:
-        """A fault has happened."""
-        if self.trace is not None:
-            self.trace.trouble("strikes", trouble)
-        if self.recording is not None:
-            self.recording.struck(trouble)
-
-    def healed(self, trouble: PlannedFault) -> None:
-        """A fault is over."""
-        if self.trace is not None:
-            self.trace.trouble("is over", trouble)
-        if self.recording is not None:
-            self.recording.healed(trouble)
 
     def started(self, process: Process) -> None:
-        """A broker or the controller has a new process."""
+        """It has a new process."""
         if self.trace is not None:
             self.trace.started(process)
         if self.recording is not None:
             self.recording.started(process)
 
+
+@dataclass(frozen=True, slots=True)
+class ReplicaObservers(ProcessObservers):
+    """Of a broker and its replica; the broker reports to the witness itself what only the witness hears."""
+
+    def handled(self, broker: Broker, event: object, effects: Iterable[object]) -> None:
+        """The replica has taken in an event."""
+        if self.trace is not None:
+            self.trace.replica(broker, event, effects)
+
+    def observed(self, broker: Broker) -> None:
+        """The replica may have changed."""
+        if self.recording is not None:
+            self.recording.observed(broker)
+
+    def truncated(self, broker: Broker, effect: Truncate, cut: list[Batch], end_before: Offset) -> None:
+        """The replica has cut its log."""
+        self.witness.truncated(broker, effect, cut)
+        if self.recording is not None:
+            self.recording.truncated(broker, effect, end_before)
+
+    def log_start_moves(self, broker: Broker, effect: RaiseLogStart | StartLogAt) -> None:
+        """The log is about to begin elsewhere."""
+        if isinstance(effect, RaiseLogStart):
+            self.witness.log_start_raised(broker, effect)
+        else:
+            self.witness.wiped(broker, effect)
+
+    def log_start_moved(self, broker: Broker, effect: RaiseLogStart | StartLogAt, from_offset: Offset) -> None:
+        """It does."""
+        if self.recording is not None:
+            self.recording.log_start_moved(broker, effect, from_offset)
+
+    def exited(self, broker: Broker, effect: ReplicaFailed) -> None:
+        """The broker has exited because its replica failed."""
+        if self.recording is not None:
+            self.recording.failed(broker, effect)
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerObservers(ProcessObservers):
+    """Of the controller.
+
+    Attributes:
+        budget: looks again at which brokers have caught up.
+    """
+
+    budget: Budget
+
+    def handled(self, controller: Process, event: object, effects: Iterable[object]) -> None:
+        """The controller has taken in an event."""
+        if self.trace is not None:
+            self.trace.controller(controller, event, effects)
+
     def elected(self, effect: Elected) -> None:
-        """The controller has changed the leader."""
+        """It has changed the leader."""
         self.witness.elected(effect)
         self.budget.review()
         if self.recording is not None:
             self.recording.elected(effect)
 
     def isr_changed(self, effect: IsrChanged) -> None:
-        """The controller has changed the ISR."""
+        """It has changed the ISR."""
         self.witness.isr_changed(effect)
         self.budget.review()
         if self.recording is not None:
@@ -84,12 +115,14 @@ class RunObservers:
         if self.recording is not None:
             self.recording.session_changed(effect)
 
-    def next_values(self) -> tuple[int, ...]:
-        """Values that nobody has sent yet."""
-        first = self._values
-        most = self.configuration.records_per_send
-        self._values += 1 if most == 1 else 1 + int(self.random() * most)
-        return tuple(range(first, self._values))
+
+@dataclass(frozen=True, slots=True)
+class ClientObservers:
+    """Of the clients; attributes as of :class:`ProcessObservers`."""
+
+    witness: Witness
+    trace: Trace | None
+    recording: Recording | None
 
     def sending(self, produce: Produce) -> None:
         """A producer sends."""
@@ -113,3 +146,25 @@ class RunObservers:
             self.trace.polled(found)
         if self.recording is not None:
             self.recording.polled(found)
+
+
+@dataclass(frozen=True, slots=True)
+class FaultObservers:
+    """Of the faults; attributes as of :class:`ProcessObservers`."""
+
+    trace: Trace | None
+    recording: Recording | None
+
+    def struck(self, fault: PlannedFault) -> None:
+        """A fault has happened."""
+        if self.trace is not None:
+            self.trace.fault("strikes", fault)
+        if self.recording is not None:
+            self.recording.struck(fault)
+
+    def healed(self, fault: PlannedFault) -> None:
+        """A fault is over."""
+        if self.trace is not None:
+            self.trace.fault("is over", fault)
+        if self.recording is not None:
+            self.recording.healed(fault)

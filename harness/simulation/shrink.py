@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from harness.simulation.core.configuration import MS, Configuration, Setup
 from harness.simulation.core.planned_fault import PlannedFault
-from harness.simulation.core.world import Finished
 from harness.simulation.depth import Run, run_of
+from harness.simulation.finished import Finished
 from harness.simulation.violations import Violation, gravest
 
 Part = TypeVar("Part")
@@ -74,7 +74,7 @@ class _Shrinking:
     def run(self, configuration: Configuration, troubles: Sequence[PlannedFault]) -> tuple[Run, Finished | None]:
         """One schedule; None: the core broke on it."""
         self.runs += 1
-        world = run_of(self._seed, self._setup, configuration=configuration, troubles=troubles, recorded=True)
+        world = run_of(self._seed, self._setup, configuration=configuration, faults=troubles, recorded=True)
         try:
             return world, world.run()
         except AssertionError:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.model import Offset
 from harness.replication.messages import BatchSpan, ErrorCode, Tick
 from harness.simulation.core.configuration import DELETIONS
-
-if TYPE_CHECKING:
-    from harness.simulation.core.planned_fault import PlannedFault
-    from harness.simulation.violations import Violation
-    from harness.simulation.witnessed import Broker, Process, Produce
+from harness.simulation.core.planned_fault import PlannedFault
+from harness.simulation.violations import Violation
+from harness.simulation.witnessed import Broker, Process, Produce
 
 HEADER = f"{'ms':>12} {'who':4} {'what':24} {'role':9}{'epoch':>6}{'end':>6}{'hw':>6}  detail"
 
@@ -73,9 +71,9 @@ class Trace:
         """The consumer got records."""
         self._line("con", "polled", "", " ".join(f"{value}@{offset}" for offset, value, _ in found))
 
-    def trouble(self, what: str, trouble: PlannedFault) -> None:
+    def fault(self, what: str, fault: PlannedFault) -> None:
         """A fault begins or ends."""
-        self._line("!", f"{trouble.kind} {what}", "", describe(trouble))
+        self._line("!", f"{fault.kind} {what}", "", describe(fault))
 
     def violation(self, violation: Violation) -> None:
         """The witness has seen something."""

@@ -12,22 +12,22 @@ from harness.simulation.violations import DANGER, DIVERGED, LOST, VANISHED
 
 if TYPE_CHECKING:
     from harness.simulation.witness import Acknowledged, Witness
-    from harness.simulation.witnessed import Broker, World
+    from harness.simulation.witnessed import Broker, Cluster
 
 
-def examine(world: World, witness: Witness) -> None:
+def examine(cluster: Cluster, witness: Witness) -> None:
     """Accuse of everything that can be seen in the end: C1 and C8 by the final leader's log, R1, R2 and R7 by all.
 
     If nobody leads, only what no log has any more counts as lost or vanished: whoever leads next could not have it.
     """
-    partition = world.controller.partition
-    leader = None if partition is None or partition.leader == NO_LEADER else world.brokers[partition.leader]
-    logs = world.brokers if leader is None else [leader]
+    partition = cluster.controller.partition
+    leader = None if partition is None or partition.leader == NO_LEADER else cluster.brokers[partition.leader]
+    logs = cluster.brokers if leader is None else [leader]
     disks = [broker.disk for broker in logs]
     held = {(offset, record.value) for disk in disks for offset, record in enumerate(disk.records, disk.start)}
-    _lost(world, witness, logs, held)
+    _lost(cluster, witness, logs, held)
     _vanished(witness, logs, held)
-    for broker in world.brokers:
+    for broker in cluster.brokers:
         if leader is not None and broker is not leader:
             _diverged(witness, leader, broker)
         _epochs(witness, broker)
@@ -43,14 +43,14 @@ def _alone(logs: Sequence[Broker]) -> tuple[int, ...]:
     return (logs[0].node,) if len(logs) == 1 else ()
 
 
-def _lost(world: World, witness: Witness, logs: Sequence[Broker], held: set[tuple[int, int]]) -> None:
+def _lost(cluster: Cluster, witness: Witness, logs: Sequence[Broker], held: set[tuple[int, int]]) -> None:
     anywhere = {value for _, value in held}
     epochs, deleted = witness.written_in(), _deleted(witness, logs)
     for one in witness.acknowledged_records:
         survives = one.value in anywhere if one.offset < 0 else (one.offset, one.value) in held
         if survives or 0 <= one.offset < deleted:
             continue
-        holders = tuple(b.node for b in world.brokers if _holds(b, one.offset, one.value))
+        holders = tuple(b.node for b in cluster.brokers if _holds(b, one.offset, one.value))
         found = f"is still on broker {', '.join(map(str, holders))} (R9)" if holders else "is nowhere (R9)"
         witness.accuse(
             "C1",

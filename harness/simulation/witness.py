@@ -7,6 +7,7 @@ What a protocol generation does not promise is not held against it: see :mod:`ha
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,10 +30,11 @@ from harness.simulation.forks import Forks
 from harness.simulation.promises import promises
 from harness.simulation.verdict import examine
 from harness.simulation.violations import DANGER, EXITED, REGRESSED, STUCK, UNJUSTIFIED, Violation
+from harness.simulation.witnessed import vouched_for
 
 if TYPE_CHECKING:
     from harness.simulation.core.disk import Batch
-    from harness.simulation.witnessed import Broker, Produce, ProduceRequest, Wanted, World
+    from harness.simulation.witnessed import Broker, Cluster, Produce, ProduceRequest, Wanted
 
 ACKS_ALL = -1
 
@@ -68,10 +70,11 @@ class Witness:
             there is nobody's business any more, but a log that ends there lacks what was committed.
     """
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._knobs = world.knobs
-        self._promised = promises(world.knobs)
+    def __init__(self, cluster: Cluster, tell: Callable[[Violation], None] = lambda _: None) -> None:
+        self._world = cluster
+        self._tell = tell
+        self._knobs = cluster.knobs
+        self._promised = promises(cluster.knobs)
         self.violations: list[Violation] = []
         self.truth: list[Record] = []
         self.committed_in: list[int] = []
@@ -118,8 +121,7 @@ class Witness:
         self.violations.append(
             Violation(invariant, kind, offset, value, nodes, world.now_ns, world.events, verdict, why)
         )
-        if world.trace is not None:
-            world.trace.violation(self.violations[-1])
+        self._tell(self.violations[-1])
 
     def written_in(self) -> dict[int, int]:
         """In which leader epoch each value was written."""
@@ -428,7 +430,7 @@ class Witness:
         if self._promised.no_committed_cut:
             for node in state.isr:
                 broker = self._world.brokers[node]
-                powerless = broker.lossy and not self._world.budget.vouched_for(broker)
+                powerless = broker.lossy and not vouched_for(self._world.controller, broker)
                 if node not in effect.previous_isr and not powerless:
                     self._check_holder(node, 0, "T10")
         self._check_superset(state)

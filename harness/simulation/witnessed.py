@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from harness.history.delete_records_log import DeleteRecordsLog
 from harness.model import NodeId
 from harness.replication.controller import Controller
 from harness.replication.controller_messages import PartitionState
@@ -13,11 +12,6 @@ from harness.replication.knobs import Knobs
 from harness.replication.replica import Replica
 from harness.simulation.core.configuration import Configuration
 from harness.simulation.core.disk import Disk
-
-if TYPE_CHECKING:
-    from harness.simulation.core.budget import Budget
-    from harness.simulation.trace import Trace
-    from harness.simulation.witness import Witness
 
 
 class Process(Protocol):
@@ -135,13 +129,8 @@ class Wanted(Protocol):
         ...
 
 
-class World(Protocol):
-    """One run."""
-
-    @property
-    def seed(self) -> int:
-        """It decides everything."""
-        ...
+class Cluster(Protocol):
+    """The brokers and the controller of a run, and its time."""
 
     @property
     def knobs(self) -> Knobs:
@@ -164,16 +153,6 @@ class World(Protocol):
         ...
 
     @property
-    def orders(self) -> DeleteRecordsLog:
-        """The DeleteRecords that were sent."""
-        ...
-
-    @property
-    def trace(self) -> Trace | None:
-        """Told of every transition."""
-        ...
-
-    @property
     def brokers(self) -> Sequence[Broker]:
         """All of them, by id."""
         ...
@@ -183,12 +162,8 @@ class World(Protocol):
         """The controller."""
         ...
 
-    @property
-    def witness(self) -> Witness:
-        """Who sees everything."""
-        ...
 
-    @property
-    def budget(self) -> Budget:
-        """How much may happen at one time."""
-        ...
+def vouched_for(controller: ControllerProcess, broker: Broker) -> bool:
+    """Whether the controller has this very process of the broker in the ISR, and not an earlier one."""
+    partition = controller.partition
+    return partition is not None and broker.node in partition.isr and controller.knows(broker.node)

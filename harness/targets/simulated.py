@@ -20,9 +20,10 @@ from harness.errors import EnvironmentFault
 from harness.model import CLIENTS, CONTROLLER, Link, NodeId, Offset, TopicPartition, node_id, node_name
 from harness.replication.knobs import Knobs
 from harness.simulation.stack.cluster import Request, SimulatedCluster, listener
+from harness.simulation.stack.links import LinkConditions
 from harness.simulation.stack.network import Stream
 from harness.simulation.stack.node import SimulatedNode
-from harness.simulation.stack.world import LinkConditions, World
+from harness.simulation.stack.scheduler import VirtualScheduler
 from harness.target import ClusterView, Receipt, ReplicaView, TopicSpec
 from harness.targets.cluster_kind import ClusterKind, StartJournal
 from harness.targets.link_probe import probe_link, try_link
@@ -74,7 +75,7 @@ class SimulatedTarget(SimulatedDisks):
         seed: int = 0,
         weather: LinkConditions | None = None,
     ) -> None:
-        clock = World(seed, weather or LinkConditions())
+        clock = VirtualScheduler(seed, weather or LinkConditions())
         super().__init__(SimulatedCluster(clock, brokers, knobs, settings), settings.log_dirs_count)
         self.clock = clock
         self._directory = directory

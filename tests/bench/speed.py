@@ -72,7 +72,7 @@ def kip_101(chosen: Setup) -> Callable[[int], tuple[int, int]]:
     """The same small schedule with another network every time."""
 
     def run(seed: int) -> tuple[int, int]:
-        finished = run_of(seed, chosen, configuration=KIP_101, troubles=KIP_101_FAULTS).run()
+        finished = run_of(seed, chosen, configuration=KIP_101, faults=KIP_101_FAULTS).run()
         return finished.events, finished.virtual_ns
 
     return run

@@ -9,7 +9,7 @@ from harness.broker.settings import Settings
 from harness.model import CONTROLLER, node_id
 from harness.replication.knobs import CURRENT_GENERATION
 from harness.simulation.stack.cluster import Request, SimulatedCluster, listener
-from harness.simulation.stack.world import World
+from harness.simulation.stack.scheduler import VirtualScheduler
 from harness.wire import batches as wire
 from harness.wire.declaration import Message
 from harness.wire.keys import ApiKey
@@ -38,7 +38,7 @@ def started(name: str = CURRENT_GENERATION, **knobs: Any) -> SimulatedCluster:
     settings = Settings(
         default_replication_factor=2, replica_lag_time_max_ms=HOUR_MS, broker_session_timeout_ms=HOUR_MS
     )
-    cluster = SimulatedCluster(World(), 2, knobs_of(name, **knobs), settings)
+    cluster = SimulatedCluster(VirtualScheduler(), 2, knobs_of(name, **knobs), settings)
     cluster.start()
     cluster.world.sleep(1)
     topic = CreatableTopic(TOPIC, -1, -1, [CreatableReplicaAssignment(0, [0, 1])])

@@ -278,7 +278,7 @@ def test_s0_12_where_fetches_wait_for_data_the_second_answer_carries_the_new_wat
         if link == Link("0", "1"):
             answers.append((len(answers), served.high_watermark(cluster, "1")))
 
-    cluster.world.watch = watch
+    cluster.world.links.watch = watch
     served.produce(cluster, 0, acks=1)
     cluster.world.sleep_until(lambda: served.high_watermark(cluster, "1") == 1, 5)
     assert answers == [(0, 0), (1, 0)]

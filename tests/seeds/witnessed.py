@@ -7,13 +7,13 @@ from typing import Any
 from harness.checker import Verdict
 from harness.replication.knobs import CURRENT_GENERATION
 from harness.simulation.core.configuration import Setup
-from harness.simulation.core.world import World
+from harness.simulation.core.core_simulation import CoreSimulation
 from tests.seeds.clusters import knobs_of
 
 
 def accusations(seed: int, generation: str = CURRENT_GENERATION, **knobs: Any) -> set[str]:
     """The invariants that the run of ``seed`` breaks and should not."""
-    finished = World(seed, Setup(generation, knobs_of(generation, **knobs))).run()
+    finished = CoreSimulation(seed, Setup(generation, knobs_of(generation, **knobs))).run()
     return {violation.invariant for violation in finished.violations if violation.verdict is Verdict.VIOLATION}
 
 

@@ -7,19 +7,25 @@ eligible leader replicas, and so counts as well; and one whose disk is full may 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-if TYPE_CHECKING:
-    from harness.simulation.witnessed import Broker, World
+from harness.model import Offset
+from harness.simulation.witnessed import Broker, Cluster, vouched_for
 
 
 class Budget:
-    """See the module. It sets ``Broker.dirty`` and ``Broker.lossy`` back when a broker has caught up."""
+    """See the module. It sets ``Broker.dirty`` and ``Broker.lossy`` back when a broker has caught up.
 
-    __slots__ = ("_world",)
+    Args:
+        cluster: whose brokers they are.
+        missing: the first committed offset that a broker's log lacks; None: it lacks none.
+    """
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    __slots__ = ("_cluster", "_missing")
+
+    def __init__(self, cluster: Cluster, missing: Callable[[Broker], Offset | None]) -> None:
+        self._cluster = cluster
+        self._missing = missing
 
     def affords(self, broker: Broker, *, lossy: bool) -> bool:
         """Whether this broker may stop uncleanly now, or its disk be full, which may make it do so.
@@ -27,20 +33,14 @@ class Budget:
         Without any power loss that is always affordable. ``lossy``: it would be one.
         """
         self.review()
-        brokers = self._world.brokers
+        brokers = self._cluster.brokers
         if not lossy and not any(other.lossy for other in brokers):
             return True
         unclean = {other.node for other in brokers if other.dirty or other.disk.full} | {broker.node}
-        return len(unclean) <= self._world.configuration.lossy_budget
+        return len(unclean) <= self._cluster.configuration.lossy_budget
 
     def review(self) -> None:
         """Take note of who has caught up: who is in the ISR again, and holds everything that is committed."""
-        for broker in self._world.brokers:
-            if broker.dirty and self.vouched_for(broker) and self._world.witness.missing(broker) is None:
+        for broker in self._cluster.brokers:
+            if broker.dirty and vouched_for(self._cluster.controller, broker) and self._missing(broker) is None:
                 broker.dirty = broker.lossy = False
-
-    def vouched_for(self, broker: Broker) -> bool:
-        """Whether the controller has this very process of the broker in the ISR, and not an earlier one."""
-        controller = self._world.controller
-        partition = controller.partition
-        return partition is not None and broker.node in partition.isr and controller.knows(broker.node)

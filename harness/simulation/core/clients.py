@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
 
 from harness.model import NO_LEADER, NodeId, Offset
-from harness.replication.messages import (
-    NO_ERROR,
-    ErrorCode,
-)
-from harness.simulation.core.configuration import MS
-from harness.simulation.core.process import Process
+from harness.replication.messages import NO_ERROR, ErrorCode
+from harness.replication.replica import Replica
+from harness.simulation.core.configuration import MS, Configuration
+from harness.simulation.core.network import Network
+from harness.simulation.core.process import Process, Receiver
+from harness.simulation.core.scheduler import Scheduler
+from harness.simulation.load import Load
+from harness.simulation.run_observers import ClientObservers
 
-if TYPE_CHECKING:
-    from harness.simulation.core.world import World
+
+class Server(Receiver, Protocol):
+    """What a client sends to a broker; ``replica`` is None while it is dead."""
+
+    replica: Replica | None
+
+    def produce_arrived(self, produce: Produce) -> None:
+        """A producer's records."""
+        ...
+
+    def poll_arrived(self, poll: Poll) -> None:
+        """A consumer's fetch."""
+        ...
+
+
+class ClientEnvironment(NamedTuple):
+    """What a client acts with; ``random`` is what its rests and its guesses are drawn from."""
+
+    configuration: Configuration
+    scheduler: Scheduler
+    network: Network
+    random: Callable[[], float]
+    load: Load
+    observers: ClientObservers
 
 
 class Produce:
@@ -48,19 +73,19 @@ class Poll:
 class Client(Process):
     """What producers and consumers have in common: a guess at who leads."""
 
-    __slots__ = ("_leader", "_world")
+    __slots__ = ("_brokers", "_environment", "_leader")
 
-    def __init__(self, world: World, index: int, name: str) -> None:
+    def __init__(self, environment: ClientEnvironment, brokers: Sequence[Server], index: int, name: str) -> None:
         super().__init__(index, name)
-        self._world = world
+        self._environment = environment
+        self._brokers = brokers
         self._leader: NodeId = NodeId(0)
 
     def _ask_somebody(self) -> None:
         """Take any broker's word for who leads; it may be outdated."""
-        world = self._world
-        alive = [broker for broker in world.brokers if broker.replica is not None and not broker.paused]
+        alive = [broker.replica for broker in self._brokers if broker.replica is not None and not broker.paused]
         if alive:
-            leader = alive[int(world.random() * len(alive))].replica.leader  # type: ignore[union-attr]
+            leader = alive[int(self._environment.random() * len(alive))].leader
             self._leader = leader if leader != NO_LEADER else self._leader
 
 
@@ -69,27 +94,29 @@ class Producer(Client):
 
     __slots__ = ("_sent", "acks", "number")
 
-    def __init__(self, world: World, index: int, number: int, acks: int) -> None:
-        super().__init__(world, index, f"p{number}")
+    def __init__(
+        self, environment: ClientEnvironment, brokers: Sequence[Server], index: int, number: int, acks: int
+    ) -> None:
+        super().__init__(environment, brokers, index, f"p{number}")
         self.number = number
         self.acks = acks
         self._sent = 0
 
     def go_on(self, _: object = None) -> None:
         """Send the next batch."""
-        world = self._world
-        if not world.producing:
+        configuration, scheduler, network, _, load, observers = self._environment
+        if not load.goes_on:
             return
         self._sent += 1
-        produce = Produce(self, self._sent, self.acks, world.next_values())
-        world.sending(produce)
-        broker = world.brokers[self._leader]
-        world.send(self.index, broker, broker.life, broker.produce_arrived, produce)
+        produce = Produce(self, self._sent, self.acks, load.next_values())
+        observers.sending(produce)
+        broker = self._brokers[self._leader]
+        network.send(self.index, broker, broker.life, broker.produce_arrived, produce)
         if self.acks:
-            world.after(self, world.configuration.send_timeout_ms * MS, self._give_up, produce)
+            scheduler.after(self, configuration.send_timeout_ms * MS, self._give_up, produce)
         else:
             produce.done = True
-            world.sent(produce, NO_ERROR, -1)
+            observers.sent(produce, NO_ERROR, -1)
             self._rest()
 
     def answered(self, told: tuple[Produce, ErrorCode, Offset]) -> None:
@@ -98,7 +125,7 @@ class Producer(Client):
         if produce.done:
             return
         produce.done = True
-        self._world.sent(produce, error, base_offset)
+        self._environment.observers.sent(produce, error, base_offset)
         if error is not NO_ERROR:
             self._ask_somebody()
         self._rest()
@@ -106,14 +133,14 @@ class Producer(Client):
     def _give_up(self, produce: Produce) -> None:
         if not produce.done:
             produce.done = True
-            self._world.sent(produce, ErrorCode.REQUEST_TIMED_OUT, -1)
+            self._environment.observers.sent(produce, ErrorCode.REQUEST_TIMED_OUT, -1)
             self._ask_somebody()
             self._rest()
 
     def _rest(self) -> None:
-        world = self._world
-        rest_ns = int(world.configuration.send_every_ms * MS * (0.5 + world.random()))
-        world.after(self, rest_ns, self.go_on, None)
+        environment = self._environment
+        rest_ns = int(environment.configuration.send_every_ms * MS * (0.5 + environment.random()))
+        environment.scheduler.after(self, rest_ns, self.go_on, None)
 
 
 class Consumer(Client):
@@ -121,8 +148,8 @@ class Consumer(Client):
 
     __slots__ = ("_polled", "position")
 
-    def __init__(self, world: World, index: int, name: str) -> None:
-        super().__init__(world, index, name)
+    def __init__(self, environment: ClientEnvironment, brokers: Sequence[Server], index: int) -> None:
+        super().__init__(environment, brokers, index, "con")
         self.position: Offset = 0
         self._polled = 0
 
@@ -130,13 +157,13 @@ class Consumer(Client):
         """Ask for what comes next, unless the last poll has been answered meanwhile and has done so."""
         if number != self._polled:
             return
-        world = self._world
+        configuration, scheduler, network, *_ = self._environment
         self._polled += 1
         poll = Poll(self, self._polled, self.position)
-        broker = world.brokers[self._leader]
-        world.send(self.index, broker, broker.life, broker.poll_arrived, poll)
+        broker = self._brokers[self._leader]
+        network.send(self.index, broker, broker.life, broker.poll_arrived, poll)
         # An answer asks for the next poll after the same time; this one is for when none comes.
-        world.after(self, 2 * world.configuration.poll_every_ms * MS, self.poll, self._polled)
+        scheduler.after(self, 2 * configuration.poll_every_ms * MS, self.poll, self._polled)
 
     def answered(self, told: tuple[Poll, ErrorCode, list[tuple[Offset, int, int]]]) -> None:
         """Records, or that the broker does not lead."""
@@ -147,5 +174,6 @@ class Consumer(Client):
             self._ask_somebody()
         elif found:
             self.position = found[-1][0] + 1
-            self._world.polled(found)
-        self._world.after(self, self._world.configuration.poll_every_ms * MS, self.poll, self._polled)
+            self._environment.observers.polled(found)
+        wait_ns = self._environment.configuration.poll_every_ms * MS
+        self._environment.scheduler.after(self, wait_ns, self.poll, self._polled)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from harness.model import CONTROLLER_ID, NodeId
 from harness.replication.controller import Controller
@@ -30,15 +30,16 @@ from harness.replication.controller_messages import (
     SessionChanged,
     TopicCreationRequested,
 )
+from harness.replication.knobs import Knobs
 from harness.replication.messages import NO_ERROR, IsrAnswered, ProposeIsr, Tick
 from harness.simulation.core.broker import Broker
-from harness.simulation.core.configuration import MS, PARTITION
+from harness.simulation.core.configuration import MS, PARTITION, Configuration
 from harness.simulation.core.in_flight import StateUpdate
+from harness.simulation.core.network import Network
 from harness.simulation.core.process import Process
+from harness.simulation.core.scheduler import Scheduler
 from harness.simulation.core.session_updates import Informing
-
-if TYPE_CHECKING:
-    from harness.simulation.core.world import World
+from harness.simulation.run_observers import ControllerObservers
 
 _PUSH_AGAIN_NS = 5 * MS
 
@@ -54,21 +55,49 @@ class _Push(NamedTuple):
 class Controlling(Process):
     """See the module.
 
+    Args:
+        brokers: by their ids.
+        configuration: what was drawn.
+        knobs: the protocol.
+        scheduler: its timers.
+        network: what carries its word.
+        observers: who hears of what it does.
+        luck: what the delays of the word on sessions are drawn from.
+
     Attributes:
         core: None while the process is dead.
     """
 
     node = CONTROLLER_ID
 
-    __slots__ = ("_informing", "_performers", "_persisted", "_pushes", "_sent", "_world", "core")
+    __slots__ = (
+        "_brokers", "_configuration", "_informing", "_knobs", "_network", "_observers", "_performers", "_persisted",
+        "_pushes", "_scheduler", "_sent", "core",
+    )  # fmt: skip
 
-    def __init__(self, world: World, index: int) -> None:
-        super().__init__(index, "ctl")
-        self._world = world
+    def __init__(
+        self,
+        brokers: Sequence[Broker],
+        configuration: Configuration,
+        knobs: Knobs,
+        scheduler: Scheduler,
+        network: Network,
+        *,
+        observers: ControllerObservers,
+        luck: Callable[[], float],
+    ) -> None:
+        super().__init__(len(brokers), "ctl")
+        self._brokers = brokers
+        self._configuration = configuration
+        self._knobs = knobs
+        self._scheduler = scheduler
+        self._network = network
+        self._observers = observers
         self._persisted: Mapping[str, Any] | None = None
         self._pushes: dict[NodeId, _Push] = {}
         self._sent = 0
-        self._informing = Informing(world, self)
+        again_ns = configuration.request_timeout_ms * MS
+        self._informing = Informing(self, brokers, scheduler, network, again_ns=again_ns, luck=luck)
         self.core: Controller | None = None
         self._performers: dict[type, Callable[[Any], None]] = {
             Persist: self._persist,
@@ -76,9 +105,9 @@ class Controlling(Process):
             AnswerRegistration: self._answer_registration,
             AnswerHeartbeat: self._answer_heartbeat,
             AnswerIsrChange: self._answer_proposal,
-            Elected: world.elected,
-            IsrChanged: world.isr_changed,
-            SessionChanged: world.session_changed,
+            Elected: observers.elected,
+            IsrChanged: observers.isr_changed,
+            SessionChanged: observers.session_changed,
             SendMetadata: self._informing.tell,
             AnswerTopicCreation: _ignore,
             AnswerElection: _ignore,
@@ -93,7 +122,7 @@ class Controlling(Process):
 
     def knows(self, node: NodeId) -> bool:
         """Whether the process of a broker that lives now is the one that registered last."""
-        broker = self._world.brokers[node]
+        broker = self._brokers[node]
         if self.core is None or not broker.alive:
             return False
         incarnation = _incarnation(broker, broker.life)
@@ -103,19 +132,19 @@ class Controlling(Process):
 
     def start(self) -> None:
         """A new controller goes on where the last one persisted."""
-        configuration = self._world.configuration
+        configuration = self._configuration
         self.life += 1
         self.alive = True
         self._pushes.clear()
         self.core = Controller(
             configuration.session_timeout_ms,
             self._persisted,
-            knobs=self._world.knobs,
+            knobs=self._knobs,
             min_insync_replicas=configuration.min_insync_replicas,
             unclean_leader_election_enable=configuration.unclean_leader_election_enable,
         )
-        self._world.started(self)
-        self._handle(ControllerStarted(self._world.now_ns))
+        self._observers.started(self)
+        self._handle(ControllerStarted(self._scheduler.now_ns))
         self._tick(None)
 
     def die(self) -> None:
@@ -130,11 +159,11 @@ class Controlling(Process):
     def found(self) -> None:
         """At the very beginning: every broker is registered and the partition exists, without any message."""
         assert self.core is not None
-        for broker in self._world.brokers:
+        for broker in self._brokers:
             self.registration_arrived((broker, broker.life))
         for record in self.core.brokers:
-            self._world.brokers[record.broker].registered(record.epoch)
-        replicas = (tuple(broker.node for broker in self._world.brokers),)
+            self._brokers[record.broker].registered(record.epoch)
+        replicas = (tuple(broker.node for broker in self._brokers),)
         self._handle(TopicCreationRequested(None, PARTITION.topic, -1, -1, replicas))
 
     # ----------------------------------------------------------------------------------------------- the core's events
@@ -143,16 +172,14 @@ class Controlling(Process):
         if self.core is None:
             return
         effects = self.core.handle(event)
-        world = self._world
-        if world.trace is not None:
-            world.trace.controller(self, event, effects)
+        self._observers.handled(self, event, effects)
         performers = self._performers
         for effect in effects:
             performers[type(effect)](effect)
 
     def _tick(self, _: None) -> None:
-        self._handle(Tick(self._world.now_ns))
-        self._world.after(self, self._world.configuration.session_timeout_ms * MS // 4, self._tick, None)
+        self._handle(Tick(self._scheduler.now_ns))
+        self._scheduler.after(self, self._configuration.session_timeout_ms * MS // 4, self._tick, None)
 
     def _persist(self, effect: Persist) -> None:
         self._persisted = effect.snapshot
@@ -164,14 +191,14 @@ class Controlling(Process):
         broker, life = sender
         self._handle(
             RegistrationRequested(
-                sender, broker.node, _incarnation(broker, life), "h", 1, self._world.now_ns, broker.clean_epoch
+                sender, broker.node, _incarnation(broker, life), "h", 1, self._scheduler.now_ns, broker.clean_epoch
             )
         )
 
     def heartbeat_arrived(self, beat: tuple[Broker, int, int]) -> None:
         """A broker is alive."""
         broker, _, broker_epoch = beat
-        self._handle(HeartbeatReceived(beat, broker.node, broker_epoch, self._world.now_ns))
+        self._handle(HeartbeatReceived(beat, broker.node, broker_epoch, self._scheduler.now_ns))
 
     def proposal_arrived(self, sent: tuple[Broker, int, int, int, ProposeIsr]) -> None:
         """A leader proposes an in-sync set."""
@@ -191,7 +218,7 @@ class Controlling(Process):
 
     def elect(self, leader: NodeId | None) -> None:
         """An operator wants another leader, cleanly."""
-        self._handle(ElectionRequested(None, PARTITION, leader, unclean=False, now_ns=self._world.now_ns))
+        self._handle(ElectionRequested(None, PARTITION, leader, unclean=False, now_ns=self._scheduler.now_ns))
 
     # ---------------------------------------------------------------------------------------------------- what leaves
 
@@ -199,13 +226,13 @@ class Controlling(Process):
         sender: Any = answer.token
         broker, life = sender
         if answer.error is NO_ERROR:
-            self._world.send(self.index, broker, life, broker.registered, answer.broker_epoch)
+            self._network.send(self.index, broker, life, broker.registered, answer.broker_epoch)
 
     def _answer_heartbeat(self, answer: AnswerHeartbeat) -> None:
         beat: Any = answer.token
         broker, life, _ = beat
         if answer.error is not NO_ERROR:
-            self._world.send(self.index, broker, life, broker.session_refused, answer.error)
+            self._network.send(self.index, broker, life, broker.session_refused, answer.error)
 
     def _answer_proposal(self, answer: AnswerIsrChange) -> None:
         sent: Any = answer.token
@@ -216,7 +243,7 @@ class Controlling(Process):
             if state is None
             else IsrAnswered(answer.error, state.isr, state.leader_epoch, state.partition_epoch)
         )
-        self._world.send(self.index, broker, life, broker.proposal_answered, (number, told))
+        self._network.send(self.index, broker, life, broker.proposal_answered, (number, told))
 
     # ---------------------------------------------------------------------------------------------------- LeaderAndIsr
 
@@ -239,18 +266,18 @@ class Controlling(Process):
             del self._pushes[node]
             return
         self._transmit(node, push)
-        self._world.after(self, self._world.configuration.request_timeout_ms * MS, self._send_push, node)
+        self._scheduler.after(self, self._configuration.request_timeout_ms * MS, self._send_push, node)
 
     def _transmit(self, node: NodeId, push: _Push) -> None:
         assert self.core is not None
-        broker = self._world.brokers[node]
+        broker = self._brokers[node]
         epoch = next(record.epoch for record in self.core.brokers if record.broker == node)
         update = StateUpdate(push.number, push.controller_epoch, epoch, push.state)
-        self._world.send(self.index, broker, broker.life, broker.state_arrived, update)
+        self._network.send(self.index, broker, broker.life, broker.state_arrived, update)
 
     def state_refused(self, refusal: tuple[Broker, int]) -> None:
         """A broker does not take the state for its own: its registration may not have been answered yet."""
-        self._world.after(self, _PUSH_AGAIN_NS, self._push_again, refusal)
+        self._scheduler.after(self, _PUSH_AGAIN_NS, self._push_again, refusal)
 
     def _push_again(self, refusal: tuple[Broker, int]) -> None:
         broker, number = refusal

@@ -1,4 +1,4 @@
-"""The links of a simulated world: every directed pair of processes has one of its own."""
+"""The network of the bare core: every directed pair of processes has a link of its own."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from harness.simulation.core.configuration import Configuration
-from harness.simulation.core.process import Process
-
-Held = tuple[Process, int, Callable[[Any], object], Any]
-"""A message that waits for its link to be mended: to whom, in which of its lives, and what it does there."""
+from harness.simulation.core.process import Receiver
+from harness.simulation.core.scheduler import Delivery, Scheduler
 
 
 class Link:
@@ -29,7 +27,7 @@ class Link:
     def __init__(self, configuration: Configuration) -> None:
         self.cuts = 0
         self.holds = False
-        self.held: list[Held] = []
+        self.held: list[Delivery] = []
         self.slow = 1
         self.delay_ns = configuration.delay_us * 1_000
         self.spread_ns = configuration.spread_us * 1_000
@@ -43,12 +41,23 @@ class Network:
     """All links, by the indices of their ends: first the ``inner`` ones, brokers and controller, then the clients.
 
     Nothing that clients send or get arrives twice: they hold on to a connection, and do not ask again.
+
+    Args:
+        ends: how many processes there are.
+        inner: how many of them are brokers or the controller.
+        configuration: how the links are.
+        scheduler: when messages arrive.
+        random: what delays and losses are drawn from.
     """
 
-    __slots__ = ("links",)
+    __slots__ = ("_links", "_random", "_scheduler")
 
-    def __init__(self, ends: int, inner: int, configuration: Configuration) -> None:
-        self.links = [[Link(configuration) for _ in range(ends)] for _ in range(ends)]
+    def __init__(
+        self, ends: int, inner: int, configuration: Configuration, scheduler: Scheduler, random: Callable[[], float]
+    ) -> None:
+        self._scheduler = scheduler
+        self._random = random
+        self._links = [[Link(configuration) for _ in range(ends)] for _ in range(ends)]
         outer = range(inner, ends)
         pairs = [(end, other) for end in range(ends) for other in outer]
         for link in self.some([*pairs, *((other, end) for end, other in pairs)]):
@@ -57,8 +66,56 @@ class Network:
 
     def some(self, pairs: Iterable[tuple[int, int]]) -> list[Link]:
         """The links of these directed pairs."""
-        return [self.links[source][destination] for source, destination in pairs]
+        return [self._links[source][destination] for source, destination in pairs]
 
-    def all(self) -> list[Link]:
-        """Every link."""
-        return [link for row in self.links for link in row]
+    def calm(self) -> None:
+        """Lose, double and delay nothing any more."""
+        for row in self._links:
+            for link in row:
+                link.lost = link.doubled = link.late = 0.0
+
+    def send(
+        self,
+        source: int,
+        destination: Receiver,
+        life: int,
+        arrive: Callable[[Any], object],
+        argument: Any,
+        *,
+        apart: Callable[[], float] | None = None,
+    ) -> None:
+        """Send a message; it arrives, if at all, in the given life of ``destination``.
+
+        ``apart``: what its delay is drawn from, if not from what all others' are. A cut link does not keep such a one.
+        """
+        link = self._links[source][destination.index]
+        if link.cuts:
+            if link.holds and apart is None:
+                link.held.append((destination, life, arrive, argument))
+            return
+        luck = apart or self._random
+        delay_ns = link.delay_ns + int(link.spread_ns * luck())
+        scheduler = self._scheduler
+        if link.late:
+            chance = luck()
+            if chance < link.lost:
+                return
+            if chance < link.doubled:
+                scheduler.plan(scheduler.now_ns + delay_ns * 3, (destination, life, arrive, argument))
+            elif chance < link.late:
+                delay_ns *= link.late_factor
+        if link.slow > 1:
+            delay_ns *= link.slow
+        scheduler.plan(scheduler.now_ns + delay_ns, (destination, life, arrive, argument))
+
+    def mend(self, links: Iterable[Link]) -> None:
+        """Undo one cut of each; a link that no other cuts lets go of what it had kept."""
+        for link in links:
+            link.cuts -= 1
+            if not link.cuts:
+                held, link.held = link.held, []
+                for message in held:
+                    self._release(link, message)
+
+    def _release(self, link: Link, held: Delivery) -> None:
+        self._scheduler.plan(self._scheduler.now_ns + link.delay_ns + int(link.spread_ns * self._random()), held)

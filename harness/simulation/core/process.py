@@ -1,9 +1,18 @@
-"""What takes part in a simulated world: something with an address that can be paused and can die."""
+"""What takes part in a simulated run: something with an address that can be paused and can die."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
+
+
+class Receiver(Protocol):
+    """What a message can be sent to; attributes as of :class:`Process`."""
+
+    index: int
+    life: int
+    paused: bool
+    waiting: list[tuple[Callable[[Any], object], Any]]
 
 
 class Process:

@@ -6,10 +6,11 @@ import json
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.history import Manifest, RunDirectory
 from harness.history.arrow import write_rows
+from harness.history.delete_records_log import DeleteRecordsLog
 from harness.history.schema import HISTORY, TABLES
 from harness.model import CONTROLLER, CONTROLLER_ID, NodeId, Offset
 from harness.replication.controller_messages import Elected, IsrChanged, PartitionState, SessionChanged
@@ -17,9 +18,8 @@ from harness.replication.isr import laggards_leave_ms
 from harness.replication.messages import ErrorCode, RaiseLogStart, ReplicaFailed, StartLogAt, Truncate
 from harness.simulation.core.configuration import PARTITION, Configuration
 from harness.simulation.core.planned_fault import PlannedFault, hit
-
-if TYPE_CHECKING:
-    from harness.simulation.witnessed import Broker, Process, Produce, World
+from harness.simulation.witness import Witness
+from harness.simulation.witnessed import Broker, Cluster, Process, Produce
 
 Row = dict[str, Any]
 
@@ -33,6 +33,12 @@ _NEVER_HAPPENED = frozenset({ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.INVALID_RE
 class Recording:
     """Collects the rows of one run; see :mod:`harness.history.schema` for what they mean.
 
+    Args:
+        seed: what decided everything.
+        cluster: whose run it is.
+        orders: the DeleteRecords that were sent.
+        witness: has seen whether anything was deleted.
+
     Attributes:
         history: what clients asked and were told.
         timeline: what brokers and the controller say about themselves.
@@ -40,13 +46,16 @@ class Recording:
         faults: what was done to them.
     """
 
-    def __init__(self, world: World) -> None:
-        self.run = f"simulated-{world.seed}"
+    def __init__(self, seed: int, cluster: Cluster, orders: DeleteRecordsLog, witness: Witness) -> None:
+        self.run = f"simulated-{seed}"
         self.history: list[Row] = []
         self.timeline: list[Row] = []
         self.replica_logs: list[Row] = []
         self.faults: list[Row] = []
-        self._world = world
+        self._seed = seed
+        self._cluster = cluster
+        self._orders = orders
+        self._witness = witness
         self._operations = 0
         self._producing: dict[Produce, int] = {}
         self._sequences: dict[int, int] = {}
@@ -57,7 +66,7 @@ class Recording:
     # ------------------------------------------------------------------------------------------------------- history
 
     def _add(self, **columns: Any) -> None:
-        own = {"run": self.run, "index": len(self.history), "time_ns": self._world.now_ns, "final": False}
+        own = {"run": self.run, "index": len(self.history), "time_ns": self._cluster.now_ns, "final": False}
         self.history.append({**_NO_OPERATION, **own, **columns})
 
     def _operation(self) -> int:
@@ -116,11 +125,11 @@ class Recording:
     def _say(self, node: int, kind: str, *, detail: Mapping[str, Any] | None = None, **columns: Any) -> None:
         sequence = self._sequences.get(node, 0)
         self._sequences[node] = sequence + (kind != "final")
-        world = self._world
-        clock_ns = world.brokers[node].clock_ns if node != CONTROLLER_ID else 0
+        now_ns = self._cluster.now_ns
+        clock_ns = self._cluster.brokers[node].clock_ns if node != CONTROLLER_ID else 0
         row = {
             "run": self.run, "node": node, "sequence": sequence, "incarnation": self._incarnations.get(node, 0),
-            "time_ns": world.now_ns, "wall_ms": (world.now_ns + clock_ns) // 1_000_000, "kind": kind,
+            "time_ns": now_ns, "wall_ms": (now_ns + clock_ns) // 1_000_000, "kind": kind,
             "topic": None, "partition": None, "role": None, "leader": None, "leader_epoch": None,
             "partition_epoch": None, "high_watermark": None, "log_end_offset": None, "log_start_offset": None,
             "isr": None, "detail": None if detail is None else json.dumps(detail), **columns,
@@ -184,7 +193,7 @@ class Recording:
 
     def struck(self, trouble: PlannedFault) -> None:
         """A fault has happened; being simulated, it is its own proof."""
-        node, now_ns = hit(trouble), self._world.now_ns
+        node, now_ns = hit(trouble), self._cluster.now_ns
         row = {
             "run": self.run, "fault": f"f{len(self.faults) + 1:03d}", "kind": trouble.kind,
             "nodes": [CONTROLLER if node is None else str(node)], "parameters": json.dumps(_parameters(trouble)),
@@ -197,26 +206,26 @@ class Recording:
     def healed(self, trouble: PlannedFault) -> None:
         """A fault is over."""
         row = self._begun.pop(trouble)
-        now_ns = self._world.now_ns
+        now_ns = self._cluster.now_ns
         row |= {"healed_ns": now_ns, "heal_proven_ns": now_ns, "heal_proof": "simulated"}
 
     # ------------------------------------------------------------------------------------------------------- the end
 
     def finish(self) -> None:
         """The final read, the final states, and what lies on the disks; to be called once."""
-        world = self._world
+        cluster = self._cluster
         for produce in list(self._producing):
             self.sent(produce, ErrorCode.REQUEST_TIMED_OUT, -1)
         for node in self._incarnations:
             self._say(node, "final")
-        for broker in world.brokers:
+        for broker in cluster.brokers:
             state = _state(broker)
             if state is not None:
                 self._say(broker.node, "final", detail=_live(broker), **dict(zip(_STATE, state, strict=True)))
             self._log_rows(broker)
-        partition = world.controller.partition
+        partition = cluster.controller.partition
         if partition is not None and partition.leader >= 0:
-            disk, replica = world.brokers[partition.leader].disk, world.brokers[partition.leader].replica
+            disk, replica = cluster.brokers[partition.leader].disk, cluster.brokers[partition.leader].replica
             bound = 0 if replica is None else replica.high_watermark
             readable = enumerate(disk.records[: bound - disk.start], disk.start)
             self.polled([(offset, record.value, record.leader_epoch) for offset, record in readable], final=True)
@@ -237,28 +246,27 @@ class Recording:
 
     def manifest(self, generation: str) -> Manifest:
         """``run.json``."""
-        world = self._world
-        drawn = world.configuration
+        drawn = self._cluster.configuration
         request_ms = max(drawn.request_timeout_ms, drawn.session_timeout_ms)
         return Manifest(
             run=self.run,
             scenario="simulate",
-            seed=world.seed,
+            seed=self._seed,
             started_wall="1970-01-01T00:00:00+00:00",
             state="complete",
             generation=generation,
             configuration=_configuration(drawn),
-            orders=world.orders.rows(),
+            orders=self._orders.rows(),
             guarantees={
                 "min_insync_replicas": drawn.min_insync_replicas,
                 "unclean_election": drawn.unclean_leader_election_enable,
-                "retention": world.witness.deleted > 0,
-                "eligible_replicas": world.knobs.elections == "elr",
+                "retention": self._witness.deleted > 0,
+                "eligible_replicas": self._cluster.knobs.elections == "elr",
                 "settles": True,
                 "time": "virtual",
                 "laggards_leave_ms": laggards_leave_ms(drawn.replica_lag_time_max_ms, request_ms),
             },
-            duration_s=world.now_ns / 1e9,
+            duration_s=self._cluster.now_ns / 1e9,
         )
 
     def write(self, path: Path, generation: str) -> RunDirectory:

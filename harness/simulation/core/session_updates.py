@@ -5,18 +5,18 @@ Its delays are drawn apart from all others, so that a seed is the same story whe
 
 from __future__ import annotations
 
-import random
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
 
 from harness.model import NodeId
+from harness.replication.controller import Controller
 from harness.replication.controller_messages import SendMetadata
 from harness.replication.messages import SessionsHeard
 from harness.simulation.core.broker import Broker
 from harness.simulation.core.configuration import MS
-
-if TYPE_CHECKING:
-    from harness.simulation.core.controller_process import Controlling
-    from harness.simulation.core.world import World
+from harness.simulation.core.network import Network
+from harness.simulation.core.process import Receiver
+from harness.simulation.core.scheduler import Scheduler
 
 _AGAIN_NS = 5 * MS
 
@@ -30,13 +30,40 @@ class _Word(NamedTuple):
     heard: SessionsHeard
 
 
-class Informing:
-    """See the module. A newer word replaces an older one, and none overtakes it."""
+class Informant(Receiver, Protocol):
+    """The controller's process; ``core`` is None while it is dead."""
 
-    def __init__(self, world: World, controller: Controlling) -> None:
-        self._world = world
+    core: Controller | None
+
+
+class Informing:
+    """See the module. A newer word replaces an older one, and none overtakes it.
+
+    Args:
+        controller: whose word it is.
+        brokers: by their ids.
+        scheduler: when to send it again.
+        network: what carries it.
+        again_ns: how long to wait for an answer.
+        luck: what delays are drawn from.
+    """
+
+    def __init__(
+        self,
+        controller: Informant,
+        brokers: Sequence[Broker],
+        scheduler: Scheduler,
+        network: Network,
+        *,
+        again_ns: int,
+        luck: Callable[[], float],
+    ) -> None:
         self._controller = controller
-        self._luck = random.Random(f"{world.seed}:metadata").random
+        self._brokers = brokers
+        self._scheduler = scheduler
+        self._network = network
+        self._again_ns = again_ns
+        self._luck = luck
         self._number = 0
         self._told: dict[NodeId, tuple[int, SessionsHeard]] = {}
         self._owed: dict[NodeId, _Word] = {}
@@ -51,7 +78,7 @@ class Informing:
         """Send it to all whom it is for, but for those who know."""
         heard = SessionsHeard(metadata.sessions)
         for node, epoch in metadata.sessions:
-            broker = self._world.brokers[node]
+            broker = self._brokers[node]
             if self._told.get(node) != (broker.life, heard):
                 self._told[node] = (broker.life, heard)
                 self._number += 1
@@ -66,22 +93,21 @@ class Informing:
         core = self._controller.core
         if self._is_owed(word) and core is not None and word.broker.node in core.live_brokers:
             self._transmit(word)
-            again_ns = self._world.configuration.request_timeout_ms * MS
-            self._world.after(self._controller, again_ns, self._insist, word)
+            self._scheduler.after(self._controller, self._again_ns, self._insist, word)
 
     def _transmit(self, word: _Word) -> None:
         if self._is_owed(word):
             broker = word.broker
-            self._world.send(self._controller.index, broker, broker.life, self._arrive, word, apart=self._luck)
+            self._network.send(self._controller.index, broker, broker.life, self._arrive, word, apart=self._luck)
 
     def _arrive(self, word: _Word) -> None:
         """At the broker: like the controller's other word, it is heard only in the life that it is meant for."""
-        world, broker, controller = self._world, word.broker, self._controller
+        broker, controller = word.broker, self._controller
         if broker.replica is None:
             return
-        refused = world.knobs.broker_bounce != "unnoticed" and word.broker_epoch != broker.broker_epoch
+        refused = not broker.takes_for_its_own(word.broker_epoch)
         answered = self._refused if refused else self._confirmed
-        world.send(broker.index, controller, controller.life, answered, word, apart=self._luck)
+        self._network.send(broker.index, controller, controller.life, answered, word, apart=self._luck)
         latest = (broker.life, word.number)
         if not refused and latest > self._latest.get(broker.node, (0, 0)):
             self._latest[broker.node] = latest
@@ -89,7 +115,7 @@ class Informing:
 
     def _refused(self, word: _Word) -> None:
         """Its registration may not have been answered yet."""
-        self._world.after(self._controller, _AGAIN_NS, self._transmit, word)
+        self._scheduler.after(self._controller, _AGAIN_NS, self._transmit, word)
 
     def _confirmed(self, word: _Word) -> None:
         if self._is_owed(word):

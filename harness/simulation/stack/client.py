@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from harness.broker.ports import Connection, Timer
 from harness.model import NO_EPOCH, TopicPartition
+from harness.simulation.stack.links import Address
 from harness.simulation.stack.network import SimulatedNetwork
 from harness.simulation.stack.tasks import Promise, Task
-from harness.simulation.stack.world import Address
 from harness.wire.declaration import Message
 from harness.wire.errors import WireError
 from harness.wire.frames import RequestHeader, decode_response, encode_request

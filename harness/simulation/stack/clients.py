@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from harness import payload
 from harness.client_ports import BEGINNING, MOVED_ERRORS
 from harness.client_tasks.sending_process import dated
 from harness.model import NodeId, Offset
 from harness.replication.messages import ErrorCode
-from harness.simulation.core.configuration import PARTITION
+from harness.simulation.core.configuration import PARTITION, Configuration
+from harness.simulation.load import Load
+from harness.simulation.run_observers import ClientObservers
 from harness.simulation.stack.client import Client
-from harness.simulation.stack.cluster import listener
+from harness.simulation.stack.cluster import SimulatedCluster, listener
 from harness.simulation.stack.producing import Producer as Sender
 from harness.simulation.stack.reading import Reader
 from harness.simulation.stack.tasks import Task
 
-if TYPE_CHECKING:
-    from harness.simulation.stack.stack_simulation import StackSimulation
-
 _AFTER_ERROR_S = 0.02
 _POLL_RECORDS = 500
+
+
+class ClientEnvironment(NamedTuple):
+    """What a client acts with; ``random`` is what its rests are drawn from."""
+
+    configuration: Configuration
+    cluster: SimulatedCluster
+    random: Callable[[], float]
+    load: Load
+    observers: ClientObservers
+
+    def client(self, name: str) -> Client:
+        """A client that knows every broker's address."""
+        bootstrap = [listener(NodeId(node)) for node in range(self.configuration.nodes)]
+        return Client(self.cluster.network(), bootstrap, name)
 
 
 class Sending:
@@ -43,54 +57,54 @@ class Producer:
         name: in traces.
     """
 
-    def __init__(self, world: StackSimulation, number: int, acks: int) -> None:
+    def __init__(self, environment: ClientEnvironment, number: int, acks: int) -> None:
         self.number = number
         self.name = f"p{number}"
-        self._world = world
+        self._environment = environment
         self._acks = acks
-        self._client = _client(world, self.name)
+        self._client = environment.client(self.name)
 
     async def send_on(self) -> None:
         """Send as long as there is load."""
-        world = self._world
-        sender = Sender(self._client, self._acks, world.configuration.send_timeout_ms / 1000)
-        await self._client.sleep(world.random() / 1000)
-        while world.producing:
+        configuration, _, random, load, _ = self._environment
+        sender = Sender(self._client, self._acks, configuration.send_timeout_ms / 1000)
+        await self._client.sleep(random() / 1000)
+        while load.goes_on:
             await self._send(sender, self._acks)
-            await self._client.sleep(world.configuration.send_every_ms / 1000 * (0.5 + world.random()))
+            await self._client.sleep(configuration.send_every_ms / 1000 * (0.5 + random()))
 
     async def send_until(self, enough: Callable[[], bool]) -> None:
         """Send with acks=all until that is enough."""
-        world = self._world
-        sender = Sender(self._client, -1, world.configuration.send_timeout_ms / 1000)
-        while world.producing and not enough():
+        configuration, load = self._environment.configuration, self._environment.load
+        sender = Sender(self._client, -1, configuration.send_timeout_ms / 1000)
+        while load.goes_on and not enough():
             await self._send(sender, -1)
-            await self._client.sleep(world.configuration.send_every_ms / 1000)
+            await self._client.sleep(configuration.send_every_ms / 1000)
 
     async def _send(self, sender: Sender, acks: int) -> None:
-        world = self._world
-        sending = Sending(self, acks, world.next_values())
-        world.sending(sending)
-        times = dated(len(sending.values), world.clock.wall_ms())
+        _, cluster, _, load, observers = self._environment
+        sending = Sending(self, acks, load.next_values())
+        observers.sending(sending)
+        times = dated(len(sending.values), cluster.world.wall_ms())
         dates = zip(sending.values, times, strict=True)
         batch = [payload.encode(value, *PARTITION, timestamp_ms=at) for value, at in dates]
         answers = await sender.send_batch(PARTITION, batch)
         first = answers[0]
         offset = -1 if first.offset is None else first.offset
-        world.sent(sending, _error(first.kind, first.error), offset)
+        observers.sent(sending, _error(first.kind, first.error), offset)
 
 
 class Consumer:
     """Reads on from its position, for ever; from the beginning where it has lost its place."""
 
-    def __init__(self, world: StackSimulation) -> None:
-        self._world = world
+    def __init__(self, environment: ClientEnvironment) -> None:
+        self._environment = environment
 
     async def tail(self) -> None:
         """Poll, and poll again."""
         position: Offset = 0
         while True:
-            client = _client(self._world, "con")
+            client = self._environment.client("con")
             reader = Reader(client, {PARTITION: position})
             error = await self._poll(reader)
             position = BEGINNING if error in MOVED_ERRORS else reader.positions[PARTITION]
@@ -99,13 +113,14 @@ class Consumer:
 
     async def _poll(self, reader: Reader) -> str:
         """Until there is an error, which is returned."""
-        world = self._world
+        wait_s = self._environment.configuration.poll_every_ms / 1000
         while True:
-            records, error = await reader.poll(_POLL_RECORDS, world.configuration.poll_every_ms / 1000)
+            records, error = await reader.poll(_POLL_RECORDS, wait_s)
             damaged = [one for one in records if not one.intact]
             assert not damaged, f"the consumer was given damaged records: {damaged}"
             if records:
-                world.polled([(one.offset, _known(one.value), _known(one.leader_epoch)) for one in records])
+                found = [(one.offset, _known(one.value), _known(one.leader_epoch)) for one in records]
+                self._environment.observers.polled(found)
             if error is not None:
                 return error
 
@@ -117,12 +132,11 @@ class Clients:
         producers: at least one.
     """
 
-    def __init__(self, world: StackSimulation) -> None:
-        configuration = world.configuration
-        acks = configuration.acks
-        numbers = range(configuration.producers)
-        self.producers = [Producer(world, number, acks[number % len(acks)]) for number in numbers]
-        self._consumer = Consumer(world)
+    def __init__(self, environment: ClientEnvironment) -> None:
+        acks = environment.configuration.acks
+        numbers = range(environment.configuration.producers)
+        self.producers = [Producer(environment, number, acks[number % len(acks)]) for number in numbers]
+        self._consumer = Consumer(environment)
         self._tasks: list[Task[Any]] = []
 
     def start(self) -> None:
@@ -138,11 +152,6 @@ class Clients:
         """A client that has ended by a bug of its own says so."""
         for task in self._tasks:
             task.result()
-
-
-def _client(world: StackSimulation, name: str) -> Client:
-    bootstrap = [listener(NodeId(node)) for node in range(world.configuration.nodes)]
-    return Client(world.cluster.network(), bootstrap, name)
 
 
 def _error(kind: str, name: str | None) -> ErrorCode:

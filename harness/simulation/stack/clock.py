@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from harness.simulation.stack.world import World
+from harness.simulation.stack.scheduler import VirtualScheduler
 
 
 class NodeClock:
-    """The world's monotonic time, and a wall clock that is off by ``wall_offset_ms``; a :class:`harness.clock.Clock`.
+    """Virtual monotonic time, and a wall clock that is off by ``wall_offset_ms``; a :class:`harness.clock.Clock`.
 
     Attributes:
         wall_offset_ms: what the clock fault moves; 0 means true time.
     """
 
-    def __init__(self, world: World, wall_offset_ms: int = 0) -> None:
+    def __init__(self, world: VirtualScheduler, wall_offset_ms: int = 0) -> None:
         self.wall_offset_ms = wall_offset_ms
         self._world = world
 

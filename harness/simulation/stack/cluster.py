@@ -1,4 +1,4 @@
-"""A simulated cluster: a world, and the nodes, with the addresses by which they know each other."""
+"""A simulated cluster: virtual time, and the nodes, with the addresses by which they know each other."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from harness.broker.caller import Caller
 from harness.broker.settings import NodeConfig, Settings
 from harness.model import CLIENTS, CONTROLLER_ID, NodeId, node_id, node_name
 from harness.replication.knobs import Knobs
+from harness.simulation.stack.links import Address
 from harness.simulation.stack.network import SimulatedNetwork
 from harness.simulation.stack.node import SimulatedNode
-from harness.simulation.stack.world import Address, World
+from harness.simulation.stack.scheduler import VirtualScheduler
 from harness.wire.declaration import Message
 from harness.wire.keys import ApiKey
 
@@ -31,11 +32,11 @@ class SimulatedCluster:
     """Brokers 0, 1, 2 ... and a controller. Nothing is started yet.
 
     Attributes:
-        world: time and chance.
+        world: virtual time.
         nodes: by name, the controller first.
     """
 
-    def __init__(self, world: World, brokers: int, knobs: Knobs, settings: Settings) -> None:
+    def __init__(self, world: VirtualScheduler, brokers: int, knobs: Knobs, settings: Settings) -> None:
         ids = [CONTROLLER_ID, *map(NodeId, range(brokers))]
         names = {listener(node)[0]: node_name(node) for node in ids}
         self.world = world

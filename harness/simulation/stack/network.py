@@ -16,7 +16,8 @@ from functools import partial
 
 from harness.broker.ports import Buffer, Connection, FrameHandler, Timer
 from harness.model import CLIENTS, Link
-from harness.simulation.stack.world import Act, Address, World
+from harness.simulation.stack.links import Address
+from harness.simulation.stack.scheduler import Act, VirtualScheduler
 
 Accept = Callable[[Connection], FrameHandler]
 
@@ -157,11 +158,12 @@ class Stream:
 
     def _transmit(self, frame: bytearray | None) -> None:
         """Send a frame, or the end of the stream, on its way; it arrives after what was sent before."""
-        weather = self._world.weather_on(self._outward)
-        if frame is not None and self._world.is_lost(weather):
+        links = self._world.links
+        conditions = links.conditions_of(self._outward)
+        if frame is not None and links.is_lost(conditions):
             self.sever()
             return
-        arrival_ns = max(self._world.now_ns + self._world.travel_ns(weather), self._last_arrival_ns)
+        arrival_ns = max(self._world.now_ns + links.travel_ns(conditions), self._last_arrival_ns)
         self._last_arrival_ns = arrival_ns
         self._world.at(arrival_ns, partial(self.far.arrive, frame))
 
@@ -180,8 +182,9 @@ class Stream:
             self._world.at(self._world.now_ns, told, self._network)
 
     def _hand_over(self, handler: FrameHandler, frame: memoryview) -> None:
-        if self._world.watch is not None:
-            self._world.watch(self._inward, frame)
+        watch = self._world.links.watch
+        if watch is not None:
+            watch(self._inward, frame)
         handler.on_frame(frame)
 
     def _deliver_soon(self) -> None:
@@ -220,7 +223,7 @@ class SimulatedNetwork:
         streams: its ends of connections, in the order of their making.
     """
 
-    def __init__(self, world: World, name: str = CLIENTS) -> None:
+    def __init__(self, world: VirtualScheduler, name: str = CLIENTS) -> None:
         self.world = world
         self.name = name
         self.runs = True
@@ -228,14 +231,17 @@ class SimulatedNetwork:
         self.cut_links: frozenset[Link] = frozenset()
         self.streams: dict[Stream, None] = {}
         self._postponed: list[Act] = []
+        self._addresses: list[Address] = []
 
     # ------------------------------------------------------------------------------------ ports.Network
 
     def listen(self, address: Address, accept: Accept) -> None:
         """See :class:`harness.broker.ports.Network`."""
-        if address in self.world.listeners:
+        listeners = self.world.links.listeners
+        if address in listeners:
             raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
-        self.world.listeners[address] = (self, accept)
+        listeners[address] = partial(self._accept, accept)
+        self._addresses.append(address)
 
     def connect(self, address: Address, peer: str, connected: Accept, failed: Callable[[], None]) -> None:
         """See :class:`harness.broker.ports.Network`."""
@@ -248,7 +254,7 @@ class SimulatedNetwork:
     # ------------------------------------------------------------------------------------ life
 
     def postpone(self, act: Act) -> None:
-        """See :class:`harness.simulation.stack.world.Life`."""
+        """See :class:`harness.simulation.stack.scheduler.Life`."""
         if self.alive:
             self._postponed.append(act)
 
@@ -307,23 +313,28 @@ class SimulatedNetwork:
     # ------------------------------------------------------------------------------------ connecting
 
     def _stop_listening(self) -> None:
-        for address in [address for address, (network, _) in self.world.listeners.items() if network is self]:
-            del self.world.listeners[address]
+        for address in self._addresses:
+            del self.world.links.listeners[address]
 
     def _knock(self, address: Address, peer: str, connected: Accept, failed: Callable[[], None]) -> None:
         """A request to connect has arrived; the kernels do the rest, whatever becomes of the processes."""
         if not self.alive:
             return
         back_ns = self._arrival_ns(Link(peer, self.name))
-        listener = self.world.listeners.get(address)
+        listener = self.world.links.listeners.get(address)
         if listener is None:
             self.world.at(back_ns, failed, self)
             return
-        other, accept = listener
-        near, far = Stream(self, peer), Stream(other, self.name)
-        near.far, far.far = far, near
-        self.world.at(self.world.now_ns, partial(far.opened, accept), other)
+        near = Stream(self, peer)
+        listener(near, self.name)
         self.world.at(back_ns, partial(near.opened, connected), self)
 
+    def _accept(self, accept: Accept, near: Stream, name: str) -> None:
+        """Give a connection that the node ``name`` has opened its far end, here."""
+        far = Stream(self, name)
+        near.far, far.far = far, near
+        self.world.at(self.world.now_ns, partial(far.opened, accept), self)
+
     def _arrival_ns(self, link: Link) -> int:
-        return self.world.now_ns + self.world.travel_ns(self.world.weather_on(link))
+        links = self.world.links
+        return self.world.now_ns + links.travel_ns(links.conditions_of(link))

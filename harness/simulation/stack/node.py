@@ -20,7 +20,7 @@ from harness.model import CONTROLLER_ID, Link, NodeId, TopicPartition, node_name
 from harness.simulation.stack.clock import NodeClock
 from harness.simulation.stack.disk import MemoryDisk
 from harness.simulation.stack.network import SimulatedNetwork
-from harness.simulation.stack.world import World
+from harness.simulation.stack.scheduler import VirtualScheduler
 
 _LAST_WORDS_S = 0.05
 
@@ -51,7 +51,7 @@ class SimulatedNode:
 
     Args:
         config: of its first life; later ones differ in the number of the incarnation alone.
-        world: where it lives.
+        world: the time in which it lives.
 
     Attributes:
         disk: outlives it.
@@ -67,7 +67,7 @@ class SimulatedNode:
         begun: is called when a life begins; ``ended`` is told how it has ended.
     """
 
-    def __init__(self, config: NodeConfig, world: World) -> None:
+    def __init__(self, config: NodeConfig, world: VirtualScheduler) -> None:
         self.node: NodeId = config.node_id
         self.name = node_name(config.node_id)
         self.disk = MemoryDisk()
@@ -147,6 +147,11 @@ class SimulatedNode:
         self._program = self.build(config, surroundings)
         timeline.about_node("started")
         self._program.start()
+
+    def start_again(self) -> None:
+        """Start it, unless it lives."""
+        if not self.lives:
+            self.start()
 
     def kill(self) -> None:
         """SIGKILL; harmless when it is dead."""

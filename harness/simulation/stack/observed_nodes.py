@@ -7,8 +7,9 @@ when a broker opens its log again, what it finds on its disk is compared with th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from harness import payload
 from harness.broker.broker import Broker
@@ -28,6 +29,7 @@ from harness.replication.controller_messages import (
     PartitionState,
     SessionChanged,
 )
+from harness.replication.knobs import Knobs
 from harness.replication.messages import (
     AnswerFetch,
     AnswerProduce,
@@ -55,18 +57,39 @@ from harness.replication.messages import (
 from harness.replication.replica import Replica
 from harness.simulation.core.configuration import MS, PARTITION
 from harness.simulation.core.disk import Batch, Disk, laid_out
+from harness.simulation.run_observers import ControllerObservers, ReplicaObservers
 from harness.simulation.stack.node import SimulatedNode
 from harness.wire import batches as wire
 from harness.wire.batches import BatchHeader
 
-if TYPE_CHECKING:
-    from harness.simulation.stack.stack_simulation import StackSimulation
-
 _WHOLE = 1 << 30
+
+
+class BatchContents:
+    """The values of each batch that was seen, by its checksum and size: every replica writes the same bytes."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], tuple[int, ...]] = {}
+
+    def values(self, batches: Batches) -> tuple[tuple[int, ...], ...]:
+        """The values of the records that are to be written, batch by batch."""
+        found = []
+        for header in batches.headers:
+            key = (header.crc, header.size)
+            if key not in self._known:
+                self._known[key] = _values_of(batches.buffer, header)
+            found.append(self._known[key])
+        return tuple(found)
 
 
 class ObservedNode:
     """What can be seen of one broker, through all its lives.
+
+    Args:
+        simulated: the broker.
+        knobs: the protocol.
+        observers: who hears of what it does.
+        contents: what is known of the batches that it writes.
 
     Attributes:
         node: its id, also its index.
@@ -76,14 +99,18 @@ class ObservedNode:
         lossy: the same after it lost power.
     """
 
-    def __init__(self, world: StackSimulation, simulated: SimulatedNode) -> None:
+    def __init__(
+        self, simulated: SimulatedNode, knobs: Knobs, observers: ReplicaObservers, contents: BatchContents
+    ) -> None:
         self.node: NodeId = simulated.node
         self.name = f"b{simulated.node}"
         self.disk = Disk(0, checkpoints_flushed=True)
         self.dirty = False
         self.lossy = False
         self.simulated = simulated
-        self.world = world
+        self.observers = observers
+        self.contents = contents
+        self._knobs = knobs
         self._lost_power = False
         self._flushed: Offset = 0
 
@@ -116,7 +143,7 @@ class ObservedNode:
 
     def lose_power(self) -> None:
         """What it has not flushed is gone; what it has may be gone too where generations do not flush all of it."""
-        partition, knobs = self._partition, self.world.knobs
+        partition, knobs = self._partition, self._knobs
         safe = knobs.segment_names == "flushed" and knobs.recovered_tail != "not_flushed"
         self._flushed = partition.log.recovery_point if safe and partition is not None else 0
         self.simulated.lose_power()
@@ -131,7 +158,7 @@ class ObservedNode:
         """Let it delete what is before an offset, as retention does."""
         partition = self._partition
         assert partition is not None
-        partition.handle(RetentionReached(before, self.world.clock.now_ns))
+        partition.handle(RetentionReached(before, self.simulated.clock.monotonic_ns()))
 
     def opened(self, log: SegmentLog) -> None:
         """It has opened its log: after a crash nothing may be missing, after a power loss only what was not flushed.
@@ -148,7 +175,7 @@ class ObservedNode:
         if (log.log_start_offset, log.log_end_offset) != (self.disk.start, self.disk.end):
             self._hold(found, log.log_start_offset)
         if lost:
-            self.world.witness.power_lost(self, lost)
+            self.observers.witness.power_lost(self, lost)
 
     def _hold(self, found: list[Batch], start: Offset) -> None:
         """Let the log be what was found."""
@@ -171,9 +198,9 @@ class ObservedControllerNode:
     name = "ctl"
     node = CONTROLLER_ID
 
-    def __init__(self, world: StackSimulation, simulated: SimulatedNode) -> None:
+    def __init__(self, simulated: SimulatedNode, brokers: Sequence[ObservedNode]) -> None:
         self.simulated = simulated
-        self._world = world
+        self._brokers = brokers
 
     @property
     def core(self) -> Controller | None:
@@ -193,7 +220,7 @@ class ObservedControllerNode:
 
     def knows(self, node: NodeId) -> bool:
         """Whether it has registered the present life of broker ``node``, and that one has heard of it."""
-        core, epoch = self.core, self._world.brokers[node].broker_epoch
+        core, epoch = self.core, self._brokers[node].broker_epoch
         return core is not None and any((one.broker, one.epoch) == (node, epoch) for one in core.brokers)
 
 
@@ -211,8 +238,8 @@ class ObservedPartition(Partition):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._watched = cast("ObservedBroker", self._owner).watched
-        self._world = self._watched.world
-        self._witness = self._world.witness
+        self._observers = self._watched.observers
+        self._witness = self._observers.witness
         self._events: list[ReplicaEvent] = []
         self._effects: list[ReplicaEffect] = []
         self._produced: dict[object, tuple[int, tuple[int, ...]]] = {}
@@ -226,15 +253,13 @@ class ObservedPartition(Partition):
         self._events.append(event)
         outer, self._effects = self._effects, []
         super().handle(event)
-        if self._world.trace is not None:
-            self._world.trace.replica(self._watched, event, self._effects)
+        self._observers.handled(self._watched, event, self._effects)
         self._effects = outer
         self._events.pop()
         changed = (self.replica.leader_epoch, self.replica.partition_epoch) != before
         if changed and isinstance(event, PartitionStateChanged):
             self._witness.state_applied(self._watched, before)
-        if self._world.recording is not None:
-            self._world.recording.observed(self._watched)
+        self._observers.observed(self._watched)
 
     def _perform(self, effect: ReplicaEffect) -> ReplicaEvent | None:
         self._effects.append(effect)
@@ -255,34 +280,21 @@ class ObservedPartition(Partition):
         return answer
 
     def _values(self, batches: object) -> tuple[tuple[int, ...], ...]:
-        """The values of the records that are to be written, batch by batch."""
         assert isinstance(batches, Batches)
-        known, found = self._world.contents, []
-        for header in batches.headers:
-            key = (header.crc, header.size)
-            if key not in known:
-                known[key] = _values_of(batches.buffer, header)
-            found.append(known[key])
-        return tuple(found)
+        return self._watched.contents.values(batches)
 
     def _truncated(self, effect: Truncate) -> None:
-        disk, recording = self._watched.disk, self._world.recording
+        disk = self._watched.disk
         end_before = disk.end
         cut = disk.truncate(effect.to_offset)
-        self._witness.truncated(self._watched, effect, cut)
-        if recording is not None:
-            recording.truncated(self._watched, effect, end_before)
+        self._observers.truncated(self._watched, effect, cut, end_before)
 
     def _start_moved(self, effect: RaiseLogStart | StartLogAt) -> None:
-        disk, recording = self._watched.disk, self._world.recording
+        disk = self._watched.disk
         from_offset = disk.start
-        if isinstance(effect, RaiseLogStart):
-            self._witness.log_start_raised(self._watched, effect)
-        else:
-            self._witness.wiped(self._watched, effect)
+        self._observers.log_start_moves(self._watched, effect)
         disk.move_start(effect)
-        if recording is not None:
-            recording.log_start_moved(self._watched, effect, from_offset)
+        self._observers.log_start_moved(self._watched, effect, from_offset)
 
     def _tell(self, effect: ReplicaEffect) -> None:
         """Tell the witness what is no change of the log."""
@@ -325,30 +337,36 @@ class Wanted(NamedTuple):
 
 
 class ObservedController(ControllerNode):
-    """The controller node; arguments as there, and who is to be told."""
+    """The controller node; arguments as there, and who it is for those who hear of what it does."""
 
-    def __init__(self, world: StackSimulation, config: NodeConfig, surroundings: NodeEnvironment) -> None:
+    def __init__(
+        self,
+        watched: ObservedControllerNode,
+        observers: ControllerObservers,
+        config: NodeConfig,
+        surroundings: NodeEnvironment,
+    ) -> None:
         super().__init__(config, surroundings)
-        self._world = world
+        self._watched = watched
+        self._observers = observers
         self._effects: list[ControllerEffect] = []
 
     def handle(self, event: ControllerEvent) -> None:
         """See :class:`harness.broker.controller_node.ControllerNode`."""
         self._effects.clear()
         super().handle(event)
-        if self._world.trace is not None:
-            self._world.trace.controller(self._world.controller, event, self._effects)
+        self._observers.handled(self._watched, event, self._effects)
 
     def _perform(self, effect: ControllerEffect) -> None:
         self._effects.append(effect)
         super()._perform(effect)
         match effect:
             case Elected():
-                self._world.elected(effect)
+                self._observers.elected(effect)
             case IsrChanged():
-                self._world.isr_changed(effect)
+                self._observers.isr_changed(effect)
             case SessionChanged():
-                self._world.session_changed(effect)
+                self._observers.session_changed(effect)
             case _:
                 pass
 

@@ -15,10 +15,10 @@ from harness.orders import DeleteOrder, SpoofedFetchOrder
 from harness.simulation.stack.client import Call, Client, Silence
 from harness.simulation.stack.cluster import SimulatedCluster
 from harness.simulation.stack.group_offsets import GroupOffsets
+from harness.simulation.stack.links import Address
 from harness.simulation.stack.producing import Producer
 from harness.simulation.stack.reading import Reader
 from harness.simulation.stack.tasks import Promise, Task
-from harness.simulation.stack.world import Address
 from harness.wire.keys import ApiKey
 from harness.wire.messages.fetch import FetchResponse
 from harness.wire.messages.operators import (

@@ -2,7 +2,7 @@
 
 The draw is that of :mod:`harness.simulation.core`, so that a seed means the same cluster at both depths and ``--set``
 the same settings; what is a frame here takes another course than what is a message there, so it is another run. Time 0
-is when load and faults begin; before, the cluster is brought up, in calm weather.
+is when load and faults begin; before, the cluster is brought up, while every frame arrives at once.
 """
 
 from __future__ import annotations
@@ -10,28 +10,35 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.broker.settings import NEVER, Settings
 from harness.history.delete_records_log import DeleteRecordsLog
-from harness.model import CONTROLLER, NO_LEADER
 from harness.simulation.core.budget import Budget
 from harness.simulation.core.configuration import MS, PARTITION, Configuration, Setup, drawn_for
 from harness.simulation.core.planned_fault import PlannedFault, draw_all
 from harness.simulation.core.recording import Recording
-from harness.simulation.core.world import SETTLE_MS, Finished
-from harness.simulation.run_observers import RunObservers
-from harness.simulation.stack.clients import Clients
+from harness.simulation.faults_in_force import FaultsInForce
+from harness.simulation.finished import Finished
+from harness.simulation.load import Load
+from harness.simulation.rest import SETTLE_MS, at_rest
+from harness.simulation.run_observers import ClientObservers, ControllerObservers, FaultObservers, ReplicaObservers
+from harness.simulation.stack.clients import ClientEnvironment, Clients
 from harness.simulation.stack.cluster import Request, SimulatedCluster
-from harness.simulation.stack.node import Ending, SimulatedNode
+from harness.simulation.stack.deletions import Deletions
+from harness.simulation.stack.fault_injector import FaultInjector
+from harness.simulation.stack.links import LinkConditions
+from harness.simulation.stack.node import Ending
+from harness.simulation.stack.observed_cluster import BRING_UP_MS, ObservedCluster
 from harness.simulation.stack.observed_nodes import (
+    BatchContents,
     ObservedBroker,
     ObservedController,
     ObservedControllerNode,
     ObservedNode,
 )
-from harness.simulation.stack.planned_faults import Troubles
-from harness.simulation.stack.world import START_NS, LinkConditions, World
+from harness.simulation.stack.scheduler import VirtualScheduler
+from harness.simulation.trace import Trace
 from harness.simulation.witness import Witness
 from harness.wire.keys import ApiKey
 from harness.wire.messages.topics import (
@@ -41,10 +48,6 @@ from harness.wire.messages.topics import (
     CreateTopicsResponse,
 )
 
-if TYPE_CHECKING:
-    from harness.simulation.trace import Trace
-
-_BRING_UP_MS = 200
 _LOOK_EVERY_MS = 10
 _CREATE_TOPICS_VERSION = 5
 _SEGMENT_BYTES = (300, 1_500, 1 << 26)
@@ -53,22 +56,14 @@ _BATCH_BYTES = 150
 _ALL_BYTES = 1 << 20
 
 
-class StackSimulation(RunObservers):
-    """One run; see the module.
-
-    Args:
-        seed: decides everything.
-        setup: the protocol, and settings that are not drawn.
-        troubles: the faults; None: as drawn.
-        configuration: None: as drawn.
-        trace: told of every transition; None: nobody listens, which is faster.
-        recorded: whether to keep what a real run would leave behind, in ``recording``.
+class StackSimulation:
+    """One run; see the module. Arguments as of :class:`harness.simulation.core.core_simulation.CoreSimulation`.
 
     Attributes:
-        clock: the time of the cluster.
-        random: for clients.
-        producing: whether there is load.
-        contents: the values of each batch that was seen, by its checksum and size: every replica writes the same bytes.
+        faults: what may happen; ``in_force``: what did.
+        cluster: the brokers and the controller, as the witness sees them.
+        orders: the DeleteRecords that were sent.
+        recording: what a real run would leave behind; None: nothing is kept.
     """
 
     def __init__(
@@ -76,34 +71,30 @@ class StackSimulation(RunObservers):
         seed: int,
         setup: Setup,
         *,
-        troubles: Sequence[PlannedFault] | None = None,
+        faults: Sequence[PlannedFault] | None = None,
         configuration: Configuration | None = None,
         trace: Trace | None = None,
         recorded: bool = False,
     ) -> None:
         self.seed = seed
-        self.knobs = setup.knobs
         self.configuration = configuration or drawn_for(seed, setup)
-        self.troubles = draw_all(seed, self.configuration) if troubles is None else tuple(troubles)
-        self.trace = trace
+        self.faults = draw_all(seed, self.configuration) if faults is None else tuple(faults)
+        self._clock = VirtualScheduler(seed)
+        simulated = SimulatedCluster(self._clock, self.configuration.nodes, setup.knobs, self._settings())
+        self.cluster = ObservedCluster(self.configuration, setup.knobs, simulated)
+        self.orders = DeleteRecordsLog(lambda: self.now_ns)
         if trace is not None:
             trace.now_ns = lambda: self.now_ns
-        self.clock = World(seed)
-        self.random = random.Random(f"{seed}:clients").random
-        self.producing = True
-        self.mended = False
-        self.contents: dict[tuple[int, int], tuple[int, ...]] = {}
-        self._values = 0
-        self.orders = DeleteRecordsLog(lambda: self.now_ns)
-        self.recording = Recording(self) if recorded else None
-        self.witness: Witness = Witness(self)
-        self.budget: Budget = Budget(self)
-        self.cluster = SimulatedCluster(self.clock, self.configuration.nodes, setup.knobs, self._settings())
-        self.controller = ObservedControllerNode(self, self.cluster.nodes[CONTROLLER])
-        self.brokers = [ObservedNode(self, node) for node in self.cluster.brokers()]
-        self._watch()
-        self._troubles = Troubles(self)
-        self._clients = Clients(self)
+        self.witness = Witness(self.cluster) if trace is None else Witness(self.cluster, trace.violation)
+        self.budget = Budget(self.cluster, self.witness.missing)
+        self.recording = Recording(seed, self.cluster, self.orders, self.witness) if recorded else None
+        self._observe(trace)
+        drawn = random.Random(f"{seed}:clients").random
+        self._load = Load(self.configuration.records_per_send, drawn)
+        observers = ClientObservers(self.witness, trace, self.recording)
+        self._clients = Clients(ClientEnvironment(self.configuration, simulated, drawn, self._load, observers))
+        self.in_force = FaultsInForce(lambda: self.now_ns, self._after, FaultObservers(trace, self.recording))
+        self._injector = FaultInjector(self.cluster, self.budget, Deletions(self.cluster, self.orders), self.in_force)
 
     def _settings(self) -> Settings:
         chance = random.Random(f"{self.seed}:stack")
@@ -127,41 +118,57 @@ class StackSimulation(RunObservers):
             log_flush_start_offset_checkpoint_interval_ms=chance.choice(_CHECKPOINT_MS),
         )
 
-    def _watch(self) -> None:
-        for node in self.cluster.nodes.values():
+    def _observe(self, trace: Trace | None) -> None:
+        cluster, contents = self.cluster, BatchContents()
+        of_controller = ControllerObservers(self.witness, trace, self.recording, self.budget)
+        of_brokers = ReplicaObservers(self.witness, trace, self.recording)
+        for node in cluster.simulated.nodes.values():
             node.is_quiet = True
-        self.controller.simulated.build = partial(ObservedController, self)
-        self.controller.simulated.begun = partial(self.started, self.controller)
-        for broker in self.brokers:
-            broker.simulated.build = partial(ObservedBroker, broker)
-            broker.simulated.begun = partial(self.started, broker)
-            broker.simulated.ended = partial(self._ended, broker)
+        controller = cluster.controller
+        controller.simulated.build = partial(ObservedController, controller, of_controller)
+        controller.simulated.begun = partial(of_controller.started, controller)
+        for simulated in cluster.simulated.brokers():
+            broker = ObservedNode(simulated, cluster.knobs, of_brokers, contents)
+            simulated.build = partial(ObservedBroker, broker)
+            simulated.begun = partial(of_brokers.started, broker)
+            simulated.ended = partial(self._ended, broker)
+            cluster.brokers.append(broker)
 
-    # ----------------------------------------------------------------------------------------------------------- time
+    # ------------------------------------------------------------------------------------------------ what it comes to
+
+    @property
+    def brokers(self) -> list[ObservedNode]:
+        """By their ids."""
+        return self.cluster.brokers
+
+    @property
+    def controller(self) -> ObservedControllerNode:
+        """The controller."""
+        return self.cluster.controller
 
     @property
     def now_ns(self) -> int:
         """Since load and faults began; negative before."""
-        return self.clock.now_ns - START_NS - _BRING_UP_MS * MS
+        return self.cluster.now_ns
 
     @property
     def events(self) -> int:
         """How many things have happened."""
-        return self.clock.events
+        return self._clock.events
 
-    def after(self, delay_ns: int, act: Callable[[], None]) -> None:
+    def _after(self, delay_ns: int, act: Callable[[], None]) -> None:
         """Do something later, whoever is alive."""
-        self.clock.at(self.clock.now_ns + delay_ns, act)
+        self._clock.at(self._clock.now_ns + delay_ns, act)
 
     # ------------------------------------------------------------------------------------------------------------ run
 
     def run(self) -> Finished:
         """Both phases, and the verdict."""
         self._bring_up()
-        for trouble in self.troubles:
-            self.after(trouble.at_ns, partial(self._troubles.strike, trouble))
+        for fault in self.faults:
+            self._after(fault.at_ns, partial(self._injector.strike, fault))
         self._clients.start()
-        self.clock.sleep(self.configuration.horizon_ms / 1000)
+        self._clock.sleep(self.configuration.horizon_ms / 1000)
         self._mend()
         converged = self._settle()
         self._wait_for(lambda: not self.orders.is_waiting)
@@ -175,77 +182,58 @@ class StackSimulation(RunObservers):
             self.seed,
             self.events,
             self.now_ns,
-            tuple(self._troubles.happened),
+            tuple(self.in_force.happened),
             tuple(self.witness.violations),
             converged,
         )
 
     def _bring_up(self) -> None:
-        begun_ns = self.clock.now_ns
-        for node in self.cluster.nodes.values():
-            self.start(node)
-        registered = self._wait_for(lambda: all(broker.broker_epoch >= 0 for broker in self.brokers), _BRING_UP_MS, 1)
+        begun_ns = self._clock.now_ns
+        for node in self.cluster.simulated.nodes.values():
+            node.start_again()
+        registered = self._wait_for(lambda: all(broker.broker_epoch >= 0 for broker in self.brokers), BRING_UP_MS, 1)
         assert registered
         replicas = CreatableReplicaAssignment(0, list(range(self.configuration.nodes)))
         request = CreateTopicsRequest([CreatableTopic(PARTITION.topic, -1, -1, [replicas])])
         answers: list[Any] = []
-        caller = self.cluster.call("0", Request(ApiKey.CREATE_TOPICS, _CREATE_TOPICS_VERSION, request), answers.append)
-        created = self._wait_for(lambda: bool(answers) and self._at_rest(), _BRING_UP_MS, 1)
+        caller = self.cluster.simulated.call(
+            "0", Request(ApiKey.CREATE_TOPICS, _CREATE_TOPICS_VERSION, request), answers.append
+        )
+        created = self._wait_for(lambda: bool(answers) and at_rest(self.cluster), BRING_UP_MS, 1)
         assert created
         assert isinstance(answers[0], CreateTopicsResponse)
         caller.close()
-        self.clock.sleep((begun_ns + _BRING_UP_MS * MS - self.clock.now_ns) / 1e9)
+        self._clock.sleep((begun_ns + BRING_UP_MS * MS - self._clock.now_ns) / 1e9)
         drawn = self.configuration
         shortest_ns = drawn.delay_us * 1_000
-        self.clock.weather = LinkConditions(
+        self._clock.links.conditions = LinkConditions(
             (shortest_ns, shortest_ns + drawn.spread_us * 1_000), drawn.loss, drawn.late, drawn.late_factor
         )
 
     def _mend(self) -> None:
         """End every fault, for good."""
-        self.mended = True
-        self.producing = False
-        self._troubles.heal_all()
-        self.clock.weather = LinkConditions(self.clock.weather.delay_ns)
+        self._load.goes_on = False
+        self.in_force.heal_all()
+        links = self._clock.links
+        links.conditions = LinkConditions(links.conditions.delay_ns)
         for broker in self.brokers:
-            self.start(broker.simulated)
+            broker.simulated.start_again()
 
     def _settle(self) -> bool:
         """Wait for convergence; then write once more, and wait again."""
-        if not self._wait_for(self._at_rest):
+        if not self._wait_for(lambda: at_rest(self.cluster)):
             return False
-        self.producing = True
-        last = self._values
+        self._load.goes_on = True
+        last = self._load.next_value
         self._clients.send_until(lambda: self.witness.heard_of(last))
         self._wait_for(lambda: self.witness.heard_of(last))
-        self.producing = False
-        return self.witness.heard_of(last) and self._wait_for(self._at_rest)
+        self._load.goes_on = False
+        return self.witness.heard_of(last) and self._wait_for(lambda: at_rest(self.cluster))
 
     def _wait_for(
         self, holds: Callable[[], bool], timeout_ms: int = SETTLE_MS, look_every_ms: int = _LOOK_EVERY_MS
     ) -> bool:
-        return self.clock.sleep_until(holds, timeout_ms / 1000, look_every_ms / 1000)
-
-    def _at_rest(self) -> bool:
-        """Whether one leads and everybody follows, in sync, up to the end."""
-        partition = self.controller.partition
-        if partition is None or partition.leader == NO_LEADER or len(partition.isr) < len(self.brokers):
-            return False
-        end = self.brokers[partition.leader].disk.end
-        for broker in self.brokers:
-            replica = broker.replica
-            if replica is None or replica.role == "offline" or replica.leader_epoch != partition.leader_epoch:
-                return False
-            if not broker.disk.end == replica.high_watermark == end or len(replica.isr) != len(self.brokers):
-                return False
-        return True
-
-    # ----------------------------------------------------------------------------------------------- lives and faults
-
-    def start(self, node: SimulatedNode) -> None:
-        """Start a node, unless it lives."""
-        if not node.lives:
-            node.start()
+        return self._clock.sleep_until(holds, timeout_ms / 1000, look_every_ms / 1000)
 
     def _ended(self, broker: ObservedNode, ending: Ending) -> None:
         """A broker that has ended itself has stopped uncleanly, and is started again in a while."""
@@ -254,4 +242,4 @@ class StackSimulation(RunObservers):
         broker.dirty = True
         life = broker.life
         retry_ns = 2 * self.configuration.session_timeout_ms * MS
-        self.after(retry_ns, lambda: self.start(broker.simulated) if broker.life == life else None)
+        self._after(retry_ns, lambda: broker.simulated.start_again() if broker.life == life else None)

@@ -1,7 +1,7 @@
 from harness.broker.caller import Caller
 from harness.broker.ports import Connection
 from harness.simulation.stack.network import SimulatedNetwork
-from harness.simulation.stack.world import World
+from harness.simulation.stack.scheduler import VirtualScheduler
 from harness.wire.declaration import Message
 from harness.wire.frames import decode_request, encode_response
 from harness.wire.keys import ApiKey
@@ -13,7 +13,7 @@ ADDRESS = ("127.0.0.1", 9092)
 class Server:
     """Answers with the number of the request, when told to."""
 
-    def __init__(self, world: World, *, answers: bool = True) -> None:
+    def __init__(self, world: VirtualScheduler, *, answers: bool = True) -> None:
         self.answers = answers
         self.connections: list[Connection] = []
         self.requests: list[int] = []
@@ -39,7 +39,7 @@ class Server:
 
 
 class Calls:
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: VirtualScheduler) -> None:
         self.world = world
         self.network = SimulatedNetwork(world, "1")
         self.caller = Caller(self.network, ADDRESS, "0", "test")
@@ -54,7 +54,7 @@ class Calls:
 
 
 def test_requests_made_before_the_connection_stands_are_sent_once_it_does() -> None:
-    world = World()
+    world = VirtualScheduler()
     server, calls = Server(world), Calls(world)
     calls.call()
     calls.call()
@@ -63,7 +63,7 @@ def test_requests_made_before_the_connection_stands_are_sent_once_it_does() -> N
 
 
 def test_a_refused_connection_answers_everyone_with_none_and_the_next_request_tries_again() -> None:
-    world = World()
+    world = VirtualScheduler()
     calls = Calls(world)
     calls.call()
     calls.call()
@@ -76,7 +76,7 @@ def test_a_refused_connection_answers_everyone_with_none_and_the_next_request_tr
 
 
 def test_a_late_answer_takes_the_connection_down_and_is_not_heard() -> None:
-    world = World()
+    world = VirtualScheduler()
     server, calls = Server(world, answers=False), Calls(world)
     calls.call(timeout_s=1.0)
     calls.call(timeout_s=5.0)
@@ -92,7 +92,7 @@ def test_a_late_answer_takes_the_connection_down_and_is_not_heard() -> None:
 
 
 def test_a_lost_connection_answers_everyone_with_none_once() -> None:
-    world = World()
+    world = VirtualScheduler()
     server, calls = Server(world, answers=False), Calls(world)
     calls.call()
     world.sleep(0)
@@ -102,7 +102,7 @@ def test_a_lost_connection_answers_everyone_with_none_once() -> None:
 
 
 def test_an_answer_to_another_request_costs_the_peer_the_connection() -> None:
-    world = World()
+    world = VirtualScheduler()
     server, calls = Server(world, answers=False), Calls(world)
     calls.call()
     world.sleep(0)
@@ -112,7 +112,7 @@ def test_an_answer_to_another_request_costs_the_peer_the_connection() -> None:
 
 
 def test_an_answer_that_nobody_waits_for_costs_the_peer_the_connection() -> None:
-    world = World()
+    world = VirtualScheduler()
     server, calls = Server(world), Calls(world)
     calls.call()
     world.sleep(0)
@@ -124,7 +124,7 @@ def test_an_answer_that_nobody_waits_for_costs_the_peer_the_connection() -> None
 
 
 def test_a_caller_closed_while_connecting_hangs_up_on_the_late_connection() -> None:
-    world = World()
+    world = VirtualScheduler()
     server, calls = Server(world), Calls(world)
     calls.call()
     calls.caller.close()

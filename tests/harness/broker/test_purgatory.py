@@ -3,7 +3,7 @@ from collections.abc import Callable
 from harness.broker.purgatory import Purgatory
 from harness.model import TopicPartition
 from harness.simulation.stack.network import SimulatedNetwork
-from harness.simulation.stack.world import World
+from harness.simulation.stack.scheduler import VirtualScheduler
 
 ONE, TWO = TopicPartition("t", 1), TopicPartition("t", 2)
 
@@ -23,7 +23,7 @@ class Request:
 
 
 def test_a_finished_waiter_is_forgotten_under_every_partition_it_watched() -> None:
-    network = SimulatedNetwork(World())
+    network = SimulatedNetwork(VirtualScheduler())
     purgatory = Purgatory(network)
     request = Request(lambda: True)
     purgatory.park(request, [ONE, TWO], 1.0)
@@ -34,7 +34,7 @@ def test_a_finished_waiter_is_forgotten_under_every_partition_it_watched() -> No
 
 
 def test_a_waiter_that_cannot_complete_stays_until_its_time_is_up() -> None:
-    network = SimulatedNetwork(World())
+    network = SimulatedNetwork(VirtualScheduler())
     purgatory = Purgatory(network)
     request = Request()
     purgatory.park(request, [ONE], 1.0)
@@ -47,7 +47,7 @@ def test_a_waiter_that_cannot_complete_stays_until_its_time_is_up() -> None:
 
 
 def test_only_those_who_watch_the_partition_are_woken_in_the_order_they_came() -> None:
-    purgatory = Purgatory(SimulatedNetwork(World()))
+    purgatory = Purgatory(SimulatedNetwork(VirtualScheduler()))
     woken: list[str] = []
 
     def note(name: str) -> Callable[[], bool]:
@@ -64,7 +64,7 @@ def test_only_those_who_watch_the_partition_are_woken_in_the_order_they_came() -
 
 
 def test_a_waiter_may_name_a_partition_twice() -> None:
-    purgatory = Purgatory(SimulatedNetwork(World()))
+    purgatory = Purgatory(SimulatedNetwork(VirtualScheduler()))
     request = Request(lambda: True)
     purgatory.park(request, [ONE, ONE], 1.0)
     purgatory.wake(ONE)
@@ -72,7 +72,7 @@ def test_a_waiter_may_name_a_partition_twice() -> None:
 
 
 def test_a_waiter_that_removes_another_while_being_woken_spares_it() -> None:
-    purgatory = Purgatory(SimulatedNetwork(World()))
+    purgatory = Purgatory(SimulatedNetwork(VirtualScheduler()))
     second = Request()
 
     def remove_second() -> bool:
@@ -86,7 +86,7 @@ def test_a_waiter_that_removes_another_while_being_woken_spares_it() -> None:
 
 
 def test_a_clean_stop_answers_everyone() -> None:
-    purgatory = Purgatory(SimulatedNetwork(World()))
+    purgatory = Purgatory(SimulatedNetwork(VirtualScheduler()))
     request = Request()
     purgatory.park(request, [ONE], 1.0)
     purgatory.expire_all()

@@ -13,7 +13,7 @@ from harness.model import CONTROLLER, Link, NodeId, TopicPartition
 from harness.replication.cluster_state import BrokerRecord
 from harness.replication.controller_messages import PartitionState, ReplicasAnswered, SendMetadata
 from harness.simulation.stack.network import SimulatedNetwork
-from harness.simulation.stack.world import World
+from harness.simulation.stack.scheduler import VirtualScheduler
 from harness.wire.keys import ApiKey
 from harness.wire.messages.control import (
     LeaderAndIsrPartitionError,
@@ -31,7 +31,7 @@ class Script:
     """A broker that answers as told, and with no error when told nothing."""
 
     def __init__(self) -> None:
-        self.world = World()
+        self.world = VirtualScheduler()
         self.answers: deque[LeaderAndIsrResponse] = deque()
         self.heard: list[list[tuple[int, int]]] = []
         self.metadata_answers: deque[int] = deque()

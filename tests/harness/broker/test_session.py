@@ -9,7 +9,7 @@ from harness.broker.codes import FrontError
 from harness.broker.ports import Connection
 from harness.broker.session import MAX_UNANSWERED, Handle, Request, Session, answer_api_versions, only_from
 from harness.simulation.stack.network import SimulatedNetwork, Stream
-from harness.simulation.stack.world import World
+from harness.simulation.stack.scheduler import VirtualScheduler
 from harness.wire.frames import ADVERTISED, RequestHeader, decode_response, encode_request
 from harness.wire.keys import ApiKey
 from harness.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -37,7 +37,7 @@ class Front:
         self.serve = serve or self.kept.append
         self.frames: list[bytes] = []
         self.is_hung_up = False
-        self.world = World()
+        self.world = VirtualScheduler()
         SimulatedNetwork(self.world, "0").listen(ADDRESS, self.accept)
         SimulatedNetwork(self.world, peer).connect(ADDRESS, "0", self.connected, lambda: None)
         self.world.sleep(0)

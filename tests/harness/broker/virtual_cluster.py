@@ -16,7 +16,7 @@ from harness.replication.knobs import generation
 from harness.simulation.stack.cluster import SimulatedCluster, listener
 from harness.simulation.stack.disk import MemoryDisk
 from harness.simulation.stack.node import SimulatedNode
-from harness.simulation.stack.world import World
+from harness.simulation.stack.scheduler import VirtualScheduler
 from harness.wire.declaration import Message
 from harness.wire.keys import ApiKey
 from harness.wire.messages.topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
@@ -31,7 +31,7 @@ class VirtualCluster:
     def __init__(
         self, knobs: str = "3.7", overrides: Mapping[str, str] = MappingProxyType({}), **settings: Any
     ) -> None:
-        self.world = World()
+        self.world = VirtualScheduler()
         self.settings = Settings(min_insync_replicas=2, default_replication_factor=3, **settings)
         self.simulated = SimulatedCluster(self.world, 3, generation(knobs, overrides), self.settings)
         self.clients = self.simulated.network()

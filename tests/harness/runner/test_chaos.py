@@ -12,7 +12,7 @@ from harness.runner import plan
 from harness.runner.chaos import Chaos
 from harness.runner.journal import Journal
 from harness.runner.nemesis import Nemesis
-from harness.simulation.stack.world import World
+from harness.simulation.stack.scheduler import VirtualScheduler
 from harness.testing.scripted_target import ScriptedTarget, cluster_view, partition_view
 from tests.harness.runner.by_wall_clock import by_wall_clock
 
@@ -102,7 +102,7 @@ def test_a_real_broker_that_its_clock_keeps_away_is_started_again_before_another
     )
     target = Forgetful(shown=cluster_view(3, {TopicPartition("ledger", 0): partition_view(0, [0, 1, 2])}))
     made = plan(scenario.parse(text), seed=1, duration_s=0.2)
-    clock = World()
+    clock = VirtualScheduler()
     with Journal(tmp_path / "run") as journal:
         nemesis = Nemesis(target, journal, clock, 1, lambda line: None)
         Chaos(by_wall_clock(made), target, nemesis, clock).unleash()

@@ -18,7 +18,7 @@ from harness.runner.nemesis import Nemesis
 from harness.runner.overlapping_chaos import OverlappingChaos
 from harness.runner.plan import Plan
 from harness.runner.rehearsal import rehearse
-from harness.simulation.stack.world import World
+from harness.simulation.stack.scheduler import VirtualScheduler
 from harness.target import ClusterView, PartitionView
 from harness.testing.scripted_target import ScriptedTarget, cluster_view, partition_view
 
@@ -101,7 +101,7 @@ def unleashed(
     tmp_path: Path, drawn: Plan, target: ScriptedTarget | None = None, clock: PacedClock | None = None
 ) -> Nemesis:
     target = target or Dropping(shown=WHOLE)
-    clock = clock or World()
+    clock = clock or VirtualScheduler()
     with Journal(tmp_path / "run") as journal:
         nemesis = Nemesis(target, journal, clock, drawn.seed, lambda line: None)
         OverlappingChaos(drawn, target, nemesis, clock).unleash()
@@ -130,7 +130,7 @@ def test_a_power_loss_is_not_healed_before_a_slow_controller_has_dropped_the_bro
     mix = TEXT[TEXT.index("    - {fault: kill") :]
     text = TEXT.replace(mix, "    - {fault: power_loss, node: 2}\n").replace("timeout.ms: 300", "timeout.ms: 30000")
     drawn = plan(scenario.parse(text), generation="3.7", duration_s=0.2)
-    clock: PacedClock = World()
+    clock: PacedClock = VirtualScheduler()
     target = Unhurried(clock, notices_s=30)
     unleashed(tmp_path, drawn, target, clock)
     assert target.isr_met == [(2, (1, 0))]

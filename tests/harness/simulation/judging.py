@@ -10,8 +10,8 @@ from checkers.memory import decided
 from harness.checker import RunVerdict
 from harness.model import NO_LEADER
 from harness.simulation.core.configuration import Setup
-from harness.simulation.core.world import Finished
 from harness.simulation.depth import Run, run_of
+from harness.simulation.finished import Finished
 
 COMPARED = ("lost-write", "vanished-read", "replica-divergence")
 

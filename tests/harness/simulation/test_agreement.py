@@ -11,7 +11,7 @@ from checkers.check import check
 from checkers.promises import KINDS
 from harness.checker import Anomaly, Outcome, Verdict
 from harness.simulation.core.configuration import setup
-from harness.simulation.core.world import World
+from harness.simulation.core.core_simulation import CoreSimulation
 from harness.simulation.violations import Violation
 from tests.harness.simulation.judging import Judged, judged
 
@@ -117,7 +117,7 @@ def test_they_count_the_same_where_records_are_deleted_on_purpose(generation: st
 
 def test_a_recorded_run_is_a_run_directory_like_any_other(tmp_path: Path) -> None:
     chosen = setup("0.10", FLAWED["0.10"])
-    world = World(4, chosen, recorded=True)
+    world = CoreSimulation(4, chosen, recorded=True)
     world.run()
     assert world.recording is not None
     directory = world.recording.write(tmp_path / "run", "0.10")

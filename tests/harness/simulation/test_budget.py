@@ -9,8 +9,8 @@ import pytest
 from harness.model import NodeId
 from harness.simulation.core.broker import Broker
 from harness.simulation.core.configuration import MS, Configuration, setup
+from harness.simulation.core.core_simulation import CoreSimulation
 from harness.simulation.core.planned_fault import PlannedFault
-from harness.simulation.core.world import World
 
 SAFE = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
 CALM = Configuration(horizon_ms=1_000, poll_every_ms=1_000_000)
@@ -21,23 +21,23 @@ def strike(kind: str, aim: int, at_ms: int, for_ms: int = LONG) -> PlannedFault:
     return PlannedFault(at_ms * MS, for_ms * MS, kind, aim)
 
 
-def play(*troubles: PlannedFault, configuration: Configuration = CALM, until_ms: int = 990) -> World:
+def play(*troubles: PlannedFault, configuration: Configuration = CALM, until_ms: int = 990) -> CoreSimulation:
     """A world up to a time in its safety phase."""
-    world = World(1, setup("4.1", SAFE), troubles=troubles, configuration=configuration)
-    world._begin()
+    world = CoreSimulation(1, setup("4.1", SAFE), faults=troubles, configuration=configuration)
+    world.begin()
     world.run_until(until_ms * MS)
     return world
 
 
-def happened(world: World) -> list[tuple[str, int]]:
-    return [(trouble.kind, trouble.aim) for trouble in world.troublemaker.happened]
+def happened(world: CoreSimulation) -> list[tuple[str, int]]:
+    return [(trouble.kind, trouble.aim) for trouble in world.in_force.happened]
 
 
-def dirty(world: World) -> set[NodeId]:
+def dirty(world: CoreSimulation) -> set[NodeId]:
     return {broker.node for broker in world.brokers if broker.dirty}
 
 
-def lossy(world: World) -> set[NodeId]:
+def lossy(world: CoreSimulation) -> set[NodeId]:
     return {broker.node for broker in world.brokers if broker.lossy}
 
 

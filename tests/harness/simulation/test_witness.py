@@ -26,8 +26,8 @@ from harness.replication.replica import Replica
 from harness.simulation.core.broker import Broker
 from harness.simulation.core.clients import Produce
 from harness.simulation.core.configuration import Configuration, setup
+from harness.simulation.core.core_simulation import CoreSimulation
 from harness.simulation.core.disk import Batch, Record, laid_out
-from harness.simulation.core.world import World
 from harness.simulation.explore import run_seed
 from harness.simulation.trace import Trace
 from harness.simulation.violations import gravest
@@ -62,7 +62,7 @@ def test_nobody_in_sync_is_legal_where_the_last_member_leaves_too() -> None:
     found: set[str] = set()
     for rule in ("leaves_if_unclean", "stays"):
         chosen = setup("0.11", {**settings, "replication.last_isr_member": rule})
-        found |= {one.invariant for seed in range(40) for one in World(seed, chosen).run().violations}
+        found |= {one.invariant for seed in range(40) for one in CoreSimulation(seed, chosen).run().violations}
     assert "T5" not in found
 
 
@@ -82,7 +82,7 @@ def test_a_watermark_that_never_rises_is_no_rest(knob: str, value: str) -> None:
 def test_a_watermark_that_rises_below_the_minimal_isr_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Leadership, "_frozen", lambda _: False)
     chosen = setup("4.1", SAFE | {"faults": "isolate,pause", "acks": "1"})
-    worlds = [World(seed, chosen) for seed in range(60)]
+    worlds = [CoreSimulation(seed, chosen) for seed in range(60)]
     assert "T8" in {violation.invariant for world in worlds for violation in world.run().violations}
 
 
@@ -91,16 +91,16 @@ def test_an_epoch_end_that_is_told_to_a_follower_of_another_epoch_is_seen(monkey
         Replica, "judge_lookup", lambda self, _, requested: (ErrorCode.NONE, self.end_offset_for(requested))
     )
     chosen = setup("2.8", SAFE | {"replication.truncation": "epoch_pair", "faults": "isolate,pause,elect"})
-    worlds = [World(seed, chosen) for seed in range(60)]
+    worlds = [CoreSimulation(seed, chosen) for seed in range(60)]
     assert "T11" in {violation.invariant for world in worlds for violation in world.run().violations}
 
 
 # -------------------------------------------------------------------------------------------- one thing falsified
 
 
-def sound() -> World:
+def sound() -> CoreSimulation:
     """A world without any fault, at rest, with some committed records."""
-    world = World(0, setup("4.1", {}), configuration=QUIET, troubles=())
+    world = CoreSimulation(0, setup("4.1", {}), configuration=QUIET, faults=())
     finished = world.run()
     assert finished.converged
     assert not finished.violations
@@ -108,37 +108,37 @@ def sound() -> World:
     return world
 
 
-def leader(world: World) -> Broker:
+def leader(world: CoreSimulation) -> Broker:
     assert world.controller.partition is not None
     return world.brokers[world.controller.partition.leader]
 
 
-def follower(world: World) -> Broker:
+def follower(world: CoreSimulation) -> Broker:
     return next(broker for broker in world.brokers if broker is not leader(world))
 
 
-def partition(world: World) -> PartitionState:
+def partition(world: CoreSimulation) -> PartitionState:
     return cast("PartitionState", world.controller.partition)
 
 
-def append(world: World, broker: Broker, *batches: Batch) -> None:
+def append(world: CoreSimulation, broker: Broker, *batches: Batch) -> None:
     broker.disk.batches += batches
     world.witness.appended(broker, list(batches))
 
 
-def gap(world: World) -> None:
+def gap(world: CoreSimulation) -> None:
     broker = leader(world)
     append(world, broker, laid_out(BatchSpan(broker.disk.end + 1, broker.disk.end + 2, 0), (99,)))
 
 
-def older_epoch_after_a_newer(world: World) -> None:
+def older_epoch_after_a_newer(world: CoreSimulation) -> None:
     broker = leader(world)
     end = broker.disk.end
     newer, older = BatchSpan(end, end + 1, 7), BatchSpan(end + 1, end + 2, 6)
     append(world, broker, laid_out(newer, (98,)), laid_out(older, (99,)))
 
 
-def batch_after_the_wrong_one(world: World) -> None:
+def batch_after_the_wrong_one(world: CoreSimulation) -> None:
     broker = follower(world)
     last = broker.disk.batches.pop()
     broker.disk.batches[-1] = laid_out(replace(broker.disk.batches[-1].span, leader_epoch=5), (99,))
@@ -147,31 +147,31 @@ def batch_after_the_wrong_one(world: World) -> None:
     append(world, broker, last._replace(span=replace(last.span, leader_epoch=5)))
 
 
-def committed_record_cut(world: World) -> None:
+def committed_record_cut(world: CoreSimulation) -> None:
     broker = follower(world)
     end = broker.disk.end
     cut = broker.disk.truncate(end - 1)
     world.witness.truncated(broker, Truncate(end - 1, "nothing"), cut)
 
 
-def epochs_out_of_order(world: World) -> None:
+def epochs_out_of_order(world: CoreSimulation) -> None:
     world.witness.epochs_changed(leader(world), (EpochEntry(3, 0), EpochEntry(2, 1)))
 
 
-def other_record_below_the_watermark(world: World) -> None:
+def other_record_below_the_watermark(world: CoreSimulation) -> None:
     broker = follower(world)
     broker.disk.records[2] = Record(0, 1234)
     world.witness._seen[broker.node] = 0
     world.witness.watermark_advanced(broker, broker.disk.end)
 
 
-def acknowledged_above_the_watermark(world: World) -> None:
+def acknowledged_above_the_watermark(world: CoreSimulation) -> None:
     broker = leader(world)
     produce = Produce(world.producers[0], 99, -1, (4321,))
     world.witness.acknowledged(broker, produce, broker.disk.end)
 
 
-def acknowledged_with_one_copy(world: World) -> None:
+def acknowledged_with_one_copy(world: CoreSimulation) -> None:
     broker = leader(world)
     for other in world.brokers:
         if other is not broker:
@@ -181,42 +181,42 @@ def acknowledged_with_one_copy(world: World) -> None:
     world.witness.acknowledged(broker, produce, at)
 
 
-def follower_of_another_epoch_served(world: World) -> None:
+def follower_of_another_epoch_served(world: CoreSimulation) -> None:
     world.witness.fetch_served(leader(world), NextFetch(leader(world).node, 17, 0, -1))
 
 
-def two_leaders_in_one_epoch(world: World) -> None:
+def two_leaders_in_one_epoch(world: CoreSimulation) -> None:
     broker = leader(world)
     assert broker.replica is not None
     world.witness._leaders[broker.replica.leader_epoch] = follower(world).node
     world.witness.state_applied(broker, (-1, -1))
 
 
-def leader_without_a_committed_record(world: World) -> None:
+def leader_without_a_committed_record(world: CoreSimulation) -> None:
     broker = leader(world)
     broker.disk.truncate(3)
     world.witness.state_applied(broker, (-1, -1))
 
 
-def controller_that_falls_back(world: World) -> None:
+def controller_that_falls_back(world: CoreSimulation) -> None:
     state = partition(world)
     world.witness.elected(Elected(state, True, True, NodeId(-1), 1, ""))
     world.witness.elected(Elected(state._replace(partition_epoch=-1), True, True, NodeId(-1), 1, ""))
 
 
-def leader_outside_the_isr(world: World) -> None:
+def leader_outside_the_isr(world: CoreSimulation) -> None:
     state = partition(world)
     outside = state._replace(isr=(follower(world).node,))
     world.witness.isr_changed(IsrChanged(outside, state.isr, 1, ""))
 
 
-def fewer_than_the_minimal_isr_may_be_elected(world: World) -> None:
+def fewer_than_the_minimal_isr_may_be_elected(world: CoreSimulation) -> None:
     state = partition(world)
     alone = state._replace(isr=(state.leader,), elr=(), last_known_elr=())
     world.witness.isr_changed(IsrChanged(alone, state.isr, 1, ""))
 
 
-def member_of_the_isr_without_a_session(world: World) -> None:
+def member_of_the_isr_without_a_session(world: CoreSimulation) -> None:
     state, broker = partition(world), follower(world)
     core = world.controller.core
     assert core is not None
@@ -224,7 +224,7 @@ def member_of_the_isr_without_a_session(world: World) -> None:
     world.witness.isr_changed(IsrChanged(state, state.isr, 1, ""))
 
 
-def isr_that_the_leader_does_not_wait_for(world: World) -> None:
+def isr_that_the_leader_does_not_wait_for(world: CoreSimulation) -> None:
     state = partition(world)
     replica = leader(world).replica
     assert replica is not None
@@ -232,30 +232,30 @@ def isr_that_the_leader_does_not_wait_for(world: World) -> None:
     world.witness.isr_changed(IsrChanged(state, state.isr, 1, ""))
 
 
-def member_without_a_committed_record(world: World) -> None:
+def member_without_a_committed_record(world: CoreSimulation) -> None:
     state, broker = partition(world), follower(world)
     broker.disk.truncate(3)
     before = tuple(node for node in state.isr if node != broker.node)
     world.witness.isr_changed(IsrChanged(state, before, 1, ""))
 
 
-def records_deleted_that_are_not_committed(world: World) -> None:
+def records_deleted_that_are_not_committed(world: CoreSimulation) -> None:
     broker = leader(world)
     world.witness.log_start_raised(broker, RaiseLogStart(len(world.witness.truth) + 1, "retention"))
 
 
-def follower_that_deletes_more_than_anybody_wanted(world: World) -> None:
+def follower_that_deletes_more_than_anybody_wanted(world: CoreSimulation) -> None:
     world.witness.log_start_raised(follower(world), RaiseLogStart(2, "delete_records"))
     world.witness.log_start_raised(follower(world), RaiseLogStart(3, "leader"))
 
 
-def log_that_begins_anew_where_nothing_was_deleted(world: World) -> None:
+def log_that_begins_anew_where_nothing_was_deleted(world: CoreSimulation) -> None:
     broker = follower(world)
     broker.disk.batches.clear()
     world.witness.wiped(broker, StartLogAt(2, "nothing"))
 
 
-def leader_whose_log_ends_before_what_was_deleted(world: World) -> None:
+def leader_whose_log_ends_before_what_was_deleted(world: CoreSimulation) -> None:
     broker, witness = leader(world), world.witness
     assert broker.replica is not None
     witness.log_start_raised(follower(world), RaiseLogStart(len(witness.truth), "retention"))
@@ -263,23 +263,23 @@ def leader_whose_log_ends_before_what_was_deleted(world: World) -> None:
     witness.state_applied(broker, (-1, 0))
 
 
-def final_log_without_an_acknowledged_record(world: World) -> None:
+def final_log_without_an_acknowledged_record(world: CoreSimulation) -> None:
     leader(world).disk.records[3] = Record(0, 777)
     world.witness.finish(converged=True)
 
 
-def no_log_has_an_acknowledged_record_and_nobody_leads(world: World) -> None:
+def no_log_has_an_acknowledged_record_and_nobody_leads(world: CoreSimulation) -> None:
     for broker in world.brokers:
         broker.disk.truncate(3)
     world.controller.die()
     world.witness.finish(converged=False)
 
 
-def epoch_end_told_to_a_follower_of_another_epoch(world: World) -> None:
+def epoch_end_told_to_a_follower_of_another_epoch(world: CoreSimulation) -> None:
     world.witness.lookup_served(leader(world), NextEpochLookup(leader(world).node, 17, 0))
 
 
-FALSIFIED: list[tuple[Callable[[World], None], str]] = [
+FALSIFIED: list[tuple[Callable[[CoreSimulation], None], str]] = [
     (gap, "R5"),
     (older_epoch_after_a_newer, "R6"),
     (batch_after_the_wrong_one, "R1b"),
@@ -308,7 +308,7 @@ FALSIFIED: list[tuple[Callable[[World], None], str]] = [
 
 
 @pytest.mark.parametrize(("falsify", "invariant"), FALSIFIED, ids=[falsify.__name__ for falsify, _ in FALSIFIED])
-def test_one_thing_that_is_wrong_is_seen(falsify: Callable[[World], None], invariant: str) -> None:
+def test_one_thing_that_is_wrong_is_seen(falsify: Callable[[CoreSimulation], None], invariant: str) -> None:
     world = sound()
     falsify(world)
     assert invariant in {violation.invariant for violation in world.witness.violations}
@@ -349,7 +349,7 @@ def test_a_broker_that_lost_power_is_excused_in_the_isr_only_as_long_as_the_cont
 # ------------------------------------------------------------------------------------------------ what is excused
 
 
-def elect_uncleanly(world: World) -> None:
+def elect_uncleanly(world: CoreSimulation) -> None:
     state = partition(world)
     newer = state._replace(leader_epoch=state.leader_epoch + 1, partition_epoch=state.partition_epoch + 1)
     world.witness.elected(Elected(newer, False, False, state.leader, 1, ""))
@@ -403,7 +403,7 @@ def test_the_first_leader_since_an_unclean_election_may_lack_records_and_the_nex
 def test_where_unclean_elections_are_disabled_nothing_is_ever_given_up() -> None:
     chosen = setup("4.1", SAFE | {"faults": "kill:3,controller_kill"})
     lines: list[str] = []
-    worlds = [World(seed, chosen, trace=Trace(lines.append)) for seed in range(40)]
+    worlds = [CoreSimulation(seed, chosen, trace=Trace(lines.append)) for seed in range(40)]
     for world in worlds:
         world.run()
     assert any("Elected " in line and "clean=False" in line for line in lines)
@@ -412,12 +412,13 @@ def test_where_unclean_elections_are_disabled_nothing_is_ever_given_up() -> None
 
 def test_what_an_unclean_election_gives_up_is_documented() -> None:
     chosen = setup("4.1", {"unclean.leader.election.enable": "true", "acks": "all", "faults": "pause,isolate,kill"})
-    seen = [violation for seed in range(250) for violation in World(seed, chosen).run().violations]
+    seen = [violation for seed in range(250) for violation in CoreSimulation(seed, chosen).run().violations]
     assert {violation.verdict for violation in seen if violation.kind == "lost-write"} == {Verdict.DOCUMENTED}
     assert gravest(tuple(seen)) is None
 
 
 def test_what_was_acknowledged_with_acks_1_and_never_committed_is_weak() -> None:
     chosen = setup("4.1", SAFE | {"acks": "1", "faults": "kill,pause,isolate"})
-    lost = [one for seed in range(120) for one in World(seed, chosen).run().violations if one.kind == "lost-write"]
+    runs = (CoreSimulation(seed, chosen).run() for seed in range(120))
+    lost = [one for run in runs for one in run.violations if one.kind == "lost-write"]
     assert {one.verdict for one in lost} == {Verdict.WEAK}

@@ -15,8 +15,8 @@ from harness.replication.messages import RaiseLogStart, ReplicaEffect
 from harness.replication.replica import Replica
 from harness.replication.storage import Raising
 from harness.simulation.core.configuration import DELETIONS, Setup, draw, setup
+from harness.simulation.core.core_simulation import CoreSimulation
 from harness.simulation.core.planned_fault import draw_troubles
-from harness.simulation.core.world import World
 from harness.simulation.explore import run_seed
 from harness.simulation.trace import Trace
 from harness.simulation.violations import Violation
@@ -31,7 +31,7 @@ def violations(chosen: Setup, seeds: Iterable[int]) -> dict[int, Violation]:
 
 def told(seed: int, chosen: Setup) -> list[str]:
     lines: list[str] = []
-    World(seed, chosen, trace=Trace(lines.append)).run()
+    CoreSimulation(seed, chosen, trace=Trace(lines.append)).run()
     return lines
 
 
@@ -63,11 +63,11 @@ def test_the_newest_protocol_keeps_what_nobody_wanted_deleted() -> None:
 
 def test_deletions_are_drawn_apart_from_faults_and_make_logs_begin_later() -> None:
     seed, chosen = 7, setup("4.1", SAFE | {"deletions": "6"})
-    world = World(seed, chosen)
+    world = CoreSimulation(seed, chosen)
     world.run()
-    drawn = [trouble for trouble in world.troubles if trouble.kind not in DELETIONS]
+    drawn = [trouble for trouble in world.faults if trouble.kind not in DELETIONS]
     assert tuple(drawn) == draw_troubles(seed, draw(seed, setup("4.1", SAFE | {"deletions": "0"}).pinned))
-    assert {trouble.kind for trouble in world.troublemaker.happened} >= {"retention", "delete_records"}
+    assert {trouble.kind for trouble in world.in_force.happened} >= {"retention", "delete_records"}
     assert 0 < world.witness.deleted <= len(world.witness.truth)
     assert max(broker.disk.start for broker in world.brokers) == world.witness.deleted
 
@@ -104,7 +104,7 @@ def test_a_fault_that_is_left_out_leaves_what_came_before_it_as_it_was() -> None
     stories = []
     for some in (troubles, troubles[:-1]):
         lines: list[str] = []
-        World(seed, chosen, troubles=some, trace=Trace(lines.append)).run()
+        CoreSimulation(seed, chosen, faults=some, trace=Trace(lines.append)).run()
         stories.append(lines)
     last_ms = troubles[-1].at_ns / 1e6
     before = [[line for line in lines if float(line[:12]) < last_ms] for lines in stories]

@@ -21,9 +21,10 @@ from harness.replication.knobs import generation
 from harness.runner.archive import KeptArchive
 from harness.runner.run_clients import RunClients
 from harness.simulation.stack.cluster import Request, SimulatedCluster
+from harness.simulation.stack.links import LinkConditions
 from harness.simulation.stack.node import SimulatedNode
+from harness.simulation.stack.scheduler import VirtualScheduler
 from harness.simulation.stack.simulated_clients import SimulatedClients
-from harness.simulation.stack.world import LinkConditions, World
 from harness.wire.keys import ApiKey
 from harness.wire.messages.topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
 from workloads.unique_sends import UniqueSends, UniqueSendsParameters
@@ -60,14 +61,14 @@ class Chaos:
     """
 
     def __init__(self, seed: int, knobs: str = "4.1", *, plugged_in: bool = False) -> None:
-        self.world = World(seed, WEATHER)
+        self.world = VirtualScheduler(seed, WEATHER)
         settings = Settings(min_insync_replicas=2, default_replication_factor=3, broker_session_timeout_ms=400)
         self.cluster = SimulatedCluster(self.world, 3, generation(knobs), settings)
         self.archive = KeptArchive("chaos")
         self._recorder = self.archive.recorder(self.world)
         self.clients = run_clients(self.cluster, self._recorder, seed, Parameters())
         self.digest = hashlib.sha256()
-        self.world.watch = self._see
+        self.world.links.watch = self._see
         self._drawn = random.Random(f"{seed}:chaos")
         self._plugged_in = plugged_in
         self.cluster.start()
@@ -92,7 +93,7 @@ class Chaos:
             if not node.lives:
                 node.start()
             node.thaw()
-        self.world.weather = LinkConditions()
+        self.world.links.conditions = LinkConditions()
         self.clients.stop()
         self.world.sleep(8)
 

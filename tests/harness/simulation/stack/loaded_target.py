@@ -10,7 +10,7 @@ from harness.model import Link, NodeId, TopicPartition
 from harness.orders import Pending, SendOrder, Sent
 from harness.replication.knobs import CURRENT_GENERATION, generation
 from harness.runner.archive import KeptArchive
-from harness.simulation.stack.world import LinkConditions
+from harness.simulation.stack.links import LinkConditions
 from harness.target import TopicSpec
 from harness.targets.simulated import SimulatedTarget
 from tests.harness.simulation.stack.chaos_story import Parameters, run_clients

@@ -8,8 +8,9 @@ import pytest
 
 from harness.broker.ports import Connection
 from harness.model import CLIENTS, Link
+from harness.simulation.stack.links import CALM, LinkConditions
 from harness.simulation.stack.network import SimulatedNetwork, Stream
-from harness.simulation.stack.world import CALM, LinkConditions, World
+from harness.simulation.stack.scheduler import VirtualScheduler
 
 ADDRESS = ("10.0.0.10", 9092)
 HELD = Link("1", "0")
@@ -48,7 +49,7 @@ class Pair:
     """Node 0, which listens, and node ``peer``, which is connected to it."""
 
     def __init__(self, weather: LinkConditions = CALM, peer: str = "1", seed: int = 0) -> None:
-        self.world = World(seed, weather)
+        self.world = VirtualScheduler(seed, weather)
         self.server, self.client = End(), End()
         self.zero = SimulatedNetwork(self.world, "0")
         self.peer = SimulatedNetwork(self.world, peer)
@@ -68,7 +69,7 @@ def test_frames_of_one_connection_keep_their_order_however_long_they_travel() ->
 
 def test_a_frame_travels_no_shorter_and_no_longer_than_the_weather_of_its_own_link_says() -> None:
     pair = Pair()
-    pair.world.local_weather[Link("1", "0")] = LinkConditions(delay_ns=(20_000_000, 30_000_000))
+    pair.world.links.local[Link("1", "0")] = LinkConditions(delay_ns=(20_000_000, 30_000_000))
     pair.client.say(b"there")
     pair.server.say(b"back")
     pair.world.sleep(0)
@@ -80,17 +81,17 @@ def test_a_frame_travels_no_shorter_and_no_longer_than_the_weather_of_its_own_li
 
 
 def test_frames_travel_for_as_long_as_chance_says_within_the_weather() -> None:
-    world = World(3)
-    drawn = [world.travel_ns(LinkConditions(delay_ns=(10, 1000))) for _ in range(200)]
+    world = VirtualScheduler(3)
+    drawn = [world.links.travel_ns(LinkConditions(delay_ns=(10, 1000))) for _ in range(200)]
     assert min(drawn) >= 10
     assert max(drawn) < 1000
     assert len(set(drawn)) > 100
-    again = World(3)
-    assert drawn == [again.travel_ns(LinkConditions(delay_ns=(10, 1000))) for _ in range(200)]
+    again = VirtualScheduler(3)
+    assert drawn == [again.links.travel_ns(LinkConditions(delay_ns=(10, 1000))) for _ in range(200)]
 
 
 def test_nobody_listens_is_a_failure_and_not_a_connection() -> None:
-    world = World()
+    world = VirtualScheduler()
     failures: list[str] = []
     SimulatedNetwork(world, "1").connect(ADDRESS, "0", End().connected, lambda: failures.append("refused"))
     world.sleep(0)
@@ -266,7 +267,7 @@ def test_losses_take_the_connection_and_never_a_frame_out_of_the_middle() -> Non
     outcomes = []
     for seed in range(30):
         pair = Pair(seed=seed)
-        pair.world.weather = LinkConditions(delay_ns=(0, 0), loss=0.05)
+        pair.world.links.conditions = LinkConditions(delay_ns=(0, 0), loss=0.05)
         pair.client.say(*(b"%d" % number for number in range(30)))
         pair.world.sleep(1)
         frames = [word for word in pair.server.heard if word != "lost"]
@@ -276,7 +277,7 @@ def test_losses_take_the_connection_and_never_a_frame_out_of_the_middle() -> Non
 
 
 def test_a_cancelled_alarm_stays_silent_and_many_of_them_take_no_room() -> None:
-    world = World()
+    world = VirtualScheduler()
     network = SimulatedNetwork(world, "0")
     acts: list[int] = []
     alarms = [network.call_later(1 + number / 1e6, partial(acts.append, number)) for number in range(5000)]
@@ -290,7 +291,7 @@ def test_a_cancelled_alarm_stays_silent_and_many_of_them_take_no_room() -> None:
 
 
 def test_acts_that_are_due_together_happen_in_the_order_of_their_making() -> None:
-    world = World()
+    world = VirtualScheduler()
     network = SimulatedNetwork(world, "0")
     acts: list[int] = []
     for number in range(50):
@@ -300,7 +301,7 @@ def test_acts_that_are_due_together_happen_in_the_order_of_their_making() -> Non
 
 
 def test_sleeping_until_something_holds_ends_when_it_does_or_when_the_time_is_up() -> None:
-    world = World()
+    world = VirtualScheduler()
     begin_ns = world.now_ns
     assert world.sleep_until(lambda: world.now_ns - begin_ns >= 20_000_000, 1.0)
     assert not world.sleep_until(lambda: False, 0.1)

@@ -84,7 +84,7 @@ def test_a_fault_that_is_aimed_hits_whom_it_means_and_is_over_after_its_time() -
     ]
     for trouble in troubles:
         run = StackSimulation(
-            1, setup("4.1", SAFE, "stack"), configuration=configuration, troubles=[trouble], recorded=True
+            1, setup("4.1", SAFE, "stack"), configuration=configuration, faults=[trouble], recorded=True
         )
         finished = run.run()
         assert [one.kind for one in finished.happened] == [trouble.kind]
@@ -104,7 +104,7 @@ def test_an_order_to_delete_is_in_the_evidence_and_is_all_that_may_be_gone(depth
         PlannedFault(250 * MS, 0, "delete_records", LEADER, amount=0),
     ]
     chosen = setup("4.1", SAFE, depth)
-    run = run_of(1, chosen, troubles=troubles, configuration=configuration, recorded=True)
+    run = run_of(1, chosen, faults=troubles, configuration=configuration, recorded=True)
     assert run.run().violations == ()
     assert run.recording is not None
     manifest = run.recording.manifest("4.1")
@@ -127,9 +127,7 @@ def test_frames_that_waited_at_a_cut_that_drops_are_lost_with_their_connection()
     acknowledged = []
     for holds in (True, False):
         cut = PlannedFault(50 * MS, 60 * MS, "isolate", 0, peer="clients", direction="in", holds=holds)
-        run = StackSimulation(
-            1, setup("4.1", SAFE, "stack"), configuration=configuration, troubles=[cut], recorded=True
-        )
+        run = StackSimulation(1, setup("4.1", SAFE, "stack"), configuration=configuration, faults=[cut], recorded=True)
         assert run.run().violations == ()
         assert run.recording is not None
         sent = [row for row in run.recording.history if row["f"] == "send"]
@@ -213,7 +211,7 @@ def test_a_seed_is_shrunk_at_the_depth_at_which_it_was_found() -> None:
     assert isinstance(shrunk.world, StackSimulation)
     assert shrunk.violation.kind == "lost-write"
     assert shrunk.violation.verdict is Verdict.VIOLATION
-    assert 0 < 2 * len(shrunk.troubles) <= len(drawn.troubles), "half of it has nothing to do with the loss"
+    assert 0 < 2 * len(shrunk.troubles) <= len(drawn.faults), "half of it has nothing to do with the loss"
 
 
 @pytest.mark.parametrize("generation", ["0.10", "4.1"])

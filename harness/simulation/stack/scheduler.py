@@ -1,4 +1,4 @@
-"""Virtual time: a heap of what is due, and the one source of everything that is drawn.
+"""Virtual time: a heap of what is due.
 
 Two things that are due at the same time happen in the order in which they were made due, so one seed tells one story:
 no wall clock, no hash and no order of a set has a say in it.
@@ -6,50 +6,23 @@ no wall clock, no hash and no order of a set has a say in it.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from harness.broker.ports import Connection, FrameHandler
-from harness.model import Link
-
-if TYPE_CHECKING:
-    from harness.simulation.stack.network import SimulatedNetwork
+from harness.simulation.stack.links import CALM, LinkConditions, Links
 
 Act = Callable[[], None]
-Address = tuple[str, int]
 
 START_NS = 1_000_000_000
-"""When a world begins, on its monotonic clock."""
+"""When virtual time begins, on its monotonic clock."""
 
 START_WALL_MS = 1_767_225_600_000
-"""True wall time when a world begins: 2026-01-01T00:00:00Z."""
+"""True wall time when virtual time begins: 2026-01-01T00:00:00Z."""
 
 _NS_PER_S = 1_000_000_000
 _NS_PER_MS = 1_000_000
 _COMPACT_ABOVE = 256
-
-
-@dataclass(frozen=True, slots=True)
-class LinkConditions:
-    """How a link carries frames.
-
-    Attributes:
-        delay_ns: the shortest and the longest time that a frame travels; frames of one connection keep their order.
-        loss: the probability that a frame takes its connection down instead of arriving.
-        late: the probability that a frame travels ``late_factor`` times as long.
-    """
-
-    delay_ns: tuple[int, int] = (50_000, 500_000)
-    loss: float = 0.0
-    late: float = 0.0
-    late_factor: int = 1
-
-
-CALM = LinkConditions(delay_ns=(0, 0))
-"""Everything arrives at once."""
 
 
 class Life(Protocol):
@@ -63,19 +36,19 @@ class Life(Protocol):
 
 
 class Alarm:
-    """A pending :meth:`World.at`; implements :class:`harness.broker.ports.Timer`."""
+    """A pending :meth:`VirtualScheduler.at`; implements :class:`harness.broker.ports.Timer`."""
 
-    __slots__ = ("_act", "_world")
+    __slots__ = ("_act", "_scheduler")
 
-    def __init__(self, world: World, act: Act) -> None:
-        self._world = world
+    def __init__(self, scheduler: VirtualScheduler, act: Act) -> None:
+        self._scheduler = scheduler
         self._act: Act | None = act
 
     def cancel(self) -> None:
         """See :class:`harness.broker.ports.Timer`."""
         if self._act is not None:
             self._act = None
-            self._world.alarm_cancelled()
+            self._scheduler.alarm_cancelled()
 
     def fire(self) -> None:
         """Act, once, unless cancelled."""
@@ -89,27 +62,23 @@ class Alarm:
         return self._act is None
 
 
-class World:
-    """Time, chance and links.
+class VirtualScheduler:
+    """Virtual time; see the module.
+
+    Args:
+        seed: what the links draw is drawn from it.
+        conditions: how the links carry frames.
 
     Attributes:
         now_ns: virtual monotonic time.
-        random: where everything is drawn from.
-        weather: of every link that has none of its own.
-        local_weather: of single links.
-        listeners: who listens where.
         events: how many acts have been done.
-        watch: is shown every frame as it is handed over: the link, and the bytes.
+        links: what carries frames from node to node in this time.
     """
 
-    def __init__(self, seed: int = 0, weather: LinkConditions = CALM) -> None:
+    def __init__(self, seed: int = 0, conditions: LinkConditions = CALM) -> None:
         self.now_ns = START_NS
-        self.random = random.Random(seed)
-        self.weather = weather
-        self.local_weather: dict[Link, LinkConditions] = {}
-        self.listeners: dict[Address, tuple[SimulatedNetwork, Callable[[Connection], FrameHandler]]] = {}
         self.events = 0
-        self.watch: Callable[[Link, memoryview], None] | None = None
+        self.links = Links(seed, conditions)
         self._heap: list[tuple[int, int, Act, Life | None]] = []
         self._order = 0
         self._cancelled = 0
@@ -148,7 +117,7 @@ class World:
         return True
 
     def at(self, time_ns: int, act: Act, life: Life | None = None) -> None:
-        """Let ``life`` do ``act`` at ``time_ns``, which has not passed; None: the world itself does it."""
+        """Let ``life`` do ``act`` at ``time_ns``, which has not passed; None: it is done whoever is alive."""
         heappush(self._heap, (time_ns, self._order, act, life))
         self._order += 1
 
@@ -166,20 +135,6 @@ class World:
             self._heap[:] = [entry for entry in self._heap if not _is_over(entry[2])]
             heapify(self._heap)
             self._cancelled = 0
-
-    def weather_on(self, link: Link) -> LinkConditions:
-        """How ``link`` carries frames."""
-        return self.local_weather.get(link, self.weather) if self.local_weather else self.weather
-
-    def travel_ns(self, weather: LinkConditions) -> int:
-        """Draw how long a frame travels."""
-        shortest, longest = weather.delay_ns
-        took_ns = shortest if shortest == longest else shortest + int(self.random.random() * (longest - shortest))
-        return took_ns * weather.late_factor if weather.late and self.random.random() < weather.late else took_ns
-
-    def is_lost(self, weather: LinkConditions) -> bool:
-        """Draw whether a frame takes its connection down."""
-        return weather.loss > 0 and self.random.random() < weather.loss
 
 
 def _is_over(act: Act) -> bool:

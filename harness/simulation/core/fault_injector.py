@@ -1,0 +1,204 @@
+"""The faults of a run on the bare core, done to its cluster and undone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from harness.simulation.core.broker import Broker
+from harness.simulation.core.budget import Budget
+from harness.simulation.core.cluster import CoreCluster
+from harness.simulation.core.configuration import MS
+from harness.simulation.core.deletions import Deletions
+from harness.simulation.core.planned_fault import CONTROLLER_KINDS, PlannedFault, aimed_at
+from harness.simulation.core.process import Process
+from harness.simulation.faults_in_force import FaultsInForce, Undo
+from harness.simulation.witness import Witness
+
+_SLOWER = 20
+
+
+class FaultInjector:
+    """See the module.
+
+    Args:
+        cluster: whom faults are done to.
+        clients: whom brokers can be cut off from.
+        budget: what may happen at one time.
+        deletions: what deletes records.
+        power_loss: takes from a dead broker's disk what was not durable.
+        in_force: what has happened, and is to be undone.
+    """
+
+    def __init__(
+        self,
+        cluster: CoreCluster,
+        clients: Sequence[Process],
+        budget: Budget,
+        deletions: Deletions,
+        power_loss: PowerLoss,
+        *,
+        in_force: FaultsInForce,
+    ) -> None:
+        self._cluster = cluster
+        self._clients = clients
+        self._budget = budget
+        self._deletions = deletions
+        self._power_loss = power_loss
+        self._in_force = in_force
+
+    def strike(self, fault: PlannedFault) -> None:
+        """Let it happen, if it can and may; heal it after its time."""
+        undo = self._strike_controller(fault) if fault.kind in CONTROLLER_KINDS else self._strike_broker(fault)
+        if undo is not None:
+            self._in_force.heal_later(fault, undo)
+
+    def _strike_controller(self, fault: PlannedFault) -> Undo | None:
+        controller = self._cluster.controller
+        if not controller.alive or controller.paused:
+            return None
+        self._in_force.struck(fault, fault.aim)
+        if fault.kind == "controller_kill":
+            controller.die()
+            return controller.start
+        controller.paused = True
+        return partial(self._cluster.scheduler.resume, controller)
+
+    def _strike_broker(self, fault: PlannedFault) -> Undo | None:
+        broker = aimed_at(fault.aim, self._cluster.brokers, self._cluster.controller.partition)
+        if broker is None or not broker.alive:
+            return None
+        match fault.kind:
+            case "kill" | "stop" | "power_loss":
+                return self._end(broker, fault)
+            case "isolate" | "cut":
+                return self._cut(broker, fault)
+            case "slow":
+                return self._slow(broker, fault)
+            case _:
+                return self._simple(broker, fault)
+
+    def _simple(self, broker: Broker, fault: PlannedFault) -> Undo | None:
+        if not self._can_or_may(broker, fault):
+            return None
+        self._in_force.struck(fault, broker.node)
+        match fault.kind:
+            case "pause":
+                return self._pause(broker)
+            case "clock":
+                broker.clock_ns = fault.amount * MS
+                return lambda: setattr(broker, "clock_ns", 0)
+            case "disk_full":
+                broker.disk.full = True
+                return lambda: setattr(broker.disk, "full", False)
+            case "retention":
+                self._deletions.retire(broker, fault.amount)
+            case "delete_records":
+                self._deletions.order(broker, fault.amount)
+            case _:
+                self._cluster.controller.elect(broker.node)
+        return lambda: None
+
+    def _can_or_may(self, broker: Broker, fault: PlannedFault) -> bool:
+        """Whether a simple fault is possible, and within the budget."""
+        controller = self._cluster.controller
+        match fault.kind:
+            case "pause":
+                return not broker.paused
+            case "elect":
+                return controller.core is not None and not controller.paused
+            case "disk_full":
+                return self._budget.affords(broker, lossy=False)
+            case "retention" | "delete_records":
+                leads = broker.replica is not None and broker.replica.role == "leader"
+                return not broker.paused and (leads or fault.kind == "retention")
+        return True
+
+    # ----------------------------------------------------------------------------------------- one kind after another
+
+    def _pause(self, broker: Broker) -> Undo:
+        broker.paused = True
+        life = broker.life
+        return lambda: self._cluster.scheduler.resume(broker) if broker.life == life else None
+
+    def _end(self, broker: Broker, fault: PlannedFault) -> Undo | None:
+        """Crash, power loss or clean shutdown, if the budget allows it."""
+        lossy = fault.kind == "power_loss"
+        if fault.kind == "stop" and (broker.paused or broker.broker_epoch < 0):
+            return None
+        if fault.kind != "stop" and not self._budget.affords(broker, lossy=lossy):
+            return None
+        self._in_force.struck(fault, broker.node)
+        if fault.kind == "stop":
+            broker.stop()
+        else:
+            broker.die()
+            broker.dirty = True
+            if lossy:
+                self._power_loss.strike(broker)
+        life = broker.life
+        return lambda: broker.start() if broker.life == life else None
+
+    def _cut(self, broker: Broker, fault: PlannedFault) -> Undo | None:
+        network = self._cluster.network
+        links = network.some(self._pairs(broker.index, fault))
+        if not links:
+            return None
+        self._in_force.struck(fault, broker.node)
+        for link in links:
+            link.cuts += 1
+            link.holds = fault.holds
+        return partial(network.mend, links)
+
+    def _pairs(self, node: int, fault: PlannedFault) -> list[tuple[int, int]]:
+        cluster = self._cluster
+        brokers = [broker.index for broker in cluster.brokers if broker.index != node]
+        clients = [client.index for client in self._clients]
+        match fault.peer:
+            case int(peer):
+                far = [peer] if peer != node else []
+            case "brokers":
+                far = brokers
+            case "controller":
+                far = [cluster.controller.index]
+            case "clients":
+                far = clients
+            case _:
+                far = [*brokers, cluster.controller.index, *clients]
+        outward = [(node, end) for end in far] if fault.direction != "in" else []
+        inward = [(end, node) for end in far] if fault.direction != "out" else []
+        return outward + inward
+
+    def _slow(self, broker: Broker, fault: PlannedFault) -> Undo | None:
+        pairs = self._pairs(broker.index, fault._replace(peer="all", direction="both"))
+        links = self._cluster.network.some(pairs)
+        if any(link.slow > 1 for link in links):
+            return None
+        self._in_force.struck(fault, broker.node)
+        for link in links:
+            link.slow = _SLOWER
+
+        def hasten() -> None:
+            for link in links:
+                link.slow = 1
+
+        return hasten
+
+
+class PowerLoss:
+    """Cuts a dead broker's disk back to what was durable.
+
+    Args:
+        random: what the kernel happened to have written is drawn from.
+        witness: expects what is lost.
+    """
+
+    def __init__(self, random: Callable[[], float], witness: Witness) -> None:
+        self._random = random
+        self._witness = witness
+
+    def strike(self, broker: Broker) -> None:
+        """See the class."""
+        lost = broker.disk.lose_power(self._random)
+        broker.lossy = True
+        self._witness.power_lost(broker, lost)

@@ -1,0 +1,56 @@
+"""The faults of one run that have happened, and how to undo those that are not over, at either depth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from harness.simulation.core.planned_fault import PlannedFault
+from harness.simulation.run_observers import FaultObservers
+
+Undo: TypeAlias = Callable[[], None]
+
+
+class FaultsInForce:
+    """See the module.
+
+    Args:
+        now_ns: since load and faults began.
+        after: does something so many nanoseconds later, whoever is alive.
+        observers: who hears of faults.
+
+    Attributes:
+        happened: the faults that had an effect, aimed at whom they hit.
+    """
+
+    def __init__(
+        self, now_ns: Callable[[], int], after: Callable[[int, Callable[[], None]], None], observers: FaultObservers
+    ) -> None:
+        self.happened: list[PlannedFault] = []
+        self._now_ns = now_ns
+        self._after = after
+        self._observers = observers
+        self._undone: dict[int, Undo] = {}
+
+    def struck(self, fault: PlannedFault, aim: int) -> None:
+        """A fault happens now, to whom it hits."""
+        exact = fault._replace(aim=aim, at_ns=self._now_ns())
+        self.happened.append(exact)
+        self._observers.struck(exact)
+
+    def heal_later(self, fault: PlannedFault, undo: Undo) -> None:
+        """Undo the fault that has just happened after its time."""
+        key = len(self.happened)
+        self._undone[key] = undo
+        self._after(fault.for_ns, lambda: self._heal(key))
+
+    def heal_all(self) -> None:
+        """End every fault now, in the order in which they came."""
+        for key in list(self._undone):
+            self._heal(key)
+
+    def _heal(self, key: int) -> None:
+        undo = self._undone.pop(key, None)
+        if undo is not None:
+            self._observers.healed(self.happened[key - 1])
+            undo()

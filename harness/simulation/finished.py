@@ -1,0 +1,26 @@
+"""What came of a run."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from harness.simulation.core.planned_fault import PlannedFault
+from harness.simulation.violations import Violation
+
+
+class Finished(NamedTuple):
+    """See the module.
+
+    Attributes:
+        events: how many things happened.
+        happened: the faults that had an effect, each aimed at whom it hit.
+        violations: what the witness saw, in the order in which it happened.
+        converged: whether the cluster came to rest when all faults were over.
+    """
+
+    seed: int
+    events: int
+    virtual_ns: int
+    happened: tuple[PlannedFault, ...]
+    violations: tuple[Violation, ...]
+    converged: bool

@@ -1,0 +1,192 @@
+"""The faults of a random schedule, done to the whole broker: the same list as on the bare core, aimed the same way."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from harness.model import CLIENTS, CONTROLLER, Link
+from harness.simulation.core.budget import Budget
+from harness.simulation.core.configuration import PARTITION
+from harness.simulation.core.planned_fault import CONTROLLER_KINDS, PlannedFault, aimed_at
+from harness.simulation.faults_in_force import FaultsInForce, Undo
+from harness.simulation.stack.deletions import Deletions
+from harness.simulation.stack.links import LinkConditions
+from harness.simulation.stack.node import SimulatedNode
+from harness.simulation.stack.observed_cluster import ObservedCluster
+from harness.simulation.stack.observed_nodes import ObservedNode
+
+_SLOWER = 20
+
+
+class FaultInjector:
+    """See the module.
+
+    Args:
+        cluster: whom faults are done to.
+        budget: what may happen at one time.
+        deletions: what deletes records.
+        in_force: what has happened, and is to be undone.
+    """
+
+    def __init__(self, cluster: ObservedCluster, budget: Budget, deletions: Deletions, in_force: FaultsInForce) -> None:
+        self._cluster = cluster
+        self._budget = budget
+        self._deletions = deletions
+        self._in_force = in_force
+        self._cuts: Counter[Link] = Counter()
+
+    def strike(self, fault: PlannedFault) -> None:
+        """Let it happen, if it can and may; heal it after its time."""
+        undo = self._strike_controller(fault) if fault.kind in CONTROLLER_KINDS else self._strike_broker(fault)
+        if undo is not None:
+            self._in_force.heal_later(fault, undo)
+
+    # ------------------------------------------------------------------------------------------------------- aiming
+
+    def _strike_controller(self, fault: PlannedFault) -> Undo | None:
+        node = self._cluster.controller.simulated
+        if not node.runs:
+            return None
+        self._in_force.struck(fault, fault.aim)
+        if fault.kind == "controller_pause":
+            return self._pause(node)
+        node.kill()
+        return node.start_again
+
+    def _strike_broker(self, fault: PlannedFault) -> Undo | None:
+        broker = aimed_at(fault.aim, self._cluster.brokers, self._cluster.controller.partition)
+        if broker is None or not broker.simulated.lives or not self._can_or_may(broker, fault):
+            return None
+        match fault.kind:
+            case "isolate" | "cut":
+                return self._cut(broker, fault)
+            case "slow":
+                return self._slow(broker, fault)
+            case _:
+                self._in_force.struck(fault, broker.node)
+                return self._simple(broker, fault)
+
+    def _simple(self, broker: ObservedNode, fault: PlannedFault) -> Undo:
+        match fault.kind:
+            case "pause":
+                return self._pause(broker.simulated)
+            case "clock":
+                return self._offset_clock(broker.simulated, fault.amount)
+            case "disk_full":
+                return self._fill_disk(broker)
+            case "elect" | "retention" | "delete_records":
+                self._do_once(broker, fault)
+                return lambda: None
+            case _:
+                return self._end(broker, fault.kind)
+
+    def _do_once(self, broker: ObservedNode, fault: PlannedFault) -> None:
+        """What an operator or a client does, which is not undone."""
+        match fault.kind:
+            case "retention":
+                self._deletions.retire(broker, fault.amount)
+            case "delete_records":
+                self._deletions.order(broker, fault.amount)
+            case _:
+                request = {**PARTITION._asdict(), "leader": broker.node, "unclean": False}
+                self._cluster.controller.simulated.operate("elect", request)
+
+    def _can_or_may(self, broker: ObservedNode, fault: PlannedFault) -> bool:
+        """Whether a fault is possible, and within the budget."""
+        match fault.kind:
+            case "pause":
+                return broker.simulated.runs
+            case "stop":
+                return broker.simulated.runs and broker.broker_epoch >= 0
+            case "elect":
+                return self._cluster.controller.simulated.runs
+            case "retention" | "delete_records":
+                leads = broker.replica is not None and broker.replica.role == "leader"
+                return broker.simulated.runs and broker.replica is not None and (leads or fault.kind == "retention")
+            case "kill" | "power_loss" | "disk_full":
+                return self._budget.affords(broker, lossy=fault.kind == "power_loss")
+        return True
+
+    # ---------------------------------------------------------------------------------------- one kind after another
+
+    def _pause(self, node: SimulatedNode) -> Undo:
+        node.freeze()
+        life = node.incarnation
+        return lambda: node.thaw() if node.incarnation == life and node.lives else None
+
+    def _offset_clock(self, node: SimulatedNode, offset_ms: int) -> Undo:
+        node.clock.wall_offset_ms = offset_ms
+        return lambda: setattr(node.clock, "wall_offset_ms", 0)
+
+    def _fill_disk(self, broker: ObservedNode) -> Undo:
+        broker.fill_disk(is_full=True)
+        return lambda: broker.fill_disk(is_full=False)
+
+    def _end(self, broker: ObservedNode, kind: str) -> Undo:
+        node = broker.simulated
+        match kind:
+            case "stop":
+                node.shut_down()
+            case "kill":
+                node.kill()
+                broker.dirty = True
+            case _:
+                broker.lose_power()
+        life = node.incarnation
+        return lambda: node.start_again() if node.incarnation == life else None
+
+    def _cut(self, broker: ObservedNode, fault: PlannedFault) -> Undo | None:
+        links = self._links(broker.simulated.name, fault)
+        if not links:
+            return None
+        self._in_force.struck(fault, broker.node)
+        self._cuts.update(links)
+        self._obey_cuts()
+        return lambda: self._mend(links, holds=fault.holds)
+
+    def _mend(self, links: list[Link], *, holds: bool) -> None:
+        """What has waited goes on; or is lost with its connections."""
+        self._cuts.subtract(links)
+        if not holds:
+            for node in self._cluster.simulated.nodes.values():
+                if node.lives:
+                    for peer in sorted({end for link in links if node.name in link for end in link} - {node.name}):
+                        node.network.sever(peer)
+        self._obey_cuts()
+
+    def _obey_cuts(self) -> None:
+        cut = sorted(link for link, times in self._cuts.items() if times)
+        for node in self._cluster.simulated.nodes.values():
+            node.cut(tuple(link for link in cut if node.name in link))
+
+    def _slow(self, broker: ObservedNode, fault: PlannedFault) -> Undo | None:
+        table = self._cluster.simulated.world.links
+        links = self._links(broker.simulated.name, fault._replace(peer="all", direction="both"))
+        if any(link in table.local for link in links):
+            return None
+        self._in_force.struck(fault, broker.node)
+        least, most = table.conditions.delay_ns
+        slow = LinkConditions((least * _SLOWER, most * _SLOWER), table.conditions.loss)
+        table.local.update(dict.fromkeys(links, slow))
+
+        def hasten() -> None:
+            for link in links:
+                table.local.pop(link, None)
+
+        return hasten
+
+    def _links(self, node: str, fault: PlannedFault) -> list[Link]:
+        brokers = [broker.simulated.name for broker in self._cluster.brokers if broker.simulated.name != node]
+        match fault.peer:
+            case int(peer):
+                far = [str(peer)] if str(peer) in brokers else []
+            case "brokers":
+                far = brokers
+            case "controller":
+                far = [CONTROLLER]
+            case "clients":
+                far = [CLIENTS]
+            case _:
+                far = [*brokers, CONTROLLER, CLIENTS]
+        outward = [Link(node, end) for end in far] if fault.direction != "in" else []
+        return outward + ([Link(end, node) for end in far] if fault.direction != "out" else [])
