@@ -88,6 +88,11 @@ class Configuration:
     deletions: int = 0
     produce_wait_ms: int = 0
 
+    @property
+    def minimal_isr(self) -> int:
+        """``min.insync.replicas``, or all replicas if that is less."""
+        return min(self.min_insync_replicas, self.nodes)
+
 
 CORE, STACK = "core", "stack"
 DEPTHS = (CORE, STACK)

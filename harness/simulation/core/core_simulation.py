@@ -75,8 +75,8 @@ class CoreSimulation:
         if trace is not None:
             trace.now_ns = lambda: self.now_ns
         self.witness = Witness(self.cluster) if trace is None else Witness(self.cluster, trace.violation)
-        self.budget = Budget(self.cluster, self.witness.missing)
-        self.recording = Recording(seed, self.cluster, self.orders, self.witness) if recorded else None
+        self.budget = Budget(self.cluster, self.witness.committed.missing)
+        self.recording = Recording(seed, self.cluster, self.orders, self.witness.committed) if recorded else None
         self._load = Load(self.configuration.records_per_send, self._random)
         self._build_cluster(trace)
         self._build_clients(trace)
@@ -208,9 +208,9 @@ class CoreSimulation:
         for producer in self.producers[:1]:
             producer.acks = -1
             producer.go_on()
-        self._wait_for(lambda: self.witness.heard_of(last))
+        self._wait_for(lambda: self.witness.clients.heard_of(last))
         self._load.goes_on = False
-        return self.witness.heard_of(last) and self._wait_for(lambda: at_rest(self.cluster))
+        return self.witness.clients.heard_of(last) and self._wait_for(lambda: at_rest(self.cluster))
 
     def _wait_for(self, condition: Callable[[], bool]) -> bool:
         deadline_ns = self.now_ns + SETTLE_MS * MS

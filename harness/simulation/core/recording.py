@@ -18,7 +18,7 @@ from harness.replication.isr import laggards_leave_ms
 from harness.replication.messages import ErrorCode, RaiseLogStart, ReplicaFailed, StartLogAt, Truncate
 from harness.simulation.core.configuration import PARTITION, Configuration
 from harness.simulation.core.planned_fault import PlannedFault, hit
-from harness.simulation.witness import Witness
+from harness.simulation.invariants.committed_log import CommittedLog
 from harness.simulation.witnessed import Broker, Cluster, Process, Produce
 
 Row = dict[str, Any]
@@ -37,7 +37,7 @@ class Recording:
         seed: what decided everything.
         cluster: whose run it is.
         orders: the DeleteRecords that were sent.
-        witness: has seen whether anything was deleted.
+        committed: tells whether anything was deleted.
 
     Attributes:
         history: what clients asked and were told.
@@ -46,7 +46,7 @@ class Recording:
         faults: what was done to them.
     """
 
-    def __init__(self, seed: int, cluster: Cluster, orders: DeleteRecordsLog, witness: Witness) -> None:
+    def __init__(self, seed: int, cluster: Cluster, orders: DeleteRecordsLog, committed: CommittedLog) -> None:
         self.run = f"simulated-{seed}"
         self.history: list[Row] = []
         self.timeline: list[Row] = []
@@ -55,7 +55,7 @@ class Recording:
         self._seed = seed
         self._cluster = cluster
         self._orders = orders
-        self._witness = witness
+        self._committed = committed
         self._operations = 0
         self._producing: dict[Produce, int] = {}
         self._sequences: dict[int, int] = {}
@@ -260,7 +260,7 @@ class Recording:
             guarantees={
                 "min_insync_replicas": drawn.min_insync_replicas,
                 "unclean_election": drawn.unclean_leader_election_enable,
-                "retention": self._witness.deleted > 0,
+                "retention": self._committed.deleted > 0,
                 "eligible_replicas": self._cluster.knobs.elections == "elr",
                 "settles": True,
                 "time": "virtual",

@@ -86,8 +86,8 @@ class StackSimulation:
         if trace is not None:
             trace.now_ns = lambda: self.now_ns
         self.witness = Witness(self.cluster) if trace is None else Witness(self.cluster, trace.violation)
-        self.budget = Budget(self.cluster, self.witness.missing)
-        self.recording = Recording(seed, self.cluster, self.orders, self.witness) if recorded else None
+        self.budget = Budget(self.cluster, self.witness.committed.missing)
+        self.recording = Recording(seed, self.cluster, self.orders, self.witness.committed) if recorded else None
         self._observe(trace)
         drawn = random.Random(f"{seed}:clients").random
         self._load = Load(self.configuration.records_per_send, drawn)
@@ -225,10 +225,10 @@ class StackSimulation:
             return False
         self._load.goes_on = True
         last = self._load.next_value
-        self._clients.send_until(lambda: self.witness.heard_of(last))
-        self._wait_for(lambda: self.witness.heard_of(last))
+        self._clients.send_until(lambda: self.witness.clients.heard_of(last))
+        self._wait_for(lambda: self.witness.clients.heard_of(last))
         self._load.goes_on = False
-        return self.witness.heard_of(last) and self._wait_for(lambda: at_rest(self.cluster))
+        return self.witness.clients.heard_of(last) and self._wait_for(lambda: at_rest(self.cluster))
 
     def _wait_for(
         self, holds: Callable[[], bool], timeout_ms: int = SETTLE_MS, look_every_ms: int = _LOOK_EVERY_MS

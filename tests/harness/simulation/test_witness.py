@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import pytest
 
@@ -29,8 +29,12 @@ from harness.simulation.core.configuration import Configuration, setup
 from harness.simulation.core.core_simulation import CoreSimulation
 from harness.simulation.core.disk import Batch, Record, laid_out
 from harness.simulation.explore import run_seed
+from harness.simulation.invariants.invariant import Invariant
+from harness.simulation.invariants.leaders import LeaderHoldsCommitted, OneLeaderPerEpoch
 from harness.simulation.trace import Trace
 from harness.simulation.violations import gravest
+
+InvariantT = TypeVar("InvariantT", bound=Invariant)
 
 SAFE = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
 QUIET = Configuration(horizon_ms=100, send_every_ms=10, records_per_send=1)
@@ -98,14 +102,18 @@ def test_an_epoch_end_that_is_told_to_a_follower_of_another_epoch_is_seen(monkey
 # -------------------------------------------------------------------------------------------- one thing falsified
 
 
-def sound() -> CoreSimulation:
-    """A world without any fault, at rest, with some committed records."""
-    world = CoreSimulation(0, setup("4.1", {}), configuration=QUIET, faults=())
+def sound(**changes: Any) -> CoreSimulation:
+    """A run without any fault, at rest, with some committed records."""
+    world = CoreSimulation(0, setup("4.1", {}), configuration=replace(QUIET, **changes), faults=())
     finished = world.run()
     assert finished.converged
     assert not finished.violations
-    assert len(world.witness.truth) > 5
+    assert len(world.witness.committed.records) > 5
     return world
+
+
+def watching(world: CoreSimulation, kind: type[InvariantT]) -> InvariantT:
+    return next(one for one in world.witness.invariants if isinstance(one, kind))
 
 
 def leader(world: CoreSimulation) -> Broker:
@@ -143,7 +151,7 @@ def batch_after_the_wrong_one(world: CoreSimulation) -> None:
     last = broker.disk.batches.pop()
     broker.disk.batches[-1] = laid_out(replace(broker.disk.batches[-1].span, leader_epoch=5), (99,))
     key = (5, last.span.base_offset)
-    world.witness._lineage[key] = (last.records, (0, last.span.base_offset - 1))
+    world.witness.lineage.batches[key] = (last.records, (0, last.span.base_offset - 1))
     append(world, broker, last._replace(span=replace(last.span, leader_epoch=5)))
 
 
@@ -161,7 +169,7 @@ def epochs_out_of_order(world: CoreSimulation) -> None:
 def other_record_below_the_watermark(world: CoreSimulation) -> None:
     broker = follower(world)
     broker.disk.records[2] = Record(0, 1234)
-    world.witness._seen[broker.node] = 0
+    world.witness.committed.compared[broker.node] = 0
     world.witness.watermark_advanced(broker, broker.disk.end)
 
 
@@ -188,7 +196,7 @@ def follower_of_another_epoch_served(world: CoreSimulation) -> None:
 def two_leaders_in_one_epoch(world: CoreSimulation) -> None:
     broker = leader(world)
     assert broker.replica is not None
-    world.witness._leaders[broker.replica.leader_epoch] = follower(world).node
+    watching(world, OneLeaderPerEpoch).leaders[broker.replica.leader_epoch] = follower(world).node
     world.witness.state_applied(broker, (-1, -1))
 
 
@@ -241,7 +249,7 @@ def member_without_a_committed_record(world: CoreSimulation) -> None:
 
 def records_deleted_that_are_not_committed(world: CoreSimulation) -> None:
     broker = leader(world)
-    world.witness.log_start_raised(broker, RaiseLogStart(len(world.witness.truth) + 1, "retention"))
+    world.witness.log_start_raised(broker, RaiseLogStart(len(world.witness.committed.records) + 1, "retention"))
 
 
 def follower_that_deletes_more_than_anybody_wanted(world: CoreSimulation) -> None:
@@ -258,7 +266,7 @@ def log_that_begins_anew_where_nothing_was_deleted(world: CoreSimulation) -> Non
 def leader_whose_log_ends_before_what_was_deleted(world: CoreSimulation) -> None:
     broker, witness = leader(world), world.witness
     assert broker.replica is not None
-    witness.log_start_raised(follower(world), RaiseLogStart(len(witness.truth), "retention"))
+    witness.log_start_raised(follower(world), RaiseLogStart(witness.committed.end, "retention"))
     broker.disk.truncate(2)
     witness.state_applied(broker, (-1, 0))
 
@@ -358,7 +366,7 @@ def elect_uncleanly(world: CoreSimulation) -> None:
 def test_an_excused_breach_hides_no_violation_of_the_same_replica() -> None:
     witness = sound().witness
     for verdict in (Verdict.DOCUMENTED, Verdict.DOCUMENTED, Verdict.VIOLATION):
-        witness.accuse("R10", "danger", "", nodes=(1,), verdict=verdict)
+        witness.findings.accuse("R10", "danger", "", nodes=(1,), verdict=verdict)
     assert [one.verdict for one in witness.violations] == [Verdict.DOCUMENTED, Verdict.VIOLATION]
 
 
@@ -371,27 +379,25 @@ def test_the_election_of_the_last_known_leader_excuses_nothing() -> None:
 
 @pytest.mark.parametrize("changes", [{"unclean_leader_election_enable": True}, {"lossy_budget": 2}], ids=str)
 def test_an_election_that_may_lose_records_excuses_those_committed_before_only(changes: dict[str, Any]) -> None:
-    world = sound()
-    world.configuration = replace(QUIET, **changes)
+    world = sound(**changes)
     elect_uncleanly(world)
     broker, witness = follower(world), world.witness
     assert broker.replica is not None
     committed_record_cut(world)
-    world.witness.committed_in[-2] = witness.given_up
-    broker.replica.leader_epoch = witness.given_up
+    witness.committed.epochs[-2] = witness.committed.given_up
+    broker.replica.leader_epoch = witness.committed.given_up
     committed_record_cut(world)
     assert [one.verdict for one in witness.violations] == [Verdict.DOCUMENTED, Verdict.VIOLATION]
 
 
 def test_the_first_leader_since_an_unclean_election_may_lack_records_and_the_next_one_may_not() -> None:
-    world = sound()
-    world.configuration = replace(QUIET, unclean_leader_election_enable=True)
+    world = sound(unclean_leader_election_enable=True)
     elect_uncleanly(world)
     broker, witness = leader(world), world.witness
     assert broker.replica is not None
-    for epoch in (witness.given_up + 1, witness.given_up + 2):
+    for epoch in (witness.committed.given_up + 1, witness.committed.given_up + 2):
         broker.replica.leader_epoch = epoch
-        witness._elected = (epoch, epoch)
+        watching(world, LeaderHoldsCommitted).newest_epoch = epoch
         broker.disk.truncate(broker.disk.end - 2)
         witness.state_applied(broker, (epoch - 1, 0))
     found = [(one.invariant, one.verdict) for one in witness.violations]
@@ -407,7 +413,7 @@ def test_where_unclean_elections_are_disabled_nothing_is_ever_given_up() -> None
     for world in worlds:
         world.run()
     assert any("Elected " in line and "clean=False" in line for line in lines)
-    assert {world.witness.given_up for world in worlds} == {-1}
+    assert {world.witness.committed.given_up for world in worlds} == {-1}
 
 
 def test_what_an_unclean_election_gives_up_is_documented() -> None:

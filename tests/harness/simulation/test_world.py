@@ -68,8 +68,8 @@ def test_deletions_are_drawn_apart_from_faults_and_make_logs_begin_later() -> No
     drawn = [trouble for trouble in world.faults if trouble.kind not in DELETIONS]
     assert tuple(drawn) == draw_troubles(seed, draw(seed, setup("4.1", SAFE | {"deletions": "0"}).pinned))
     assert {trouble.kind for trouble in world.in_force.happened} >= {"retention", "delete_records"}
-    assert 0 < world.witness.deleted <= len(world.witness.truth)
-    assert max(broker.disk.start for broker in world.brokers) == world.witness.deleted
+    assert 0 < world.witness.committed.deleted <= world.witness.committed.end
+    assert max(broker.disk.start for broker in world.brokers) == world.witness.committed.deleted
 
 
 def test_a_core_that_deletes_what_is_not_committed_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

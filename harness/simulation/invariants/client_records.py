@@ -1,0 +1,55 @@
+"""What clients know: the records that were acknowledged to producers, and those that a consumer was given."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from harness.model import Offset
+from harness.replication.messages import NO_ERROR, ErrorCode
+from harness.simulation.witnessed import Produce
+
+ACKS_ALL = -1
+
+
+class Acknowledged(NamedTuple):
+    """A record whose producer knows that it is in the log, or with acks=0 may think so.
+
+    ``offset`` is -1 where the producer does not know it.
+    """
+
+    value: int
+    offset: Offset
+    acks: int
+
+
+class ClientRecords:
+    """See the module.
+
+    Attributes:
+        acknowledged: in the order in which producers heard of them.
+        delivered: (offset, value).
+    """
+
+    def __init__(self) -> None:
+        self.acknowledged: list[Acknowledged] = []
+        self.delivered: dict[tuple[Offset, int], None] = {}
+        self._newest = -1
+
+    def sent(self, produce: Produce, error: ErrorCode, base_offset: Offset) -> None:
+        """A producer knows what came of a request."""
+        if error is not NO_ERROR:
+            return
+        for at, value in enumerate(produce.values):
+            offset = base_offset + at if base_offset >= 0 else base_offset
+            self.acknowledged.append(Acknowledged(value, offset, produce.acks))
+            if produce.acks == ACKS_ALL:
+                self._newest = max(self._newest, value)
+
+    def polled(self, found: list[tuple[Offset, int, int]]) -> None:
+        """The consumer was given records."""
+        for offset, value, _ in found:
+            self.delivered[offset, value] = None
+
+    def heard_of(self, value: int) -> bool:
+        """Whether ``value``, or one sent later, has been acknowledged by all."""
+        return self._newest >= value
