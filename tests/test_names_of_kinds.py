@@ -46,11 +46,8 @@ LISTED: Mapping[str, Collection[str]] = {
         *("G0-realtime", "G1c-realtime", "aborted-read", "int-nonmonotonic-send", "lost-write", "nonmonotonic-send"),
         *("replica-divergence", "vanished-read"),
     ],
-    # The simulator draws faults of its own, and writes scenarios.
-    "harness/simulation/core/configuration.py": ["disk_full", "power_loss"],
-    "harness/simulation/core/fault_injector.py": ["disk_full", "power_loss"],
-    "harness/simulation/stack/fault_injector.py": ["disk_full", "power_loss"],
-    "harness/simulation/scenario_text.py": ["disk_full", "power_loss", "unique_sends"],
+    # The simulator writes scenarios.
+    "harness/simulation/scenario_text.py": ["unique_sends"],
     "harness/simulation/violations.py": [
         *("hw-regression", "lost-write", "replica-divergence", "stuck", "unjustified-ack", "vanished-read"),
     ],

@@ -69,11 +69,11 @@ def _shrunk_seed(seed: int, where: tuple[str, str], settings: Sequence[str], say
         shrunk = shrink_seed(seed, setup(generation, overrides(settings), depth), say)
     except NothingToShrink as nothing:
         raise UsageError(str(nothing), "`seawall simulate` names the seeds that do.") from None
-    faults = [f"{trouble.at_ns / 1e6:.3f} ms: {trouble.kind} {describe(trouble)}" for trouble in shrunk.troubles]
+    faults = [f"{fault.at_ns / 1e6:.3f} ms: {fault.kind} {describe(fault)}" for fault in shrunk.faults]
     pinned = " ".join(settings) or "nothing pinned"
     remarks = [f"Seed {seed}, generation {generation}, {pinned}: {_PLACES[depth]}, with"]
     remarks += [*(f"  {fault}" for fault in faults), f"shows {shrunk.violation}"]
-    if any(trouble.kind in INEXPRESSIBLE for trouble in shrunk.troubles):
+    if any(fault.kind in INEXPRESSIBLE for fault in shrunk.faults):
         remarks.append("A scenario has no slow links: they are left out.")
     document, words = _best_on_the_stack(shrunk, say)
     if words:

@@ -16,7 +16,7 @@ SYNTHETIC = "synthetic"
 
 Settings = Mapping[str, str]
 
-_CALM: Settings = {"trouble": "0", "loss": "0", "duplicate": "0", "late": "0"}
+_CALM: Settings = {"fault.count": "0", "loss": "0", "duplicate": "0", "late": "0"}
 _SOUND: Settings = MappingProxyType(
     {
         "min.insync.replicas": "2",
@@ -25,7 +25,7 @@ _SOUND: Settings = MappingProxyType(
         "horizon.ms": "500",
         "send.timeout.ms": "150",
         "produce.wait.ms": "60",
-        "trouble": "6",
+        "fault.count": "6",
         "deletions": "0",
         "replication.reelected_leader": "forgets",
         "replication.straddled_batch": "cut",
@@ -97,18 +97,18 @@ _CORE_FAULTS: Mapping[str, Settings] = {
         "flush.messages": "1",
         "lossy.budget": "3",
         "checkpoints.flushed": "true",
-        "trouble": "12",
+        "fault.count": "12",
     },
     "partition": {"faults": "isolate:3,cut:2,slow"},
     "pause": {"faults": "pause"},
     "disk": {"faults": "disk_full"},
     "clock": {"faults": "clock:2,pause"},
     "control": {"faults": "controller_kill:2,controller_pause,elect:3"},
-    "deletion": {**_CALM, "deletions": "6", "trouble": "2", "faults": "kill,elect"},
+    "deletion": {**_CALM, "deletions": "6", "fault.count": "2", "faults": "kill,elect"},
     "all": {
         "faults": "kill:2,stop,power_loss,pause:2,isolate:3,cut,slow,clock,disk_full,controller_kill,"
         "controller_pause,elect:2",
-        "trouble": "10",
+        "fault.count": "10",
     },
 }
 

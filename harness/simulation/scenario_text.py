@@ -9,17 +9,19 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from harness.fault import DiskEffect
 from harness.model import CLIENTS, CONTROLLER
 from harness.replication.knobs import GENERATIONS
-from harness.simulation.core.configuration import DELETIONS, MS, PARTITION, Configuration
+from harness.simulation.core.configuration import MS, PARTITION, Configuration
+from harness.simulation.core.fault_kinds import DELETIONS, ELECT, SLOW
 from harness.simulation.core.planned_fault import PlannedFault
 from harness.simulation.shrink import Shrunk
 
 PRECISION_MS = 1
 """Waits are written in whole milliseconds."""
 
-INEXPRESSIBLE = frozenset({"slow", *DELETIONS})
-"""Kinds of trouble that a scenario has no word for: it deletes up to an offset, and not a share."""
+INEXPRESSIBLE = frozenset({SLOW, *DELETIONS})
+"""Kinds of faults that a scenario has no word for: it deletes up to an offset, and not a share."""
 
 
 class Moment(NamedTuple):
@@ -104,8 +106,8 @@ def _moments(shrunk: Shrunk) -> list[Moment]:
         )
         if time_ns < horizon_ns
     ]
-    for number, trouble in enumerate(shrunk.troubles, 1):
-        moments += _trouble_moments(trouble, f"f{number}", shrunk.configuration, horizon_ns)
+    for number, fault in enumerate(shrunk.faults, 1):
+        moments += _fault_moments(fault, f"f{number}", shrunk.configuration, horizon_ns)
     return moments
 
 
@@ -113,42 +115,41 @@ def _send(records: int, acks: int, name: str) -> dict[str, Any]:
     return {"per_partition": records, "acks": "all" if acks == -1 else acks, "expect": "any", "as": name}
 
 
-def _trouble_moments(trouble: PlannedFault, name: str, configuration: Configuration, horizon_ns: int) -> list[Moment]:
+def _fault_moments(fault: PlannedFault, name: str, configuration: Configuration, horizon_ns: int) -> list[Moment]:
     late = 1 << 40
-    if trouble.kind in INEXPRESSIBLE:
+    if fault.kind in INEXPRESSIBLE:
         return []
-    if trouble.kind == "elect":
-        return [Moment(trouble.at_ns, late, {"elect": {"leader": trouble.aim, "expect": "any"}})]
-    over_ns = min(trouble.at_ns + trouble.for_ns, horizon_ns)
+    if fault.kind == ELECT:
+        return [Moment(fault.at_ns, late, {"elect": {"leader": fault.aim, "expect": "any"}})]
+    over_ns = min(fault.at_ns + fault.for_ns, horizon_ns)
     return [
-        Moment(trouble.at_ns, late, {"inject": {**_fault(trouble, configuration), "as": name}}),
+        Moment(fault.at_ns, late, {"inject": {**_fault(fault, configuration), "as": name}}),
         Moment(over_ns, 2 * late, {"heal": name}),
     ]
 
 
-def _fault(trouble: PlannedFault, configuration: Configuration) -> dict[str, Any]:
-    match trouble.kind:
-        case "kill" | "stop" | "power_loss" | "pause":
-            return {"fault": trouble.kind, "node": trouble.aim}
-        case "controller_kill" | "controller_pause":
-            return {"fault": trouble.kind.removeprefix("controller_"), "node": CONTROLLER}
-        case "clock":
-            return {"fault": "clock", "node": trouble.aim, "offset_ms": trouble.amount}
-        case "disk_full":
-            return {"fault": "disk_full", "node": trouble.aim, "free_bytes": 0}
-        case _:
-            return {"fault": "partition", "links": _links(trouble, configuration)}
+def _fault(fault: PlannedFault, configuration: Configuration) -> dict[str, Any]:
+    """The fault of a real cluster that does the same, with its parameters."""
+    kind = fault.definition
+    assert kind.fault is not None
+    named, traits = {"fault": kind.fault.kind}, kind.fault.traits
+    if traits.cuts_links:
+        return {**named, "links": _links(fault, configuration)}
+    written = {**named, "node": CONTROLLER if kind.on_controller else fault.aim}
+    if traits.moves_clock:
+        return {**written, "offset_ms": fault.amount}
+    return {**written, "free_bytes": 0} if traits.disk is DiskEffect.NEW_WRITES else written
 
 
-def _links(trouble: PlannedFault, configuration: Configuration) -> list[list[int | str]]:
-    node = trouble.aim
+def _links(fault: PlannedFault, configuration: Configuration) -> list[list[int | str]]:
+    node = fault.aim
     others: list[int | str] = [broker for broker in range(configuration.nodes) if broker != node]
     far: dict[str, list[int | str]] = {
         "brokers": others, "controller": [CONTROLLER], "clients": [CLIENTS], "all": [*others, CONTROLLER, CLIENTS],
     }  # fmt: skip
-    ends = [trouble.peer] if isinstance(trouble.peer, int) else far[trouble.peer]
-    outward = [[node, end] for end in ends] if trouble.direction != "in" else []
-    return outward + ([[end, node] for end in ends] if trouble.direction != "out" else [])
+    ends = [fault.peer] if isinstance(fault.peer, int) else far[fault.peer]
+    outward = [[node, end] for end in ends] if fault.direction != "in" else []
+    return outward + ([[end, node] for end in ends] if fault.direction != "out" else [])
 
 
 def to_yaml(document: Mapping[str, Any], remarks: Sequence[str]) -> str:

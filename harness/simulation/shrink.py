@@ -52,7 +52,7 @@ class Shrunk:
     seed: int
     setup: Setup
     configuration: Configuration
-    troubles: tuple[PlannedFault, ...]
+    faults: tuple[PlannedFault, ...]
     violation: Violation
     runs: int
     world: Run
@@ -71,44 +71,44 @@ class _Shrinking:
         self.runs = 0
         self.kind = ""
 
-    def run(self, configuration: Configuration, troubles: Sequence[PlannedFault]) -> tuple[Run, Finished | None]:
+    def run(self, configuration: Configuration, faults: Sequence[PlannedFault]) -> tuple[Run, Finished | None]:
         """One schedule; None: the core broke on it."""
         self.runs += 1
-        world = run_of(self._seed, self._setup, configuration=configuration, faults=troubles, recorded=True)
+        world = run_of(self._seed, self._setup, configuration=configuration, faults=faults, recorded=True)
         try:
             return world, world.run()
         except AssertionError:
             return world, None
 
-    def shows(self, configuration: Configuration, troubles: Sequence[PlannedFault]) -> bool:
+    def shows(self, configuration: Configuration, faults: Sequence[PlannedFault]) -> bool:
         """Whether this schedule shows it, too."""
-        finished = self.run(configuration, troubles)[1]
+        finished = self.run(configuration, faults)[1]
         found = None if finished is None else gravest(finished.violations)
         return found is not None and found.kind == self.kind
 
-    def simplest(self, configuration: Configuration, troubles: tuple[PlannedFault, ...]) -> Configuration:
+    def simplest(self, configuration: Configuration, faults: tuple[PlannedFault, ...]) -> Configuration:
         """Make the cluster and its load as plain as they can be, one thing after the other."""
-        for change in _simpler(configuration, troubles):
+        for change in _simpler(configuration, faults):
             candidate = replace(configuration, **change)
-            if candidate != configuration and self.shows(candidate, troubles):
+            if candidate != configuration and self.shows(candidate, faults):
                 configuration = candidate
         return configuration
 
-    def rounded(self, configuration: Configuration, troubles: tuple[PlannedFault, ...]) -> tuple[PlannedFault, ...]:
-        """Move each trouble to a round time, if it does not matter."""
-        for at, trouble in enumerate(troubles):
+    def rounded(self, configuration: Configuration, faults: tuple[PlannedFault, ...]) -> tuple[PlannedFault, ...]:
+        """Move each fault to a round time, if it does not matter."""
+        for at, fault in enumerate(faults):
             for unit_ns in (10 * MS, MS):
-                plain = trouble._replace(
-                    at_ns=trouble.at_ns // unit_ns * unit_ns, for_ns=-(-trouble.for_ns // unit_ns) * unit_ns
+                plain = fault._replace(
+                    at_ns=fault.at_ns // unit_ns * unit_ns, for_ns=-(-fault.for_ns // unit_ns) * unit_ns
                 )
-                candidate = (*troubles[:at], plain, *troubles[at + 1 :])
-                if plain != trouble and self.shows(configuration, candidate):
-                    troubles = candidate
+                candidate = (*faults[:at], plain, *faults[at + 1 :])
+                if plain != fault and self.shows(configuration, candidate):
+                    faults = candidate
                     break
-        return troubles
+        return faults
 
 
-def _simpler(configuration: Configuration, troubles: Sequence[PlannedFault]) -> Iterator[dict[str, Any]]:
+def _simpler(configuration: Configuration, faults: Sequence[PlannedFault]) -> Iterator[dict[str, Any]]:
     """Changes of a configuration worth trying, the most telling first."""
     yield {"loss": 0.0, "duplicate": 0.0, "late": 0.0}
     yield {"duplicate": 0.0}
@@ -122,7 +122,7 @@ def _simpler(configuration: Configuration, troubles: Sequence[PlannedFault]) -> 
     yield {"checkpoints_flushed": True}
     yield {"flush_messages": 0, "flush_ms": 0}
     yield {"spread_us": 50}
-    last_ns = max((trouble.at_ns for trouble in troubles), default=0)
+    last_ns = max((fault.at_ns for fault in faults), default=0)
     for horizon_ms in (last_ns // MS + 10, last_ns // MS + 100):
         yield {"horizon_ms": min(configuration.horizon_ms, horizon_ms)}
     for send_every_ms in (100, 50, 25):
@@ -143,17 +143,17 @@ def shrink_seed(seed: int, setup: Setup, say: Callable[[str], None] = lambda _: 
         raise NothingToShrink(f"seed {seed} breaks no promise.")
     shrinking = _Shrinking(seed, setup)
     shrinking.kind = violation.kind
-    troubles = finished.happened
-    say(f"{violation.kind} after {len(troubles)} faults; leaving out what is not needed")
+    faults = finished.happened
+    say(f"{violation.kind} after {len(faults)} faults; leaving out what is not needed")
     for _ in range(_ROUNDS):
-        before = (configuration, troubles)
-        troubles = fewest(troubles, lambda some, plain=configuration: shrinking.shows(plain, some))  # type: ignore[misc]
-        configuration = shrinking.simplest(configuration, troubles)
-        troubles = shrinking.rounded(configuration, troubles)
-        say(f"{len(troubles)} faults are left after {shrinking.runs} runs")
-        if (configuration, troubles) == before:
+        before = (configuration, faults)
+        faults = fewest(faults, lambda some, plain=configuration: shrinking.shows(plain, some))  # type: ignore[misc]
+        configuration = shrinking.simplest(configuration, faults)
+        faults = shrinking.rounded(configuration, faults)
+        say(f"{len(faults)} faults are left after {shrinking.runs} runs")
+        if (configuration, faults) == before:
             break
-    last, ended = shrinking.run(configuration, troubles)
+    last, ended = shrinking.run(configuration, faults)
     found = gravest(ended.violations) if ended is not None else None
     assert found is not None
-    return Shrunk(seed, setup, configuration, troubles, found, shrinking.runs, last)
+    return Shrunk(seed, setup, configuration, faults, found, shrinking.runs, last)

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.model import Offset
 from harness.replication.messages import BatchSpan, ErrorCode, Tick
-from harness.simulation.core.configuration import DELETIONS
+from harness.simulation.core.fault_kinds import DELETIONS
 from harness.simulation.core.planned_fault import PlannedFault
 from harness.simulation.violations import Violation
 from harness.simulation.witnessed import Broker, Process, Produce
@@ -80,15 +80,15 @@ class Trace:
         self._line("!!", f"{violation.verdict} {violation.invariant}", "", f"{violation.kind}: {violation.why}")
 
 
-def describe(trouble: PlannedFault) -> str:
+def describe(fault: PlannedFault) -> str:
     """A fault in words."""
-    if trouble.kind in DELETIONS:
-        return f"broker {trouble.aim}, {trouble.amount} %"
-    where = "" if trouble.kind.startswith("controller") else f"broker {trouble.aim} "
-    peer = f"from {trouble.peer} ({trouble.direction}, {'held' if trouble.holds else 'dropped'}) " if (
-        trouble.peer != "") else ""  # fmt: skip
-    amount = f"by {trouble.amount} ms " if trouble.amount else ""
-    return f"{where}{peer}{amount}for {trouble.for_ns / 1e6:.3f} ms"
+    if fault.kind in DELETIONS:
+        return f"broker {fault.aim}, {fault.amount} %"
+    where = "" if fault.definition.on_controller else f"broker {fault.aim} "
+    peer = f"from {fault.peer} ({fault.direction}, {'held' if fault.holds else 'dropped'}) " if (
+        fault.peer != "") else ""  # fmt: skip
+    amount = f"by {fault.amount} ms " if fault.amount else ""
+    return f"{where}{peer}{amount}for {fault.for_ns / 1e6:.3f} ms"
 
 
 def _state(broker: Broker) -> str:

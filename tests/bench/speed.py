@@ -23,7 +23,7 @@ from harness.simulation.depth import run_of
 
 MS = 1_000_000
 
-KIP_101 = Configuration(horizon_ms=300, send_every_ms=10, records_per_send=1, trouble=0)
+KIP_101 = Configuration(horizon_ms=300, send_every_ms=10, records_per_send=1, fault_count=0)
 """Three replicas, 0.3 s of virtual time: about as much as the schedules of KIP-101 take."""
 
 KIP_101_FAULTS = (

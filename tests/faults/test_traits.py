@@ -12,7 +12,12 @@ from faults import KINDS, traits_of
 from harness.fault import DiskEffect, FaultTraits, ProcessEffect
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("checkers", "spark_analysis", "reports", *(f"harness/{x}" for x in ("runner", "cli", "museum", "detection")))
+FOLDERS = (
+    "checkers",
+    "spark_analysis",
+    "reports",
+    *(f"harness/{x}" for x in ("runner", "cli", "museum", "detection", "simulation")),
+)
 NO_COMPARISONS = {"harness/detection/synthetic.py", "harness/detection/mixes.py"}
 """Made-up histories write the faults that they are about, and columns of the detection matrix are called like kinds."""
 

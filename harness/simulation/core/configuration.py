@@ -15,21 +15,13 @@ from typing import Any
 from harness.errors import UsageError
 from harness.model import TopicPartition
 from harness.replication.knobs import CURRENT_GENERATION, GENERATIONS, Knobs
+from harness.simulation.core.fault_kinds import FAULTS
 
 PARTITION = TopicPartition("ledger", 0)
 """The one partition of a simulated world; every broker holds a replica of it."""
 
 MS = 1_000_000
 """Nanoseconds of a millisecond."""
-
-FAULTS = (
-    "kill", "stop", "power_loss", "pause", "isolate", "cut", "slow", "clock", "disk_full", "controller_kill",
-    "controller_pause", "elect",
-)  # fmt: skip
-"""Every kind of trouble there is; see :mod:`harness.simulation.core.planned_fault`."""
-
-DELETIONS = ("retention", "delete_records")
-"""What makes a log begin later: no fault, but drawn, aimed and left out like one."""
 
 NETWORKS = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.02), (0.02, 0.0, 0.01), (0.01, 0.02, 0.03))
 """Probabilities that a message is lost, arrives twice, or arrives very late."""
@@ -40,8 +32,8 @@ class Configuration:
     """Everything about a simulated cluster but its seed. Times in virtual milliseconds, delays in microseconds.
 
     Attributes:
-        faults: how often each kind of trouble comes up, relative to the others; kinds that are missing never do.
-        trouble: how many troubles are drawn.
+        faults: how often each kind of fault comes up, relative to the others; kinds that are missing never do.
+        fault_count: how many faults are drawn.
         loss: of each message, that it never arrives; ``duplicate``: that it arrives twice; ``late``: that it takes
             ``late_factor`` times as long.
         fetch_batches: how many batches one fetch answer carries at most.
@@ -82,7 +74,7 @@ class Configuration:
     send_timeout_ms: int = 100
     poll_every_ms: int = 40
     horizon_ms: int = 400
-    trouble: int = 6
+    fault_count: int = 6
     lossy_budget: int = 1
     faults: Mapping[str, int] = field(default_factory=dict)
     deletions: int = 0
@@ -146,7 +138,7 @@ def draw(seed: int, pinned: Mapping[str, Any] = MappingProxyType({})) -> Configu
         send_timeout_ms=chance.choice((40, 150)),
         poll_every_ms=chance.choice((30, 100)),
         horizon_ms=chance.choice((200, 400, 800)),
-        trouble=chance.choice((2, 4, 6, 10, 16)),
+        fault_count=chance.choice((2, 4, 6, 10, 16)),
         lossy_budget=min(min_isr, nodes) - 1,
         faults=_mix(chance),
         deletions=chance.choice((0, 0, 0, 2, 6)),
@@ -168,9 +160,9 @@ def drawn_for(seed: int, chosen: Setup) -> Configuration:
 
 
 def _mix(chance: random.Random) -> dict[str, int]:
-    """Some kinds of trouble, with weights; never none."""
+    """Some kinds of faults, with weights; never none."""
     some = {kind: chance.choice((1, 1, 3)) for kind in FAULTS if chance.random() < 0.4}
-    return some or {"kill": 1}
+    return some or {FAULTS[0]: 1}
 
 
 SETTINGS: Mapping[str, str] = MappingProxyType(
@@ -201,7 +193,7 @@ RANGES: Mapping[str, tuple[float, float]] = MappingProxyType(
         "late_factor": (1, _MOST),
         "producers": (1, 100),
         "records_per_send": (1, _MOST),
-        "trouble": (0, _MOST),
+        "fault_count": (0, _MOST),
         "deletions": (0, _MOST),
         "produce_wait_ms": _NONE_TOO,
         "lossy_budget": (0, 9),
@@ -277,6 +269,6 @@ def _weights(text: str) -> dict[str, int]:
     weights = {name: int(weight if colon else 1) for name, colon, weight in parts}
     if not all(1 <= weight <= _MOST for weight in weights.values()):
         raise UsageError(
-            f"--set faults={text}: weights are at least 1 and at most {_MOST}.", "For no faults at all: trouble=0."
+            f"--set faults={text}: weights are at least 1 and at most {_MOST}.", "For no faults at all: fault.count=0."
         )
     return weights

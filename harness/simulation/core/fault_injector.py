@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from harness.fault import DiskEffect, FaultTraits, ProcessEffect
+from harness.simulation.core import fault_kinds
 from harness.simulation.core.broker import Broker
 from harness.simulation.core.budget import Budget
 from harness.simulation.core.cluster import CoreCluster
 from harness.simulation.core.configuration import MS
 from harness.simulation.core.deletions import Deletions
-from harness.simulation.core.planned_fault import CONTROLLER_KINDS, PlannedFault, aimed_at
+from harness.simulation.core.planned_fault import PlannedFault, aimed_at
 from harness.simulation.core.process import Process
 from harness.simulation.faults_in_force import FaultsInForce, Undo
 from harness.simulation.witness import Witness
@@ -49,7 +51,8 @@ class FaultInjector:
 
     def strike(self, fault: PlannedFault) -> None:
         """Let it happen, if it can and may; heal it after its time."""
-        undo = self._strike_controller(fault) if fault.kind in CONTROLLER_KINDS else self._strike_broker(fault)
+        on_controller = fault.definition.on_controller
+        undo = self._strike_controller(fault) if on_controller else self._strike_broker(fault)
         if undo is not None:
             self._in_force.heal_later(fault, undo)
 
@@ -58,7 +61,7 @@ class FaultInjector:
         if not controller.alive or controller.paused:
             return None
         self._in_force.struck(fault, fault.aim)
-        if fault.kind == "controller_kill":
+        if fault.traits is not None and fault.traits.process is ProcessEffect.ENDS:
             controller.die()
             return controller.start
         controller.paused = True
@@ -68,51 +71,48 @@ class FaultInjector:
         broker = aimed_at(fault.aim, self._cluster.brokers, self._cluster.controller.partition)
         if broker is None or not broker.alive:
             return None
-        match fault.kind:
-            case "kill" | "stop" | "power_loss":
-                return self._end(broker, fault)
-            case "isolate" | "cut":
-                return self._cut(broker, fault)
-            case "slow":
-                return self._slow(broker, fault)
-            case _:
-                return self._simple(broker, fault)
+        traits = fault.traits
+        if traits is None:
+            return self._slow(broker, fault) if fault.kind == fault_kinds.SLOW else self._do_once(broker, fault)
+        if traits.cuts_links:
+            return self._cut(broker, fault)
+        if traits.process is ProcessEffect.ENDS:
+            return self._end(broker, fault, traits)
+        return self._impair(broker, fault, traits)
 
-    def _simple(self, broker: Broker, fault: PlannedFault) -> Undo | None:
-        if not self._can_or_may(broker, fault):
+    def _impair(self, broker: Broker, fault: PlannedFault, traits: FaultTraits) -> Undo | None:
+        """Pause it, turn its clock, or fill its disk, if that is possible, and within the budget."""
+        pauses = traits.process is ProcessEffect.PAUSES
+        fills = traits.disk is DiskEffect.NEW_WRITES
+        if (pauses and broker.paused) or (fills and not self._budget.affords(broker, lossy=False)):
             return None
         self._in_force.struck(fault, broker.node)
-        match fault.kind:
-            case "pause":
-                return self._pause(broker)
-            case "clock":
-                broker.clock_ns = fault.amount * MS
-                return lambda: setattr(broker, "clock_ns", 0)
-            case "disk_full":
-                broker.disk.full = True
-                return lambda: setattr(broker.disk, "full", False)
-            case "retention":
-                self._deletions.retire(broker, fault.amount)
-            case "delete_records":
-                self._deletions.order(broker, fault.amount)
-            case _:
-                self._cluster.controller.elect(broker.node)
-        return lambda: None
+        if pauses:
+            return self._pause(broker)
+        if fills:
+            broker.disk.full = True
+            return lambda: setattr(broker.disk, "full", False)
+        broker.clock_ns = fault.amount * MS
+        return lambda: setattr(broker, "clock_ns", 0)
 
-    def _can_or_may(self, broker: Broker, fault: PlannedFault) -> bool:
-        """Whether a simple fault is possible, and within the budget."""
+    def _do_once(self, broker: Broker, fault: PlannedFault) -> Undo | None:
+        """What an operator or a client does, if it is possible; it is not undone."""
         controller = self._cluster.controller
+        leads = broker.replica is not None and broker.replica.role == "leader"
+        act: Callable[[], object]
         match fault.kind:
-            case "pause":
-                return not broker.paused
-            case "elect":
-                return controller.core is not None and not controller.paused
-            case "disk_full":
-                return self._budget.affords(broker, lossy=False)
-            case "retention" | "delete_records":
-                leads = broker.replica is not None and broker.replica.role == "leader"
-                return not broker.paused and (leads or fault.kind == "retention")
-        return True
+            case fault_kinds.RETENTION:
+                possible, act = not broker.paused, partial(self._deletions.retire, broker, fault.amount)
+            case fault_kinds.DELETE_RECORDS:
+                possible, act = not broker.paused and leads, partial(self._deletions.order, broker, fault.amount)
+            case _:
+                possible = controller.core is not None and not controller.paused
+                act = partial(controller.elect, broker.node)
+        if not possible:
+            return None
+        self._in_force.struck(fault, broker.node)
+        act()
+        return lambda: None
 
     # ----------------------------------------------------------------------------------------- one kind after another
 
@@ -121,15 +121,15 @@ class FaultInjector:
         life = broker.life
         return lambda: self._cluster.scheduler.resume(broker) if broker.life == life else None
 
-    def _end(self, broker: Broker, fault: PlannedFault) -> Undo | None:
+    def _end(self, broker: Broker, fault: PlannedFault, traits: FaultTraits) -> Undo | None:
         """Crash, power loss or clean shutdown, if the budget allows it."""
-        lossy = fault.kind == "power_loss"
-        if fault.kind == "stop" and (broker.paused or broker.broker_epoch < 0):
+        clean, lossy = fault.definition.is_clean, traits.disk is DiskEffect.UNFLUSHED
+        if clean and (broker.paused or broker.broker_epoch < 0):
             return None
-        if fault.kind != "stop" and not self._budget.affords(broker, lossy=lossy):
+        if not clean and not self._budget.affords(broker, lossy=lossy):
             return None
         self._in_force.struck(fault, broker.node)
-        if fault.kind == "stop":
+        if clean:
             broker.stop()
         else:
             broker.die()

@@ -10,16 +10,15 @@ import random
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
+from harness.fault import FaultTraits
 from harness.model import NO_LEADER, NodeId
 from harness.replication.controller_messages import PartitionState
-from harness.simulation.core.configuration import DELETIONS, FAULTS, MS, Configuration
+from harness.simulation.core.configuration import MS, Configuration
+from harness.simulation.core.fault_kinds import CUT, DELETIONS, FAULTS, ISOLATE, KINDS, FaultKind
 from harness.simulation.witnessed import Process
 
 LEADER, FOLLOWER, OTHER_FOLLOWER = -1, -2, -3
 """Aims: whoever leads when the time comes, the first of the others in replica order, or the second."""
-
-CONTROLLER_KINDS = frozenset({"controller_kill", "controller_pause"})
-DIRECTIONS = ("both", "in", "out")
 
 
 class PlannedFault(NamedTuple):
@@ -27,7 +26,7 @@ class PlannedFault(NamedTuple):
 
     Attributes:
         at_ns: when it happens; ``for_ns``: how long it lasts.
-        kind: one of ``configuration.FAULTS``:
+        kind: one of ``fault_kinds.KINDS``:
 
             * ``kill`` ``stop`` ``power_loss``: the broker crashes, shuts down cleanly, or loses power; it is started
               again in the end. ``pause``: it stands still.
@@ -50,15 +49,30 @@ class PlannedFault(NamedTuple):
     holds: bool = False
     amount: int = 0
 
+    @property
+    def definition(self) -> FaultKind:
+        """Its kind, which says which fault of a real cluster it is."""
+        return KINDS[self.kind]
+
+    @property
+    def traits(self) -> FaultTraits | None:
+        """Those of the same fault of a real cluster; None: there is none."""
+        return KINDS[self.kind].traits
+
+    @property
+    def node(self) -> NodeId | None:
+        """The broker that it has hit, once it has happened; None: it was the controller."""
+        return None if self.definition.on_controller else NodeId(self.aim)
+
 
 Aimed = TypeVar("Aimed", bound=Process)
 
 
-def draw_troubles(seed: int, configuration: Configuration) -> tuple[PlannedFault, ...]:
+def draw_faults(seed: int, configuration: Configuration) -> tuple[PlannedFault, ...]:
     """The faults of ``seed``, in the order of their times."""
     chance = random.Random(f"{seed}:trouble")
     weights = [configuration.faults.get(kind, 0) for kind in FAULTS]
-    kinds = chance.choices(FAULTS, weights, k=configuration.trouble)
+    kinds = chance.choices(FAULTS, weights, k=configuration.fault_count)
     horizon_ns = configuration.horizon_ms * MS
     return tuple(sorted(_draw(chance, kind, horizon_ns, configuration) for kind in kinds))
 
@@ -81,7 +95,7 @@ def draw_deletions(seed: int, configuration: Configuration) -> tuple[PlannedFaul
 
 def draw_all(seed: int, configuration: Configuration) -> tuple[PlannedFault, ...]:
     """Faults and deletions of ``seed``, in the order of their times."""
-    return tuple(sorted((*draw_troubles(seed, configuration), *draw_deletions(seed, configuration))))
+    return tuple(sorted((*draw_faults(seed, configuration), *draw_deletions(seed, configuration))))
 
 
 def aimed_at(aim: int, brokers: Sequence[Aimed], partition: PartitionState | None) -> Aimed | None:
@@ -98,6 +112,9 @@ def aimed_at(aim: int, brokers: Sequence[Aimed], partition: PartitionState | Non
 
 def _draw(chance: random.Random, kind: str, horizon_ns: int, configuration: Configuration) -> PlannedFault:
     session_ms = configuration.session_timeout_ms
+    traits = KINDS[kind].traits
+    cuts = traits is not None and traits.cuts_links
+    moves_clock = traits is not None and traits.moves_clock
     short = chance.random() < 0.4
     for_ms = chance.uniform(0.5, 0.3 * session_ms) if short else chance.uniform(0.5, 4) * session_ms
     aim = chance.choice((LEADER, LEADER, FOLLOWER, OTHER_FOLLOWER, chance.randrange(configuration.nodes)))
@@ -107,18 +124,13 @@ def _draw(chance: random.Random, kind: str, horizon_ns: int, configuration: Conf
         kind=kind,
         aim=aim,
         peer=_peer(chance, kind, configuration),
-        direction=chance.choice(("both", "both", "in", "out")) if kind in ("isolate", "cut") else "both",
-        holds=kind in ("isolate", "cut") and chance.random() < 0.5,
-        amount=chance.choice((-3_600_000, 3_600_000, -50, 50, 500)) if kind == "clock" else 0,
+        direction=chance.choice(("both", "both", "in", "out")) if cuts else "both",
+        holds=cuts and chance.random() < 0.5,
+        amount=chance.choice((-3_600_000, 3_600_000, -50, 50, 500)) if moves_clock else 0,
     )
 
 
 def _peer(chance: random.Random, kind: str, configuration: Configuration) -> int | str:
-    if kind == "isolate":
+    if kind == ISOLATE:
         return chance.choice(("all", "brokers", "controller", "controller", "clients"))
-    return chance.randrange(configuration.nodes) if kind == "cut" else ""
-
-
-def hit(trouble: PlannedFault) -> NodeId | None:
-    """The broker that a trouble which happened has hit; None: the controller."""
-    return None if trouble.kind in CONTROLLER_KINDS else NodeId(trouble.aim)
+    return chance.randrange(configuration.nodes) if kind == CUT else ""

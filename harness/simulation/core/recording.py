@@ -17,7 +17,7 @@ from harness.replication.controller_messages import Elected, IsrChanged, Partiti
 from harness.replication.isr import laggards_leave_ms
 from harness.replication.messages import ErrorCode, RaiseLogStart, ReplicaFailed, StartLogAt, Truncate
 from harness.simulation.core.configuration import PARTITION, Configuration
-from harness.simulation.core.planned_fault import PlannedFault, hit
+from harness.simulation.core.planned_fault import PlannedFault
 from harness.simulation.invariants.committed_log import CommittedLog
 from harness.simulation.witnessed import Broker, Cluster, Process, Produce
 
@@ -191,21 +191,21 @@ class Recording:
 
     # -------------------------------------------------------------------------------------------------------- faults
 
-    def struck(self, trouble: PlannedFault) -> None:
+    def struck(self, fault: PlannedFault) -> None:
         """A fault has happened; being simulated, it is its own proof."""
-        node, now_ns = hit(trouble), self._cluster.now_ns
+        node, now_ns = fault.node, self._cluster.now_ns
         row = {
-            "run": self.run, "fault": f"f{len(self.faults) + 1:03d}", "kind": trouble.kind,
-            "nodes": [CONTROLLER if node is None else str(node)], "parameters": json.dumps(_parameters(trouble)),
+            "run": self.run, "fault": f"f{len(self.faults) + 1:03d}", "kind": fault.kind,
+            "nodes": [CONTROLLER if node is None else str(node)], "parameters": json.dumps(_parameters(fault)),
             "aimed_ns": now_ns, "aim": "{}", "injected_ns": now_ns, "proven_ns": now_ns, "proof": "simulated",
             "healed_ns": None, "heal_proven_ns": None, "heal_proof": None,
         }  # fmt: skip
         self.faults.append(row)
-        self._begun[trouble] = row
+        self._begun[fault] = row
 
-    def healed(self, trouble: PlannedFault) -> None:
+    def healed(self, fault: PlannedFault) -> None:
         """A fault is over."""
-        row = self._begun.pop(trouble)
+        row = self._begun.pop(fault)
         now_ns = self._cluster.now_ns
         row |= {"healed_ns": now_ns, "heal_proven_ns": now_ns, "heal_proof": "simulated"}
 
@@ -317,8 +317,8 @@ def _eligible(state: PartitionState) -> Row:
     return {"elr": elr, "last_known_elr": last_known} if elr or last_known else {}
 
 
-def _parameters(trouble: PlannedFault) -> Row:
-    return {"for_ns": trouble.for_ns, "peer": trouble.peer, "direction": trouble.direction, "amount": trouble.amount}
+def _parameters(fault: PlannedFault) -> Row:
+    return {"for_ns": fault.for_ns, "peer": fault.peer, "direction": fault.direction, "amount": fault.amount}
 
 
 def _configuration(configuration: Configuration) -> Row:

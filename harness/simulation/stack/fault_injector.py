@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 
+from harness.fault import DiskEffect, FaultTraits, ProcessEffect
 from harness.model import CLIENTS, CONTROLLER, Link
+from harness.simulation.core import fault_kinds
 from harness.simulation.core.budget import Budget
 from harness.simulation.core.configuration import PARTITION
-from harness.simulation.core.planned_fault import CONTROLLER_KINDS, PlannedFault, aimed_at
+from harness.simulation.core.planned_fault import PlannedFault, aimed_at
 from harness.simulation.faults_in_force import FaultsInForce, Undo
 from harness.simulation.stack.deletions import Deletions
 from harness.simulation.stack.links import LinkConditions
@@ -37,7 +41,8 @@ class FaultInjector:
 
     def strike(self, fault: PlannedFault) -> None:
         """Let it happen, if it can and may; heal it after its time."""
-        undo = self._strike_controller(fault) if fault.kind in CONTROLLER_KINDS else self._strike_broker(fault)
+        on_controller = fault.definition.on_controller
+        undo = self._strike_controller(fault) if on_controller else self._strike_broker(fault)
         if undo is not None:
             self._in_force.heal_later(fault, undo)
 
@@ -48,64 +53,64 @@ class FaultInjector:
         if not node.runs:
             return None
         self._in_force.struck(fault, fault.aim)
-        if fault.kind == "controller_pause":
+        if fault.traits is not None and fault.traits.process is ProcessEffect.PAUSES:
             return self._pause(node)
         node.kill()
         return node.start_again
 
     def _strike_broker(self, fault: PlannedFault) -> Undo | None:
         broker = aimed_at(fault.aim, self._cluster.brokers, self._cluster.controller.partition)
-        if broker is None or not broker.simulated.lives or not self._can_or_may(broker, fault):
+        if broker is None or not broker.simulated.lives:
             return None
-        match fault.kind:
-            case "isolate" | "cut":
-                return self._cut(broker, fault)
-            case "slow":
-                return self._slow(broker, fault)
-            case _:
-                self._in_force.struck(fault, broker.node)
-                return self._simple(broker, fault)
+        traits = fault.traits
+        if traits is None:
+            return self._slow(broker, fault) if fault.kind == fault_kinds.SLOW else self._do_once(broker, fault)
+        if traits.cuts_links:
+            return self._cut(broker, fault)
+        if not self._can_or_may(broker, fault, traits):
+            return None
+        self._in_force.struck(fault, broker.node)
+        return self._impair(broker, fault, traits)
 
-    def _simple(self, broker: ObservedNode, fault: PlannedFault) -> Undo:
-        match fault.kind:
-            case "pause":
-                return self._pause(broker.simulated)
-            case "clock":
-                return self._offset_clock(broker.simulated, fault.amount)
-            case "disk_full":
-                return self._fill_disk(broker)
-            case "elect" | "retention" | "delete_records":
-                self._do_once(broker, fault)
-                return lambda: None
-            case _:
-                return self._end(broker, fault.kind)
+    def _can_or_may(self, broker: ObservedNode, fault: PlannedFault, traits: FaultTraits) -> bool:
+        """Whether a fault of a broker is possible, and within the budget."""
+        if traits.process is ProcessEffect.PAUSES:
+            return broker.simulated.runs
+        if fault.definition.is_clean:
+            return broker.simulated.runs and broker.broker_epoch >= 0
+        return not traits.affects_process or self._budget.affords(broker, lossy=traits.disk is DiskEffect.UNFLUSHED)
 
-    def _do_once(self, broker: ObservedNode, fault: PlannedFault) -> None:
-        """What an operator or a client does, which is not undone."""
+    def _impair(self, broker: ObservedNode, fault: PlannedFault, traits: FaultTraits) -> Undo:
+        node = broker.simulated
+        if traits.process is ProcessEffect.PAUSES:
+            return self._pause(node)
+        if traits.process is ProcessEffect.ENDS:
+            return self._end(broker, clean=fault.definition.is_clean, lossy=traits.disk is DiskEffect.UNFLUSHED)
+        if traits.disk is DiskEffect.NEW_WRITES:
+            broker.fill_disk(is_full=True)
+            return lambda: broker.fill_disk(is_full=False)
+        node.clock.wall_offset_ms = fault.amount
+        return lambda: setattr(node.clock, "wall_offset_ms", 0)
+
+    def _do_once(self, broker: ObservedNode, fault: PlannedFault) -> Undo | None:
+        """What an operator or a client does, if it is possible; it is not undone."""
+        controller, replica = self._cluster.controller.simulated, broker.replica
+        alive = broker.simulated.runs and replica is not None
+        leads = replica is not None and replica.role == "leader"
+        act: Callable[[], object]
         match fault.kind:
-            case "retention":
-                self._deletions.retire(broker, fault.amount)
-            case "delete_records":
-                self._deletions.order(broker, fault.amount)
+            case fault_kinds.RETENTION:
+                possible, act = alive, partial(self._deletions.retire, broker, fault.amount)
+            case fault_kinds.DELETE_RECORDS:
+                possible, act = alive and leads, partial(self._deletions.order, broker, fault.amount)
             case _:
                 request = {**PARTITION._asdict(), "leader": broker.node, "unclean": False}
-                self._cluster.controller.simulated.operate("elect", request)
-
-    def _can_or_may(self, broker: ObservedNode, fault: PlannedFault) -> bool:
-        """Whether a fault is possible, and within the budget."""
-        match fault.kind:
-            case "pause":
-                return broker.simulated.runs
-            case "stop":
-                return broker.simulated.runs and broker.broker_epoch >= 0
-            case "elect":
-                return self._cluster.controller.simulated.runs
-            case "retention" | "delete_records":
-                leads = broker.replica is not None and broker.replica.role == "leader"
-                return broker.simulated.runs and broker.replica is not None and (leads or fault.kind == "retention")
-            case "kill" | "power_loss" | "disk_full":
-                return self._budget.affords(broker, lossy=fault.kind == "power_loss")
-        return True
+                possible, act = controller.runs, partial(controller.operate, "elect", request)
+        if not possible:
+            return None
+        self._in_force.struck(fault, broker.node)
+        act()
+        return lambda: None
 
     # ---------------------------------------------------------------------------------------- one kind after another
 
@@ -114,24 +119,15 @@ class FaultInjector:
         life = node.incarnation
         return lambda: node.thaw() if node.incarnation == life and node.lives else None
 
-    def _offset_clock(self, node: SimulatedNode, offset_ms: int) -> Undo:
-        node.clock.wall_offset_ms = offset_ms
-        return lambda: setattr(node.clock, "wall_offset_ms", 0)
-
-    def _fill_disk(self, broker: ObservedNode) -> Undo:
-        broker.fill_disk(is_full=True)
-        return lambda: broker.fill_disk(is_full=False)
-
-    def _end(self, broker: ObservedNode, kind: str) -> Undo:
+    def _end(self, broker: ObservedNode, *, clean: bool, lossy: bool) -> Undo:
         node = broker.simulated
-        match kind:
-            case "stop":
-                node.shut_down()
-            case "kill":
-                node.kill()
-                broker.dirty = True
-            case _:
-                broker.lose_power()
+        if clean:
+            node.shut_down()
+        elif lossy:
+            broker.lose_power()
+        else:
+            node.kill()
+            broker.dirty = True
         life = node.incarnation
         return lambda: node.start_again() if node.incarnation == life else None
 

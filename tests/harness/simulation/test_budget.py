@@ -21,16 +21,16 @@ def strike(kind: str, aim: int, at_ms: int, for_ms: int = LONG) -> PlannedFault:
     return PlannedFault(at_ms * MS, for_ms * MS, kind, aim)
 
 
-def play(*troubles: PlannedFault, configuration: Configuration = CALM, until_ms: int = 990) -> CoreSimulation:
+def play(*faults: PlannedFault, configuration: Configuration = CALM, until_ms: int = 990) -> CoreSimulation:
     """A world up to a time in its safety phase."""
-    world = CoreSimulation(1, setup("4.1", SAFE), faults=troubles, configuration=configuration)
+    world = CoreSimulation(1, setup("4.1", SAFE), faults=faults, configuration=configuration)
     world.begin()
     world.run_until(until_ms * MS)
     return world
 
 
 def happened(world: CoreSimulation) -> list[tuple[str, int]]:
-    return [(trouble.kind, trouble.aim) for trouble in world.in_force.happened]
+    return [(fault.kind, fault.aim) for fault in world.in_force.happened]
 
 
 def dirty(world: CoreSimulation) -> set[NodeId]:

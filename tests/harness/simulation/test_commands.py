@@ -63,7 +63,7 @@ def test_several_processes_find_what_one_does(capsys: pytest.CaptureFixture[str]
     "setting", ["session.timeout.ms=20", "heartbeat.ms=400", "request.timeout.ms=20", "replica.fetch.wait.max.ms=900"]
 )
 def test_times_that_depend_on_a_pinned_one_follow_it(setting: str) -> None:
-    settings = [word for one in (setting, "trouble=0") for word in ("--set", one)]
+    settings = [word for one in (setting, "fault.count=0") for word in ("--set", one)]
     assert main(["simulate", "--seeds", "20", "--jobs", "1", *settings]) == ExitCode.PASS
 
 

@@ -47,7 +47,7 @@ def test_no_part_that_is_left_can_be_left_out(parts: list[int]) -> None:
 
 def test_a_lost_write_shrinks_to_the_few_faults_that_it_takes(shrunk: Shrunk) -> None:
     assert shrunk.violation.kind == LOST
-    kinds = [trouble.kind for trouble in shrunk.troubles]
+    kinds = [fault.kind for fault in shrunk.faults]
     assert "power_loss" in kinds
     assert len(kinds) <= 4
     assert (shrunk.configuration.loss, shrunk.configuration.late, shrunk.configuration.producers) == (0, 0, 1)
@@ -55,8 +55,8 @@ def test_a_lost_write_shrinks_to_the_few_faults_that_it_takes(shrunk: Shrunk) ->
 
 def test_a_seed_shrinks_to_the_same_every_time(shrunk: Shrunk) -> None:
     again = shrink_seed(SEED, setup("3.7", LAST_REPLICA))
-    assert (again.troubles, again.configuration, again.violation) == (
-        shrunk.troubles, shrunk.configuration, shrunk.violation
+    assert (again.faults, again.configuration, again.violation) == (
+        shrunk.faults, shrunk.configuration, shrunk.violation
     )  # fmt: skip
 
 
@@ -65,7 +65,7 @@ def test_what_is_left_is_a_scenario_that_names_its_faults_in_order(shrunk: Shrun
     assert scenario.generation == "3.7"
     assert scenario.schedule is not None
     injected = [step.inject["fault"] for step in scenario.schedule if step.inject is not None]
-    assert injected == [trouble.kind for trouble in shrunk.troubles]
+    assert injected == [fault.kind for fault in shrunk.faults]
     assert scenario.cluster.settings["min.insync.replicas"] == 2
 
 

@@ -62,7 +62,7 @@ def test_a_protocol_with_one_rule_broken_is_caught(knob: str, value: str, invari
 
 
 def test_nobody_in_sync_is_legal_where_the_last_member_leaves_too() -> None:
-    settings = {"unclean.leader.election.enable": "true", "faults": "kill:3,power_loss,isolate", "trouble": "16"}
+    settings = {"unclean.leader.election.enable": "true", "faults": "kill:3,power_loss,isolate", "fault.count": "16"}
     found: set[str] = set()
     for rule in ("leaves_if_unclean", "stays"):
         chosen = setup("0.11", {**settings, "replication.last_isr_member": rule})

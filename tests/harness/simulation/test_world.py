@@ -14,9 +14,10 @@ from harness.replication.knobs import GENERATIONS
 from harness.replication.messages import RaiseLogStart, ReplicaEffect
 from harness.replication.replica import Replica
 from harness.replication.storage import Raising
-from harness.simulation.core.configuration import DELETIONS, Setup, draw, setup
+from harness.simulation.core.configuration import Setup, draw, setup
 from harness.simulation.core.core_simulation import CoreSimulation
-from harness.simulation.core.planned_fault import draw_troubles
+from harness.simulation.core.fault_kinds import DELETIONS, FAULTS
+from harness.simulation.core.planned_fault import draw_faults
 from harness.simulation.explore import run_seed
 from harness.simulation.trace import Trace
 from harness.simulation.violations import Violation
@@ -41,7 +42,7 @@ def test_the_newest_protocol_keeps_what_it_promises_whatever_happens() -> None:
 
 @pytest.mark.parametrize("generation", sorted(GENERATIONS))
 def test_without_any_fault_every_generation_converges_and_loses_nothing(generation: str) -> None:
-    chosen = setup(generation, {"trouble": "0", "loss": "0", "late": "0", "duplicate": "0"})
+    chosen = setup(generation, {"fault.count": "0", "loss": "0", "late": "0", "duplicate": "0"})
     assert violations(chosen, range(40)) == {}
 
 
@@ -65,9 +66,9 @@ def test_deletions_are_drawn_apart_from_faults_and_make_logs_begin_later() -> No
     seed, chosen = 7, setup("4.1", SAFE | {"deletions": "6"})
     world = CoreSimulation(seed, chosen)
     world.run()
-    drawn = [trouble for trouble in world.faults if trouble.kind not in DELETIONS]
-    assert tuple(drawn) == draw_troubles(seed, draw(seed, setup("4.1", SAFE | {"deletions": "0"}).pinned))
-    assert {trouble.kind for trouble in world.in_force.happened} >= {"retention", "delete_records"}
+    drawn = [fault for fault in world.faults if fault.kind not in DELETIONS]
+    assert tuple(drawn) == draw_faults(seed, draw(seed, setup("4.1", SAFE | {"deletions": "0"}).pinned))
+    assert {fault.kind for fault in world.in_force.happened} >= {"retention", "delete_records"}
     assert 0 < world.witness.committed.deleted <= world.witness.committed.end
     assert max(broker.disk.start for broker in world.brokers) == world.witness.committed.deleted
 
@@ -82,12 +83,18 @@ def test_a_core_that_deletes_what_is_not_committed_is_seen(monkeypatch: pytest.M
     assert "R8" in {one.invariant for one in violations(chosen, range(60)).values()}
 
 
-def test_each_seed_draws_a_cluster_of_its_own_and_troubles_of_its_own() -> None:
+def test_each_seed_draws_a_cluster_of_its_own_and_faults_of_its_own() -> None:
     drawn = [draw(seed) for seed in range(50)]
     assert len({one.nodes for one in drawn}) == 3
     assert len({one.replica_lag_time_max_ms for one in drawn}) == 4
     assert len({tuple(sorted(one.faults)) for one in drawn}) > 30
-    assert len({draw_troubles(seed, draw(seed)) for seed in range(50)}) > 45
+    assert len({draw_faults(seed, draw(seed)) for seed in range(50)}) > 45
+
+
+def test_the_kinds_of_faults_are_drawn_in_the_order_in_which_every_known_seed_has_drawn_them() -> None:
+    first, rest = ("kill", "stop", "power_loss", "pause", "isolate", "cut", "slow", "clock"), FAULTS[8:]
+    assert FAULTS[:8] == first
+    assert rest == ("disk_full", "controller_kill", "controller_pause", "elect")
 
 
 def test_what_is_pinned_is_not_drawn() -> None:
@@ -100,13 +107,13 @@ def test_what_is_pinned_is_not_drawn() -> None:
 def test_a_fault_that_is_left_out_leaves_what_came_before_it_as_it_was() -> None:
     chosen = setup("3.7", SAFE)
     seed, configuration = 5, draw(5, setup("3.7", SAFE).pinned)
-    troubles = draw_troubles(seed, configuration)
+    faults = draw_faults(seed, configuration)
     stories = []
-    for some in (troubles, troubles[:-1]):
+    for some in (faults, faults[:-1]):
         lines: list[str] = []
         CoreSimulation(seed, chosen, faults=some, trace=Trace(lines.append)).run()
         stories.append(lines)
-    last_ms = troubles[-1].at_ns / 1e6
+    last_ms = faults[-1].at_ns / 1e6
     before = [[line for line in lines if float(line[:12]) < last_ms] for lines in stories]
     assert before[0] == before[1] != []
 

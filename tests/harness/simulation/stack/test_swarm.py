@@ -30,8 +30,8 @@ from harness.simulation.violations import Violation
 from tests.harness.simulation.judging import judged
 
 SAFE = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false", "acks": "all"}
-CRASHES = {**SAFE, "faults": "kill:3,pause,isolate", "checkpoint.ms": "5000", "trouble": "12"}
-POWER = {**SAFE, "faults": "power_loss:3,isolate:2", "flush.messages": "0", "flush.ms": "0", "trouble": "12"}
+CRASHES = {**SAFE, "faults": "kill:3,pause,isolate", "checkpoint.ms": "5000", "fault.count": "12"}
+POWER = {**SAFE, "faults": "power_loss:3,isolate:2", "flush.messages": "0", "flush.ms": "0", "fault.count": "12"}
 FLAWED = {"0.10": CRASHES, "3.7": POWER}
 MS = 1_000_000
 
@@ -54,7 +54,7 @@ def test_the_newest_protocol_keeps_what_it_promises_whatever_happens() -> None:
 
 @pytest.mark.parametrize("generation", sorted(GENERATIONS))
 def test_without_any_fault_every_generation_converges_and_loses_nothing(generation: str) -> None:
-    chosen = setup(generation, {"trouble": "0", "loss": "0", "late": "0"}, "stack")
+    chosen = setup(generation, {"fault.count": "0", "loss": "0", "late": "0"}, "stack")
     assert violations(chosen, range(3)) == {}
 
 
@@ -78,33 +78,33 @@ def test_the_witness_and_the_checkers_count_the_same() -> None:
 
 def test_a_fault_that_is_aimed_hits_whom_it_means_and_is_over_after_its_time() -> None:
     configuration = Configuration(horizon_ms=300)
-    troubles = [
+    faults = [
         PlannedFault(50 * MS, 100 * MS, kind, LEADER, peer="all" if kind == "isolate" else "")
         for kind in ("kill", "stop", "power_loss", "pause", "isolate", "slow", "clock", "disk_full", "controller_kill")
     ]
-    for trouble in troubles:
+    for fault in faults:
         run = StackSimulation(
-            1, setup("4.1", SAFE, "stack"), configuration=configuration, faults=[trouble], recorded=True
+            1, setup("4.1", SAFE, "stack"), configuration=configuration, faults=[fault], recorded=True
         )
         finished = run.run()
-        assert [one.kind for one in finished.happened] == [trouble.kind]
+        assert [one.kind for one in finished.happened] == [fault.kind]
         assert finished.converged
         assert finished.violations == ()
         assert run.recording is not None
         (row,) = run.recording.faults
         assert row["healed_ns"] - row["injected_ns"] == 100 * MS
-        assert row["nodes"] == (["controller"] if trouble.kind == "controller_kill" else ["0"])
+        assert row["nodes"] == (["controller"] if fault.kind == "controller_kill" else ["0"])
 
 
 @pytest.mark.parametrize("depth", ["core", "stack"])
 def test_an_order_to_delete_is_in_the_evidence_and_is_all_that_may_be_gone(depth: str) -> None:
     configuration = Configuration(horizon_ms=300)
-    troubles = [
+    faults = [
         PlannedFault(100 * MS, 0, "delete_records", LEADER, amount=50),
         PlannedFault(250 * MS, 0, "delete_records", LEADER, amount=0),
     ]
     chosen = setup("4.1", SAFE, depth)
-    run = run_of(1, chosen, faults=troubles, configuration=configuration, recorded=True)
+    run = run_of(1, chosen, faults=faults, configuration=configuration, recorded=True)
     assert run.run().violations == ()
     assert run.recording is not None
     manifest = run.recording.manifest("4.1")
@@ -166,7 +166,7 @@ def test_a_log_that_loses_its_last_batch_when_it_is_opened_is_found_out(monkeypa
 def test_a_log_that_writes_something_else_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     truncate = SegmentLog.truncate
     monkeypatch.setattr(SegmentLog, "truncate", lambda self, offset: truncate(self, offset + 1))
-    found = broken(setup("2.8", {**SAFE, "faults": "isolate:3,elect:3", "acks": "1", "trouble": "12"}, "stack"), 20)
+    found = broken(setup("2.8", {**SAFE, "faults": "isolate:3,elect:3", "acks": "1", "fault.count": "12"}, "stack"), 20)
     assert any("cuts at" in why for why in found)
 
 
@@ -211,7 +211,7 @@ def test_a_seed_is_shrunk_at_the_depth_at_which_it_was_found() -> None:
     assert isinstance(shrunk.world, StackSimulation)
     assert shrunk.violation.kind == "lost-write"
     assert shrunk.violation.verdict is Verdict.VIOLATION
-    assert 0 < 2 * len(shrunk.troubles) <= len(drawn.faults), "half of it has nothing to do with the loss"
+    assert 0 < 2 * len(shrunk.faults) <= len(drawn.faults), "half of it has nothing to do with the loss"
 
 
 @pytest.mark.parametrize("generation", ["0.10", "4.1"])
