@@ -13,7 +13,7 @@ from harness.simulation.stack.observed_cluster import ObservedCluster
 from harness.simulation.stack.observed_nodes import ObservedNode
 from harness.wire.declaration import Message
 from harness.wire.keys import ApiKey
-from harness.wire.messages import (
+from harness.wire.messages.operators import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
