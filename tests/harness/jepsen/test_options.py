@@ -27,7 +27,7 @@ def test_a_loss_that_an_option_permits_is_left_open(judged: Verdicts, option: st
     assert verdict.outcome is Outcome.INCONCLUSIVE
     assert {one.kind for one in verdict.anomalies} == {"lost-write", "vanished-read"}
     [because] = {one.because for one in verdict.anomalies}
-    assert because.startswith("INDETERMINATE: the configuration permits what would excuse it, and no broker was there")
+    assert because.startswith("INDETERMINATE: the configuration permits what would excuse it, and no broker recorded")
 
 
 def test_a_record_that_took_another_one_s_place_is_left_open_only_where_elections_may_be_unclean(
