@@ -210,7 +210,7 @@ class Elections(Target, Protocol):
 CONTROLS: frozenset[type[Target]] = frozenset(
     {Processes, Links, ConnectionStalls, DiskSpace, DiskContents, LogDirectories, Power, WallClocks, Elections}
 )
-"""All protocols of this module."""
+"""All protocols of this module. A target lists those that it supports."""
 
 
 def supports(target: Target, control: type[ControlT]) -> TypeGuard[ControlT]:

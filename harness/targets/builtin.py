@@ -15,7 +15,7 @@ from typing import Any
 from harness.broker.secret import Secret
 from harness.broker.settings import NodeConfig, NodeFaults, Settings
 from harness.clients.topics import create_topic
-from harness.controls import CONTROLS, ConnectionStalls
+from harness.controls import DiskContents, DiskSpace, Elections, Links, LogDirectories, Power, Processes, WallClocks
 from harness.errors import EnvironmentFault, NoAnswer
 from harness.model import CLIENTS, CONTROLLER_ID, Link, NodeId, Offset, TopicPartition, node_id, node_name
 from harness.replication.knobs import Knobs
@@ -54,7 +54,9 @@ class BuiltinTarget(BuiltinDisks):
     """
 
     name = "builtin"
-    controls = CONTROLS - {ConnectionStalls}
+    controls = frozenset[type[Any]](
+        {DiskContents, DiskSpace, Elections, Links, LogDirectories, Power, Processes, WallClocks}
+    )
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ from typing import Any, cast
 from harness.broker.ping import Ping
 from harness.broker.ports import Connection
 from harness.broker.settings import NodeFaults, Settings
-from harness.controls import CONTROLS, ConnectionStalls
+from harness.controls import DiskContents, DiskSpace, Elections, Links, LogDirectories, Power, Processes, WallClocks
 from harness.errors import EnvironmentFault
 from harness.model import CLIENTS, CONTROLLER, Link, NodeId, Offset, TopicPartition, node_id, node_name
 from harness.replication.knobs import Knobs
@@ -63,7 +63,9 @@ class SimulatedTarget(SimulatedDisks):
     """
 
     name = "simulated"
-    controls = CONTROLS - {ConnectionStalls}
+    controls = frozenset[type[Any]](
+        {DiskContents, DiskSpace, Elections, Links, LogDirectories, Power, Processes, WallClocks}
+    )
 
     def __init__(
         self,

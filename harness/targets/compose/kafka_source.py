@@ -48,7 +48,7 @@ class ComposeSource:
 
     def why_not(self, control: type[Target]) -> str:
         """See :class:`harness.targets.kafka.source.KafkaSource`."""
-        return self.kafka.lacks[control]
+        return self.kafka.lacks.get(control, "")
 
     def in_words(self) -> Mapping[str, Any]:
         """The file, and which service each node is."""

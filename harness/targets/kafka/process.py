@@ -8,7 +8,17 @@ from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
-from harness.controls import CONTROLS
+from harness.controls import (
+    ConnectionStalls,
+    DiskContents,
+    DiskSpace,
+    Elections,
+    Links,
+    LogDirectories,
+    Power,
+    Processes,
+    WallClocks,
+)
 from harness.errors import EnvironmentFault
 from harness.model import Link, NodeId, node_id
 from harness.target import Receipt, Target
@@ -26,10 +36,14 @@ from harness.targets.kafka.timeline_sampler import TimelineSampler
 from harness.targets.node_logs import copy_logs
 from harness.targets.node_process import Spawned
 
+_CONTROLS: frozenset[type[Target]] = frozenset(
+    {ConnectionStalls, DiskContents, DiskSpace, Elections, Links, LogDirectories, Power, Processes, WallClocks}
+)
+
 
 def controls() -> frozenset[type[Target]]:
     """What can be done to real Kafka on this machine."""
-    return CONTROLS if shim.is_available() else CONTROLS - NEEDS_SHIM
+    return _CONTROLS if shim.is_available() else _CONTROLS - NEEDS_SHIM
 
 
 class ProcessTarget(KafkaClocks):

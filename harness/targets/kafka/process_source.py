@@ -11,6 +11,7 @@ from harness.scenario import Scenario
 from harness.target import Target
 from harness.targets.cluster_kind import StartJournal
 from harness.targets.kafka import local
+from harness.targets.kafka.disks import NEEDS_SHIM
 from harness.targets.kafka.jvm import java_version, refuse_old_java
 from harness.targets.kafka.layout import Control
 from harness.targets.kafka.local import LocalKafka
@@ -49,8 +50,8 @@ class ProcessSource:
         return ("links", "between") if self.control is Control.COMBINED else ()
 
     def why_not(self, control: type[Target]) -> str:
-        """See :class:`harness.targets.kafka.source.KafkaSource`; the remedy is the same for every control."""
-        return "It takes a C compiler: see `seawall doctor`."
+        """See :class:`harness.targets.kafka.source.KafkaSource`."""
+        return "It takes a C compiler: see `seawall doctor`." if control in NEEDS_SHIM else ""
 
     def in_words(self) -> Mapping[str, Any]:
         """Nothing beside the release."""
