@@ -1,4 +1,4 @@
-"""Blocks and words: the same answers as without them, also across their borders."""
+"""Blocks and words: the same answers as without them, also across their borders; see test_engines_agree.py, too."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from checkers import check
 from harness.errors import EnvironmentFault
 from spark_analysis import digests
 from spark_analysis.blocks import Earlier, gaps, with_earlier, words
-from tests.checkers.dealing import deal, rewrite
+from tests.checkers.dealing import deal
 from tests.checkers.evidence_cases import CASES
-from tests.checkers.story import Story
 from tests.spark_analysis.differential import CHUNKS, disagreements, random_runs, tiny_blocks, verdicts_in_blocks
 
 
@@ -60,38 +59,6 @@ def test_gaps_are_found_wherever_they_begin(
     rows = spark.createDataFrame([("r", n) for n in present], "run string, n bigint")
     found = gaps(words(rows, ["run"], "n"), ["run"]).orderBy("first").collect()
     assert found == [Row(run="r", first=first, end=end) for first, end in missing]
-
-
-@pytest.mark.parametrize("half", range(len(CHUNKS)))
-def test_runs_are_judged_the_same_in_blocks(tmp_path: Path, spark: SparkSession, half: int) -> None:
-    """Whatever a chunk is: less than anything that belongs together for one half of them, everything for the other."""
-    ours = CASES[half :: len(CHUNKS)]
-    cases = [case.story(case.name).write(tmp_path / case.name, **case.manifest) for case in ours]
-    paths = [
-        *cases,
-        *random_runs(range(half, 40, len(CHUNKS)), tmp_path),
-        read_before_sent(tmp_path / READ_BEFORE_SENT),
-    ]
-    told = check(paths, engine="reference")
-    verdicts = verdicts_in_blocks(paths, spark, told, [CHUNKS[half]])
-    assert not list(disagreements(verdicts))
-    (unwritten,) = (verdict for verdict, _ in verdicts if verdict.run == READ_BEFORE_SENT)
-    assert {anomaly.kind for anomaly in unwritten.anomalies} == {"unwritten-read"}
-
-
-READ_BEFORE_SENT = "read-before-sent"
-
-
-def read_before_sent(path: Path) -> Path:
-    """A run in which a value is read before it is sent, and the file with the send begins first."""
-    story = Story(READ_BEFORE_SENT)
-    story.send()
-    story.append(0, 1, [1, 2])
-    story.poll(5, [0, 1])
-    story.send(append=False, offset=1)
-    story.finish().write(path)
-    rewrite(path, "history", [[0, 1, *range(5, len(story.history))], [2, 3, 4]])
-    return path
 
 
 @pytest.mark.nightly

@@ -18,7 +18,7 @@ from harness.scenario import load
 from tests.bench.healthy_runs import QUICK
 from tests.checkers.edited import Run
 from tests.checkers.run_edits import EDITS, LOST, Edit
-from tests.spark_analysis.differential import disagreements
+from tests.spark_analysis.differential import disagreements, opened_once, verdicts_on
 
 CHAOS = "random-chaos"
 HEALTHY = QUICK | {"settings.min.insync.replicas": "2", "workload.acks": "[all]"}
@@ -55,8 +55,8 @@ def verdicts(edited: Mapping[str, Path], spark: SparkSession) -> Mapping[str, tu
     """What both engines say of each run that they judge, in one job."""
     judged = [edit.name for edit in EDITS if edit.outcome != "refused"]
     paths = [edited[name] for name in judged]
-    told = zip(check(paths, engine="spark", session=spark), check(paths, engine="reference"), strict=True)
-    return dict(zip(judged, told, strict=True))
+    with opened_once():
+        return dict(zip(judged, verdicts_on(paths, spark), strict=True))
 
 
 def names(*, refused: bool) -> list[object]:
