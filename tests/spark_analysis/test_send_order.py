@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from unittest.mock import patch
 
@@ -10,11 +11,15 @@ from pyspark.sql import SparkSession
 
 from checkers import check
 from harness.checker import Outcome
-from spark_analysis import send_order
+from spark_analysis import answers, send_order
+from spark_analysis.answers import QUESTIONS, Question
 from tests.checkers.clients import poll
 from tests.checkers.send_cases import overtake
 from tests.checkers.story import Story
 from tests.spark_analysis.differential import disagreements, tiny_blocks
+
+THIS = (send_order.send_order,)
+"""Asked alone: every other question is planned for seconds, and none is about this."""
 
 
 class LookedAtCloselyError(Exception):
@@ -29,12 +34,16 @@ def followed_closely(story: Story) -> Story:
     return story.finish()
 
 
-@pytest.mark.parametrize("chunk", [3, 8])
+@pytest.mark.parametrize(("chunk", "questions"), [(3, QUESTIONS), (8, THIS)])
 def test_a_consumer_that_follows_closely_makes_nobody_look_closely(
-    chunk: int, tmp_path: Path, spark: SparkSession
+    chunk: int, questions: Sequence[Question], tmp_path: Path, spark: SparkSession
 ) -> None:
     run = followed_closely(Story()).write(tmp_path / "r")
-    with tiny_blocks(chunk), patch.object(send_order, "_late", side_effect=LookedAtCloselyError):
+    with (
+        tiny_blocks(chunk),
+        patch.object(answers, "QUESTIONS", questions),
+        patch.object(send_order, "_late", side_effect=LookedAtCloselyError),
+    ):
         (verdict,) = check([run], engine="spark", session=spark)
     (told,) = check([run], engine="reference")
     assert verdict.outcome is Outcome.PASS
@@ -47,6 +56,7 @@ def test_what_overtakes_makes_somebody_look_closely(tmp_path: Path, spark: Spark
     run = story.finish().write(tmp_path / "r")
     with (
         tiny_blocks(),
+        patch.object(answers, "QUESTIONS", THIS),
         patch.object(send_order, "_late", side_effect=LookedAtCloselyError),
         pytest.raises(LookedAtCloselyError),
     ):
