@@ -6,7 +6,6 @@ import json
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -156,7 +155,7 @@ def ask(
     large = sizing.are_large(sizing.content(sizes), len(names))
     with (
         _asking,
-        nullcontext(files) if large else packed(spark, files) as read,
+        packed(spark, files) as read,
         sizing.laid_out(spark, sizing.content(_sizes(read)), large=large),
         holding(spark, beside, large=large) as hold,
     ):
