@@ -22,7 +22,7 @@ from itertools import chain
 from checkers.conclusion import Conclusion, RunFacts, cite, seen_at
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Since, Unseen
 from harness.checker import Evidence
-from harness.facts import Stretch, ThinAcks
+from harness.facts import StateInterval, ThinAcks
 from harness.model import TopicPartition
 
 ADVANCE_BELOW_MIN_ISR = AnomalyKind(
@@ -52,17 +52,17 @@ KINDS = (ADVANCE_BELOW_MIN_ISR, ACK_BELOW_MIN_ISR)
 
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:
-    """Every breach in one run: one for each stretch of a leader with such an ISR."""
+    """Every breach in one run: one for each interval of a leader with such an ISR."""
     for place, nodes in run.reported.items():
         least = run.least_isr(place)
-        for one in (x for stretches in nodes.values() for x in stretches):
+        for one in (x for intervals in nodes.values() for x in intervals):
             if one.role == "leader" and one.isr is not None and least is not None and len(one.isr) < least:
                 yield from _advanced(run, place, one, least)
     for acks in run.facts.thin_acks:
         yield from _taken(run, TopicPartition(acks.topic, acks.partition), acks)
 
 
-def _advanced(run: RunFacts, place: TopicPartition, one: Stretch, least: int) -> Iterator[Conclusion]:
+def _advanced(run: RunFacts, place: TopicPartition, one: StateInterval, least: int) -> Iterator[Conclusion]:
     """A leader with an ISR smaller than ``least`` whose watermark rose; at once, where it did so as it took office."""
     known = _highest(run, place, one)
     took_more = known is not None and (one.first_high_watermark or 0) > known
@@ -81,14 +81,14 @@ def _advanced(run: RunFacts, place: TopicPartition, one: Stretch, least: int) ->
     )  # fmt: skip
 
 
-def _highest(run: RunFacts, place: TopicPartition, one: Stretch) -> int | None:
+def _highest(run: RunFacts, place: TopicPartition, one: StateInterval) -> int | None:
     """The highest watermark that any broker can have had before a leader took office; None: it was leading already."""
     reported = run.reported[place]
     before = [x for x in reported[one.node] if (x.incarnation, x.sequence) < (one.incarnation, one.sequence)]
     if before and before[-1].role == "leader":
         return None
     others = (
-        x for node, stretches in reported.items() if node != one.node for x in stretches if x.begin_ns <= one.begin_ns
+        x for node, intervals in reported.items() if node != one.node for x in intervals if x.begin_ns <= one.begin_ns
     )
     return max((x.high_watermark or 0 for x in chain(before, others)), default=0)
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from checkers.conclusion import RunFacts
-from harness.facts import Stretch
+from harness.facts import StateInterval
 from harness.model import NO_LEADER, TopicPartition
 
 _CUTS = frozenset({"truncation", "log_start"})
@@ -27,14 +27,14 @@ def unrecorded(run: RunFacts) -> list[str]:
     """One sentence for each replica or broker of which a row is missing."""
     if run.sampled or not (run.decided or run.sessions):
         return []
-    logs = [(place, stretches) for place, nodes in run.reported.items() for stretches in nodes.values()]
-    return [*(sentence for place, stretches in logs for sentence in _of_log(place, stretches)), *_without_session(run)]
+    logs = [(place, intervals) for place, nodes in run.reported.items() for intervals in nodes.values()]
+    return [*(sentence for place, intervals in logs for sentence in _of_log(place, intervals)), *_without_session(run)]
 
 
-def _of_log(place: TopicPartition, stretches: Sequence[Stretch]) -> Iterator[str]:
-    before: Stretch | None = None
+def _of_log(place: TopicPartition, intervals: Sequence[StateInterval]) -> Iterator[str]:
+    before: StateInterval | None = None
     kinds: set[str] = set()
-    for one in stretches:
+    for one in intervals:
         if before is not None and (one.incarnation != before.incarnation or before.role == "offline"):
             before = None
         if one.kind != "state":
@@ -45,7 +45,7 @@ def _of_log(place: TopicPartition, stretches: Sequence[Stretch]) -> Iterator[str
         before, kinds = one, set()
 
 
-def _between(place: TopicPartition, before: Stretch, after: Stretch, kinds: set[str]) -> Iterator[str]:
+def _between(place: TopicPartition, before: StateInterval, after: StateInterval, kinds: set[str]) -> Iterator[str]:
     """What is missing between two successive states of a replica, given the kinds of the rows between them."""
     whose = f"Node {after.node} (incarnation {after.incarnation}) does not say why its log of {place}, which"
     row = f"in its row {after.sequence}."
@@ -60,8 +60,8 @@ def _without_session(run: RunFacts) -> Iterator[str]:
     obeyed = {
         one.node
         for nodes in run.reported.values()
-        for stretches in nodes.values()
-        for one in stretches
+        for intervals in nodes.values()
+        for one in intervals
         if one.leader not in (None, NO_LEADER)
     }
     for node in sorted(obeyed - known):

@@ -19,7 +19,7 @@ def nulls(run: RunFacts, numbers: Mapping[str, int]) -> Iterator[str]:
     """One sentence for each column of a target's run that is empty and must not be."""
     if run.sampled:
         return
-    if places := silent_isrs(run.facts.stretches):
+    if places := silent_isrs(run.facts.intervals):
         yield f"Leaders, or the controller, have rows about {', '.join(map(str, places))} that name no ISR."
     if numbers["final_records"] + numbers["polled_records"] and not run.facts.read_epochs:
         yield "No poll names the leader epoch of a record that it delivered."

@@ -36,7 +36,7 @@ from checkers.generations import since
 from checkers.unclean_elections import UncleanElection
 from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Since, Unseen
 from harness.checker import Evidence
-from harness.facts import Stretch
+from harness.facts import StateInterval
 from harness.findings import Excuse
 from harness.model import TopicPartition
 
@@ -76,21 +76,23 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
     """Every breach in one run: for each cut the lowest offset that is known to have been committed."""
     for place, nodes in run.reported.items():
         led = _leaders(nodes.values())
-        for stretches in nodes.values():
-            cuts: dict[tuple[Stretch, bool], list[Copy]] = {}
-            for cut, copy in _gone(run, place, stretches):
+        for intervals in nodes.values():
+            cuts: dict[tuple[StateInterval, bool], list[Copy]] = {}
+            for cut, copy in _gone(run, place, intervals):
                 cuts.setdefault((cut, copy.event == "restart"), []).append(copy)
             for (cut, _), gone in cuts.items():
-                own = list(_own(stretches, cut))
+                own = list(_own(intervals, cut))
                 marks = [x for x in own if _is_trusted(run, x[0])] if run.sampled else [*_watermarks(led, cut), *own]
                 yield from _judged(run, place, cut, gone, marks)
 
 
-def _gone(run: RunFacts, place: TopicPartition, stretches: Sequence[Stretch]) -> Iterator[tuple[Stretch, Copy]]:
-    """What a replica cut, or lacked when its broker started again, and the stretch that shows it."""
-    births = _births(stretches)
+def _gone(
+    run: RunFacts, place: TopicPartition, intervals: Sequence[StateInterval]
+) -> Iterator[tuple[StateInterval, Copy]]:
+    """What a replica cut, or lacked when its broker started again, and the interval that shows it."""
+    births = _births(intervals)
     deletions = run.deletions.get(place, [])
-    for copy in copies(stretches, run.excusing):
+    for copy in copies(intervals, run.excusing):
         lost = copy.lost
         restarted = copy.event == "restart" and lost in births and copy.got.role != "offline"
         if lost is not None and (restarted or copy.event in ("truncation", "log_start")):
@@ -99,22 +101,22 @@ def _gone(run: RunFacts, place: TopicPartition, stretches: Sequence[Stretch]) ->
                 yield lost, copy._replace(start=max(copy.start, deleted))
 
 
-def _births(stretches: Sequence[Stretch]) -> Collection[Stretch]:
-    """The first stretch of each life of a broker."""
-    found: dict[int, Stretch] = {}
-    for one in stretches:
+def _births(intervals: Sequence[StateInterval]) -> Collection[StateInterval]:
+    """The first interval of each life of a broker."""
+    found: dict[int, StateInterval] = {}
+    for one in intervals:
         if one.log_end_offset is not None:
             found.setdefault(one.incarnation, one)
     return found.values()
 
 
-def _leaders(nodes: Iterable[Sequence[Stretch]]) -> list[Stretch]:
-    """The stretches in which a broker led."""
-    return [one for stretches in nodes for one in stretches if one.role == "leader" and one.kind == "state"]
+def _leaders(nodes: Iterable[Sequence[StateInterval]]) -> list[StateInterval]:
+    """The intervals in which a broker led."""
+    return [one for intervals in nodes for one in intervals if one.role == "leader" and one.kind == "state"]
 
 
-def _watermarks(led: Sequence[Stretch], cut: Stretch) -> Iterator[tuple[Stretch, int, int]]:
-    """What leaders had committed before a cut: the stretch, the watermark, and the number of its row."""
+def _watermarks(led: Sequence[StateInterval], cut: StateInterval) -> Iterator[tuple[StateInterval, int, int]]:
+    """What leaders had committed before a cut: the interval, the watermark, and the number of its row."""
     for one in led:
         if one.end_ns <= cut.begin_ns:
             yield one, one.high_watermark or 0, one.end_sequence
@@ -122,20 +124,24 @@ def _watermarks(led: Sequence[Stretch], cut: Stretch) -> Iterator[tuple[Stretch,
             yield one, one.first_high_watermark or 0, one.sequence
 
 
-def _is_trusted(run: RunFacts, stretch: Stretch) -> bool:
-    """Whether the high watermark of this stretch is proof: a sampled follower's is not before 3.7."""
-    return stretch.role == "leader" or since(run.generation, "3.7")
+def _is_trusted(run: RunFacts, interval: StateInterval) -> bool:
+    """Whether the high watermark of this interval is proof: a sampled follower's is not before 3.7."""
+    return interval.role == "leader" or since(run.generation, "3.7")
 
 
-def _own(stretches: Sequence[Stretch], cut: Stretch) -> Iterator[tuple[Stretch, int, int]]:
+def _own(intervals: Sequence[StateInterval], cut: StateInterval) -> Iterator[tuple[StateInterval, int, int]]:
     """The high watermarks of the replica itself before the cut."""
-    for one in stretches:
+    for one in intervals:
         if age(one) < age(cut) and one.kind == "state":
             yield one, one.high_watermark or 0, one.end_sequence
 
 
 def _judged(
-    run: RunFacts, place: TopicPartition, cut: Stretch, gone: Sequence[Copy], marks: Sequence[tuple[Stretch, int, int]]
+    run: RunFacts,
+    place: TopicPartition,
+    cut: StateInterval,
+    gone: Sequence[Copy],
+    marks: Sequence[tuple[StateInterval, int, int]],
 ) -> Iterator[Conclusion]:
     for copy in sorted(gone, key=lambda c: c.start):
         proof = next(_proofs(copy, marks), None)
@@ -144,19 +150,19 @@ def _judged(
             return
 
 
-def _proofs(copy: Copy, marks: Sequence[tuple[Stretch, int, int]]) -> Iterator[_Proof]:
-    for stretch, mark, sequence in marks:
+def _proofs(copy: Copy, marks: Sequence[tuple[StateInterval, int, int]]) -> Iterator[_Proof]:
+    for interval, mark, sequence in marks:
         if mark <= copy.start:
             continue
         end = min(mark, copy.end)
-        if stretch.role == "leader" and stretch.leader_epoch == copy.leader_epoch:
-            words = f"node {stretch.node} led in epoch {stretch.leader_epoch} and had committed up to {mark}"
-            yield _Proof(end, cite(stretch, words, sequence))
-        elif stretch.node == copy.node and age(stretch) >= age(copy.got):
-            yield _Proof(end, cite(stretch, f"node {stretch.node} had a high watermark of {mark} itself", sequence))
+        if interval.role == "leader" and interval.leader_epoch == copy.leader_epoch:
+            words = f"node {interval.node} led in epoch {interval.leader_epoch} and had committed up to {mark}"
+            yield _Proof(end, cite(interval, words, sequence))
+        elif interval.node == copy.node and age(interval) >= age(copy.got):
+            yield _Proof(end, cite(interval, f"node {interval.node} had a high watermark of {mark} itself", sequence))
 
 
-def _conclusion(run: RunFacts, place: TopicPartition, cut: Stretch, copy: Copy, proof: _Proof) -> Conclusion:
+def _conclusion(run: RunFacts, place: TopicPartition, cut: StateInterval, copy: Copy, proof: _Proof) -> Conclusion:
     given_up = any(
         _is_before(election, cut, copy) and election.gave_up(copy.leader_epoch, copy.start)
         for election in run.unclean_elections.get(place, ())
@@ -180,14 +186,14 @@ def _excuse(run: RunFacts, copy: Copy, *, given_up: bool) -> Excuse | None:
     return "restart" if copy.event == "restart" and not run.sampled else None
 
 
-def _is_before(election: UncleanElection, cut: Stretch, copy: Copy) -> bool:
+def _is_before(election: UncleanElection, cut: StateInterval, copy: Copy) -> bool:
     """Whether an unclean election can be the reason for a cut."""
     if copy.event == "restart" or cut.leader_epoch is None or cut.leader_epoch < 0:
         return election.time_ns <= cut.begin_ns
     return election.leader_epoch <= cut.leader_epoch
 
 
-def _explained(cut: Stretch, copy: Copy, proof: _Proof) -> tuple[str, tuple[Evidence, ...]]:
+def _explained(cut: StateInterval, copy: Copy, proof: _Proof) -> tuple[str, tuple[Evidence, ...]]:
     """The cut in a sentence, and the rows that show it."""
     what, known = f"offsets {copy.start} to {proof.end - 1}", f"got in epoch {copy.leader_epoch} and which had been"
     if copy.event == "restart":

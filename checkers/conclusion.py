@@ -21,7 +21,7 @@ from checkers.row import Row
 from checkers.unclean_elections import End, LeaderStart, UncleanElection, unclean_elections
 from harness.anomaly import AnomalyKind
 from harness.checker import Evidence
-from harness.facts import Facts, LogEpoch, Stretch
+from harness.facts import Facts, LogEpoch, StateInterval
 from harness.findings import KEPT_PER_GROUP, Finding, of_group, position
 from harness.model import CONTROLLER_ID, TopicPartition
 
@@ -88,31 +88,31 @@ class RunFacts:
         return filed(self.faults, self.wanted)
 
     @cached_property
-    def reported(self) -> dict[TopicPartition, dict[int, list[Stretch]]]:
+    def reported(self) -> dict[TopicPartition, dict[int, list[StateInterval]]]:
         """The states that each broker reported of each replica while it ran, in order."""
-        found: dict[TopicPartition, dict[int, list[Stretch]]] = defaultdict(lambda: defaultdict(list))
-        for one in self.facts.stretches:
+        found: dict[TopicPartition, dict[int, list[StateInterval]]] = defaultdict(lambda: defaultdict(list))
+        for one in self.facts.intervals:
             if one.topic is not None and one.node != CONTROLLER_ID and one.kind != "final":
                 found[where(one)][one.node].append(one)
         return {
-            place: {n: sorted(stretches, key=age) for n, stretches in sorted(nodes.items())}
+            place: {n: sorted(intervals, key=age) for n, intervals in sorted(nodes.items())}
             for place, nodes in found.items()
         }
 
     @cached_property
-    def decided(self) -> dict[TopicPartition, list[Stretch]]:
+    def decided(self) -> dict[TopicPartition, list[StateInterval]]:
         """The controller's decisions about each partition, in order."""
-        found: dict[TopicPartition, list[Stretch]] = defaultdict(list)
-        for one in self.facts.stretches:
+        found: dict[TopicPartition, list[StateInterval]] = defaultdict(list)
+        for one in self.facts.intervals:
             if one.topic is not None and one.node == CONTROLLER_ID and one.kind in ("election", "isr"):
                 found[where(one)].append(one)
-        return {place: sorted(stretches, key=age) for place, stretches in found.items()}
+        return {place: sorted(intervals, key=age) for place, intervals in found.items()}
 
     @cached_property
-    def ended(self) -> dict[TopicPartition, dict[int, Stretch]]:
+    def ended(self) -> dict[TopicPartition, dict[int, StateInterval]]:
         """How each broker's replica was found in the end."""
-        found: dict[TopicPartition, dict[int, Stretch]] = defaultdict(dict)
-        for one in sorted(self.facts.stretches, key=age):
+        found: dict[TopicPartition, dict[int, StateInterval]] = defaultdict(dict)
+        for one in sorted(self.facts.intervals, key=age):
             if one.topic is not None and one.node != CONTROLLER_ID and one.kind == "final":
                 found[where(one)][one.node] = one
         return found
@@ -120,7 +120,7 @@ class RunFacts:
     @cached_property
     def sessions(self) -> list[tuple[int, int, str]]:
         """When the controller began or ended which broker's session: time, broker, what changed."""
-        rows = sorted((x for x in self.facts.stretches if x.kind == "session"), key=age)
+        rows = sorted((x for x in self.facts.intervals if x.kind == "session"), key=age)
         changes = [(row.begin_ns, detail(row)) for row in rows]
         return [(time, int(d["broker"]), str(d["change"])) for time, d in changes if {"broker", "change"} <= set(d)]
 
@@ -151,13 +151,13 @@ class RunFacts:
         if self.sampled:
             return {
                 place: [
-                    Deletion(x.begin_ns, x.log_start_offset or 0) for stretches in nodes.values() for x in stretches
+                    Deletion(x.begin_ns, x.log_start_offset or 0) for intervals in nodes.values() for x in intervals
                 ]
                 for place, nodes in self.reported.items()
             }
         return {
             place: deletions(
-                (_start(x) for stretches in nodes.values() for x in stretches if x.kind in _STARTS), self.lasted
+                (_start(x) for intervals in nodes.values() for x in intervals if x.kind in _STARTS), self.lasted
             )
             for place, nodes in self.reported.items()
         }
@@ -166,16 +166,16 @@ class RunFacts:
     def lasted(self) -> dict[tuple[int, int], int]:
         """Until when each life of a node is known to have lasted, in nanoseconds, by node and incarnation."""
         last_ns: dict[tuple[int, int], int] = defaultdict(int)
-        for one in self.facts.stretches:
+        for one in self.facts.intervals:
             if one.kind != "final" or one.role != "offline":
                 last_ns[one.node, one.incarnation] = max(last_ns[one.node, one.incarnation], one.end_ns)
         return last_ns
 
     @staticmethod
-    def _leader_starts(nodes: Mapping[int, Sequence[Stretch]]) -> tuple[list[LeaderStart], dict[int, list[End]]]:
+    def _leader_starts(nodes: Mapping[int, Sequence[StateInterval]]) -> tuple[list[LeaderStart], dict[int, list[End]]]:
         """With which log each leader began, and where each replica's log ended in each epoch."""
         states = [
-            x for stretches in nodes.values() for x in stretches if x.kind == "state" and x.leader_epoch is not None
+            x for intervals in nodes.values() for x in intervals if x.kind == "state" and x.leader_epoch is not None
         ]
         starts = [LeaderStart(x.leader_epoch or 0, x.begin_ns, x.node, x.first_log_end or 0)
                    for x in states if x.role == "leader"]  # fmt: skip
@@ -224,7 +224,7 @@ def isr_wanted(guarantees: Mapping[str, Any]) -> int | None:
     return None if not isinstance(least, int) or least <= 1 or is_sampled(guarantees) else least
 
 
-def _unclean(decisions: Sequence[Stretch]) -> Iterator[tuple[int, int]]:
+def _unclean(decisions: Sequence[StateInterval]) -> Iterator[tuple[int, int]]:
     """The unclean elections among decisions: when, and for which leader epoch."""
     for one in decisions:
         if detail(one).get("clean") is False and one.leader_epoch is not None:
@@ -234,42 +234,42 @@ def _unclean(decisions: Sequence[Stretch]) -> Iterator[tuple[int, int]]:
 _STARTS = frozenset({"state", "log_start"})
 
 
-def _start(one: Stretch) -> Start:
-    """Where the log starts at the beginning of a stretch: what moves it is a row of its own."""
+def _start(one: StateInterval) -> Start:
+    """Where the log starts at the beginning of an interval: what moves it is a row of its own."""
     return Start(
         one.node, one.incarnation, one.sequence, one.begin_ns, one.kind, one.role, one.leader_epoch,
         one.log_start_offset or 0, detail(one).get("reason"),
     )  # fmt: skip
 
 
-def age(stretch: Stretch) -> tuple[int, int, int]:
+def age(interval: StateInterval) -> tuple[int, int, int]:
     """The order in which a node wrote its rows."""
-    return stretch.incarnation, stretch.sequence, stretch.begin_ns
+    return interval.incarnation, interval.sequence, interval.begin_ns
 
 
-def where(stretch: Stretch) -> TopicPartition:
-    """The partition of a stretch that is about one."""
-    assert stretch.topic is not None
-    assert stretch.partition is not None
-    return TopicPartition(stretch.topic, stretch.partition)
+def where(interval: StateInterval) -> TopicPartition:
+    """The partition of an interval that is about one."""
+    assert interval.topic is not None
+    assert interval.partition is not None
+    return TopicPartition(interval.topic, interval.partition)
 
 
-def detail(stretch: Stretch) -> dict[str, Any]:
-    """The ``detail`` of a stretch's first row; empty where it has none."""
-    found = json.loads(stretch.detail or "{}")
+def detail(interval: StateInterval) -> dict[str, Any]:
+    """The ``detail`` of an interval's first row; empty where it has none."""
+    found = json.loads(interval.detail or "{}")
     return found if isinstance(found, dict) else {}
 
 
-def cite(stretch: Stretch, says: str, sequence: int | None = None) -> Evidence:
-    """The first row of a stretch, or another one, as evidence."""
-    row = {"node": stretch.node, "incarnation": stretch.incarnation}
-    return Evidence("timeline", {**row, "sequence": stretch.sequence if sequence is None else sequence}, says)
+def cite(interval: StateInterval, says: str, sequence: int | None = None) -> Evidence:
+    """The first row of an interval, or another one, as evidence."""
+    row = {"node": interval.node, "incarnation": interval.incarnation}
+    return Evidence("timeline", {**row, "sequence": interval.sequence if sequence is None else sequence}, says)
 
 
-def seen_at(stretch: Stretch, sequence: int | None = None) -> dict[str, int]:
+def seen_at(interval: StateInterval, sequence: int | None = None) -> dict[str, int]:
     """The fields of a finding that name a row of a timeline."""
-    at = stretch.sequence if sequence is None else sequence
-    return {"node": stretch.node, "incarnation": stretch.incarnation, "row": at, "time_ns": stretch.begin_ns}
+    at = interval.sequence if sequence is None else sequence
+    return {"node": interval.node, "incarnation": interval.incarnation, "row": at, "time_ns": interval.begin_ns}
 
 
 def kept(conclusions: Sequence[Conclusion]) -> list[Conclusion]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from checkers.conclusion import detail
 from checkers.row import Row
 from faults import traits_of
-from harness.facts import Stretch
+from harness.facts import StateInterval
 from harness.fault import DiskEffect
 
 ROBBING = frozenset({DiskEffect.UNFLUSHED, DiskEffect.EVERYTHING, DiskEffect.DAMAGE})
@@ -30,9 +30,9 @@ class Copy(NamedTuple):
 
     Attributes:
         end: exclusive.
-        got: the stretch in which it got them.
-        lost: the stretch with which they were gone; None: the replica had them until its last report.
-        seen: the last stretch in which the replica still had them, where they were gone.
+        got: the interval in which it got them.
+        lost: the interval with which they were gone; None: the replica had them until its last report.
+        seen: the last interval in which the replica still had them, where they were gone.
         event: what took them: truncation, log_start, power_loss, wipe_disk, corrupt_log or restart; None with ``lost``.
         reason: the reason in the row of that event.
     """
@@ -41,19 +41,19 @@ class Copy(NamedTuple):
     start: int
     end: int
     leader_epoch: int
-    got: Stretch
-    lost: Stretch | None = None
+    got: StateInterval
+    lost: StateInterval | None = None
     event: str | None = None
     reason: str | None = None
-    seen: Stretch | None = None
+    seen: StateInterval | None = None
 
 
-def copies(stretches: Sequence[Stretch], faults: Sequence[Row]) -> Iterator[Copy]:
-    """What one replica held, lost copies first; ``stretches``: its broker's, in order."""
+def copies(intervals: Sequence[StateInterval], faults: Sequence[Row]) -> Iterator[Copy]:
+    """What one replica held, lost copies first; ``intervals``: its broker's, in order."""
     log: list[Copy] = []
     end: int | None = None
-    before: Stretch | None = None
-    for one in stretches:
+    before: StateInterval | None = None
+    for one in intervals:
         start = cut_at(one)
         if one.first_log_end is not None and (start is None or one.first_log_end < start):
             start = one.first_log_end
@@ -86,7 +86,7 @@ def robs(fault: Row, effects: Collection[DiskEffect] = ROBBING) -> bool:
     return disk in effects
 
 
-def cut_at(one: Stretch) -> int | None:
+def cut_at(one: StateInterval) -> int | None:
     """The offset from which a truncation row cut the log; None: the row does not name it."""
     if one.kind == "truncation":
         cut = detail(one)
@@ -94,7 +94,7 @@ def cut_at(one: Stretch) -> int | None:
     return None
 
 
-def _found_at(one: Stretch) -> int | None:
+def _found_at(one: StateInterval) -> int | None:
     """Where the log ended that a truncation cut: what had been beyond was gone before. None: not stated."""
     if one.kind != "truncation" or "from_offset" not in detail(one):
         return None
@@ -107,13 +107,13 @@ def split(log: Sequence[Copy], at: int) -> tuple[list[Copy], list[Copy]]:
     return gone, [copy._replace(end=min(copy.end, at)) for copy in log if copy.start < at]
 
 
-def _event(one: Stretch, before: Stretch | None, faults: Sequence[Row]) -> tuple[str, str | None]:
+def _event(one: StateInterval, before: StateInterval | None, faults: Sequence[Row]) -> tuple[str, str | None]:
     if one.kind in ("truncation", "log_start"):
         return one.kind, detail(one).get("reason")
     return _taken(one, before, faults)
 
 
-def _taken(one: Stretch, before: Stretch | None, faults: Sequence[Row]) -> tuple[str, str | None]:
+def _taken(one: StateInterval, before: StateInterval | None, faults: Sequence[Row]) -> tuple[str, str | None]:
     """What removed the offsets that a replica lacked in ``one``, although no truncation row mentions them.
 
     A broker that kept running must have cut them itself between two samples.
@@ -127,8 +127,8 @@ def _taken(one: Stretch, before: Stretch | None, faults: Sequence[Row]) -> tuple
     return ("truncation", "no row shows it") if went_on else ("restart", None)
 
 
-def _is_due(fault: Row, one: Stretch, before: Stretch | None) -> bool:
-    """Whether a fault can have shown itself between two stretches; damage in a log may lie there for several lives.
+def _is_due(fault: Row, one: StateInterval, before: StateInterval | None) -> bool:
+    """Whether a fault can have shown itself between two intervals; damage in a log may lie there for several lives.
 
     It has taken effect when it is proven: until then its broker may still be shutting down and write rows.
     """

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from checkers.conclusion import RunFacts
-from harness.facts import Stretch
+from harness.facts import StateInterval
 from harness.model import TopicPartition
 
 
@@ -28,11 +28,11 @@ def missing_decisions(run: RunFacts) -> list[str]:
 
 def _heard(run: RunFacts, place: TopicPartition) -> int:
     """The highest partition epoch that a broker names; 0: none names one that a decision has raised."""
-    known = (one.partition_epoch or 0 for stretches in run.reported.get(place, {}).values() for one in stretches)
+    known = (one.partition_epoch or 0 for intervals in run.reported.get(place, {}).values() for one in intervals)
     return max(known, default=0)
 
 
-def _gaps(place: TopicPartition, decisions: list[Stretch], heard: int) -> Iterator[str]:
+def _gaps(place: TopicPartition, decisions: list[StateInterval], heard: int) -> Iterator[str]:
     first = decisions[0]
     if first.incarnation == 0 and first.partition_epoch:
         yield _sentence(place, 0, first.partition_epoch)

@@ -41,7 +41,7 @@ from harness.anomaly import (
     Unseen,
 )
 from harness.checker import Evidence
-from harness.facts import LogEpoch, ProducerLog, Stretch
+from harness.facts import LogEpoch, ProducerLog, StateInterval
 from harness.fault import DiskEffect
 from harness.model import TopicPartition
 
@@ -162,17 +162,17 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
             yield from _overlapping(run, place, node, epochs)
             yield from _damaged(run, place, node, epochs)
     for place, nodes in run.reported.items():
-        for stretches in nodes.values():
-            yield from _crossed(run, place, stretches)
-            yield from _deleted(run, place, stretches)
+        for intervals in nodes.values():
+            yield from _crossed(run, place, intervals)
+            yield from _deleted(run, place, intervals)
     for log in run.facts.producer_logs:
         place = TopicPartition(log.topic, log.partition)
         if log.node == run.final_leader(place):
             yield from _sequences(run, place, log)
 
 
-def _crossed(run: RunFacts, place: TopicPartition, stretches: Sequence[Stretch]) -> Iterator[Conclusion]:
-    for one in stretches:
+def _crossed(run: RunFacts, place: TopicPartition, intervals: Sequence[StateInterval]) -> Iterator[Conclusion]:
+    for one in intervals:
         if one.crossed is not None:
             yield Conclusion(
                 run.finding("bounds-crossed", place, leader_epoch=one.leader_epoch, **seen_at(one, one.crossed)),
@@ -181,8 +181,8 @@ def _crossed(run: RunFacts, place: TopicPartition, stretches: Sequence[Stretch])
             )
 
 
-def _deleted(run: RunFacts, place: TopicPartition, stretches: Sequence[Stretch]) -> Iterator[Conclusion]:
-    for before, one in pairwise(stretches):
+def _deleted(run: RunFacts, place: TopicPartition, intervals: Sequence[StateInterval]) -> Iterator[Conclusion]:
+    for before, one in pairwise(intervals):
         if one.kind != "log_start" or one.role != "leader" or before.incarnation != one.incarnation:
             continue
         committed, start = before.high_watermark or 0, one.log_start_offset or 0

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from checkers.conclusion import RunFacts, age, detail
-from harness.facts import Stretch
+from harness.facts import StateInterval
 from harness.model import CONTROLLER_ID
 
 ENDED = frozenset({"expired"})
@@ -31,12 +31,12 @@ class Neglected(NamedTuple):
     """
 
     broker: int
-    ended: Stretch
-    kept: Stretch
-    following: Stretch
+    ended: StateInterval
+    kept: StateInterval
+    following: StateInterval
 
 
-def neglected(run: RunFacts, decisions: Sequence[Stretch]) -> Iterator[Neglected]:
+def neglected(run: RunFacts, decisions: Sequence[StateInterval]) -> Iterator[Neglected]:
     """Every session whose end has had no consequences for the partition of ``decisions``, which are in order."""
     for ended, following in _ended_sessions(run):
         broker = int(detail(ended).get("broker", -1))
@@ -48,9 +48,9 @@ def neglected(run: RunFacts, decisions: Sequence[Stretch]) -> Iterator[Neglected
             yield Neglected(broker, ended, kept, following)
 
 
-def _ended_sessions(run: RunFacts) -> Iterator[tuple[Stretch, Stretch]]:
+def _ended_sessions(run: RunFacts) -> Iterator[tuple[StateInterval, StateInterval]]:
     """The row of every session that ended, and the first row of the same life that is no consequence of it."""
-    rows = sorted((x for x in run.facts.stretches if x.node == CONTROLLER_ID and x.kind in _CONTROL), key=age)
+    rows = sorted((x for x in run.facts.intervals if x.node == CONTROLLER_ID and x.kind in _CONTROL), key=age)
     for at, ended in enumerate(rows):
         if ended.kind == "session" and detail(ended).get("change") in ENDED:
             following = next((x for x in rows[at + 1 :] if not _is_consequence(x)), None)
@@ -58,6 +58,6 @@ def _ended_sessions(run: RunFacts) -> Iterator[tuple[Stretch, Stretch]]:
                 yield ended, following
 
 
-def _is_consequence(row: Stretch) -> bool:
+def _is_consequence(row: StateInterval) -> bool:
     details = detail(row)
     return details.get("change") in ENDED or str(details.get("cause", "")).startswith("session of")

@@ -29,7 +29,7 @@ from checkers.copies import robs
 from checkers.generations import since
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Since, Unseen
 from harness.checker import Evidence
-from harness.facts import LogEpoch, Stretch
+from harness.facts import LogEpoch, StateInterval
 from harness.model import TopicPartition
 
 EPOCH_REGRESSION = AnomalyKind(
@@ -78,8 +78,8 @@ _WRITTEN_SINCE = "0.11"
 def conclude(run: RunFacts) -> Iterator[Conclusion]:
     """Every breach in one run."""
     for place, nodes in run.reported.items():
-        for stretches in nodes.values():
-            alive = ((a, b) for a, b in pairwise(stretches) if a.incarnation == b.incarnation)
+        for intervals in nodes.values():
+            alive = ((a, b) for a, b in pairwise(intervals) if a.incarnation == b.incarnation)
             yield from _falls(run, place, alive)
     for place, decisions in run.decided.items():
         yield from _falls(run, place, pairwise(decisions))
@@ -93,7 +93,9 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
             yield from _stamped(run, place, end)
 
 
-def _falls(run: RunFacts, place: TopicPartition, steps: Iterator[tuple[Stretch, Stretch]]) -> Iterator[Conclusion]:
+def _falls(
+    run: RunFacts, place: TopicPartition, steps: Iterator[tuple[StateInterval, StateInterval]]
+) -> Iterator[Conclusion]:
     for before, after in steps:
         if None in (before.leader_epoch, after.leader_epoch):
             continue
@@ -111,7 +113,9 @@ def _falls(run: RunFacts, place: TopicPartition, steps: Iterator[tuple[Stretch, 
             )
 
 
-def _older_controllers(run: RunFacts, place: TopicPartition, decisions: Sequence[Stretch]) -> Iterator[Conclusion]:
+def _older_controllers(
+    run: RunFacts, place: TopicPartition, decisions: Sequence[StateInterval]
+) -> Iterator[Conclusion]:
     for before, after in pairwise(decisions):
         old, new = detail(before).get("controller_epoch"), detail(after).get("controller_epoch")
         if not (isinstance(old, int) and isinstance(new, int)):
@@ -125,14 +129,14 @@ def _older_controllers(run: RunFacts, place: TopicPartition, decisions: Sequence
             )
 
 
-def _stamped(run: RunFacts, place: TopicPartition, end: Stretch) -> Iterator[Conclusion]:
+def _stamped(run: RunFacts, place: TopicPartition, end: StateInterval) -> Iterator[Conclusion]:
     """The first offset that the final leader appended in its epoch and that its log has in another."""
-    stretches = run.reported.get(place, {}).get(end.node, ())
+    intervals = run.reported.get(place, {}).get(end.node, ())
     log = [one for one in run.logs.get(place, {}).get(end.node, ()) if one.leader_epoch >= 0]
     harmed = any(robs(fault) and str(end.node) in fault["nodes"] for fault in run.faults)
     if harmed or (end.role, detail(end).get("source", "live")) != ("leader", "live"):
         return
-    for one in (x for x in stretches if (x.kind, x.role, x.leader_epoch) == ("state", "leader", end.leader_epoch)):
+    for one in (x for x in intervals if (x.kind, x.role, x.leader_epoch) == ("state", "leader", end.leader_epoch)):
         first, last = one.first_log_end, one.log_end_offset
         if first is not None and last is not None:
             wrong = [x for x in log if x.leader_epoch != one.leader_epoch and x.first < last and x.last >= first]
@@ -141,7 +145,7 @@ def _stamped(run: RunFacts, place: TopicPartition, end: Stretch) -> Iterator[Con
                 return
 
 
-def _other_epoch(run: RunFacts, place: TopicPartition, one: Stretch, other: LogEpoch) -> Conclusion:
+def _other_epoch(run: RunFacts, place: TopicPartition, one: StateInterval, other: LogEpoch) -> Conclusion:
     offset = other.first if other.first >= (one.first_log_end or 0) else other.last
     row: dict[str, int | str] = {"node": one.node, "topic": place.topic, "partition": place.partition, "offset": offset}
     return Conclusion(
@@ -177,7 +181,7 @@ def _disorder(run: RunFacts, place: TopicPartition, epochs: Sequence[LogEpoch]) 
             )
 
 
-def _cache(run: RunFacts, place: TopicPartition, end: Stretch, log: Sequence[LogEpoch]) -> Iterator[Conclusion]:
+def _cache(run: RunFacts, place: TopicPartition, end: StateInterval, log: Sequence[LogEpoch]) -> Iterator[Conclusion]:
     details = detail(end)
     entries = _entries(details.get("epochs"))
     if details.get("source") == "live" and "epochs_unread" in details and log:

@@ -24,7 +24,7 @@ from harness.facts import (
     ProducerLog,
     ReadEpoch,
     Silence,
-    Stretch,
+    StateInterval,
     UnfencedRead,
 )
 from harness.findings import Finding
@@ -36,7 +36,7 @@ _SAME = ("incarnation", "kind", "role", "leader", "leader_epoch", "partition_epo
 def facts(rows: RunRows) -> Facts:
     """Everything that the rules on facts are given about one run."""
     return Facts(
-        stretches=list(_stretches(rows)),
+        intervals=list(_stretches(rows)),
         log_epochs=list(_log_epochs(rows)),
         producer_logs=list(_producer_logs(rows)),
         lost_ranges=list(_lost_ranges(rows)),
@@ -56,7 +56,7 @@ def facts(rows: RunRows) -> Facts:
 # -------------------------------------------------------------------------------------------------------- timeline
 
 
-def _stretches(rows: RunRows) -> Iterator[Stretch]:
+def _stretches(rows: RunRows) -> Iterator[StateInterval]:
     by_replica: dict[tuple[object, ...], list[Row]] = defaultdict(list)
     for row in rows.timeline:
         by_replica[row["topic"], row["partition"], row["node"]].append(row)
@@ -74,13 +74,13 @@ def _alike(before: Row, after: Row) -> bool:
     return after["kind"] == "state" and not fell and all(before[name] == after[name] for name in _SAME)
 
 
-def _stretch(run: str, rows: Sequence[Row]) -> Stretch:
+def _stretch(run: str, rows: Sequence[Row]) -> StateInterval:
     first, last = rows[0], rows[-1]
     rises = [b["sequence"] for a, b in pairwise(rows) if (b["high_watermark"] or 0) > (a["high_watermark"] or 0)]
     falls = [b["sequence"] for a, b in pairwise(rows) if (b["high_watermark"] or 0) < (a["high_watermark"] or 0)]
     crossed = [row["sequence"] for row in rows if _crosses(row)]
     isr = first["isr"]
-    return Stretch(
+    return StateInterval(
         run, first["topic"], first["partition"], first["node"], first["incarnation"], first["sequence"],
         first["time_ns"], first["kind"], first["role"], first["leader"], first["leader_epoch"],
         first["partition_epoch"], None if isr is None else tuple(isr), first["detail"], first["high_watermark"],

@@ -27,7 +27,7 @@ from itertools import chain
 
 from checkers.conclusion import Conclusion, RunFacts, cite, seen_at
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
-from harness.facts import Stretch
+from harness.facts import StateInterval
 from harness.model import NO_LEADER, TopicPartition
 
 FOLLOWER_HW_REGRESSION = AnomalyKind(
@@ -45,21 +45,21 @@ KINDS = (FOLLOWER_HW_REGRESSION,)
 
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:
-    """Every breach in one run: for each replica, life and epoch the first stretch that shows it."""
-    starts = _starts(run.facts.stretches)
+    """Every breach in one run: for each replica, life and epoch the first interval that shows it."""
+    starts = _starts(run.facts.intervals)
     for place, nodes in run.reported.items():
         others = [*chain.from_iterable(nodes.values()), *run.decided.get(place, ())]
-        for stretches in nodes.values():
-            for followed in _followed(stretches):
+        for intervals in nodes.values():
+            for followed in _followed(intervals):
                 fell = _fall(followed)
                 if fell is not None and not _may_fall(followed[0], fell, others, starts):
                     yield _conclusion(run, place, fell)
 
 
-def _starts(stretches: Sequence[Stretch]) -> Mapping[int, list[int]]:
+def _starts(intervals: Sequence[StateInterval]) -> Mapping[int, list[int]]:
     """When each node's lives began, in nanoseconds."""
     first: dict[tuple[int, int], int] = {}
-    for one in stretches:
+    for one in intervals:
         life = (one.node, one.incarnation)
         first[life] = min(first.get(life, one.begin_ns), one.begin_ns)
     found: dict[int, list[int]] = defaultdict(list)
@@ -68,17 +68,17 @@ def _starts(stretches: Sequence[Stretch]) -> Mapping[int, list[int]]:
     return found
 
 
-def _followed(stretches: Sequence[Stretch]) -> Iterator[list[Stretch]]:
-    """A broker's stretches as a follower, by its life, leader and epoch."""
-    groups: dict[tuple[int, int | None, int | None], list[Stretch]] = defaultdict(list)
-    for one in stretches:
+def _followed(intervals: Sequence[StateInterval]) -> Iterator[list[StateInterval]]:
+    """A broker's intervals as a follower, by its life, leader and epoch."""
+    groups: dict[tuple[int, int | None, int | None], list[StateInterval]] = defaultdict(list)
+    for one in intervals:
         if one.kind == "state" and one.role == "follower" and one.leader not in (None, NO_LEADER):
             groups[one.incarnation, one.leader, one.leader_epoch].append(one)
     yield from groups.values()
 
 
-def _fall(followed: Sequence[Stretch]) -> Stretch | None:
-    """The first stretch in which the watermark fell after it had risen; None: there is none."""
+def _fall(followed: Sequence[StateInterval]) -> StateInterval | None:
+    """The first interval in which the watermark fell after it had risen; None: there is none."""
     risen = False
     for one in followed:
         if one.fell is not None and (risen or (one.rose is not None and one.rose < one.fell)):
@@ -87,7 +87,9 @@ def _fall(followed: Sequence[Stretch]) -> Stretch | None:
     return None
 
 
-def _may_fall(first: Stretch, fell: Stretch, others: Sequence[Stretch], starts: Mapping[int, list[int]]) -> bool:
+def _may_fall(
+    first: StateInterval, fell: StateInterval, others: Sequence[StateInterval], starts: Mapping[int, list[int]]
+) -> bool:
     """Whether the leader began a life since the follower began to follow it, or had another epoch by then."""
     assert fell.leader is not None
     if any(first.begin_ns <= begin_ns <= fell.end_ns for begin_ns in starts.get(fell.leader, ())):
@@ -96,7 +98,7 @@ def _may_fall(first: Stretch, fell: Stretch, others: Sequence[Stretch], starts: 
     return any(x.begin_ns <= fell.end_ns for x in other)
 
 
-def _conclusion(run: RunFacts, place: TopicPartition, fell: Stretch) -> Conclusion:
+def _conclusion(run: RunFacts, place: TopicPartition, fell: StateInterval) -> Conclusion:
     return Conclusion(
         run.finding(
             "follower-hw-regression", place, leader_epoch=fell.leader_epoch, other_node=fell.leader,

@@ -28,7 +28,7 @@ from itertools import pairwise
 from checkers.hw_regression import claims_replication, is_accounted, is_justified, was_passed
 from checkers.row import ALL, NO_ACKS, Row, is_malformed, where
 from checkers.rows import RunRows
-from checkers.watermark_history import Passings
+from checkers.watermark_history import WatermarkHistory
 from harness.findings import COUNTS, GAPS_KEPT, HistoryGap, NodeLife, PartitionEnd, ReplicaEnd
 from harness.history import Manifest
 
@@ -86,8 +86,8 @@ def counts(rows: RunRows) -> dict[str, int]:
     found.update(_disorder(rows.history))
     found.update(_mismatched(rows.history))
     found["resent_values"] = len(rows.resent)
-    claims, passings = [send for send in rows.sends if claims_replication(send)], Passings(rows.timeline)
-    found["acked_below_high_watermark"] = sum(is_justified(rows, send, passings) for send in claims)
+    claims, watermarks = [send for send in rows.sends if claims_replication(send)], WatermarkHistory(rows.timeline)
+    found["acked_below_high_watermark"] = sum(is_justified(rows, send, watermarks) for send in claims)
     found["acked_unaccounted"] = sum(not was_passed(rows, send) and not is_accounted(rows, send) for send in claims)
     return dict(found)
 

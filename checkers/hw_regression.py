@@ -29,7 +29,7 @@ from itertools import pairwise
 from checkers.row import ALL, Read, Row, Send, where
 from checkers.rows import RunRows
 from checkers.terms import Term
-from checkers.watermark_history import Passings
+from checkers.watermark_history import WatermarkHistory
 from checkers.witnesses import Witnesses
 from harness.anomaly import (
     NOTHING,
@@ -115,13 +115,13 @@ def find(rows: RunRows) -> Iterator[Finding]:
         terms = rows.leader_terms(place)
         yield from _short_logs(rows, place, terms)
         yield from _two_leaders(rows, place, terms)
-    passings = Passings(rows.timeline)
+    watermarks = WatermarkHistory(rows.timeline)
     for send in filter(claims_replication, rows.sends):
         if is_accounted(rows, send) and not (
-            was_passed(rows, send) if rows.sampled else is_justified(rows, send, passings)
+            was_passed(rows, send) if rows.sampled else is_justified(rows, send, watermarks)
         ):
             yield _unjustified(rows, send, max(term.leader_epoch for term in rows.leaders_during(send)))
-    yield from _uncommitted(rows, passings)
+    yield from _uncommitted(rows, watermarks)
 
 
 def why(finding: Finding) -> str:
@@ -224,13 +224,13 @@ def claims_replication(send: Send) -> bool:
     return send.type == "ok" and send.acks == ALL and send.offset is not None
 
 
-def is_justified(rows: RunRows, send: Send, passings: Passings) -> bool:
+def is_justified(rows: RunRows, send: Send, watermarks: WatermarkHistory) -> bool:
     """Whether a leader of the time of the send had a high watermark above the record, and any leader by its end.
 
     A sampled timeline does not show by when.
     """
     own = _passed(send, rows.leaders_during(send))
-    return own and (rows.sampled or passings.had_passed(send.where, send.offset or 0, send.completed_ns))
+    return own and (rows.sampled or watermarks.had_passed(send.where, send.offset or 0, send.completed_ns))
 
 
 def was_passed(rows: RunRows, send: Send) -> bool:
@@ -274,13 +274,13 @@ def _unjustified(rows: RunRows, send: Send, leader_epoch: int) -> Finding:
     )  # fmt: skip
 
 
-def _uncommitted(rows: RunRows, passings: Passings) -> Iterator[Finding]:
+def _uncommitted(rows: RunRows, watermarks: WatermarkHistory) -> Iterator[Finding]:
     """The first delivery of every record at an offset."""
     for (place, offset, value), reads in rows.delivered.items():
         first = reads[0]
         led = rows.leaders_between(place, first.time_ns, first.time_ns)
         accounted = all(_wrote_after(rows, term, first.time_ns) for term in led)
-        if led and accounted and not _was_committed(rows, first, passings):
+        if led and accounted and not _was_committed(rows, first, watermarks):
             yield Finding(
                 rows.run, "uncommitted-read", *place,
                 offset=offset,
@@ -291,8 +291,8 @@ def _uncommitted(rows: RunRows, passings: Passings) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _was_committed(rows: RunRows, read: Read, passings: Passings) -> bool:
+def _was_committed(rows: RunRows, read: Read, watermarks: WatermarkHistory) -> bool:
     """Whether a leader had a high watermark above the record by then; in a sampled timeline: ever."""
     if rows.sampled:
         return any(term.high_watermark > read.offset for term in rows.leader_terms(read.where))
-    return passings.had_passed(read.where, read.offset, read.time_ns)
+    return watermarks.had_passed(read.where, read.offset, read.time_ns)

@@ -30,7 +30,7 @@ from checkers.conclusion import Conclusion, RunFacts, age, cite, detail, seen_at
 from checkers.ended_sessions import ENDED, neglected
 from checkers.generations import since
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
-from harness.facts import Stretch
+from harness.facts import StateInterval
 from harness.model import CONTROLLER_ID, NO_LEADER, TopicPartition
 
 ILLEGAL_ISR = AnomalyKind(
@@ -81,7 +81,7 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
             yield from _unrecorded(run, place, decisions)
 
 
-def _illegal(run: RunFacts, place: TopicPartition, one: Stretch) -> Iterator[str]:
+def _illegal(run: RunFacts, place: TopicPartition, one: StateInterval) -> Iterator[str]:
     """What is wrong with the ISR of a decision."""
     if one.isr is None:
         return
@@ -102,7 +102,7 @@ def _illegal(run: RunFacts, place: TopicPartition, one: Stretch) -> Iterator[str
         yield f"{list(elr)} are eligible leader replicas beside an ISR of at least {least}"
 
 
-def _illegally_begun(run: RunFacts, place: TopicPartition, one: Stretch) -> Iterator[str]:
+def _illegally_begun(run: RunFacts, place: TopicPartition, one: StateInterval) -> Iterator[str]:
     """What is wrong with the ISR in which a partition begins."""
     replicas = run.wanted.partitions.get(place) if run.wanted else None
     if one.partition_epoch != 0 or one.isr is None or replicas is None or replicas.nodes is None:
@@ -112,7 +112,9 @@ def _illegally_begun(run: RunFacts, place: TopicPartition, one: Stretch) -> Iter
         yield f"the partition begins without broker {', '.join(map(str, left_out))}, which has a session"
 
 
-def _illegally_changed(run: RunFacts, place: TopicPartition, before: Stretch, one: Stretch) -> Iterator[str]:
+def _illegally_changed(
+    run: RunFacts, place: TopicPartition, before: StateInterval, one: StateInterval
+) -> Iterator[str]:
     """What is wrong with the change that a decision makes."""
     if one.isr is None:
         return
@@ -140,7 +142,7 @@ def _keeps_eligible(run: RunFacts) -> bool:
     return bool(run.guarantees.get("eligible_replicas", since(run.generation, "4.1")))
 
 
-def _may_forget(run: RunFacts, one: Stretch) -> bool:
+def _may_forget(run: RunFacts, one: StateInterval) -> bool:
     """Whether a replica that has left the ISR need not stay eligible."""
     details = detail(one)
     distrusted = "shut down uncleanly" in str(details.get("cause", ""))
@@ -148,26 +150,28 @@ def _may_forget(run: RunFacts, one: Stretch) -> bool:
     return not _keeps_eligible(run) or unknown or distrusted or details.get("clean") is False
 
 
-def _away(run: RunFacts, one: Stretch) -> set[int]:
+def _away(run: RunFacts, one: StateInterval) -> set[int]:
     """The brokers whose sessions ended, and did not begin again, before ``one`` in the same life of the controller."""
     return {broker for broker, change in _last_changes(run, one).items() if change in ENDED}
 
 
-def _present(run: RunFacts, one: Stretch) -> set[int]:
+def _present(run: RunFacts, one: StateInterval) -> set[int]:
     """The brokers whose sessions began, and did not end again, before ``one`` in the same life of the controller."""
     return {broker for broker, change in _last_changes(run, one).items() if change not in ENDED}
 
 
-def _last_changes(run: RunFacts, one: Stretch) -> dict[int, str]:
+def _last_changes(run: RunFacts, one: StateInterval) -> dict[int, str]:
     """By broker, what changed last about its session in the same life of the controller before ``one``."""
-    rows = sorted((x for x in run.facts.stretches if x.kind == "session"), key=age)
-    stretches = [
+    rows = sorted((x for x in run.facts.intervals if x.kind == "session"), key=age)
+    intervals = [
         x for x in rows if (x.node, x.incarnation) == (one.node, one.incarnation) and x.sequence < one.sequence
     ]
-    return {int(details.get("broker", -1)): str(details.get("change")) for details in map(detail, stretches)}
+    return {int(details.get("broker", -1)): str(details.get("change")) for details in map(detail, intervals)}
 
 
-def _without_consequences(run: RunFacts, place: TopicPartition, decisions: Sequence[Stretch]) -> Iterator[Conclusion]:
+def _without_consequences(
+    run: RunFacts, place: TopicPartition, decisions: Sequence[StateInterval]
+) -> Iterator[Conclusion]:
     for one in neglected(run, decisions):
         state = f"leader {one.kept.leader} and ISR {list(one.kept.isr or ())}"
         yield Conclusion(
@@ -181,7 +185,9 @@ def _without_consequences(run: RunFacts, place: TopicPartition, decisions: Seque
         )
 
 
-def _misclassified(run: RunFacts, place: TopicPartition, before: Stretch, after: Stretch) -> Iterator[Conclusion]:
+def _misclassified(
+    run: RunFacts, place: TopicPartition, before: StateInterval, after: StateInterval
+) -> Iterator[Conclusion]:
     clean = detail(after).get("clean")
     if after.kind != "election" or after.leader in (None, NO_LEADER) or not isinstance(clean, bool):
         return
@@ -203,15 +209,15 @@ def _misclassified(run: RunFacts, place: TopicPartition, before: Stretch, after:
 
 
 def _was_restarted(run: RunFacts) -> bool:
-    return any(one.node == CONTROLLER_ID and one.incarnation > 0 for one in run.facts.stretches)
+    return any(one.node == CONTROLLER_ID and one.incarnation > 0 for one in run.facts.intervals)
 
 
-def _unrecorded(run: RunFacts, place: TopicPartition, decisions: Sequence[Stretch]) -> Iterator[Conclusion]:
+def _unrecorded(run: RunFacts, place: TopicPartition, decisions: Sequence[StateInterval]) -> Iterator[Conclusion]:
     """The first row of every leader in an epoch in which the controller did not elect it."""
     begun = min((one.leader_epoch for one in decisions if one.leader_epoch is not None), default=None)
     known = {(one.leader, one.leader_epoch) for one in decisions}
-    for node, stretches in run.reported.get(place, {}).items():
-        led = (x for x in stretches if (x.kind, x.role) == ("state", "leader") and x.leader_epoch is not None)
+    for node, intervals in run.reported.get(place, {}).items():
+        led = (x for x in intervals if (x.kind, x.role) == ("state", "leader") and x.leader_epoch is not None)
         first = {one.leader_epoch: one for one in reversed(list(led))}
         for epoch, one in first.items():
             if begun is None or epoch is None or epoch <= begun or (node, epoch) in known:
@@ -223,5 +229,5 @@ def _unrecorded(run: RunFacts, place: TopicPartition, decisions: Sequence[Stretc
             )
 
 
-def _eligible(one: Stretch) -> tuple[int, ...]:
+def _eligible(one: StateInterval) -> tuple[int, ...]:
     return tuple(detail(one).get("elr") or ())

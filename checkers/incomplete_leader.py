@@ -38,7 +38,7 @@ from harness.anomaly import (
     Since,
     Unseen,
 )
-from harness.facts import Stretch
+from harness.facts import StateInterval
 from harness.model import TopicPartition
 
 INCOMPLETE_LEADER = AnomalyKind(
@@ -81,10 +81,10 @@ KINDS = (INCOMPLETE_LEADER, INCOMPLETE_CANDIDATE)
 
 
 class _Term(NamedTuple):
-    """The leadership of one broker in one epoch. ``last``: the stretch with its highest watermark."""
+    """The leadership of one broker in one epoch. ``last``: the interval with its highest watermark."""
 
-    first: Stretch
-    last: Stretch
+    first: StateInterval
+    last: StateInterval
 
     @property
     def epoch(self) -> int:
@@ -105,9 +105,9 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
         yield from _candidates(run, place, terms, nodes)
 
 
-def _terms(nodes: Mapping[int, Sequence[Stretch]]) -> list[_Term]:
+def _terms(nodes: Mapping[int, Sequence[StateInterval]]) -> list[_Term]:
     found: dict[tuple[int, int], _Term] = {}
-    for one in sorted((x for stretches in nodes.values() for x in stretches), key=lambda x: x.begin_ns):
+    for one in sorted((x for intervals in nodes.values() for x in intervals), key=lambda x: x.begin_ns):
         if one.role == "leader" and one.kind == "state" and one.leader_epoch is not None:
             known = found.setdefault((one.leader_epoch, one.node), _Term(one, one))
             if (one.high_watermark or 0) > (known.last.high_watermark or 0):
@@ -119,7 +119,11 @@ def _terms(nodes: Mapping[int, Sequence[Stretch]]) -> list[_Term]:
 
 
 def _overwritten(
-    run: RunFacts, place: TopicPartition, after: _Term, terms: Sequence[_Term], nodes: Mapping[int, Sequence[Stretch]]
+    run: RunFacts,
+    place: TopicPartition,
+    after: _Term,
+    terms: Sequence[_Term],
+    nodes: Mapping[int, Sequence[StateInterval]],
 ) -> Iterator[Conclusion]:
     ends = _ends(nodes[after.first.node], after)
     log_end, log_start = after.first.first_log_end or 0, after.first.log_start_offset or 0
@@ -143,10 +147,10 @@ def _overwritten(
         return
 
 
-def _ends(stretches: Sequence[Stretch], term: _Term) -> list[End]:
+def _ends(intervals: Sequence[StateInterval], term: _Term) -> list[End]:
     return [
         End(x.leader_epoch, min(x.first_log_end, x.log_end_offset), x.log_end_offset)
-        for x in stretches
+        for x in intervals
         if x.kind == "state" and x.leader_epoch is not None and x.leader_epoch < term.epoch
         and x.first_log_end is not None and x.log_end_offset is not None
     ]  # fmt: skip
@@ -172,10 +176,10 @@ def _given_up_since(run: RunFacts, place: TopicPartition, before: _Term, after: 
 
 
 def _candidates(
-    run: RunFacts, place: TopicPartition, terms: Sequence[_Term], nodes: Mapping[int, Sequence[Stretch]]
+    run: RunFacts, place: TopicPartition, terms: Sequence[_Term], nodes: Mapping[int, Sequence[StateInterval]]
 ) -> Iterator[Conclusion]:
-    seen: set[Stretch] = set()
-    states = [one for stretches in nodes.values() for one in stretches if one.kind == "state"]
+    seen: set[StateInterval] = set()
+    states = [one for intervals in nodes.values() for one in intervals if one.kind == "state"]
     for decision in run.decided.get(place, []):
         most = max(_marks(states, decision), key=lambda mark: mark.high_watermark, default=None)
         if most is None or _is_gone(run, place, most, terms):
@@ -193,7 +197,9 @@ def _candidates(
                 f"The controller has node {node} among those who may lead, which has its log up to {reached} only "
                 f"since it cut it, although everything below {most.high_watermark} is committed.",
                 (
-                    cite(most.stretch, f"node {most.stretch.node} had committed up to {most.high_watermark}", most.row),
+                    cite(
+                        most.interval, f"node {most.interval.node} had committed up to {most.high_watermark}", most.row
+                    ),
                     cite(cut, f"node {node} cut its log here"),
                     cite(decision, f"ISR {list(decision.isr or ())}, eligible {detail(decision).get('elr') or []}"),
                 ),
@@ -203,12 +209,12 @@ def _candidates(
 class _Mark(NamedTuple):
     """A high watermark, and the row that shows it."""
 
-    stretch: Stretch
+    interval: StateInterval
     high_watermark: int
     row: int
 
 
-def _marks(states: Sequence[Stretch], decision: Stretch) -> Iterator[_Mark]:
+def _marks(states: Sequence[StateInterval], decision: StateInterval) -> Iterator[_Mark]:
     """The high watermarks before a decision, in the epochs until then."""
     for one in states:
         if (one.leader_epoch or 0) <= (decision.leader_epoch or 0):
@@ -220,14 +226,14 @@ def _marks(states: Sequence[Stretch], decision: Stretch) -> Iterator[_Mark]:
 
 def _is_gone(run: RunFacts, place: TopicPartition, most: _Mark, terms: Sequence[_Term]) -> bool:
     """Whether what was committed was given up, or lost by a later leader, which is a finding of its own."""
-    epoch, mark = most.stretch.leader_epoch or 0, most.high_watermark
+    epoch, mark = most.interval.leader_epoch or 0, most.high_watermark
     given_up = any(election.gave_up(epoch, mark - 1) for election in run.unclean_elections.get(place, ()))
     return given_up or any(term.epoch > epoch and (term.first.first_log_end or 0) < mark for term in terms)
 
 
-def _cut(stretches: Sequence[Stretch], decision: Stretch) -> tuple[Stretch | None, int]:
+def _cut(intervals: Sequence[StateInterval], decision: StateInterval) -> tuple[StateInterval | None, int]:
     """A replica's last truncation before a decision, and how far its log has reached since."""
-    until_then = [x for x in stretches if x.begin_ns <= decision.begin_ns]
+    until_then = [x for x in intervals if x.begin_ns <= decision.begin_ns]
     cuts = [x for x in until_then if x.kind == "truncation"]
     if not cuts:
         return None, 0

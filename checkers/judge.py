@@ -130,7 +130,7 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
         limits=tuple(
             limits(facts, KINDS, numbers["acked_unaccounted"])
             if facts.sampled
-            else unnamed_isrs(facts.facts.stretches, KINDS)
+            else unnamed_isrs(facts.facts.intervals, KINDS)
         ),
         extents=tuple(extents([(one, own) for one, (_, own) in zip(findings, judged, strict=True)], reach)),
     )

@@ -7,11 +7,11 @@ from itertools import zip_longest
 
 from checkers.conclusion import RunFacts
 from checkers.sampled_timelines import LOOK_NS
-from harness.facts import Stretch
+from harness.facts import StateInterval
 from harness.model import NO_LEADER, TopicPartition
 
 
-def elections(run: RunFacts, place: TopicPartition) -> list[Stretch]:
+def elections(run: RunFacts, place: TopicPartition) -> list[StateInterval]:
     """The elections in the partition after the one that created it."""
     return [one for one in run.decided.get(place, ()) if one.kind == "election" and (one.leader_epoch or 0) > 0]
 
@@ -19,7 +19,7 @@ def elections(run: RunFacts, place: TopicPartition) -> list[Stretch]:
 def leaders(run: RunFacts, place: TopicPartition, since_ns: float, until_ns: float) -> set[int]:
     """Every broker that led at some time in between, by its own rows or the controller's."""
     reported = [
-        one for stretches in run.reported.get(place, {}).values() for one in _leading(stretches, since_ns, until_ns)
+        one for intervals in run.reported.get(place, {}).values() for one in _leading(intervals, since_ns, until_ns)
     ]
     elected = _standing(run.decided.get(place, ()), since_ns, until_ns)
     return {one.node for one in reported} | {one.leader for one in elected if one.leader not in (None, NO_LEADER)}
@@ -31,21 +31,21 @@ def starts(run: RunFacts, place: TopicPartition) -> Iterator[tuple[int, int]]:
     In a sampled timeline a broker counts as a leader also when only the controller's rows, which are complete, name it.
     """
     look_ns = LOOK_NS if run.sampled else 0
-    for node, stretches in run.reported.get(place, {}).items():
+    for node, intervals in run.reported.get(place, {}).items():
         begun: dict[int, int] = {}
-        for one in stretches:
+        for one in intervals:
             begun[one.incarnation] = min(one.begin_ns, begun.get(one.incarnation, one.begin_ns))
         for incarnation, at_ns in begun.items():
             if incarnation > 0 and node in leaders(run, place, float("-inf"), at_ns + look_ns):
                 yield node, at_ns
 
 
-def _leading(stretches: Sequence[Stretch], since_ns: float, until_ns: float) -> Iterator[Stretch]:
-    return (one for one in _standing(stretches, since_ns, until_ns) if one.role == "leader")
+def _leading(intervals: Sequence[StateInterval], since_ns: float, until_ns: float) -> Iterator[StateInterval]:
+    return (one for one in _standing(intervals, since_ns, until_ns) if one.role == "leader")
 
 
-def _standing(stretches: Sequence[Stretch], since_ns: float, until_ns: float) -> Iterator[Stretch]:
-    """The stretches in force at some time in between, each until the node's next one."""
-    for one, after in zip_longest(stretches, stretches[1:]):
+def _standing(intervals: Sequence[StateInterval], since_ns: float, until_ns: float) -> Iterator[StateInterval]:
+    """The intervals in force at some time in between, each until the node's next one."""
+    for one, after in zip_longest(intervals, intervals[1:]):
         if one.begin_ns <= until_ns and (after is None or after.begin_ns >= since_ns):
             yield one

@@ -59,7 +59,7 @@ def contradictions(run: RunFacts) -> list[str]:
 
 def _lives(run: RunFacts) -> list[Life]:
     found: dict[tuple[int, int], Life] = {}
-    for one in run.facts.stretches:
+    for one in run.facts.intervals:
         if one.kind != "final":
             halts = one.kind == "storage_failed" and detail(one).get("halts") is True
             before = found.get((one.node, one.incarnation), Life(one.node, one.incarnation, one.begin_ns, 0, False))

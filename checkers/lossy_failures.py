@@ -45,7 +45,7 @@ from checkers.sampled_timelines import LOOK_NS
 from faults import traits_of
 from harness.anomaly import AnomalyKind, CauseAt, LossyFailure
 from harness.downtime import in_force
-from harness.facts import Stretch
+from harness.facts import StateInterval
 from harness.fault import DiskEffect
 from harness.findings import Finding
 from harness.history import Manifest
@@ -154,7 +154,7 @@ def _until_ns(run: RunFacts, finding: Finding, kind: AnomalyKind) -> float:
     if offset is None:
         return math.inf
     led = [
-        one for stretches in run.reported.get(place, {}).values() for one in stretches if (one.kind, one.role) == _LEADS
+        one for intervals in run.reported.get(place, {}).values() for one in intervals if (one.kind, one.role) == _LEADS
     ]
     until_ns = math.inf
     for one in sorted(led, key=lambda one: (one.leader_epoch or 0, one.begin_ns)):
@@ -183,7 +183,7 @@ def _lowest_missing(finding: Finding, kind: AnomalyKind) -> int:
 
 def _committed_ns(run: RunFacts, place: TopicPartition, offset: int) -> int:
     """When a leader first reported that it had committed the offset; 0: none did."""
-    led = [one for stretches in run.reported.get(place, {}).values() for one in stretches if one.role == "leader"]
+    led = [one for intervals in run.reported.get(place, {}).values() for one in intervals if one.role == "leader"]
     passed = [one for one in led if (one.high_watermark or 0) > offset]
     return min((x.begin_ns if (x.first_high_watermark or 0) > offset else x.end_ns for x in passed), default=0)
 
@@ -201,13 +201,16 @@ def _relied_on(run: RunFacts, place: TopicPartition, since_ns: float, until_ns: 
     """
     reported = run.reported.get(place, {}).values()
     took: dict[int, int] = {}
-    for one in (x for stretches in reported for x in stretches if (x.kind, x.role) == _LEADS):
+    for one in (x for intervals in reported for x in intervals if (x.kind, x.role) == _LEADS):
         took[one.leader_epoch or 0] = min(one.begin_ns, took.get(one.leader_epoch or 0, one.begin_ns))
     return _members([run.decided.get(place, []), *reported], since_ns, until_ns, took)
 
 
 def _members(
-    chains: Iterable[Sequence[Stretch]], since_ns: float, until_ns: int, took: Mapping[int, int] = MappingProxyType({})
+    chains: Iterable[Sequence[StateInterval]],
+    since_ns: float,
+    until_ns: int,
+    took: Mapping[int, int] = MappingProxyType({}),
 ) -> set[int]:
     """Every member of an ISR that a row had in force in between; ``took``: when each epoch's leader began."""
     found: set[int] = set()

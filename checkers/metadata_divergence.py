@@ -26,7 +26,7 @@ from itertools import chain
 
 from checkers.conclusion import Conclusion, RunFacts, cite, detail, seen_at
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
-from harness.facts import Stretch
+from harness.facts import StateInterval
 from harness.model import CONTROLLER_ID, TopicPartition
 
 METADATA_DIVERGENCE = AnomalyKind(
@@ -46,8 +46,8 @@ KINDS = (METADATA_DIVERGENCE,)
 def conclude(run: RunFacts) -> Iterator[Conclusion]:
     """Every breach in one run."""
     for place in sorted({*run.reported, *run.decided}):
-        reported = (x for stretches in run.reported.get(place, {}).values() for x in stretches if x.kind == "state")
-        versions: dict[int, list[Stretch]] = defaultdict(list)
+        reported = (x for intervals in run.reported.get(place, {}).values() for x in intervals if x.kind == "state")
+        versions: dict[int, list[StateInterval]] = defaultdict(list)
         decided = run.decided.get(place, ())
         first = 0 if any(one.partition_epoch == 0 and "cause" in detail(one) for one in decided) else 1
         for one in sorted(chain(decided, reported), key=_when):
@@ -57,7 +57,7 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
             yield from _differing(run, place, rows)
 
 
-def _differing(run: RunFacts, place: TopicPartition, rows: Sequence[Stretch]) -> Iterator[Conclusion]:
+def _differing(run: RunFacts, place: TopicPartition, rows: Sequence[StateInterval]) -> Iterator[Conclusion]:
     first, other = rows[0], next((one for one in rows if _content(one) != _content(rows[0])), None)
     if other is None:
         first, other = _forgotten(rows)
@@ -73,36 +73,36 @@ def _differing(run: RunFacts, place: TopicPartition, rows: Sequence[Stretch]) ->
         )  # fmt: skip
 
 
-def _forgotten(rows: Sequence[Stretch]) -> tuple[Stretch, Stretch | None]:
+def _forgotten(rows: Sequence[StateInterval]) -> tuple[StateInterval, StateInterval | None]:
     """A decision, and the first row of the controller's that names other eligible leader replicas; None: none does."""
     decided = [one for one in rows if one.node == CONTROLLER_ID]
     others = (one for one in decided if _eligible(one) != _eligible(decided[0]))
     return (decided or rows)[0], next(others, None)
 
 
-def _eligible(one: Stretch) -> tuple[list[int], list[int]]:
+def _eligible(one: StateInterval) -> tuple[list[int], list[int]]:
     """The eligible leader replicas, and the last known ones, of a decision."""
     rows = detail(one)
     return sorted(rows.get("elr") or ()), sorted(rows.get("last_known_elr") or ())
 
 
-def _content(one: Stretch) -> tuple[int, int, tuple[int, ...]] | None:
+def _content(one: StateInterval) -> tuple[int, int, tuple[int, ...]] | None:
     """What was decided; None: the row does not have all of it."""
     if one.leader_epoch is None or one.leader is None or one.isr is None:
         return None
     return one.leader_epoch, one.leader, tuple(sorted(one.isr))
 
 
-def _when(one: Stretch) -> tuple[int, int, int, int]:
+def _when(one: StateInterval) -> tuple[int, int, int, int]:
     return one.begin_ns, one.node, one.incarnation, one.sequence
 
 
-def _words(one: Stretch) -> str:
+def _words(one: StateInterval) -> str:
     eligible, known = _eligible(one)
     beside = f", eligible beside it {eligible}" if eligible else ""
     beside += f", last known to be {known}" if known else ""
     return f"leader {one.leader} in epoch {one.leader_epoch} with an ISR of {list(one.isr or ())}{beside}"
 
 
-def _who(one: Stretch) -> str:
+def _who(one: StateInterval) -> str:
     return "the controller" if one.node == CONTROLLER_ID else f"node {one.node}"

@@ -27,7 +27,7 @@ from checkers.expected import Expected, Replicas
 from checkers.row import Row
 from faults import traits_of
 from harness.anomaly import Kinds, Needs
-from harness.facts import Facts, Stretch
+from harness.facts import Facts, StateInterval
 from harness.fault import ProcessEffect
 from harness.findings import NodeLife, PartitionEnd, ReplicaEnd
 from harness.model import CONTROLLER_ID, NodeId, TopicPartition, node_name
@@ -87,9 +87,9 @@ def missing_lives(lives: Sequence[NodeLife], faults: Sequence[Row], wanted: Expe
                 yield f"Node {node} has no timeline of its incarnations {before + 1} to {after - 1}."
 
 
-def unnamed_isrs(stretches: Iterable[Stretch], kinds: Kinds) -> Iterator[str]:
+def unnamed_isrs(intervals: Iterable[StateInterval], kinds: Kinds) -> Iterator[str]:
     """A sentence about leaders, or a controller, whose rows name no ISR, and the kinds that are not judged for it."""
-    if places := silent_isrs(stretches):
+    if places := silent_isrs(intervals):
         unjudged = sorted(kind.name for kind in kinds.values() if Needs.ISR in kind.relies_on)
         yield (
             f"Leaders, or the controller, have rows about {', '.join(map(str, places))} that name no ISR, so there "
@@ -97,10 +97,10 @@ def unnamed_isrs(stretches: Iterable[Stretch], kinds: Kinds) -> Iterator[str]:
         )
 
 
-def silent_isrs(stretches: Iterable[Stretch]) -> list[TopicPartition]:
+def silent_isrs(intervals: Iterable[StateInterval]) -> list[TopicPartition]:
     """The partitions of which a leader, or the controller, has a row that names no ISR."""
     decided = ("election", "isr")
-    silent = [x for x in stretches if x.isr is None and (x.kind in decided or (x.kind, x.role) == ("state", "leader"))]
+    silent = [x for x in intervals if x.isr is None and (x.kind in decided or (x.kind, x.role) == ("state", "leader"))]
     return sorted({TopicPartition(x.topic, x.partition or 0) for x in silent if x.topic is not None})
 
 
@@ -203,10 +203,10 @@ def unproven_faults(faults: Sequence[Row]) -> Iterator[str]:
 
 def out_of_time(faults: Sequence[Row], facts: Facts) -> list[str]:
     """One sentence for the faults, and one for what clients saw, at times at which a whole timeline has no rows."""
-    if not facts.stretches:
+    if not facts.intervals:
         return []
-    begin_ns = min(one.begin_ns for one in facts.stretches) - _SLACK_NS
-    end_ns = max(one.end_ns for one in facts.stretches) + _SLACK_NS
+    begin_ns = min(one.begin_ns for one in facts.intervals) - _SLACK_NS
+    end_ns = max(one.end_ns for one in facts.intervals) + _SLACK_NS
     strange = [
         repr(fault["fault"])
         for fault in faults

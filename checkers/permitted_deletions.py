@@ -38,7 +38,7 @@ from checkers.sampled_timelines import LOOK_NS
 from faults import traits_of
 from harness.anomaly import AnomalyKind, Retention
 from harness.downtime import in_force
-from harness.facts import Stretch
+from harness.facts import StateInterval
 from harness.findings import Finding
 from harness.history import Manifest
 from harness.model import NodeId, TopicPartition, node_name
@@ -72,7 +72,7 @@ class _Removal(NamedTuple):
 
     time_ns: int
     log_start: int
-    row: Stretch | None = None
+    row: StateInterval | None = None
 
 
 def may_be_deleted(run: RunFacts, manifest: Manifest, finding: Finding, kind: AnomalyKind) -> bool:
@@ -87,7 +87,7 @@ def may_be_deleted(run: RunFacts, manifest: Manifest, finding: Finding, kind: An
 def _removals(run: RunFacts, finding: Finding, which: Retention) -> Sequence[_Removal]:
     """What removed the record, by the brokers' rows; without a reason in one, the first row that shows it gone."""
     place, offset = TopicPartition(finding.topic, finding.partition), finding.offset
-    last = _Removal(max((one.end_ns for one in run.facts.stretches), default=0), 0)
+    last = _Removal(max((one.end_ns for one in run.facts.intervals), default=0), 0)
     if offset is None:
         return [last]
     if run.sampled:
@@ -96,7 +96,7 @@ def _removals(run: RunFacts, finding: Finding, which: Retention) -> Sequence[_Re
     by_ns = finding.time_ns if which is Retention.BEFORE_THE_POLL and finding.time_ns is not None else math.inf
     last_led = run.final_leader(place)
     found = {
-        node: _removal(run, place, stretches, offset, by_ns) for node, stretches in run.reported.get(place, {}).items()
+        node: _removal(run, place, intervals, offset, by_ns) for node, intervals in run.reported.get(place, {}).items()
     }
     is_final = which in (Retention.OF_A_SENT_RECORD, Retention.IN_THE_END)
     final = found.get(last_led) if is_final and last_led is not None else None
@@ -104,10 +104,10 @@ def _removals(run: RunFacts, finding: Finding, which: Retention) -> Sequence[_Re
 
 
 def _removal(
-    run: RunFacts, place: TopicPartition, stretches: Sequence[Stretch], offset: int, by_ns: float
+    run: RunFacts, place: TopicPartition, intervals: Sequence[StateInterval], offset: int, by_ns: float
 ) -> _Removal | None:
     """What made a replica's log begin behind an offset, by then; None: it did not."""
-    row, followed = _passed(stretches, offset, by_ns), set[Stretch]()
+    row, followed = _passed(intervals, offset, by_ns), set[StateInterval]()
     while row is not None and not _is_own(row):
         followed.add(row)
         led = run.reported[place].get(-1 if row.leader is None else row.leader, ())
@@ -118,24 +118,24 @@ def _removal(
     return None if row is None else _Removal(row.begin_ns, row.log_start_offset or 0, row)
 
 
-def _passed(stretches: Sequence[Stretch], offset: int, by_ns: float) -> Stretch | None:
+def _passed(intervals: Sequence[StateInterval], offset: int, by_ns: float) -> StateInterval | None:
     """The row with which a log came to begin behind an offset that it had not come back before since; None: none."""
-    known = [one for one in stretches if one.log_start_offset is not None and one.begin_ns <= by_ns]
+    known = [one for one in intervals if one.log_start_offset is not None and one.begin_ns <= by_ns]
     behind = [*takewhile(lambda one: (one.log_start_offset or 0) > offset, reversed(known))]
     recorded = (one for one in behind if one.kind == "log_start" and offset in _covered(one))
     return next(recorded, min(behind, key=age, default=None))
 
 
-def _covered(one: Stretch) -> range:
+def _covered(one: StateInterval) -> range:
     return range(detail(one).get("from_offset", 0), one.log_start_offset or 0)
 
 
-def _is_own(one: Stretch) -> bool:
+def _is_own(one: StateInterval) -> bool:
     """Whether the row records a deletion that its broker decided itself."""
     return one.kind == "log_start" and (one.role == "leader" or _reason(one) == _RETENTION)
 
 
-def _reason(one: Stretch | None) -> str | None:
+def _reason(one: StateInterval | None) -> str | None:
     return None if one is None else detail(one).get("reason")
 
 
@@ -168,7 +168,7 @@ def _is_retired(run: RunFacts, finding: Finding, removal: _Removal) -> bool:
     if run.sampled:
         return any(fault["kind"] == _RETENTION and fault["injected_ns"] is not None for fault in run.excusing)
     nodes = run.reported.get(TopicPartition(finding.topic, finding.partition), {})
-    rows = [removal.row] if removal.row is not None else [x for stretches in nodes.values() for x in stretches]
+    rows = [removal.row] if removal.row is not None else [x for intervals in nodes.values() for x in intervals]
     retired = [one for one in rows if one.kind == "log_start" and _reason(one) == _RETENTION]
     return any(
         fault["kind"] == _RETENTION
@@ -187,7 +187,7 @@ def _may_be_old(run: RunFacts, manifest: Manifest, finding: Finding, removal: _R
     )  # fmt: skip
     if limit_ms < 0:
         return False
-    begun = [one.begin_ns for one in run.facts.stretches]
+    begun = [one.begin_ns for one in run.facts.intervals]
     since_ns = sent_ns or min(begun, default=0)
     age_ms = (removal.time_ns - since_ns) / 1_000_000
     off_ms = _ahead_ms(run, since_ns, removal) + _stamped_ms(run, manifest, finding, since_ns, removal)
@@ -214,8 +214,8 @@ def _offsets_ms(run: RunFacts, nodes: set[int] | None, since_ns: float, until_ns
     """By how much the clocks of these nodes (None: of all) were off at some time in between; negative: behind."""
     names = None if nodes is None else {node_name(NodeId(node)) for node in nodes}
     for fault in run.excusing:
-        stretches = traits_of(fault["kind"]).moves_clock and (names is None or not names.isdisjoint(fault["nodes"]))
-        if stretches and in_force(fault["injected_ns"], fault["heal_proven_ns"], since_ns, until_ns):
+        intervals = traits_of(fault["kind"]).moves_clock and (names is None or not names.isdisjoint(fault["nodes"]))
+        if intervals and in_force(fault["injected_ns"], fault["heal_proven_ns"], since_ns, until_ns):
             yield json.loads(fault["parameters"] or "{}").get("offset_ms", 0)
 
 
@@ -234,8 +234,8 @@ def _may_be_large(run: RunFacts, manifest: Manifest, finding: Finding, removal: 
     place = TopicPartition(finding.topic, finding.partition)
     reported = [
         one
-        for stretches in run.reported.get(place, {}).values()
-        for one in stretches
+        for intervals in run.reported.get(place, {}).values()
+        for one in intervals
         if one.begin_ns <= removal.time_ns
     ]
     rows = reported if removal.row is None else [removal.row]

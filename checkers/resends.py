@@ -28,7 +28,7 @@ from checkers.row import Row
 from checkers.sampled_timelines import LOOK_NS
 from faults import traits_of
 from harness.downtime import in_force
-from harness.facts import Stretch
+from harness.facts import StateInterval
 from harness.fault import DiskEffect
 from harness.findings import RESENT_NS, Finding
 from harness.model import CLIENTS, NO_LEADER, TopicPartition
@@ -66,14 +66,14 @@ def _changes(run: RunFacts, place: TopicPartition, since_ns: float, until_ns: fl
             yield at_ns, words
 
 
-def _election(one: Stretch) -> tuple[int, str]:
+def _election(one: StateInterval) -> tuple[int, str]:
     elected = "no node" if one.leader in (None, NO_LEADER) else f"node {one.leader}"
     return one.begin_ns, f"{elected} was elected in leader epoch {one.leader_epoch}"
 
 
 def _leader_changes(run: RunFacts, place: TopicPartition) -> Iterator[tuple[int, str]]:
-    for node, stretches in run.reported.get(place, {}).items():
-        for before, one in pairwise(stretches):
+    for node, intervals in run.reported.get(place, {}).items():
+        for before, one in pairwise(intervals):
             moved = (before.role, before.leader_epoch) != (one.role, one.leader_epoch)
             if moved and "leader" in (before.role, one.role):
                 did = "became leader" if one.role == "leader" else "ceased to be leader"
@@ -83,8 +83,8 @@ def _leader_changes(run: RunFacts, place: TopicPartition) -> Iterator[tuple[int,
 def _thin(run: RunFacts, place: TopicPartition) -> Iterator[tuple[int, str]]:
     least = run.least_isr(place) or 0
     decided, reported = run.decided.get(place, ()), run.reported.get(place, {}).values()
-    for stretches in (decided, *([one for one in stretches if one.role == "leader"] for stretches in reported)):
-        for before, one in pairwise(stretches):
+    for intervals in (decided, *([one for one in intervals if one.role == "leader"] for intervals in reported)):
+        for before, one in pairwise(intervals):
             if one.isr is not None and len(one.isr) < least and one.isr != before.isr:
                 yield one.begin_ns, f"the ISR was {list(one.isr)}, smaller than min.insync.replicas"
 

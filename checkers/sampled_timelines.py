@@ -32,7 +32,7 @@ from collections.abc import Iterator, Sequence
 from checkers.conclusion import RunFacts
 from harness.anomaly import AnomalyKind, Found, Kinds, Unseen, those
 from harness.downtime import in_force
-from harness.facts import UNWATCHED_NS, Stretch, Unwatched
+from harness.facts import UNWATCHED_NS, StateInterval, Unwatched
 from harness.findings import Excuse, Finding
 from harness.model import NO_LEADER, TopicPartition
 
@@ -127,8 +127,8 @@ def _saw_every_leader(run: RunFacts, place: TopicPartition) -> bool:
     """Whether every epoch's leader was seen to lead in it; a change of the ISR may begin one, too (Kafka 1.1.1)."""
     seen = {
         (one.node, one.leader_epoch)
-        for stretches in run.reported.get(place, {}).values()
-        for one in stretches
+        for intervals in run.reported.get(place, {}).values()
+        for one in intervals
         if one.role == "leader"
     }
     elected = {
@@ -148,7 +148,7 @@ def may_have_been_there(
     if since_ns is None or elected_ns >= since_ns:
         return True
     nodes = run.reported.get(place, {})
-    led = {(x.node, x.leader_epoch) for stretches in nodes.values() for x in stretches if x.role == "leader"}
+    led = {(x.node, x.leader_epoch) for intervals in nodes.values() for x in intervals if x.role == "leader"}
     led |= {(x.leader, x.leader_epoch) for x in run.decided.get(place, ()) if x.leader not in (None, NO_LEADER)}
     return any(
         epoch is not None and epoch < leader_epoch and not _had_heard(nodes.get(node, ()), epoch, since_ns)
@@ -157,9 +157,9 @@ def may_have_been_there(
     )
 
 
-def _had_heard(stretches: Sequence[Stretch], epoch: int, time_ns: int) -> bool:
+def _had_heard(intervals: Sequence[StateInterval], epoch: int, time_ns: int) -> bool:
     """Whether a broker was seen in a later epoch by then: epochs only rise, so it no longer leads in that one."""
-    later = [one for one in stretches if one.kind == "state" and (one.leader_epoch or 0) > epoch]
+    later = [one for one in intervals if one.kind == "state" and (one.leader_epoch or 0) > epoch]
     return any(one.begin_ns + LOOK_NS <= time_ns for one in later)
 
 
@@ -170,8 +170,8 @@ def _fell_unseen(run: RunFacts, finding: Finding, epoch: int) -> bool:
     since = range(epoch, finding.leader_epoch)
     marks = [
         one.high_watermark or 0
-        for stretches in run.reported.get(_place(finding), {}).values()
-        for one in stretches
+        for intervals in run.reported.get(_place(finding), {}).values()
+        for one in intervals
         if one.role == "leader" and one.leader_epoch in since
     ]
     return max(marks, default=0) < (finding.until or 0)

@@ -13,7 +13,7 @@ from checkers.conclusion import RunFacts
 from checkers.copies import Copy, split
 from checkers.row import Row
 from faults import traits_of
-from harness.facts import Stretch
+from harness.facts import StateInterval
 from harness.fault import DiskEffect, ProcessEffect
 from harness.fault_losses import taken
 from harness.model import NO_LEADER, TopicPartition
@@ -32,11 +32,11 @@ class Last(NamedTuple):
     overall: bool
 
 
-def seen_copies(stretches: Sequence[Stretch], faults: Sequence[Row], place: TopicPartition) -> Iterator[Copy]:
-    """What one replica was seen to hold, lost copies first; ``stretches``: its broker's, in order."""
+def seen_copies(intervals: Sequence[StateInterval], faults: Sequence[Row], place: TopicPartition) -> Iterator[Copy]:
+    """What one replica was seen to hold, lost copies first; ``intervals``: its broker's, in order."""
     log: list[Copy] = []
-    before: Stretch | None = None
-    for one in stretches:
+    before: StateInterval | None = None
+    for one in intervals:
         if one.kind != "state" or one.first_log_end is None or one.log_end_offset is None:
             continue
         if before is not None:
@@ -99,20 +99,20 @@ def epoch_of(run: RunFacts, place: TopicPartition, begin_ns: int, end_ns: int) -
     decided = run.decided.get(place, [])
     elected = [one for at, one in enumerate(decided) if one.begin_ns <= end_ns and _lasts(decided, at, since_ns)]
     epochs = {one.leader_epoch for one in elected if one.leader != NO_LEADER}
-    for stretches in run.reported.get(place, {}).values():
-        for at, one in enumerate(stretches):
-            until_ns = stretches[at + 1].begin_ns if at + 1 < len(stretches) else None
+    for intervals in run.reported.get(place, {}).values():
+        for at, one in enumerate(intervals):
+            until_ns = intervals[at + 1].begin_ns if at + 1 < len(intervals) else None
             if one.role == "leader" and one.begin_ns <= end_ns and _leads_on(run, one, until_ns, since_ns):
                 epochs.add(one.leader_epoch)
     return epochs.pop() if len(epochs) == 1 else None
 
 
-def _got(one: Stretch, start: int, end: int) -> list[Copy]:
+def _got(one: StateInterval, start: int, end: int) -> list[Copy]:
     known = one.leader_epoch is not None and start < end
     return [Copy(one.node, start, end, one.leader_epoch or 0, one)] if known else []
 
 
-def _harm(before: Stretch, one: Stretch, faults: Sequence[Row], place: TopicPartition) -> Row | None:
+def _harm(before: StateInterval, one: StateInterval, faults: Sequence[Row], place: TopicPartition) -> Row | None:
     """The last fault between two looks whose proof names data that it took from this log."""
     due = [
         fault
@@ -126,7 +126,9 @@ def _harm(before: Stretch, one: Stretch, faults: Sequence[Row], place: TopicPart
     return max(due, key=lambda f: (f["injected_ns"], str(f["fault"])), default=None)
 
 
-def _event(before: Stretch, one: Stretch, harm: Row | None, place: TopicPartition) -> tuple[str, str | None]:
+def _event(
+    before: StateInterval, one: StateInterval, harm: Row | None, place: TopicPartition
+) -> tuple[str, str | None]:
     if harm is not None:
         words = taken(traits_of(harm["kind"]).disk, harm["proof"], place)
         return harm["kind"], f"{harm['kind']} {harm['fault']} {words}"
@@ -145,12 +147,12 @@ def _isrs(run: RunFacts, place: TopicPartition, since_ns: int, until_ns: int) ->
     ]
 
 
-def _lasts(decided: Sequence[Stretch], at: int, time_ns: int) -> bool:
+def _lasts(decided: Sequence[StateInterval], at: int, time_ns: int) -> bool:
     """Whether a decision was still in force at some time, or is later than that."""
     return at + 1 == len(decided) or decided[at + 1].begin_ns > time_ns
 
 
-def _leads_on(run: RunFacts, one: Stretch, until_ns: int | None, time_ns: int) -> bool:
+def _leads_on(run: RunFacts, one: StateInterval, until_ns: int | None, time_ns: int) -> bool:
     """Whether a leader may still have led after some time: no later look shows otherwise, and it had not ended."""
     if until_ns is not None and until_ns <= time_ns:
         return False

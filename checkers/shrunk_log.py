@@ -30,7 +30,7 @@ from checkers.row import Row
 from faults import traits_of
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
 from harness.downtime import in_force
-from harness.facts import Stretch
+from harness.facts import StateInterval
 from harness.fault import DiskEffect
 from harness.model import NodeId, TopicPartition, node_name
 
@@ -54,21 +54,23 @@ _LASTING = frozenset({DiskEffect.DAMAGE, DiskEffect.DIRECTORY})
 def conclude(run: RunFacts) -> Iterator[Conclusion]:
     """Every life in one run that began with less than the life before had."""
     for place, nodes in () if run.sampled else run.reported.items():
-        for stretches in nodes.values():
-            for before, after in pairwise(stretches):
+        for intervals in nodes.values():
+            for before, after in pairwise(intervals):
                 if before.incarnation < after.incarnation and not _is_excused(run, before, after):
                     yield from _cut_off(run, place, before, after)
                     yield from _begun_later(run, place, before, after)
 
 
-def _cut_off(run: RunFacts, place: TopicPartition, before: Stretch, after: Stretch) -> Iterator[Conclusion]:
+def _cut_off(run: RunFacts, place: TopicPartition, before: StateInterval, after: StateInterval) -> Iterator[Conclusion]:
     found, had = _found(after), before.log_end_offset
     is_judged = run.is_virtual or _led_to_the_last(run.decided.get(place, ()), before, after)
     if is_judged and found is not None and had is not None and found < had:
         yield _shrunk(run, place, (before, after), (found, had), "ends")
 
 
-def _begun_later(run: RunFacts, place: TopicPartition, before: Stretch, after: Stretch) -> Iterator[Conclusion]:
+def _begun_later(
+    run: RunFacts, place: TopicPartition, before: StateInterval, after: StateInterval
+) -> Iterator[Conclusion]:
     found, had = after.log_start_offset, before.log_start_offset
     is_judged = run.is_virtual and after.kind == "state"
     if is_judged and found is not None and had is not None and found > had:
@@ -76,7 +78,7 @@ def _begun_later(run: RunFacts, place: TopicPartition, before: Stretch, after: S
 
 
 def _shrunk(
-    run: RunFacts, place: TopicPartition, rows: tuple[Stretch, Stretch], gone: tuple[int, int], what: str
+    run: RunFacts, place: TopicPartition, rows: tuple[StateInterval, StateInterval], gone: tuple[int, int], what: str
 ) -> Conclusion:
     before, after = rows
     had, found = gone if what == "begins" else gone[::-1]
@@ -91,7 +93,7 @@ def _shrunk(
     return Conclusion(finding, why, (shown, cite(after, f"node {after.node}'s log {what} at {found}")))
 
 
-def _found(first: Stretch) -> int | None:
+def _found(first: StateInterval) -> int | None:
     """Where the log ended that a life has found, by its first row about it; None: the row does not have it."""
     if first.kind == "state":
         return first.first_log_end
@@ -99,11 +101,11 @@ def _found(first: Stretch) -> int | None:
     return shown if isinstance(shown, int) else None
 
 
-def _is_excused(run: RunFacts, before: Stretch, after: Stretch) -> bool:
+def _is_excused(run: RunFacts, before: StateInterval, after: StateInterval) -> bool:
     return "offline" in (before.role, after.role) or any(_may_rob(fault, before, after) for fault in run.faults)
 
 
-def _may_rob(fault: Row, before: Stretch, after: Stretch) -> bool:
+def _may_rob(fault: Row, before: StateInterval, after: StateInterval) -> bool:
     """Whether a fault may have taken from the node's disk what the life before had in its log."""
     if node_name(NodeId(after.node)) not in fault["nodes"]:
         return False
@@ -113,7 +115,7 @@ def _may_rob(fault: Row, before: Stretch, after: Stretch) -> bool:
     return disk is not DiskEffect.NOTHING and in_force(fault["injected_ns"], healed_ns, since_ns, after.begin_ns)
 
 
-def _led_to_the_last(decided: Sequence[Stretch], before: Stretch, after: Stretch) -> bool:
+def _led_to_the_last(decided: Sequence[StateInterval], before: StateInterval, after: StateInterval) -> bool:
     """Whether it led, and the controller elected no other broker before it was up again."""
     elected = [one for one in decided if one.begin_ns <= after.begin_ns and one.kind == "election"]
     last = max((one.leader_epoch or 0 for one in elected), default=None)

@@ -13,7 +13,7 @@ from checkers.conclusion import RunFacts, detail
 from checkers.copies import Copy, copies
 from checkers.seen_copies import BETWEEN_LOOKS, Last, epoch_of, last_seen, seen_copies, window
 from harness.checker import CopyStory, LossStory
-from harness.facts import LostRange, Stretch
+from harness.facts import LostRange, StateInterval
 from harness.model import NO_LEADER, TopicPartition
 
 
@@ -26,9 +26,9 @@ def stories(run: RunFacts) -> Iterator[LossStory]:
             epoch = epoch_of(run, place, lost.first_ack_ns, lost.last_ack_ns)
         held = [
             copy
-            for stretches in run.reported.get(place, {}).values()
+            for intervals in run.reported.get(place, {}).values()
             for copy in (
-                seen_copies(stretches, run.excusing, place) if run.sampled else copies(stretches, run.excusing)
+                seen_copies(intervals, run.excusing, place) if run.sampled else copies(intervals, run.excusing)
             )
             if copy.leader_epoch == epoch and copy.start < lost.end and copy.end > lost.first
         ]
@@ -109,12 +109,12 @@ def _survivors(run: RunFacts, place: TopicPartition, lost: LostRange) -> list[in
     )
 
 
-def _led(run: RunFacts, place: TopicPartition, epoch: int | None) -> list[Stretch]:
-    reported: Iterable[list[Stretch]] = run.reported.get(place, {}).values()
+def _led(run: RunFacts, place: TopicPartition, epoch: int | None) -> list[StateInterval]:
+    reported: Iterable[list[StateInterval]] = run.reported.get(place, {}).values()
     found = [
         x
-        for stretches in reported
-        for x in stretches
+        for intervals in reported
+        for x in intervals
         if x.role == "leader" and x.leader_epoch == epoch and x.kind == "state"
     ]
     return sorted(found, key=lambda x: x.begin_ns)

@@ -43,7 +43,7 @@ from harness.anomaly import (
     Sampled,
     Unseen,
 )
-from harness.facts import Stretch
+from harness.facts import StateInterval
 from harness.findings import Excuse
 from harness.model import TopicPartition, partition_named
 
@@ -79,7 +79,7 @@ _RESPECTS = {
 class _Unrest(NamedTuple):
     """Why a partition has not come to rest: what is wrong, and the replica's row that shows it."""
 
-    one: Stretch
+    one: StateInterval
     why: str
     shows: str
 
@@ -135,7 +135,7 @@ def _is_damaged(run: RunFacts, place: TopicPartition) -> bool:
 
 
 def _unrest(
-    run: RunFacts, place: TopicPartition, ends: Mapping[int, Stretch], down: Sequence[Stretch]
+    run: RunFacts, place: TopicPartition, ends: Mapping[int, StateInterval], down: Sequence[StateInterval]
 ) -> Iterator[_Unrest]:
     leaders = [x for x in ends.values() if x.role == "leader" and x not in down]
     if not leaders:
@@ -157,14 +157,14 @@ def _unrest(
                 yield from _elsewhere(one, "log begins", one.log_start_offset or 0, leader.log_start_offset)
 
 
-def _elsewhere(one: Stretch, what: str, at: int | None, wanted: int | None, whose: str = "") -> Iterator[_Unrest]:
+def _elsewhere(one: StateInterval, what: str, at: int | None, wanted: int | None, whose: str = "") -> Iterator[_Unrest]:
     """Where something of a replica differs from the leader's, as far as both are known."""
     if None not in (at, wanted) and at != wanted:
         leaders = f"the leader's {whose} at {wanted}" if whose else f"the leader's at {wanted}"
         yield _Unrest(one, f"node {one.node}'s {what} at {at}, {leaders}", f"node {one.node}'s {what} at {at}")
 
 
-def _all_heard_of(reported: Sequence[Stretch], leader: Stretch) -> bool:
+def _all_heard_of(reported: Sequence[StateInterval], leader: StateInterval) -> bool:
     """Whether every fetch of the leader's last records must have returned where its log begins."""
     start, end = leader.log_start_offset or 0, leader.log_end_offset or 0
     return any(

@@ -21,7 +21,7 @@ from checkers.unclean_elections import UncleanElection
 from harness.model import TopicPartition
 
 
-class Closing(NamedTuple):
+class TransactionEnd(NamedTuple):
     """The marker that closes a transaction's record.
 
     Attributes:
@@ -38,7 +38,7 @@ class Closing(NamedTuple):
     instead_ns: int | None
 
 
-def closings(rows: RunRows, place: TopicPartition) -> Iterator[Closing]:
+def transaction_ends(rows: RunRows, place: TopicPartition) -> Iterator[TransactionEnd]:
     """Every record of a transaction in the final leader's log that has a producer id there."""
     leader = rows.ends[place].node
     producers: dict[int, list[Row]] = defaultdict(list)
@@ -53,14 +53,14 @@ def closings(rows: RunRows, place: TopicPartition) -> Iterator[Closing]:
                 at = bisect_right(markers, row["offset"], key=lambda marker: marker[0])
                 end, closed, epoch = markers[at] if at < len(markers) else (None, None, None)
                 since = None if epoch is None else _instead_ns(rows, place, row, epoch)
-                yield Closing(row["value"], row["offset"], row["leader_epoch"], closed, end, since)
+                yield TransactionEnd(row["value"], row["offset"], row["leader_epoch"], closed, end, since)
 
 
 def replaced(rows: RunRows, control: str) -> dict[tuple[TopicPartition, int, int], int]:
     """The records that such a marker closes in the place of another: by partition, offset and value, since when."""
     found: dict[tuple[TopicPartition, int, int], int] = {}
     for place in {place for place, _ in rows.transactional}:
-        for one in closings(rows, place):
+        for one in transaction_ends(rows, place):
             if one.closed == control and one.instead_ns is not None:
                 key = (place, one.offset, one.value)
                 found[key] = min(one.instead_ns, found.get(key, one.instead_ns))

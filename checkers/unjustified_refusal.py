@@ -36,7 +36,7 @@ from checkers.generations import since
 from faults import traits_of
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
 from harness.checker import Evidence
-from harness.facts import Refusal, Standing, Stretch
+from harness.facts import Refusal, Standing, StateInterval
 from harness.fault import DiskEffect
 from harness.model import CONTROLLER, TopicPartition
 
@@ -87,11 +87,11 @@ def _had_the_record(run: RunFacts, place: TopicPartition, one: Refusal, stood: S
     """Whether each broker that may have refused the send had the record that its process had sent before."""
     if run.sampled or run.wanted is None or run.wanted.shared_producers or _was_mixed_up(run, one.time_ns):
         return False
-    reported = [[x for x in stretches if x.kind == "state"] for stretches in run.reported.get(place, {}).values()]
+    reported = [[x for x in intervals if x.kind == "state"] for intervals in run.reported.get(place, {}).values()]
     led = {
         x.leader_epoch or 0
-        for stretches in reported
-        for x in stretches
+        for intervals in reported
+        for x in intervals
         if x.role == "leader" and x.begin_ns <= one.time_ns
     }
     begun = {x.leader_epoch or 0 for x in run.decided.get(place, ()) if x.begin_ns <= one.time_ns}
@@ -100,14 +100,14 @@ def _had_the_record(run: RunFacts, place: TopicPartition, one: Refusal, stood: S
         return False
     steps = [
         step
-        for stretches in reported
-        for step in zip_longest(stretches, stretches[1:])
+        for intervals in reported
+        for step in zip_longest(intervals, intervals[1:])
         if step[0].begin_ns <= one.time_ns
     ]
     return not any(_lacked(row, after, stood) for row, after in steps if row.role == "leader")
 
 
-def _lacked(led: Stretch, after: Stretch | None, stood: Standing) -> bool:
+def _lacked(led: StateInterval, after: StateInterval | None, stood: Standing) -> bool:
     """Whether a leader may not have had the record then; ``after``: its next state, None: none."""
     if led.begin_ns >= stood.acked_ns and (led.first_log_end or 0) <= stood.offset:
         return True

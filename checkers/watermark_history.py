@@ -11,7 +11,7 @@ from typing import Any
 from harness.model import TopicPartition
 
 
-class Passings:
+class WatermarkHistory:
     """The high watermarks in the rows of leaders in a run's timeline."""
 
     def __init__(self, timeline: Iterable[Mapping[str, Any]]) -> None:

@@ -27,7 +27,7 @@ from checkers.excuses import is_watched
 from checkers.leadership import elections, starts
 from checkers.sampled_timelines import LOOK_NS, may_have_been_there
 from harness.anomaly import AnomalyKind
-from harness.facts import Stretch
+from harness.facts import StateInterval
 from harness.findings import Finding
 from harness.model import TopicPartition
 
@@ -55,7 +55,7 @@ def _gone_ns(run: RunFacts, place: TopicPartition, finding: Finding) -> float:
     if finding.kind != "lost-write" or finding.offset is None or finding.time_ns is None:
         return known
     pairs = [
-        pair for stretches in run.reported.get(place, {}).values() for pair in zip_longest(stretches, stretches[1:])
+        pair for intervals in run.reported.get(place, {}).values() for pair in zip_longest(intervals, intervals[1:])
     ]
     led = [(one, after) for one, after in pairs if (one.kind, one.role) == _LEADS]
     newest = max((one.leader_epoch or 0 for one, _ in led if one.begin_ns <= finding.time_ns), default=0)
@@ -68,8 +68,8 @@ def _gone_ns(run: RunFacts, place: TopicPartition, finding: Finding) -> float:
     return known
 
 
-def _ended_there_until_ns(run: RunFacts, one: Stretch, after: Stretch | None, offset: int) -> int:
-    """Until when a log that ended at or before an offset in the last row of a stretch is known not to have grown.
+def _ended_there_until_ns(run: RunFacts, one: StateInterval, after: StateInterval | None, offset: int) -> int:
+    """Until when a log that ended at or before an offset in the last row of an interval is known not to have grown.
 
     A broker writes a row right after its log has grown, and maybe after it has acknowledged what it appended: what is
     not in its next row, about this replica or another, did not happen. In a sampled timeline, or where the next row has

@@ -34,7 +34,7 @@ from checkers.conclusion import Conclusion, RunFacts, cite, detail, seen_at
 from checkers.orders import Order
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
 from harness.downtime import in_force
-from harness.facts import Stretch
+from harness.facts import StateInterval
 from harness.history.delete_records_log import GAVE_UP
 from harness.model import NodeId, TopicPartition, node_name
 
@@ -85,7 +85,7 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
 
 def _elsewhere(run: RunFacts, place: TopicPartition, taken: Sequence[Order]) -> Iterator[Conclusion]:
     """Logs that began where no order asked for."""
-    for one in (x for stretches in run.reported.get(place, {}).values() for x in stretches if _is_obeying(x)):
+    for one in (x for intervals in run.reported.get(place, {}).values() for x in intervals if _is_obeying(x)):
         start = one.log_start_offset or 0
         sent = [order for order in taken if order.invoked_ns <= one.begin_ns]
         asked = [(one.high_watermark or 0) if order.before is None else order.before for order in sent]
@@ -100,7 +100,7 @@ def _elsewhere(run: RunFacts, place: TopicPartition, taken: Sequence[Order]) -> 
 
 def _undone(run: RunFacts, place: TopicPartition, orders: Sequence[Order]) -> Iterator[Conclusion]:
     """Answers that records are deleted that no leader had deleted by then."""
-    led = [x for stretches in run.reported.get(place, {}).values() for x in stretches if x.role == "leader"]
+    led = [x for intervals in run.reported.get(place, {}).values() for x in intervals if x.role == "leader"]
     for order in (one for one in orders if one.is_obeyed):
         known = [one for one in led if one.begin_ns <= (order.completed_ns or 0)]
         start = max((one.log_start_offset or 0 for one in known), default=0)
@@ -116,7 +116,7 @@ def _undone(run: RunFacts, place: TopicPartition, orders: Sequence[Order]) -> It
 def _nowhere(run: RunFacts, place: TopicPartition, orders: Sequence[Order]) -> Iterator[Conclusion]:
     """A leader that still has what a leader had answered to have deleted."""
     leaders = [one for one in run.ended.get(place, {}).values() if (one.role, _source(one)) == ("leader", "live")]
-    again = any(one.incarnation > 0 for stretches in run.reported.get(place, {}).values() for one in stretches)
+    again = any(one.incarnation > 0 for intervals in run.reported.get(place, {}).values() for one in intervals)
     again |= any((one.leader_epoch or 0) > 0 for one in run.decided.get(place, ()))
     before = max((one.deleted for one in orders if one.is_obeyed), default=0)
     for one in leaders if not again else ():
@@ -128,7 +128,7 @@ def _nowhere(run: RunFacts, place: TopicPartition, orders: Sequence[Order]) -> I
             )  # fmt: skip
 
 
-def _wrong(run: RunFacts, place: TopicPartition, one: Stretch, offsets: tuple[int, int], why: str) -> Conclusion:
+def _wrong(run: RunFacts, place: TopicPartition, one: StateInterval, offsets: tuple[int, int], why: str) -> Conclusion:
     finding = run.finding(
         "wrong-deletion", place, offset=offsets[0], until=offsets[1], leader_epoch=one.leader_epoch, **seen_at(one)
     )
@@ -156,8 +156,8 @@ def _unanswered(run: RunFacts, place: TopicPartition, orders: Sequence[Order]) -
         yield Conclusion(finding, why, (cite(leads, shown),))
 
 
-def _sole_leader(run: RunFacts, place: TopicPartition, order: Order) -> Stretch | None:
-    """The leader's last stretch before the order, if it led all the time and no fault hit it; None: else."""
+def _sole_leader(run: RunFacts, place: TopicPartition, order: Order) -> StateInterval | None:
+    """The leader's last interval before the order, if it led all the time and no fault hit it; None: else."""
     elected = None if order.completed_ns is None else _elected(run, place, order, order.completed_ns)
     if elected is None or order.node not in (None, elected.leader) or elected.leader is None:
         return None
@@ -172,7 +172,7 @@ def _sole_leader(run: RunFacts, place: TopicPartition, order: Order) -> Stretch 
     return None if _is_hit(run, elected.leader, order) else before[-1]
 
 
-def _elected(run: RunFacts, place: TopicPartition, order: Order, until_ns: int) -> Stretch | None:
+def _elected(run: RunFacts, place: TopicPartition, order: Order, until_ns: int) -> StateInterval | None:
     """The controller's last decision before the order, where none until its end named another leader or epoch."""
     decided = [one for one in run.decided.get(place, ()) if one.begin_ns <= until_ns]
     before = [one for one in decided if one.begin_ns < order.invoked_ns]
@@ -194,7 +194,7 @@ def _is_hit(run: RunFacts, node: int, order: Order) -> bool:
     )
 
 
-def _is_accounted_for(run: RunFacts, leads: Stretch, order: Order) -> bool:
+def _is_accounted_for(run: RunFacts, leads: StateInterval, order: Order) -> bool:
     if order.error == GAVE_UP:
         return not run.is_virtual or (order.completed_ns or 0) - order.invoked_ns < order.timeout_ns
     if order.error is None or order.error.startswith("_") or order.error == "REQUEST_TIMED_OUT":
@@ -206,11 +206,11 @@ def _before(order: Order) -> str:
     return "the high watermark" if order.before is None else f"{order.before}"
 
 
-def _source(one: Stretch) -> str:
+def _source(one: StateInterval) -> str:
     return str(detail(one).get("source", "live"))
 
 
-def _is_obeying(one: Stretch) -> bool:
+def _is_obeying(one: StateInterval) -> bool:
     return one.kind == "log_start" and one.role == "leader" and detail(one).get("reason") == "delete_records"
 
 

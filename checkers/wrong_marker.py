@@ -32,7 +32,7 @@ from typing import Literal, NamedTuple
 
 from checkers.row import Send
 from checkers.rows import RunRows
-from checkers.transaction_markers import Closing, closings, proofs
+from checkers.transaction_markers import TransactionEnd, proofs, transaction_ends
 from checkers.witnesses import Witnesses
 from harness.anomaly import (
     AnomalyKind,
@@ -94,14 +94,14 @@ class Written(NamedTuple):
     """A record of a transaction in the final leader's log, and what closes it."""
 
     send: Send
-    record: Closing
+    record: TransactionEnd
 
 
 def find(rows: RunRows) -> Iterator[Finding]:
     """Reference: every transaction of one run that is closed wrongly, or not at all."""
     transactions: dict[int, list[Written]] = defaultdict(list)
     for place in {place for place, _ in rows.transactional}:
-        for one in closings(rows, place):
+        for one in transaction_ends(rows, place):
             send = rows.transactional[place, one.value]
             transactions[send.op].append(Written(send, one))
     proven = proofs(rows)

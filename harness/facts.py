@@ -12,19 +12,19 @@ from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 
-class Stretch(NamedTuple):
+class StateInterval(NamedTuple):
     """Consecutive ``state`` rows of one node about one replica in which nothing but offsets changes.
 
-    A log end that falls begins a new one. Every row of another kind is a stretch of its own, also one about no
+    A log end that falls begins a new one. Every row of another kind is an interval of its own, also one about no
     partition in particular (``topic`` and ``partition`` None).
 
     Attributes:
         sequence: of the first row, as are ``begin_ns``, ``detail`` and the offsets called ``first``.
         end_sequence: of the last row, as are ``end_ns``, ``high_watermark`` and ``log_end_offset``.
-        rose: the first row in which the high watermark is above that of the row before it in the stretch; None: it
+        rose: the first row in which the high watermark is above that of the row before it in the interval; None: it
             never rises.
-        fell: the last row in which the high watermark is below that of the row before it in the stretch; None: it never
-            falls.
+        fell: the last row in which the high watermark is below that of the row before it in the interval; None: it
+            never falls.
         crossed: the first ``state`` row whose high watermark or log start lies beyond its log end, or whose log start
             lies beyond its high watermark; None for none.
     """
@@ -385,7 +385,7 @@ class Dependency(NamedTuple):
 class Facts:
     """The facts about any number of runs."""
 
-    stretches: Sequence[Stretch] = ()
+    intervals: Sequence[StateInterval] = ()
     log_epochs: Sequence[LogEpoch] = ()
     producer_logs: Sequence[ProducerLog] = ()
     silences: Sequence[Silence] = ()

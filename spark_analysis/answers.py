@@ -52,7 +52,7 @@ from spark_analysis.send_order import send_order
 from spark_analysis.session import innermost
 from spark_analysis.sizing import gathered
 from spark_analysis.stalls import stalls
-from spark_analysis.state_intervals import stretches
+from spark_analysis.state_intervals import intervals
 from spark_analysis.tables import PLACE, read_tables, table_of, united
 from spark_analysis.thin_acks import thin_acks
 from spark_analysis.torn_transaction import torn_transactions
@@ -235,7 +235,7 @@ def _of_nodes(
     allowed = _by_run(spark, "lag_ns", lag_ns)
     return {
         "life": lives(timeline),
-        "stretch": stretches(timeline),
+        "interval": intervals(timeline),
         "lag": lags(timeline, allowed) if lag_ns else None,
         "stall": stalls(timeline, allowed) if lag_ns else None,
         "unwatched": unwatched(timeline.where(f.col("run").isin(*sampled))) if sampled else None,

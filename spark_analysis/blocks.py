@@ -227,7 +227,7 @@ def gaps(present: DataFrame, keys: Sequence[str]) -> DataFrame:
 
 
 def _pieces(word: Column) -> Column:
-    """The stretches of numbers that are there, ``{low, high}``; of a word with gaps every number is one."""
+    """The intervals of numbers that are there, ``{low, high}``; of a word with gaps every number is one."""
     dense = f.bit_count(word["bits"]) == word["high"] - word["low"] + 1
     whole = f.array(f.struct(word["low"].alias("low"), word["high"].alias("high")))
     numbers = f.filter(

@@ -5,7 +5,7 @@ An edge leads from a transaction to one that wrote the next record of a partitio
 what such a send wrote is reading what follows the transaction before it (``wwr``).
 
 Almost all of these edges point forward in time, and a cycle needs one that does not. Every node of a cycle lies within
-the stretch of time that the backward edges on it cover together, so only edges within one such stretch are kept:
+the interval of time that the backward edges on it cover together, so only edges within one such interval are kept:
 concurrent transactions entangle few others. Where they entangle more than :data:`MOST` edges, only reads are followed;
 where even these are more, none is, and the finding is INDETERMINATE.
 """
@@ -20,7 +20,7 @@ from spark_analysis.tables import PLACE
 from spark_analysis.views import Views
 
 MOST = 20_000
-"""How many edges of one stretch of time reach the driver."""
+"""How many edges of one interval of time reach the driver."""
 
 _EDGE = ("topic", "partition", "offset", "value", "row", "process")
 
@@ -28,11 +28,11 @@ _EDGE = ("topic", "partition", "offset", "value", "row", "process")
 def dependencies(views: Views) -> DataFrame:
     """The edges, with the fields of ``facts.Dependency``."""
     within = _within_stretches(_edges(views))
-    stretch = Window.partitionBy("run", "stretch")
+    interval = Window.partitionBy("run", "interval")
     counted = within.withColumns(
-        {"all": f.count("*").over(stretch), "read": f.count(f.when(f.col("kind") == "wr", 1)).over(stretch)}
+        {"all": f.count("*").over(interval), "read": f.count(f.when(f.col("kind") == "wr", 1)).over(interval)}
     )
-    first = f.row_number().over(stretch.orderBy("source", "target", "kind")) == 1
+    first = f.row_number().over(interval.orderBy("source", "target", "kind")) == 1
     kept = (f.col("all") <= MOST) | ((f.col("kind") == "wr") & (f.col("read") <= MOST))
     edges_kept = counted.withColumn("entangled", first & (f.col("read") > MOST)).where(kept | f.col("entangled"))
     kind = f.when(f.col("entangled"), "entangled").otherwise(f.col("kind"))
@@ -73,7 +73,7 @@ def _edges(views: Views) -> DataFrame:
 
 
 def _within_stretches(edges: DataFrame) -> DataFrame:
-    """The edges both of whose ends lie in one ``stretch`` that backward edges cover without a gap."""
+    """The edges both of whose ends lie in one ``interval`` that backward edges cover without a gap."""
     low, high = f.least("begin", "end"), f.greatest("begin", "end")
     back = edges.where(f.col("begin") >= f.col("end")).select("run", low.alias("low"), high.alias("high"))
     reach = f.max("high").over(
@@ -81,16 +81,16 @@ def _within_stretches(edges: DataFrame) -> DataFrame:
     )
     begins = back.withColumn("begins", f.coalesce(f.col("low") > reach, f.lit(True)))
     number = f.sum(f.col("begins").cast("int")).over(Window.partitionBy("run").orderBy("low", "high"))
-    stretches = (
-        begins.withColumn("stretch", number)
-        .groupBy("run", "stretch")
+    intervals = (
+        begins.withColumn("interval", number)
+        .groupBy("run", "interval")
         .agg(f.min("low").alias("low"), f.max("high").alias("high"))
     )
     marked = edges.select("*", low.alias("low"), high.alias("high"), f.lit(1).alias("order")).unionByName(
-        stretches.withColumn("order", f.lit(0)), allowMissingColumns=True
+        intervals.withColumn("order", f.lit(0)), allowMissingColumns=True
     )
-    latest = f.last(f.when(f.col("order") == 0, f.struct("stretch", "high")), ignorenulls=True).over(
+    latest = f.last(f.when(f.col("order") == 0, f.struct("interval", "high")), ignorenulls=True).over(
         Window.partitionBy("run").orderBy("low", "order").rowsBetween(Window.unboundedPreceding, 0)
     )
     known = marked.withColumn("latest", latest).where((f.col("order") == 1) & (f.col("high") <= f.col("latest.high")))
-    return known.withColumn("stretch", f.col("latest.stretch"))
+    return known.withColumn("interval", f.col("latest.interval"))

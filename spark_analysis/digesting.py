@@ -1,7 +1,7 @@
 """Reduces the files of large runs to digests, before Spark reads their rows.
 
 Spark would read every row once for each question. A digest reads a chunk of some ten thousand rows once for all
-questions: rows in order become one row for a whole stretch, and facts about 64 neighbouring offsets, values or
+questions: rows in order become one row for a whole interval, and facts about 64 neighbouring offsets, values or
 operations become the bits of a word. :mod:`spark_analysis.digests` then compares the chunks with each other.
 
 This runs where the files are, in Spark's Python workers, so it needs nothing but NumPy and Arrow.

@@ -95,7 +95,7 @@ class Digests:
         )  # fmt: skip
 
     def order(self) -> DataFrame:
-        """Stretches of the history: ``run, first, last, begin_ns, end_ns, steady``.
+        """StateIntervals of the history: ``run, first, last, begin_ns, end_ns, steady``.
 
         Of each the first and last index and their times; ``steady``: in between each row follows the one before it, and
         is not older.

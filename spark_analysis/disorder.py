@@ -56,7 +56,7 @@ def order_of(history: DataFrame) -> Order:
 def order_of_large(history: DataFrame, digests: Digests, hold: Hold) -> Order:
     """The same of large histories.
 
-    Almost all are in order, which their stretches show; rows are read only where these do not show it.
+    Almost all are in order, which their intervals show; rows are read only where these do not show it.
     """
     doubtful = _doubtful(digests.order())
     orderly = ~f.col("run").isin(*doubtful)
@@ -68,12 +68,12 @@ def order_of_large(history: DataFrame, digests: Digests, hold: Hold) -> Order:
     return Order(close.gaps, hold(reduce(DataFrame.unionByName, parts), few=True))
 
 
-def _doubtful(stretches: DataFrame) -> list[str]:
+def _doubtful(intervals: DataFrame) -> list[str]:
     """The runs whose history is not complete, or not in order."""
     before = Window.partitionBy("run").orderBy("first")
     expected = f.coalesce(f.lag("last").over(before) + 1, f.lit(0))
     older = f.coalesce(f.lag("end_ns").over(before) > f.col("begin_ns"), f.lit(False))
-    wrong = stretches.select("run", (~f.col("steady") | (f.col("first") != expected) | older).alias("wrong"))
+    wrong = intervals.select("run", (~f.col("steady") | (f.col("first") != expected) | older).alias("wrong"))
     return [row["run"] for row in wrong.where("wrong").select("run").distinct().collect()]
 
 

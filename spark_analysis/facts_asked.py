@@ -20,7 +20,7 @@ from harness.facts import (
     Silence,
     Stall,
     Standing,
-    Stretch,
+    StateInterval,
     ThinAcks,
     UnfencedRead,
     Unwatched,
@@ -53,7 +53,7 @@ def questions_of_fact(views: Views, healed: DataFrame) -> dict[str, DataFrame | 
 def facts_of(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Facts:
     """The facts from rows by those names, which lack what is null."""
     return Facts(
-        stretches=[_stretch(row) for row in found.get("stretch", ())],
+        intervals=[_stretch(row) for row in found.get("interval", ())],
         log_epochs=[LogEpoch(**_whole(LogEpoch._fields, row)) for row in found.get("log_epoch", ())],
         producer_logs=[ProducerLog(**_whole(ProducerLog._fields, row)) for row in found.get("producer_log", ())],
         silences=[Silence(**row) for row in found.get("silence", ())],
@@ -70,10 +70,10 @@ def facts_of(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Facts:
     )
 
 
-def _stretch(row: Mapping[str, Any]) -> Stretch:
-    whole = _whole(Stretch._fields, row)
+def _stretch(row: Mapping[str, Any]) -> StateInterval:
+    whole = _whole(StateInterval._fields, row)
     isr: Iterable[int] | None = whole["isr"]
-    return Stretch(**{**whole, "isr": None if isr is None else tuple(isr)})
+    return StateInterval(**{**whole, "isr": None if isr is None else tuple(isr)})
 
 
 def _lost_range(row: Mapping[str, Any]) -> LostRange:

@@ -236,15 +236,15 @@ class _History:
         place, offset, row, begun = (column[by_offset] for column in (place, offset, row, begun))
         follows = np.zeros(len(place), np.bool_)
         follows[1:] = (place[1:] == place[:-1]) & (offset[1:] == offset[:-1] + 1)
-        stretches = Groups(np.cumsum(~follows))
-        whole = _in_order(stretches, row, begun)
-        single = ~whole[stretches.number_of_each()]
+        intervals = Groups(np.cumsum(~follows))
+        whole = _in_order(intervals, row, begun)
+        single = ~whole[intervals.number_of_each()]
         columns = {
-            "offset": np.concatenate([stretches.first(offset)[whole], offset[single]]),
-            "row": np.concatenate([stretches.least(row)[whole], row[single]]),
-            "invoked_row": np.concatenate([stretches.most(begun)[whole], begun[single]]),
+            "offset": np.concatenate([intervals.first(offset)[whole], offset[single]]),
+            "row": np.concatenate([intervals.least(row)[whole], row[single]]),
+            "invoked_row": np.concatenate([intervals.most(begun)[whole], begun[single]]),
         }
-        yield Piece("sends", np.concatenate([stretches.first(place)[whole], place[single]]), columns)
+        yield Piece("sends", np.concatenate([intervals.first(place)[whole], place[single]]), columns)
 
     def _begin(self) -> int:
         return int(self.index.min()) if len(self.index) else NEVER
@@ -334,15 +334,15 @@ class _History:
         return Piece("first_acks", groups.first(place), columns)
 
 
-def _in_order(stretches: Groups, row: Numbers, begun: Numbers) -> Flags:
-    """Whether within each stretch of offsets nothing was acknowledged before something of a lower offset was sent."""
-    number = stretches.number_of_each()
+def _in_order(intervals: Groups, row: Numbers, begun: Numbers) -> Flags:
+    """Whether within each interval of offsets nothing was acknowledged before something of a lower offset was sent."""
+    number = intervals.number_of_each()
     span = max(int(begun.max()), int(row.max())) + 2 if len(row) else 1
     if len(row) * span >= ROOM:
-        return np.zeros(len(stretches.starts), np.bool_)
-    # A stretch's number is added, so that the running maximum begins anew with each.
+        return np.zeros(len(intervals.starts), np.bool_)
+    # A interval's number is added, so that the running maximum begins anew with each.
     before = np.maximum.accumulate(begun + number * span)
     wrong = np.zeros(len(row), np.bool_)
     wrong[1:] = before[:-1] > (row + number * span)[1:]
-    wrong[stretches.starts] = False
-    return ~stretches.any(wrong)
+    wrong[intervals.starts] = False
+    return ~intervals.any(wrong)

@@ -71,7 +71,7 @@ def producer_logs(views: Views) -> DataFrame | None:
     return known.where(irregular | f.col("older_until").isNotNull())
 
 
-def _suspects(stretches: DataFrame) -> DataFrame:
+def _suspects(intervals: DataFrame) -> DataFrame:
     """The producers whose records do not follow each other, one epoch after the other, in some log: a quick look."""
     keys = [*PLACE, "node", "producer_id"]
     before = Window.partitionBy(*keys).orderBy("offset")
@@ -81,5 +81,5 @@ def _suspects(stretches: DataFrame) -> DataFrame:
         f.col("producer_epoch") > earlier["producer_epoch"]
     )
     apart = earlier["until"].isNull() | (follows & (f.col("offset") > earlier["until"]))
-    wrong = stretches.select(*keys, (~f.col("steady") | ~apart).alias("wrong"))
+    wrong = intervals.select(*keys, (~f.col("steady") | ~apart).alias("wrong"))
     return wrong.where("wrong").select(*keys).distinct()

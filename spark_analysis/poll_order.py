@@ -97,11 +97,11 @@ def _passed_over() -> Column:
     return lacking | hidden | (unknown & cut_off(f.col("skipped.offset"), f.col("time_ns")))
 
 
-def _doubtful(stretches: DataFrame) -> DataFrame:
+def _doubtful(intervals: DataFrame) -> DataFrame:
     """The processes that were not given every offset of a partition once and in order: a quick look."""
     before = Window.partitionBy(*_READER).orderBy("first_row")
     follows = (f.col("first") == f.lag("last").over(before) + 1) & (f.col("first_row") > f.lag("last_row").over(before))
-    wrong = stretches.select(*_READER, (~f.col("steady") | ~f.coalesce(follows, f.lit(True))).alias("wrong"))
+    wrong = intervals.select(*_READER, (~f.col("steady") | ~f.coalesce(follows, f.lit(True))).alias("wrong"))
     return wrong.where("wrong").select(*_READER).distinct()
 
 

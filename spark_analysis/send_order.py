@@ -133,11 +133,11 @@ def _are_in_order(digests: Digests, views: Views) -> bool:
     return reduce(DataFrame.union, doubtful).isEmpty()
 
 
-def _overlapping(stretches: DataFrame) -> DataFrame:
+def _overlapping(intervals: DataFrame) -> DataFrame:
     """The runs in which a chunk of the history begins before another one has ended, or is not in order itself."""
     before = Window.partitionBy("run").orderBy("first").rowsBetween(Window.unboundedPreceding, -1)
     overlaps = f.coalesce(f.max("last").over(before) >= f.col("first"), f.lit(False))
-    known = stretches.withColumn("overlaps", overlaps | ~f.col("steady"))
+    known = intervals.withColumn("overlaps", overlaps | ~f.col("steady"))
     return known.where("overlaps").select("run", f.lit(None).cast("string"), f.lit(None).cast("int"))
 
 

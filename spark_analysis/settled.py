@@ -24,7 +24,7 @@ from spark_analysis.parallel_jobs import together
 from spark_analysis.records import ALL
 from spark_analysis.result_cache import Hold
 from spark_analysis.tables import PLACE, Tables
-from spark_analysis.watermark_history import had_passed, passings, with_passing
+from spark_analysis.watermark_history import had_passed, watermarks, with_passing
 
 
 class Unsettled(NamedTuple):
@@ -79,7 +79,7 @@ def unsettled(
         sampled: the runs with sampled timelines, which do not show what was in time.
     """
     settled = f.col("settled") & ~f.col("run").isin(*but)
-    marks, timed = passings(tables.timeline), ~f.col("run").isin(*sampled)
+    marks, timed = watermarks(tables.timeline), ~f.col("run").isin(*sampled)
     agreed, values = together(
         tables.history.sparkSession,
         [

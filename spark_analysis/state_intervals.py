@@ -1,4 +1,4 @@
-"""Reduces the timeline to stretches of rows of a node about a replica in which nothing but offsets changes."""
+"""Reduces the timeline to intervals of rows of a node about a replica in which nothing but offsets changes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from spark_analysis.tables import PLACE
 _SAME = ("incarnation", "kind", "role", "leader", "leader_epoch", "partition_epoch", "isr")
 
 
-def stretches(timeline: DataFrame) -> DataFrame:
-    """The timeline in stretches, with the fields of :class:`harness.facts.Stretch`."""
+def intervals(timeline: DataFrame) -> DataFrame:
+    """The timeline in intervals, with the fields of :class:`harness.facts.StateInterval`."""
     rows = Window.partitionBy(*PLACE, "node").orderBy("incarnation", "sequence", "time_ns")
     before = f.lag(f.struct(*_SAME)).over(rows)
     watermark, log_end = _or_zero("high_watermark"), _or_zero("log_end_offset")

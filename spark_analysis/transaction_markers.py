@@ -9,7 +9,7 @@ from spark_analysis.leadership import gave_up_some
 from spark_analysis.tables import PLACE
 
 
-def closings(replica_logs: DataFrame, ends: DataFrame) -> DataFrame:
+def transaction_ends(replica_logs: DataFrame, ends: DataFrame) -> DataFrame:
     """The records in the final leaders' logs that have a producer, as ``checkers.transaction_markers`` closes them.
 
     Args:

@@ -8,7 +8,7 @@ from pyspark.sql import functions as f
 from spark_analysis.leadership import led_between, led_during
 from spark_analysis.records import ALL
 from spark_analysis.views import Views, findings, with_partitions
-from spark_analysis.watermark_history import had_passed, passings, with_passing
+from spark_analysis.watermark_history import had_passed, watermarks, with_passing
 
 
 def acks_and_leaders(views: Views) -> DataFrame:
@@ -26,7 +26,7 @@ def acks_and_leaders(views: Views) -> DataFrame:
 
 def _passed(records: DataFrame, views: Views) -> DataFrame:
     """With the columns of their partition, and since when a leader had committed them."""
-    marks = passings(views.tables.timeline)
+    marks = watermarks(views.tables.timeline)
     return with_partitions(with_passing(records, marks, "offset", blocks=views.large), views)
 
 

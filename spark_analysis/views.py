@@ -25,7 +25,7 @@ from spark_analysis.result_cache import Hold, in_memory
 from spark_analysis.settled import irregular, unsettled
 from spark_analysis.tables import PLACE, SPARK_TYPES, Tables
 from spark_analysis.tally import tally
-from spark_analysis.transaction_markers import closings, replaced
+from spark_analysis.transaction_markers import replaced, transaction_ends
 
 Log = tuple[str, int, int]
 """A replica's log: topic, partition, node."""
@@ -126,7 +126,7 @@ def views_of(
         read = hold(digests.tally() if digests else tally(whole.history), few=True)
     marked = data_ends(whole, leaders) if "txn" in uses else None
     ends = hold(partitions(read, logs, leaders, begun, data_ends=marked, sampled=sampled), few=True)
-    closed = replaced(closings(whole.replica_logs, ends)) if "txn" in uses else None
+    closed = replaced(transaction_ends(whole.replica_logs, ends)) if "txn" in uses else None
 
     @cache
     def made() -> DataFrame:

@@ -9,7 +9,7 @@ from spark_analysis.blocks import Earlier, with_earlier
 from spark_analysis.tables import PLACE
 
 
-def passings(timeline: DataFrame) -> DataFrame:
+def watermarks(timeline: DataFrame) -> DataFrame:
     """Every high watermark that a leader has reported: ``run, topic, partition, mark, reported_ns``."""
     leading = (f.col("kind") == "state") & (f.col("role") == "leader") & f.col("topic").isNotNull()
     marks = timeline.where(leading & f.col("high_watermark").isNotNull())
@@ -21,7 +21,7 @@ def with_passing(rows: DataFrame, marks: DataFrame, number: str, *, blocks: bool
 
     Args:
         rows: has ``run, topic, partition``.
-        marks: from :func:`passings`.
+        marks: from :func:`watermarks`.
         number: the column of ``rows`` that holds an offset.
         blocks: whether there may be so many that they must be cut into blocks.
     """

@@ -7,7 +7,7 @@ from pyspark.sql import functions as f
 
 from spark_analysis.records import FAILED, OK, is_proof
 from spark_analysis.tables import PLACE
-from spark_analysis.transaction_markers import closings
+from spark_analysis.transaction_markers import transaction_ends
 from spark_analysis.views import Views, findings
 
 
@@ -22,7 +22,7 @@ def wrong_markers(views: Views) -> DataFrame:
     )
     whole = Window.partitionBy("run", "txn_op")
     known_committed = (f.col("sent") == OK) | ((f.col("sent") != FAILED) & f.col("read"))
-    written = closings(views.tables.replica_logs, views.partitions)
+    written = transaction_ends(views.tables.replica_logs, views.partitions)
     both = known.withColumn("known_committed", f.max(known_committed).over(whole)).join(
         written, on=[*PLACE, "value"], how="inner"
     )

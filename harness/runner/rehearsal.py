@@ -43,14 +43,14 @@ def rehearse(plan: Plan, report: Reporter = silent) -> Rehearsal:
     with TemporaryDirectory() as scratch:
         nothing = NothingToUndo()
         environment = environment_of(plan, Path(scratch), Voice(_NOBODY), nothing)
-        stage = RunLifecycle(plan, archive, environment, nothing, report)
+        lifecycle = RunLifecycle(plan, archive, environment, nothing, report)
         try:
-            play(stage)
+            play(lifecycle)
         except InvalidRun as error:
             why = str(error)
         finally:
-            stage.clear()
-    ended = made if stage.waited else restless(made)
+            lifecycle.clear()
+    ended = made if lifecycle.waited else restless(made)
     state: RunState = "abandoned" if why else "complete"
     ended = replace(ended, unrest=archive.unrest, endings=archive.endings, orders=archive.orders)
     return Rehearsal(replace(ended, state=state, why=why), archive)

@@ -55,7 +55,7 @@ class SimulatedTarget(SimulatedDisks):
         knobs: the replication protocol's generation.
         settings: Kafka's settings, for every broker.
         seed: of all random choices.
-        weather: how links carry frames.
+        conditions: how links carry frames.
 
     Attributes:
         cluster: the nodes.
@@ -75,9 +75,9 @@ class SimulatedTarget(SimulatedDisks):
         settings: Settings,
         *,
         seed: int = 0,
-        weather: LinkConditions | None = None,
+        conditions: LinkConditions | None = None,
     ) -> None:
-        clock = VirtualScheduler(seed, weather or LinkConditions())
+        clock = VirtualScheduler(seed, conditions or LinkConditions())
         super().__init__(SimulatedCluster(clock, brokers, knobs, settings), settings.log_dirs_count)
         self.clock = clock
         self._directory = directory

@@ -48,8 +48,8 @@ class End:
 class Pair:
     """Node 0, which listens, and node ``peer``, which is connected to it."""
 
-    def __init__(self, weather: LinkConditions = CALM, peer: str = "1", seed: int = 0) -> None:
-        self.world = VirtualScheduler(seed, weather)
+    def __init__(self, conditions: LinkConditions = CALM, peer: str = "1", seed: int = 0) -> None:
+        self.world = VirtualScheduler(seed, conditions)
         self.server, self.client = End(), End()
         self.zero = SimulatedNetwork(self.world, "0")
         self.peer = SimulatedNetwork(self.world, peer)
