@@ -1,4 +1,4 @@
-"""A broker: its replicas, its clients, its peers and its controller, on nothing but ports."""
+"""A broker: serves clients and replicates, on nothing but the ports of :mod:`.ports`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much a disk still takes before ENOSPC: all of it, and single directories of it, as if each had a volume."""
+"""The disk-full fault: how many bytes a node may still write, in all and per directory, before ENOSPC."""
 
 from __future__ import annotations
 

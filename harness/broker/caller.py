@@ -1,4 +1,4 @@
-"""Requests to one other node, over one connection that is opened when needed."""
+"""Sends requests to one other node over one connection, opened when needed."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Caller:
             self._network.connect(self.address, self._peer, line.connected, line.on_lost)
 
     def close(self) -> None:
-        """Hang up; whoever waits for an answer learns that there will be none."""
+        """Hang up; every request that waits gets None as its answer."""
         connection, self._connection, self._line = self._connection, None, None
         if connection is not None:
             connection.close()
@@ -80,7 +80,7 @@ class Caller:
         call = next(iter(self._waiting.values()), None)
         try:
             if call is None:
-                raise WireError("an answer that nobody asked for")
+                raise WireError("an answer to no request")
             correlation_id, body = decode_response(call.header.api_key, call.header.api_version, frame)
             if correlation_id != call.header.correlation_id:
                 raise WireError(f"answer {correlation_id} to request {call.header.correlation_id}")

@@ -1,4 +1,4 @@
-"""Kafka's error codes that only a broker's front answers with; those of replication are ``messages.ErrorCode``."""
+"""The error codes that request handlers choose; those that replication chooses are ``messages.ErrorCode``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines in a node's log about peers that ask for what no node does: few, however many such peers there are."""
+"""Rate-limited log lines about peers whose requests a node refuses."""
 
 from __future__ import annotations
 

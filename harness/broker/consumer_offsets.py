@@ -1,4 +1,4 @@
-"""The positions that consumers have committed, kept where ZooKeeper would keep them: durably, with the controller.
+"""Committed consumer offsets, which the controller stores durably, as ZooKeeper did.
 
 Kafka did so up to version 0.8, and for its old consumer up to 0.11. There is no group coordinator yet, so only
 consumers that assign their partitions themselves are served. A commit is one row of a log, whatever else is kept.

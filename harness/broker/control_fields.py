@@ -1,4 +1,4 @@
-"""The fields of control requests, each checked for its type and its bounds: JSON can say more than a node can do."""
+"""Checks the type and the bounds of each field of a control request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A broker's conversation with the controller: registration, heartbeats, ISR proposals, forwarded requests."""
+"""A broker's connection to the controller: registration, heartbeats, ISR proposals, forwarded requests."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class ControllerLink:
         self.call(ApiKey.ALTER_PARTITION, version, request, lambda body: answered(_isr_answer(body)))
 
     def place(self, name: TopicPartition, log_dir: bytes) -> None:
-        """Say in which log directory the replica of ``name`` now is, until the controller has heard it."""
+        """Report the log directory of the replica of ``name``, until the controller answers."""
         topic = AssignedTopic(self._topic_ids.of(name.topic), [AssignedPartition(name.partition)])
         request = AssignReplicasToDirsRequest(
             self._config.node_id, self.broker_epoch, [AssignedDirectory(log_dir, [topic])]

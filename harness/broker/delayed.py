@@ -1,4 +1,4 @@
-"""Requests that a broker answers when each of their partitions is decided, or when their timeout has passed."""
+"""Requests that a broker answers once each of their partitions is decided, or at their timeout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A follower's side of replication: one endless fetch per leader, for all partitions that it leads.
+"""A follower's replica fetcher: it fetches all partitions of one leader, round after round.
 
 Each partition is either *truncating*, while it must ask the leader where an epoch ends (KIP-101), or *fetching*. As
 Kafka's fetcher threads do, every round asks for all that truncate first, and then fetches all that do not.
@@ -82,14 +82,14 @@ class Fetcher:
 
     A partition whose request failed is left out for ``replica.fetch.backoff.ms``; a lost or silent leader is asked
     again after the same time. A partition whose fetch was fenced, or brought batches that do not continue the log,
-    has *failed*, as in Kafka: it is left out until the controller says who leads it anew.
+    has *failed*, as in Kafka: it is left out until the controller sends its leader again.
 
     Args:
         config: who this broker is.
         surroundings: what it lives on.
-        leader: from whom.
+        leader: its id.
         address: where the leader is reached.
-        broker_epoch: says what this broker is registered with.
+        broker_epoch: returns this broker's epoch.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class Fetcher:
             self._network.call_later(0, self._fetch)
 
     def _fetch(self) -> None:
-        """One round: look up first, for whoever truncates; then fetch."""
+        """One round: look up epochs, for truncating ones; then fetch."""
         wanted = [
             (name, partition, request)
             for name, partition in self._partitions.items()
@@ -402,9 +402,9 @@ class Fetcher:
 def _fetch_version(knobs: Knobs) -> int:
     """The newest Fetch that the generation knows the fields of.
 
-    18 says the follower's high watermark (KIP-1166), 15 its broker epoch (KIP-903), 12 its last fetched epoch, and
-    hears of divergence (KIP-595); 9 and later say the current leader epoch (KIP-320); 5 hears of the leader's log
-    start (KIP-107).
+    18 has the follower's high watermark (KIP-1166), 15 its broker epoch (KIP-903), 12 its last fetched epoch, and in
+    the answer divergence (KIP-595); 9 and later have the current leader epoch (KIP-320); 5 has the leader's log start
+    (KIP-107).
     """
     versions = (
         (knobs.hw_advance == "after_followers", 18),
@@ -419,7 +419,7 @@ def _fetch_version(knobs: Knobs) -> int:
 def _lookup_version(knobs: Knobs) -> int:
     """The OffsetForLeaderEpoch of the generation.
 
-    3 says the current leader epoch (KIP-320), 1 hears which epoch it is whose end it is told (KIP-279), 0 does not.
+    3 has the current leader epoch (KIP-320); the answer to 1 names the epoch whose end it gives (KIP-279).
     """
     if knobs.lookup_fencing:
         return 3

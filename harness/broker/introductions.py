@@ -1,4 +1,4 @@
-"""Introductions on the connections between nodes: the first frame in each direction; see :mod:`.secret`.
+"""Authentication between nodes: the first frame in each direction of a connection; see :mod:`.secret`.
 
 A node closes a connection from another node's address that does not begin with that node's introduction, and one to
 another node that does not begin with its reply, before it has read a request or a response. Clients connect from other

@@ -1,8 +1,8 @@
-"""What of a data directory would survive a power loss: a ledger that is kept beside it.
+"""Tracks what a node has flushed, so that the harness can simulate a power loss.
 
-Killing a process keeps its page cache, so a test that pulls no plug must remember what was flushed. The ledger says,
-as JSON lines that each go out in one write, what :mod:`harness.broker.ports` promises; after a SIGKILL
-:func:`lose_power` makes the promise true: it cuts the files back and takes away the names that were never flushed.
+A SIGKILL keeps the page cache. So a node writes what :mod:`harness.broker.ports` promises to a ledger beside the
+directory, as JSON lines of one write each; after a SIGKILL :func:`lose_power` cuts the files back and removes the names
+that were never flushed.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class _Kept:
         yield from (("kept", name, text) for name, text in self.texts.items())
 
     def forget_what_is_gone(self, root: Path) -> None:
-        """The directory may have been wiped, and its files cut, while nobody kept the ledger.
+        """Forget what was removed or cut while no node kept the ledger.
 
         What lies below a directory that has failed is not gone: it may come back.
         """

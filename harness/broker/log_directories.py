@@ -42,14 +42,14 @@ class LogDirectories:
 
     @property
     def offline_ids(self) -> list[bytes]:
-        """The ids of those that have failed, as the controller is told (KIP-858)."""
+        """The ids that the broker reports to the controller as failed (KIP-858)."""
         return [self.id_of(directory) for directory in self._all if not directory.online]
 
     @property
     def previous_broker_epoch(self) -> int:
         """What the broker was registered with when it shut down cleanly; -1: it did not, or not all of it (KIP-966).
 
-        A session with ZooKeeper is closed by a clean shutdown whatever the disks say. Where that is what counts, one
+        A clean shutdown closes a session with ZooKeeper even where disks have failed. Where that is what counts, one
         directory is enough that was closed by the life just before this one: another may have failed by then.
         """
         epochs = {directory.previous_broker_epoch if directory.online else -1 for directory in self._all}
@@ -74,7 +74,7 @@ class LogDirectories:
         return str(self._paths[directory.number])
 
     def id_of(self, directory: LogDirectory) -> bytes:
-        """How the controller is told of a directory (KIP-858)."""
+        """A directory's id for the controller (KIP-858)."""
         return sha256(f"{self._owner}/{directory.number}".encode()).digest()[:16]
 
 

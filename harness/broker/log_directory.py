@@ -1,8 +1,7 @@
-"""What a broker writes down beside its logs, and finds again when it starts; the files are Kafka's.
+"""The checkpoint files of one log directory, in Kafka's formats, which a starting broker reads.
 
 ``replication-offset-checkpoint`` (high watermarks), ``recovery-point-offset-checkpoint``,
-``log-start-offset-checkpoint``, and ``.kafka_cleanshutdown``, which is there while nobody has written anything since
-a shutdown that flushed everything.
+``log-start-offset-checkpoint``, and ``.kafka_cleanshutdown``, which exists from a clean shutdown to the first write.
 """
 
 from __future__ import annotations
@@ -107,7 +106,7 @@ class LogDirectory:
         self.files.replace_text(checkpoint, format_offsets(offsets), flush=True)
 
     def close(self, broker_epoch: int, incarnation: int) -> None:
-        """Everything has been flushed and written down: say so, and which life of the broker did it (our own addition).
+        """Mark a clean shutdown after the last flush, with the broker epoch and (our own addition) the incarnation.
 
         Raises:
             OSError: that cannot be written.
@@ -126,7 +125,7 @@ class LogDirectory:
 
 
 def _number(marker: str | None, name: str) -> int:
-    """What the marker says; -1 where it says nothing, as before Kafka 3.8, or nonsense."""
+    """A number of the marker; -1 where it has none, as before Kafka 3.8, or is garbled."""
     try:
         found = json.loads(marker or "")[name]
     except (ValueError, KeyError, TypeError, RecursionError):

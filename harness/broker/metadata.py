@@ -1,4 +1,4 @@
-"""What one broker knows of the cluster, from the controller's ``UpdateMetadata``; what clients are told."""
+"""A broker's metadata cache, which the controller updates with ``UpdateMetadata`` and clients query."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from harness.wire.messages.metadata import MetadataResponseBroker, MetadataRespo
 
 @dataclass(slots=True)
 class ClusterMetadata:
-    """The latest picture. It may be old: a cut-off broker answers with what it last heard.
+    """The latest picture. It may be old: a cut-off broker answers with what it last received.
 
     Attributes:
         controller_epoch: of the controller that drew it; -1 before the first.
         brokers: live brokers and their listeners.
         topics: ``topics[name][partition]``.
         cluster_id: part of every topic's id.
-        tells_epochs: whether clients are told leader epochs (KIP-320, Kafka 2.1).
+        tells_epochs: whether clients get leader epochs (KIP-320, Kafka 2.1).
         sessions: the live brokers, each with the epoch that it is registered with.
     """
 

@@ -148,7 +148,7 @@ class AsyncioNetwork:
         return held
 
     def nudge(self, address: tuple[str, int]) -> bool:
-        """Send a frame that nobody asked for to the peer at ``address``; False when it has no connection here.
+        """Send an unsolicited frame to the peer at ``address``; False when it has no connection here.
 
         The proof of a link to clients: it needs nothing from the reverse link, which may be cut, too.
         """

@@ -1,4 +1,4 @@
-"""One node as an operating-system process: its ports, its control channel, its birth and its death."""
+"""One node as an operating-system process: its ports, its control channel, its start and its exit."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ class NodeProcess:
 def die_with(parent_pid: int) -> None:
     """Ask the kernel to kill this process when its parent dies; 0 means it may outlive it.
 
-    The parent may have died before the request: then nobody would ever deliver the signal, so leave at once.
+    The parent may have died before the request; the kernel then sends no signal, so exit at once.
     """
     if parent_pid:
         with suppress(AttributeError):  # not Linux: the launcher's own cleaning has to do
@@ -271,7 +271,7 @@ def _tell(line: str) -> None:
 
 
 def _die_of_a_bug(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """An exception nobody handles is a bug of ours: a node that went on would prove nothing."""
+    """An unhandled exception is a bug of ours: a node that went on would prove nothing."""
     error = context.get("exception")
     if isinstance(error, OSError) and "socket" in context:
         return  # accept() ran out of descriptors: asyncio waits a second and goes on

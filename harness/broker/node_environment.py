@@ -1,4 +1,4 @@
-"""Everything outside a node, in one object: its ports, and whom it tells what."""
+"""What the driver of a node provides: ports, timeline, log, and how to halt."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from harness.clock import Clock
 
 @dataclass(frozen=True, slots=True)
 class NodeEnvironment:
-    """What a node is given to live on, by a process or by a simulation.
+    """What a process or a simulation provides to a node.
 
     Attributes:
         network: the port.
         files: its data directory.
         clock: the port.
-        timeline: takes what the node says about itself.
+        timeline: takes the node's changes of state.
         say: takes one line for the operator.
         halt: ends the node with an exit code, soon; what was already sent still leaves.
         report: takes the request of a client that could not be served, and the exception; may raise that again.

@@ -139,7 +139,7 @@ class Partition:
         self._announce_recovery()
 
     def handle(self, event: ReplicaEvent) -> None:
-        """Hand ``event`` to the core and do what it says, until storage has nothing more to report."""
+        """Hand ``event`` to the core and perform its effects, until storage has nothing more to report."""
         pending: ReplicaEvent | None = event
         while pending is not None:
             effects = self.replica.handle(pending)
@@ -194,7 +194,7 @@ class Partition:
     # ------------------------------------------------------------------------------------ effects
 
     def _perform(self, effect: ReplicaEffect) -> ReplicaEvent | None:  # noqa: C901 (one case per effect)
-        """Do one thing; returns what storage says, if it was asked."""
+        """Perform one effect; returns storage's answer, if there is one."""
         match effect:
             case Append():
                 return self._append(effect)
@@ -211,7 +211,7 @@ class Partition:
             case AnswerFetch():
                 cast("FetchToken", effect.token).judged(effect)
             case AnswerDeleteRecords(token, error, low_watermark):
-                self._write_down()  # where the log begins, before anybody is told of it
+                self._write_down()  # the log start offset, before a client learns it
                 cast("DeleteRecordsToken", token).deleted(error, low_watermark)
             case ProposeIsr():
                 self._owner.propose_isr(self, effect)
@@ -281,7 +281,7 @@ class Partition:
 
     def _answer_produce(self, token: ProduceToken, error: ErrorCode, base_offset: Offset) -> None:
         if error is ErrorCode.NONE:
-            self._write_down()  # a watermark, before anybody is told of it
+            self._write_down()  # the high watermark, before a client learns it
         # An epoch that could not be written down must not be acknowledged, although the records are in the log.
         if self._failure is not None and error is ErrorCode.NONE:
             token.produced(ErrorCode.KAFKA_STORAGE_ERROR, -1)
@@ -309,7 +309,7 @@ class Partition:
         )
 
     def _publish(self) -> None:
-        """Tell the timeline and whoever waits what changed."""
+        """Report what changed to the timeline and the broker."""
         before, after = self.state, self._state()
         self.state = after
         self._write_down()
@@ -319,7 +319,7 @@ class Partition:
             self._report(self._failure)
 
     def _write_down(self) -> None:
-        """Tell the timeline what it has not been told yet."""
+        """Write to the timeline what it lacks."""
         state = self._state()
         for kind, detail in self._cuts:
             self._owner.timeline.about_replica(kind, self.name, state, detail)
@@ -338,10 +338,10 @@ class Partition:
     # ------------------------------------------------------------------------------------ recovery
 
     def _mend_checkpoint(self) -> None:
-        """Write ``leader-epoch-checkpoint`` again where it does not say what the log says.
+        """Rewrite ``leader-epoch-checkpoint`` where it differs from the log.
 
         The batches' headers decide. The file may lack what was appended last, for an append comes before its
-        checkpoint; and it may say too much: an entry beyond the log's end would come true when the log reaches it.
+        checkpoint; and it may have too much: an entry beyond the log's end would come true when the log reaches it.
         """
         path = f"{self.name}/{LEADER_EPOCHS}"
         text = self.directory.files.read_text(path)

@@ -1,4 +1,4 @@
-"""The control channel's proof of a link: a fresh connection to another node and one ApiVersions request."""
+"""Probes a link for the control channel: one ApiVersions request over a new connection to another node."""
 
 from __future__ import annotations
 

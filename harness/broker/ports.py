@@ -1,10 +1,10 @@
-"""What the broker needs of the world: a network, a file system, and (``harness.clock``) a clock.
+"""The broker's ports: a network, a file system, and (``harness.clock``) a clock.
 
 The real driver implements these with asyncio and the operating system; a simulated driver can run the very
 same broker, codec and segment files included, in virtual time. Nothing below a port may block, and nothing
 above one may ``await``: handlers are plain functions, and waiting is an entry in a purgatory.
 
-Two deaths are told apart. A *kill* keeps all that was written. A *power loss* keeps what was flushed:
+A node can die in two ways. A *kill* keeps all that was written. A *power loss* keeps what was flushed:
 
 * a file's bytes, up to the size it had at its last :meth:`File.flush`;
 * an entry of a directory (a file's or a directory's name), once :meth:`FileSystem.flush_directory` ran on that
@@ -72,7 +72,7 @@ class FrameHandler(Protocol):
         ...
 
     def on_lost(self) -> None:
-        """The connection is gone, once, whoever closed it."""
+        """The connection was closed, by either end; called once."""
         ...
 
 
@@ -106,7 +106,7 @@ class File(Protocol):
     """One open file. Offsets and sizes are bytes."""
 
     def append(self, data: Buffer) -> int:
-        """Write at the end, as ``write(2)`` does: may write less than asked and says how much.
+        """Write at the end, as ``write(2)`` does: may write less than asked, and returns how much.
 
         Raises:
             OSError: ``ENOSPC``, ``EIO`` ...: nothing was written by this call.

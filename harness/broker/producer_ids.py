@@ -8,7 +8,7 @@ from collections.abc import Callable
 from harness.broker.controller_link import ControllerLink
 
 Allocated = Callable[[int | None], None]
-"""Takes a producer id that nobody had before, or None when the controller cannot be reached."""
+"""Takes a producer id that is new, or None when the controller cannot be reached."""
 
 
 class ProducerIds:

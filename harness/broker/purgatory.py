@@ -1,4 +1,4 @@
-"""Where requests wait: watched by the partitions they wait for, and by the clock.
+"""The purgatory: requests wait for changes of their partitions, or their timeout.
 
 A waiter that is done, by whatever door, is deregistered everywhere at once; dead entries would otherwise keep
 requests alive and be visited at every wake-up. A wake-up costs each waiter one partition, not all that it waits for.
@@ -57,7 +57,7 @@ class Purgatory:
         return True
 
     def wake(self, partition: TopicPartition) -> None:
-        """Something changed at ``partition``: let everyone who waits for it try again."""
+        """Something changed at ``partition``: let every request that waits for it try again."""
         for waiter in list(self._watched.get(partition, ())):
             if waiter in self._parked and waiter.try_complete(partition):
                 self.remove(waiter)
@@ -75,7 +75,7 @@ class Purgatory:
                 del self._watched[key]
 
     def expire_all(self) -> None:
-        """Answer everyone now, with what there is."""
+        """Answer every request now, with what there is."""
         for waiter in list(self._parked):
             self._expire(waiter)
 

@@ -1,4 +1,4 @@
-"""The controller's word to one broker: repeated until obeyed, the newest replacing what was not delivered."""
+"""Sends LeaderAndIsr and UpdateMetadata from the controller to one broker, until it has the newest state."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ class Pusher:
 
     What was not answered, or was refused, is sent again after a while, for as long as the broker's session lives: a
     broker that has not heard of its registration yet refuses everything (``STALE_BROKER_EPOCH``). Two refusals are
-    final: ``STALE_CONTROLLER_EPOCH``, for another controller's word counts, and ``KAFKA_STORAGE_ERROR``, for such a
-    replica stays offline until its broker starts again, and is told everything anew when it registers.
+    final: ``STALE_CONTROLLER_EPOCH``, for the broker obeys a newer controller, and ``KAFKA_STORAGE_ERROR``, for such a
+    replica stays offline until its broker restarts and registers, and the controller then sends everything again.
 
     Args:
         network: the port.
-        broker: to whom; it refuses what was meant for an earlier life of it.
+        broker: the receiver; it refuses what was meant for an earlier life of it.
         timeout_s: how long an acknowledgement may take.
-        endpoints: says where all live brokers are reached.
-        answered: is told which replicas the broker can use, and which it cannot.
+        endpoints: returns the addresses of all live brokers.
+        answered: takes which replicas the broker can use, and which it cannot.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Pusher:
         self._stopped = False
 
     def push_states(self, controller_epoch: int, states: Iterable[PartitionState], *, are_new: bool = False) -> None:
-        """Send ``LeaderAndIsr`` for ``states``; replicas that ``are_new`` are said to be until the broker obeys."""
+        """Send ``LeaderAndIsr`` for ``states``; flag replicas that ``are_new`` until the broker obeys."""
         self._controller_epoch = controller_epoch
         pushed = {state.topic_partition: state for state in states}
         self._states.update(pushed)
@@ -216,7 +216,7 @@ class Pusher:
 def _owed(
     sent: dict[TopicPartition, PartitionState], response: LeaderAndIsrResponse | None
 ) -> dict[TopicPartition, PartitionState]:
-    """What of ``sent`` must be said again."""
+    """What of ``sent`` must be sent again."""
     if response is None or response.error_code not in _FINAL:
         return sent
     if response.error_code:

@@ -1,4 +1,4 @@
-"""A small table that is kept durably by appending what changes: rows of JSON, each with a checksum.
+"""A small durable table: appends each change as a row of JSON with a checksum.
 
 Each change is one line, written and flushed before it counts, so that it costs the same however much is kept. When
 most of the lines are outdated, the next file is begun with a *snapshot*, all rows that still count, and the file before

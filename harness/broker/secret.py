@@ -1,4 +1,4 @@
-"""The secret of a run: it tells the run's nodes and its harness apart from every other user of this machine.
+"""The secret of a run, by which its nodes and its harness authenticate each other.
 
 An address proves nothing: any user may connect from any address in 127.0.0.0/8, and may listen at the address of a dead
 node. So the caller introduces itself first, and the called node proves in its reply that it knows the secret, too. An
@@ -43,7 +43,7 @@ class Secret:
 
     @classmethod
     def receive(cls, stream: BinaryIO) -> Self:
-        """What :meth:`told` says.
+        """Read the secret from :meth:`told`.
 
         Raises:
             ValueError: it was not that.
@@ -54,14 +54,14 @@ class Secret:
         return cls(key)
 
     def told(self) -> BinaryIO:
-        """An open pipe that says it, for the standard input of a node: no other user can read that."""
+        """A pipe with the secret, for the standard input of a node: no other user can read it."""
         reading, writing = os.pipe()
         with os.fdopen(writing, "wb") as pipe:
             pipe.write(self.key.hex().encode() + b"\n")
         return os.fdopen(reading, "rb")
 
     def introduction(self, caller: str, called: str) -> bytes:
-        """What ``caller`` says first on a connection to ``called`` that is open."""
+        """The first frame of ``caller`` on an open connection to ``called``."""
         stamp = _STAMP.pack(time.monotonic_ns(), secrets.token_bytes(16))
         return stamp + self._proof(b"I am", caller, called, stamp)
 
@@ -74,13 +74,13 @@ class Secret:
         return is_genuine and _STAMP.unpack(stamp)[0] >= since_ns
 
     def reply(self, introduction: bytes, caller: str, called: str) -> bytes:
-        """What ``called`` says first to a ``caller`` that it knows."""
+        """The first frame of ``called`` to a ``caller`` that it knows."""
         return self._proof(b"So am I", caller, called, introduction)
 
     def is_reply(self, reply: bytes, introduction: bytes, caller: str, called: str) -> bool:
-        """Whether this is what ``called`` says to that introduction."""
+        """Whether this is the reply of ``called`` to that introduction."""
         return hmac.compare_digest(reply, self.reply(introduction, caller, called))
 
     def _proof(self, what: bytes, caller: str, called: str, text: bytes) -> bytes:
-        said = b"\0".join((what, caller.encode(), called.encode(), text))
-        return hmac.digest(self.key, said, "sha256")
+        message = b"\0".join((what, caller.encode(), called.encode(), text))
+        return hmac.digest(self.key, message, "sha256")

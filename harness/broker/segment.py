@@ -1,4 +1,4 @@
-"""One file of a partition's log, and how it is read back after a restart."""
+"""One segment file of a log, and how a starting broker reads it."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Segment:
     def add(self, base_offset: Offset, size: int, max_timestamp: int) -> None:
         """Note that a batch of ``size`` bytes was written at the end.
 
-        Behind garbage (a torn batch that nobody has looked for), the garbage counts as its beginning: whoever looks
-        for the batch finds the garbage first, as Kafka does, which scans from the batch before.
+        A torn batch that no recovery has cut counts as the beginning of the next one: a read of that batch meets the
+        torn one first, as in Kafka, which scans from the batch before.
         """
         self.bases.append(base_offset)
         self.positions.append(self._sound_size)
@@ -115,7 +115,7 @@ def _batches(file: File) -> Iterator[tuple[memoryview, BatchHeader]]:
 
 
 def _batch_size(chunk: memoryview, position: int) -> int:
-    """The size that the batch at ``position`` claims; 0 when it cannot be told, or cannot be."""
+    """The size that the batch at ``position`` claims; 0 when it is missing or impossible."""
     if len(chunk) - position < wire.HEADER_BYTES:
         return 0
     return max(int(_LENGTH.unpack_from(chunk, position + _LENGTH_AT)[0]) + _LENGTH_AT + _LENGTH.size, 0)

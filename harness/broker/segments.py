@@ -54,7 +54,7 @@ def span_of(header: BatchHeader) -> BatchSpan:
 class Recovery(NamedTuple):
     """What a log looked like when it was opened.
 
-    ``epochs`` says where the batches' leader epoch changes. ``cut_bytes`` were torn, corrupt or out of sequence, and
+    ``epochs``: where the batches' leader epoch changes. ``cut_bytes`` were torn, corrupt or out of sequence, and
     were removed from the end.
     """
 
@@ -154,7 +154,7 @@ class SegmentLog:
             self.flush()
 
     def flush(self) -> None:
-        """Make everything durable, the names of new segments where the policy says so.
+        """Make everything durable, the names of new segments where the policy requires it.
 
         Raises:
             OSError: the file system refuses.
@@ -265,7 +265,7 @@ class SegmentLog:
                 until = max(bisect_right(segment.positions, start + READ_BYTES) - 1, batch + 1)
                 try:
                     yield from wire.headers(segment.file.read(start, segment.end_position(until) - start))
-                except CorruptBatch:  # in what was trusted: whoever fetches it will see it too
+                except CorruptBatch:  # in a trusted segment: a fetcher will see it too
                     return
                 batch = until
 
@@ -334,7 +334,7 @@ class SegmentLog:
         self._has_unsafe_names = True
 
     def _keep_names(self) -> None:
-        """Flush new names where the policy says so; an empty log's only name is all that says where it ends."""
+        """Flush new names where the policy requires it; where an empty log ends, only its name records."""
         if self._policy.flush_names:
             self._flush_names()
 
@@ -404,7 +404,7 @@ class SegmentLog:
             self._drop(segment)
             return size
         self._segments.append(segment)
-        self._has_unsafe_names = True  # as far as anybody knows: whoever made it may have died before it was flushed
+        self._has_unsafe_names = True  # for all we know: its creator may have died before it flushed the name
         self.log_end_offset = segment.load(base_offset, epochs, trusted=trusted)
         return 0 if trusted else segment.cut_garbage()
 

@@ -2,7 +2,7 @@
 
 No request of a client may end the node, as in Kafka (``KafkaApis.handleError``). An exception while one is served or
 while its answer is encoded is reported, and answered with UNKNOWN_SERVER_ERROR. An ``AssertionError`` is not caught:
-an invariant of ours is broken, and what such a node says proves nothing. Nor is anything caught that a request between
+an invariant of ours is broken, and answers of such a node prove nothing. Nor is anything caught that a request between
 brokers and controller raises, which no client can send.
 
 A request that no node serves, for its size, its version, its sender or because it is malformed, costs its sender the
@@ -294,7 +294,7 @@ class Sessions:
             session.serve()
 
     def silence(self) -> None:
-        """Send no further answers to anybody."""
+        """Send no further answers to any client."""
         self._is_silent = True
 
 
@@ -304,7 +304,7 @@ def raise_again(_: str, error: Exception) -> None:
 
 
 def api_versions(error: int = 0) -> ApiVersionsResponse:
-    """The versions that clients are told."""
+    """The versions that nodes advertise."""
     return ApiVersionsResponse(error_code=error, api_keys=[ApiVersion(key, *ADVERTISED[key]) for key in ADVERTISED])
 
 

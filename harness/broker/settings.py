@@ -1,4 +1,4 @@
-"""A node's configuration: one JSON file, written by whoever starts the node.
+"""A node's configuration, which the harness writes to one JSON file.
 
 Names of Kafka settings are Kafka's; those of the environment are ours. Also holds the state of the faults that
 a node must keep across restarts, so that killing a node does not heal its partition.

@@ -211,9 +211,9 @@ class Stream(asyncio.BufferedProtocol):
 
     def hung_up(self) -> None:
         """The peer has hung up, and what it sent before has not been read."""
-        told, self._hung_up = self._hung_up, None
-        if told is not None:
-            told()
+        report, self._hung_up = self._hung_up, None
+        if report is not None:
+            report()
 
     def refuse(self) -> None:
         """Close at once: nothing more is read, and nothing more is sent."""
@@ -315,7 +315,7 @@ class Stream(asyncio.BufferedProtocol):
             return
         self._muted &= ~reason
         if not self._muted:
-            # Later, not now: whoever unmutes may be in the middle of handling a frame of this very stream.
+            # Later, not now: the caller may be handling a frame of this very stream.
             self._network.soon(self._read_again)
 
     def _read_again(self) -> None:

@@ -1,4 +1,4 @@
-"""What a node says about itself, as it happens: JSON lines with the columns of ``schema.TIMELINE`` minus ``run``.
+"""The timeline of a node's states: JSON lines with the columns of ``schema.TIMELINE`` minus ``run``.
 
 One unbuffered write per row: a SIGKILL must not lose what was already true.
 """

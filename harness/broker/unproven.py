@@ -1,4 +1,4 @@
-"""Connections from the addresses of nodes that have not introduced themselves yet; see :mod:`.introductions`.
+"""Limits connections from nodes' addresses that are not authenticated yet; see :mod:`.introductions`.
 
 Any user of the machine can open one and send nothing. So it is closed after a while, and when too many are open, each
 new one closes the oldest of which nothing waits to be read: a node begins a connection with its introduction.

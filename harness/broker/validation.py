@@ -1,4 +1,4 @@
-"""What clients may append: one batch that every consumer can read, or the error that Kafka answers with.
+"""Validates Produce requests: one batch that every consumer can read, or an error code, as in Kafka.
 
 Kafka decides in three places, in this order: ``ProduceRequest.validateRecords`` (one batch of format 2),
 ``UnifiedLog.analyzeAndValidateRecords`` (size, checksum) and ``LogValidator`` (what is in it). All records are parsed,
