@@ -103,7 +103,7 @@ def explore(
         setup: the protocol and what is not drawn.
         seeds: which; may be endless when ``until_s`` is given.
         jobs: 1: in this process.
-        seen: told of each seed, in no particular order.
+        seen: called with each seed, in no particular order.
         until_s: how long to go on; None: until there are no seeds left.
 
     Returns:

@@ -16,11 +16,11 @@ class FaultsInForce:
 
     Args:
         now_ns: since load and faults began.
-        after: does something so many nanoseconds later, whoever is alive.
-        observers: who hears of faults.
+        after: calls a function so many nanoseconds later.
+        observers: called with each fault.
 
     Attributes:
-        happened: the faults that had an effect, aimed at whom they hit.
+        happened: the faults that had an effect, each with the node hit.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class FaultsInForce:
         self._undone: dict[int, Undo] = {}
 
     def struck(self, fault: PlannedFault, aim: int) -> None:
-        """A fault happens now, to whom it hits."""
+        """``fault`` hits the node ``aim`` now."""
         exact = fault._replace(aim=aim, at_ns=self._now_ns())
         self.happened.append(exact)
         self._observers.struck(exact)

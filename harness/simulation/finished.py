@@ -1,4 +1,4 @@
-"""What came of a run."""
+"""The result of a run."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ class Finished(NamedTuple):
     """See the module.
 
     Attributes:
-        events: how many things happened.
-        happened: the faults that had an effect, each aimed at whom it hit.
+        events: how many.
+        happened: the faults that had an effect, each with the node hit.
         violations: what the witness saw, in the order in which it happened.
         converged: whether the cluster came to rest when all faults were over.
     """

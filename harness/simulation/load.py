@@ -1,4 +1,4 @@
-"""What the clients of a run send: values that no client has sent yet, as long as there is load."""
+"""What the producers of a run send: values that none has sent yet, until the load ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a simulated cluster has come to rest, at either depth."""
+"""When a simulated cluster has converged, at either depth."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SETTLE_MS = 20_000
 
 
 def at_rest(cluster: Cluster) -> bool:
-    """Whether one leads and everybody follows, in sync, up to the end."""
+    """Whether a leader has all replicas in sync, up to its log end."""
     partition, brokers = cluster.controller.partition, cluster.brokers
     if partition is None or partition.leader == NO_LEADER or len(partition.isr) < len(brokers):
         return False

@@ -1,6 +1,6 @@
-"""What the parts of a run report, at either depth, and who listens.
+"""Passes the events of a run, at either depth, to its observers.
 
-The witness and the budget always do; a trace and a recording where the run has one.
+These are the witness and the budget, and a trace and a recording where the run has one.
 """
 
 from __future__ import annotations

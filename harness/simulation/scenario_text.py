@@ -1,4 +1,4 @@
-"""A schedule as a scenario file: what was sent and what was done, with the time in between."""
+"""Writes a schedule as a scenario file: its sends and faults, with the time in between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a long schedule that shows a violation to a short one: delta debugging."""
+"""Shrinks a schedule that shows a violation, by delta debugging."""
 
 from __future__ import annotations
 

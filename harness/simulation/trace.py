@@ -16,7 +16,7 @@ from harness.simulation.witnessed import Broker, Process, Produce
 HEADER = f"{'ms':>12} {'who':4} {'what':24} {'role':9}{'epoch':>6}{'end':>6}{'hw':>6}  detail"
 
 _OWN = frozenset({"token", "now_ns", "payload", "snapshot", "live_brokers"})
-"""Fields that say nothing: handles, times (the first column has them), contents."""
+"""Fields that it omits: handles, times (the first column has them), contents."""
 
 
 class Trace:
@@ -45,11 +45,11 @@ class Trace:
 
     def controller(self, controller: Process, event: object, effects: Iterable[object]) -> None:
         """The same for the controller."""
-        told = [effect for effect in effects if type(effect).__name__ not in ("Persist", "SendMetadata")]
-        if isinstance(event, Tick) and not told:
+        shown = [effect for effect in effects if type(effect).__name__ not in ("Persist", "SendMetadata")]
+        if isinstance(event, Tick) and not shown:
             return
         self._line(controller.name, type(event).__name__, "", _said(event))
-        for effect in told:
+        for effect in shown:
             self._line(controller.name, f"  {type(effect).__name__}", "", _said(effect))
 
     def started(self, process: Process) -> None:

@@ -1,4 +1,4 @@
-"""What a witness says when it has seen an invariant broken."""
+"""The violation of an invariant, as the witness reports it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from harness.checker import Verdict
 from harness.model import Offset
 
 LOST = "lost-write"
-"""A record that was acknowledged is not in the final leader's log where the acknowledgement said it would be."""
+"""A record that was acknowledged is not in the final leader's log at its acknowledged offset."""
 VANISHED = "vanished-read"
 """A record that a consumer was given is not in the final leader's log where it was."""
 DIVERGED = "replica-divergence"

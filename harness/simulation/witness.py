@@ -1,4 +1,4 @@
-"""The omniscient witness: it sees every log, and has the invariants of replication look at whatever happens.
+"""The omniscient witness: it sees every log, and checks the invariants of replication at every event.
 
 What lies behind an event it finds out first: which batch a batch follows, what a leader has committed, which replica
 has become the leader. The invariants are in :mod:`harness.simulation.invariants`.
@@ -151,7 +151,7 @@ class Witness:
         self._check("isr_changed", effect)
 
     def proposed(self, broker: Broker, proposal: ProposeIsr) -> None:
-        """A leader proposes an ISR, and must wait for everybody in it from now on."""
+        """A leader proposes an ISR, and must wait for every replica in it from now on."""
         self._check("proposed", broker, proposal)
 
     def failed(self, broker: Broker, effect: ReplicaFailed) -> None:

@@ -1,1 +1,1 @@
-"""The bare core in virtual time: replicas and controller, their disks, links, clocks and clients, from one seed."""
+"""The bare core in virtual time: replicas, controller, disks, links, clocks and clients, drawn from one seed."""

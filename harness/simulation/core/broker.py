@@ -1,4 +1,4 @@
-"""A simulated broker: one replica core on a disk, its fetcher, and what it sends to the controller.
+"""A simulated broker: one replica core on a disk, its fetcher, and its requests to the controller.
 
 The conversations are those of the real broker: fetches parked while there is nothing to answer them with, heartbeats,
 proposals that time out.
@@ -146,7 +146,7 @@ class Broker(Process):
 
     @property
     def now_ns(self) -> int:
-        """What its wall clock says."""
+        """The time of its wall clock."""
         return self._scheduler.now_ns + self.clock_ns
 
     # ------------------------------------------------------------------------------------------------- life and death
@@ -358,8 +358,8 @@ class Broker(Process):
             self._witness.acknowledged(self, produce, answer.base_offset)
         if produce.acks:
             producer = produce.producer
-            told = (produce, answer.error, answer.base_offset)
-            self._network.send(self.index, producer, producer.life, producer.answered, told)
+            result = (produce, answer.error, answer.base_offset)
+            self._network.send(self.index, producer, producer.life, producer.answered, result)
 
     def poll_arrived(self, poll: Poll) -> None:
         """A consumer wants what lies below the high watermark from its position on."""
@@ -440,13 +440,13 @@ class Broker(Process):
 
     def proposal_answered(self, answer: tuple[int, IsrAnswered]) -> None:
         """The controller's answer to an ISR proposal; one that comes too late finds its connection closed."""
-        number, told = answer
+        number, result = answer
         if number == self._proposal:
             self._proposal += 1
-            self.handle(told)
+            self.handle(result)
 
 
 def _answer_deletion(answer: AnswerDeleteRecords) -> None:
-    """Whoever has ordered it hears of it."""
+    """Call the requester back."""
     ordered: Any = answer.token
     ordered(answer)

@@ -1,4 +1,4 @@
-"""The fault budget: how much may happen to the brokers at one time without more being asked than replication promises.
+"""The fault budget: how many brokers may be at fault at one time, so that replication must still keep its promises.
 
 It promises to survive crashes, however many there are, and as for power that ``lossy_budget`` brokers are without what
 they had not flushed. A broker that stops uncleanly for another reason meanwhile may not be elected either, with

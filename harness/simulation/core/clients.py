@@ -119,9 +119,9 @@ class Producer(Client):
             observers.sent(produce, NO_ERROR, -1)
             self._rest()
 
-    def answered(self, told: tuple[Produce, ErrorCode, Offset]) -> None:
-        """A broker's answer; one that comes after the client gave up is heard by nobody."""
-        produce, error, base_offset = told
+    def answered(self, answer: tuple[Produce, ErrorCode, Offset]) -> None:
+        """A broker's answer; the producer ignores one that comes after it gave up."""
+        produce, error, base_offset = answer
         if produce.done:
             return
         produce.done = True
@@ -165,9 +165,9 @@ class Consumer(Client):
         # An answer asks for the next poll after the same time; this one is for when none comes.
         scheduler.after(self, 2 * configuration.poll_every_ms * MS, self.poll, self._polled)
 
-    def answered(self, told: tuple[Poll, ErrorCode, list[tuple[Offset, int, int]]]) -> None:
+    def answered(self, answer: tuple[Poll, ErrorCode, list[tuple[Offset, int, int]]]) -> None:
         """Records, or that the broker does not lead."""
-        poll, error, found = told
+        poll, error, found = answer
         if poll.number != self._polled:
             return
         if error is not NO_ERROR:

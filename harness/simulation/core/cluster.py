@@ -14,7 +14,7 @@ class CoreCluster:
     """See the module; implements :class:`harness.simulation.witnessed.Cluster`.
 
     Attributes:
-        brokers: by their ids; ``controller`` comes after them. Whoever builds them puts them here.
+        brokers: by their ids; ``controller`` comes after them. The simulation sets both.
     """
 
     controller: Controlling

@@ -1,4 +1,4 @@
-"""What one seed draws before anything happens: the cluster, its settings, its network and its load.
+"""What one seed draws before the run begins: the cluster, its settings, its network and its load.
 
 Swarm testing: every seed has a configuration of its own, most of them lopsided, because a mix of everything in which
 nothing is rare finds less than many mixes in which something is missing.
@@ -149,7 +149,7 @@ def draw(seed: int, pinned: Mapping[str, Any] = MappingProxyType({})) -> Configu
 def drawn_for(seed: int, chosen: Setup) -> Configuration:
     """The configuration of ``seed`` as the protocol can live with it.
 
-    Where an idle follower may lag, a fetch must not wait for as long as that, or the ISR never comes to rest: so says
+    Where an idle follower may lag, a fetch must not wait for as long as that, or the ISR never comes to rest: see
     Kafka's documentation of ``replica.fetch.wait.max.ms``.
     """
     drawn = draw(seed, chosen.pinned)
@@ -206,7 +206,7 @@ _ORDERED = (("heartbeat_ms", "session_timeout_ms"), ("replica_fetch_wait_max_ms"
 
 
 def setup(generation: str, overrides: Mapping[str, str], depth: str = CORE) -> Setup:
-    """What ``--generation``, ``--set`` and ``--depth`` say.
+    """The setup of ``--generation``, ``--set`` and ``--depth``.
 
     Keys are ``replication.<knob>``, Kafka's settings (``min.insync.replicas``), or other fields of
     :class:`Configuration` with dots for underscores.

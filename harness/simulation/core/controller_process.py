@@ -1,4 +1,4 @@
-"""The simulated controller's process: the controller core, what it has persisted, and its pushes to the brokers."""
+"""The simulated controller's process: the controller core, its durable state, and its pushes to the brokers."""
 
 from __future__ import annotations
 
@@ -238,12 +238,12 @@ class Controlling(Process):
         sent: Any = answer.token
         broker, life, number, *_ = sent
         state = answer.partition
-        told = (
+        result = (
             IsrAnswered(answer.error, (), -1, -1)
             if state is None
             else IsrAnswered(answer.error, state.isr, state.leader_epoch, state.partition_epoch)
         )
-        self._network.send(self.index, broker, life, broker.proposal_answered, (number, told))
+        self._network.send(self.index, broker, life, broker.proposal_answered, (number, result))
 
     # ---------------------------------------------------------------------------------------------------- LeaderAndIsr
 
@@ -286,7 +286,7 @@ class Controlling(Process):
             self._transmit(broker.node, push)
 
     def state_confirmed(self, confirmation: tuple[Broker, int]) -> None:
-        """A broker has heard the controller's word."""
+        """A broker has confirmed the controller's push."""
         broker, number = confirmation
         push = self._pushes.get(broker.node)
         if push is not None and push.number == number:
@@ -298,4 +298,4 @@ def _incarnation(broker: Broker, life: int) -> str:
 
 
 def _ignore(_: object) -> None:
-    """Nobody waits for it."""
+    """No broker waits for it."""

@@ -1,4 +1,4 @@
-"""Records that are deleted on purpose on the bare core: by retention, or because a client has asked for it."""
+"""Deletes records on the bare core: by retention, or because a client has asked for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One broker's disk: a log and two checkpoints, each with what would be left of it after a power loss."""
+"""One broker's disk: a log and two checkpoints, and what of each a power loss would leave."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ class Disk:
     def recover_epochs(self) -> tuple[EpochEntry, ...]:
         """The leader epochs as a starting broker finds them, and writes them down again.
 
-        The checkpoint, without what starts at or after the log's end; after an unclean shutdown what the batches say,
+        The checkpoint, without what starts at or after the log's end; after an unclean shutdown those of the batches,
         which the recovery reads anyway, as the broker does. A checkpoint that was not flushed may name an epoch of
         which the log had no record, at an offset that holds an older one by now. An entry that is only ignored, and
         not removed, would be believed again once the log has grown past it.

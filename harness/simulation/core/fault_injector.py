@@ -1,4 +1,4 @@
-"""The faults of a run on the bare core, done to its cluster and undone."""
+"""Injects and undoes the faults of a run on the bare core."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class FaultInjector:
     """See the module.
 
     Args:
-        cluster: whom faults are done to.
-        clients: whom brokers can be cut off from.
+        cluster: the target of the faults.
+        clients: brokers can be cut off from them.
         budget: what may happen at one time.
         deletions: what deletes records.
         power_loss: takes from a dead broker's disk what was not durable.

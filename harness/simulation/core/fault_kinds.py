@@ -1,4 +1,4 @@
-"""The kinds of faults that a seed draws, and which fault of :mod:`faults` does the same harm to a real cluster."""
+"""The kinds of faults that a seed draws, each with its counterpart among the :mod:`faults` of a real cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a simulated broker follows: one request under way per leader, timeouts, and back-off."""
+"""A simulated broker's fetcher: one request under way per leader, timeouts, and back-off."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Follower(Receiver, Protocol):
 
     @property
     def now_ns(self) -> int:
-        """What its wall clock says."""
+        """The time of its wall clock."""
         ...
 
     def handle(self, event: ReplicaEvent) -> None:
@@ -141,7 +141,7 @@ class Fetcher:
 
     def _fetch_answered(self, answer: tuple[Asked, AnswerFetch, list[Batch]]) -> None:
         """A leader's answer arrives; if the leader is not ours any more the core must see that for itself."""
-        asked, told, batches = answer
+        asked, result, batches = answer
         if not self._hears(asked):
             return
         follower, wanted = self._follower, asked.wanted
@@ -149,14 +149,14 @@ class Fetcher:
         assert replica is not None
         event = FetchAnswered(
             wanted.leader, wanted.leader_epoch, wanted.fetch_offset,
-            told.error, told.high_watermark, told.log_start_offset, told.log_end_offset, told.diverging,
+            result.error, result.high_watermark, result.log_start_offset, result.log_end_offset, result.diverging,
             tuple([batch.span for batch in batches]), batches, follower.now_ns,
         )  # fmt: skip
         follower.handle(event)
         if self._asking is not None or self._backing_off or follower.replica is None:
             return
         following = replica.next_request()
-        if told.error is not NO_ERROR or (following == wanted and (batches or told.diverging is not None)):
+        if result.error is not NO_ERROR or (following == wanted and (batches or result.diverging is not None)):
             self._back_off()
         elif following is not None:
             self._ask(following)
@@ -171,7 +171,7 @@ class Fetcher:
         return True
 
     def _lookup_answered(self, answer: tuple[Asked, ErrorCode, EpochEnd]) -> None:
-        """The leader says where an epoch ends."""
+        """The leader's end of an epoch arrives."""
         asked, error, end = answer
         if not self._hears(asked):
             return

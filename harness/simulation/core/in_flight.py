@@ -1,4 +1,4 @@
-"""What travels between a simulated broker, its peers and the controller."""
+"""The messages between a simulated broker, its peers and the controller."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Asked:
     Attributes:
         follower: whose it is; ``node``, ``life``, ``broker_epoch`` and ``log_start`` are as they were when it asked.
         answered: what an answer does at the follower.
-        closed: whether an answer has come, or nobody waits for it any more: whatever comes now is not heard.
+        closed: whether the follower has an answer, or has stopped waiting: it ignores any other.
     """
 
     __slots__ = (
@@ -47,7 +47,7 @@ class Asked:
 
 
 class StateUpdate(NamedTuple):
-    """The controller's word on its way to a broker; ``number`` is to be sent back. ``broker_epoch``: for whom."""
+    """A LeaderAndIsr for the broker that registered with ``broker_epoch``; it sends ``number`` back."""
 
     number: int
     controller_epoch: int

@@ -1,6 +1,6 @@
-"""The faults that one seed draws: a list, before anything happens; each is aimed when its time has come.
+"""The faults that one seed draws before the run begins; each picks its node only when its time has come.
 
-Because the list is drawn before anything happens, a fault can be left out without another one being drawn instead:
+Because the seed draws the list first, a fault can be left out without another one being drawn instead:
 that is what makes a schedule shrinkable.
 """
 
@@ -18,7 +18,7 @@ from harness.simulation.core.fault_kinds import CUT, DELETIONS, FAULTS, ISOLATE,
 from harness.simulation.witnessed import Process
 
 LEADER, FOLLOWER, OTHER_FOLLOWER = -1, -2, -3
-"""Aims: whoever leads when the time comes, the first of the others in replica order, or the second."""
+"""Aims: the leader at that time, the first of the other replicas in replica order, or the second."""
 
 
 class PlannedFault(NamedTuple):
@@ -36,7 +36,7 @@ class PlannedFault(NamedTuple):
             * ``clock``: its wall clock is off by ``amount`` milliseconds. ``disk_full``: it cannot write.
             * ``controller_kill``, ``controller_pause``; ``elect``: an operator moves the leadership to it.
             * ``retention``: it deletes its oldest batches, ``amount`` per cent of them, as far as they are committed;
-              ``delete_records``: somebody asks it, if it leads, to delete ``amount`` per cent of what is committed.
+              ``delete_records``: a client asks it, if it leads, to delete ``amount`` per cent of what is committed.
         aim: a broker, or LEADER, FOLLOWER, OTHER_FOLLOWER.
     """
 
@@ -51,7 +51,7 @@ class PlannedFault(NamedTuple):
 
     @property
     def definition(self) -> FaultKind:
-        """Its kind, which says which fault of a real cluster it is."""
+        """Its kind, with its counterpart on a real cluster."""
         return KINDS[self.kind]
 
     @property

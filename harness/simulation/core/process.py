@@ -1,4 +1,4 @@
-"""What takes part in a simulated run: something with an address that can be paused and can die."""
+"""A process of a simulated run: it has an address, can be paused and can die."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A simulated run as the tables that a real one leaves behind, for the same checkers."""
+"""Records a simulated run in the tables of a real one, for the same checkers."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Recording:
         committed: tells whether anything was deleted.
 
     Attributes:
-        history: what clients asked and were told.
-        timeline: what brokers and the controller say about themselves.
+        history: clients' operations and their results.
+        timeline: the states of brokers and the controller.
         replica_logs: what lies on the disks in the end.
         faults: what was done to them.
     """
@@ -289,7 +289,7 @@ _STATE = (
 
 
 def _state(broker: Broker) -> tuple[Any, ...] | None:
-    """What a row about the replica says, in the order of ``_STATE``; None before the controller's first word."""
+    """The replica's state, in the order of ``_STATE``; None before the controller's first push."""
     replica = broker.replica
     if replica is None or replica.partition_epoch < 0:
         return None

@@ -1,4 +1,4 @@
-"""Virtual time on the bare core: a heap of what is planned, from which one event after the other is taken.
+"""Virtual time on the bare core: a heap of planned events, performed one after the other.
 
 One event is one thing taken off the heap: a message that arrives, a timer, a fault. Between two events nothing
 happens, and what is planned for one time happens in the order in which it was planned.
@@ -31,7 +31,7 @@ class Scheduler:
         self._planned: dict[int, list[Delivery]] = {}
 
     def at(self, time_ns: int, act: Callable[[Any], object], argument: Any) -> None:
-        """Do something at a time, whoever is alive."""
+        """Do something at a time; no crash prevents it."""
         self.plan(time_ns, (None, 0, act, argument))
 
     def after(self, process: Receiver, delay_ns: int, act: Callable[[Any], object], argument: Any) -> None:

@@ -1,6 +1,6 @@
-"""The simulated controller's word on who has a session: a message to each broker, until it says that it has heard it.
+"""Sends every broker the brokers that have a session, from the simulated controller, until it confirms.
 
-Its delays are drawn apart from all others, so that a seed is the same story where nobody makes anything of that word.
+It draws delays apart from all others, so that a seed is the same run where no replica uses these updates.
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ class Informing:
         self._latest: dict[NodeId, tuple[int, int]] = {}
 
     def forget(self) -> None:
-        """The controller has died, and with it what it knew of what it has said."""
+        """The controller has died, and forgets what it has sent."""
         self._told.clear()
         self._owed.clear()
 
     def tell(self, metadata: SendMetadata) -> None:
-        """Send it to all whom it is for, but for those who know."""
+        """Send it to every broker with a session that lacks it."""
         heard = SessionsHeard(metadata.sessions)
         for node, epoch in metadata.sessions:
             broker = self._brokers[node]
@@ -101,7 +101,7 @@ class Informing:
             self._network.send(self._controller.index, broker, broker.life, self._arrive, word, apart=self._luck)
 
     def _arrive(self, word: _Word) -> None:
-        """At the broker: like the controller's other word, it is heard only in the life that it is meant for."""
+        """At the broker, which like any push obeys it only in the life that it is meant for."""
         broker, controller = word.broker, self._controller
         if broker.replica is None:
             return

@@ -1,1 +1,1 @@
-"""What replication promises, as invariants that the witness of a simulated run watches: one small class for each."""
+"""The invariants of replication, which the witness checks during a simulated run: one class for each."""

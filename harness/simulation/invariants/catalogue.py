@@ -1,4 +1,4 @@
-"""The invariants that a protocol keeps: what a generation does not promise is not watched."""
+"""The invariants that the witness checks: those that the protocol generation promises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients know: the records that were acknowledged to producers, and those that a consumer was given."""
+"""The records that producers had acknowledged, and those that a consumer read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The *truth*: for every offset below the true high watermark, the record that a leader committed there."""
+"""The *truth*: the record that a leader committed at each offset below the true high watermark."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class CommittedLog:
         """The controller has changed the leader: an election that is not clean may lose what was committed.
 
         Where unclean elections are disabled, one that is not clean elects the last known leader (KIP-966), and that one
-        has everything, as long as no more brokers lose power than the fault budget says.
+        has everything, as long as no more brokers lose power than the fault budget allows.
         """
         state = effect.partition
         if not effect.clean and state.leader != NO_LEADER and self._may_give_up:
@@ -127,7 +127,7 @@ class CommittedLog:
             self.unclean_epochs.add(state.leader_epoch)
 
     def took_office(self, leader: Broker, epoch: int) -> None:
-        """A replica leads; the first since an election that may lose records says what is committed."""
+        """A replica leads; the first since an election that may lose records decides what is committed."""
         if self.forks.took_office(epoch, leader.disk):
             lacking = self.missing(leader)
             end = self.end if lacking is None else lacking

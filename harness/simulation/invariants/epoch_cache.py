@@ -35,8 +35,8 @@ class EpochCache(Invariant):
         for batch in broker.disk.batches:
             if batch.span.leader_epoch != cache.latest:
                 cache.assign(batch.span.leader_epoch, max(batch.span.base_offset, broker.disk.start))
-        said = {entry.leader_epoch: entry.start_offset for entry in broker.replica.epoch_entries}
-        wrong = [entry for entry in cache.entries if said.get(entry.leader_epoch) != entry.start_offset]
+        cached = {entry.leader_epoch: entry.start_offset for entry in broker.replica.epoch_entries}
+        wrong = [entry for entry in cache.entries if cached.get(entry.leader_epoch) != entry.start_offset]
         if wrong:
             why = f"the log has {cache.entries}, the cache {broker.replica.epoch_entries}"
             self._findings.accuse("R7", DANGER, why, offset=wrong[0].start_offset, nodes=(broker.node,))

@@ -1,4 +1,4 @@
-"""The logs that decide in the end what is lost: the final leader's, or all of them."""
+"""The logs that decide what is lost: the final leader's, or those of all replicas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What elections that may lose records have given up, and what they have not."""
+"""Which records unclean elections have given up, and which they have not."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from harness.simulation.core.disk import Disk
 
 
 class Fork(NamedTuple):
-    """One of them.
+    """One such election.
 
-    ``held``: by offset and value what the first to take office in its epoch, or a later one, had then (offset -1:
-    anywhere); None: nobody did. What that one did not have is given up. What it had is as safe as ever.
+    ``held``: offset (-1: anywhere) and value of each record of the first leader since; None: there was none. What that
+    leader lacked is given up. What it had is as safe as ever.
     """
 
     leader_epoch: int
@@ -20,17 +20,17 @@ class Fork(NamedTuple):
 
 
 class Forks:
-    """All of them, in one run."""
+    """All such elections of one run."""
 
     def __init__(self) -> None:
         self._forks: list[Fork] = []
 
     def elected(self, leader_epoch: int) -> None:
-        """Somebody was elected who may lack what was committed."""
+        """The controller elected a leader that may lack records."""
         self._forks.append(Fork(leader_epoch, None))
 
     def took_office(self, leader_epoch: int, disk: Disk) -> bool:
-        """Somebody leads from now on; whether that is the first since such an election."""
+        """A leader takes office; whether it is the first since such an election."""
         if not any(fork.held is None and fork.leader_epoch <= leader_epoch for fork in self._forks):
             return False
         values = [(offset, record.value) for offset, record in enumerate(disk.records, disk.start)]
@@ -42,9 +42,9 @@ class Forks:
         return True
 
     def gave_up(self, leader_epoch: int, offset: Offset, value: int) -> bool:
-        """Whether a record of ``leader_epoch`` was given up; ``offset`` -1: nobody was told where it is.
+        """Whether a record of ``leader_epoch`` was given up; ``offset`` -1: unknown.
 
-        A leader that has not heard of the election may still acknowledge such records, and deliver them.
+        A leader that has not learnt of the election may still acknowledge such records, and deliver them.
         """
         return any(
             fork.leader_epoch > leader_epoch and (fork.held is None or (offset, value) not in fork.held)

@@ -1,4 +1,4 @@
-"""The interface of an invariant: it hears of what happens, and reports a violation where it is broken."""
+"""The interface of an invariant: the witness calls it with events, and it reports violations."""
 
 from __future__ import annotations
 

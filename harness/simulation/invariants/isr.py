@@ -1,4 +1,4 @@
-"""T5 and T6: the in-sync replicas as the controller has them, and as the leader waits for them."""
+"""T5 and T6: the ISR of the controller, and the ISR that the leader waits for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""T9: what is acknowledged by all is below the watermark, and enough brokers have it."""
+"""T9: records acknowledged with acks=all are below the watermark, on enough brokers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a protocol promises beyond what every generation does, so that it is held against those that do."""
+"""Guarantees that only some protocol generations give, so that the witness checks them only there."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ class Promises(NamedTuple):
     """What a set of knobs promises beyond what every generation does.
 
     Attributes:
-        no_committed_cut: a replica never cuts a committed record (R10), so that everybody who may be elected holds
-            every one (R4). Only epochs that are looked up to the end keep it: from Kafka 2.0.1 on.
+        no_committed_cut: a replica never cuts a committed record (R10), so that every replica that may be elected
+            holds all of them (R4). Only epochs that are looked up to the end keep it: from Kafka 2.0.1 on.
         fenced: a leader serves followers of its own epoch only (T11).
         frozen: the watermark waits for ``min.insync.replicas`` (T8).
     """

@@ -1,4 +1,4 @@
-"""T13: mended, the cluster comes to rest, and no broker exits."""
+"""T13: healed, the cluster converges, and no broker exits."""
 
 from __future__ import annotations
 

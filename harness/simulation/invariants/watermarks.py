@@ -1,4 +1,4 @@
-"""R1 and T8: what lies below a watermark is what was committed, and no watermark rises below the minimal ISR."""
+"""R1 and T8: records below a high watermark are committed, and none rises while the ISR is too small."""
 
 from __future__ import annotations
 

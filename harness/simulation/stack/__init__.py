@@ -1,1 +1,1 @@
-"""The whole built-in cluster in virtual time: unmodified brokers on a seeded network and disks of memory."""
+"""The whole built-in cluster in virtual time: unmodified brokers on a seeded network and in-memory disks."""

@@ -1,7 +1,7 @@
-"""A Kafka client in virtual time: connections to brokers, and who leads what. It never repeats a request by itself.
+"""A Kafka client in virtual time: it keeps connections and finds leaders, and never retries by itself.
 
-It knows what can be known: to find a leader it asks every broker at once, listens for a moment to what arrives, and
-believes the newest leader epoch, or, where none is told, what most of them say.
+To find a leader it asks every broker at once, waits a moment for their answers, and believes the newest leader epoch,
+or, where brokers send none, the majority.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from harness.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 _METADATA_VERSION = 9
 _METADATA_TIMEOUT_S = 0.25
 _LISTEN_S = 0.005
-"""How long a client waits for others to contradict the first broker that has said who leads."""
+"""How long a client waits for others to contradict the first broker that has named a leader."""
 
 _METADATA_MAX_AGE_NS = 1_000_000_000
-"""After this long a client looks whether somebody else leads: who led may not know that it is deposed."""
+"""After this long a client looks for a new leader: the old one may not know that it is deposed."""
 
 _BACKOFF_S = 0.02
 _BROKER = "broker"
-"""What a client calls whomever it connects to: it knows addresses, not names."""
+"""What a client calls every broker: it knows addresses, not names."""
 
 
 _LineName = tuple[Address, str]
@@ -44,7 +44,7 @@ class Silence(Enum):
     """Why there is no answer."""
 
     REFUSED = auto()
-    """Nobody listens there: the request was never sent."""
+    """The broker does not listen: the request was never sent."""
     LOST = auto()
     """The connection was lost after the request had been sent."""
     TIMED_OUT = auto()
@@ -53,7 +53,7 @@ class Silence(Enum):
 
 
 class Leader(NamedTuple):
-    """Where a partition is led; ``epoch`` is -1 where the cluster does not say."""
+    """Where a partition is led; ``epoch`` is -1 where the cluster sends none."""
 
     address: Address
     epoch: int
@@ -111,7 +111,7 @@ class Client:
         return await self.ask(self._reachable[self._turn], call)
 
     async def leader(self, partition: TopicPartition, deadline_ns: int) -> Leader | None:
-        """Who leads ``partition``; None when nobody has said so until ``deadline_ns``, or the client was closed."""
+        """The leader of ``partition``; None when no broker names one until ``deadline_ns``, or the client is closed."""
         while not self.is_closed and self.world.now_ns < deadline_ns:
             age_ns = self.world.now_ns - self._looked_ns.get(partition.topic, -_METADATA_MAX_AGE_NS)
             if partition not in self._leaders or age_ns >= _METADATA_MAX_AGE_NS:
@@ -132,7 +132,7 @@ class Client:
         await promise
 
     def close(self) -> None:
-        """Hang up everywhere; whoever waits for an answer learns that nobody does any more."""
+        """Hang up everywhere; every request that waits ends with ``GIVEN_UP``."""
         self.is_closed = True
         for line in list(self._lines.values()):
             line.end(Silence.GIVEN_UP)
@@ -158,15 +158,15 @@ class Client:
         poll.heard(address, await self.ask(address, call, purpose="look"))
 
     def _learn(self, answers: Sequence[MetadataResponse]) -> None:
-        told: dict[TopicPartition, list[Leader]] = {}
+        named: dict[TopicPartition, list[Leader]] = {}
         for answer in answers:
             addresses = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
             for topic in answer.topics:
                 for one in topic.partitions:
                     if one.leader_id in addresses:
                         name = TopicPartition(topic.name or "", one.partition_index)
-                        told.setdefault(name, []).append(Leader(addresses[one.leader_id], one.leader_epoch))
-        for name, leaders in told.items():
+                        named.setdefault(name, []).append(Leader(addresses[one.leader_id], one.leader_epoch))
+        for name, leaders in named.items():
             newest = max(leader.epoch for leader in leaders)
             if newest >= self._newest_epochs.get(name, NO_EPOCH):
                 self._newest_epochs[name] = newest
@@ -175,7 +175,7 @@ class Client:
 
 
 class _Poll:
-    """What brokers say when all are asked the same.
+    """The answers of all brokers to the same request.
 
     Attributes:
         answers: by broker.
@@ -256,7 +256,7 @@ class _Line:
         asked = self._waiting[0] if self._waiting else None
         try:
             if asked is None:
-                raise WireError("an answer that nobody asked for")
+                raise WireError("an answer to no request")
             correlation_id, body = decode_response(asked.header.api_key, asked.header.api_version, frame)
             if correlation_id != asked.header.correlation_id:
                 raise WireError(f"answer {correlation_id} to request {asked.header.correlation_id}")

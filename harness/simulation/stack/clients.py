@@ -1,4 +1,4 @@
-"""The clients of a random schedule on the whole broker: producers that send on and on, and a consumer that tails."""
+"""The clients of a random schedule on the whole broker: producers that send in a loop, and a consumer that tails."""
 
 from __future__ import annotations
 
@@ -149,13 +149,13 @@ class Clients:
         self._tasks.append(Task(self.producers[0].send_until(enough)))
 
     def check(self) -> None:
-        """A client that has ended by a bug of its own says so."""
+        """Raise the exception that has ended a client, if any."""
         for task in self._tasks:
             task.result()
 
 
 def _error(kind: str, name: str | None) -> ErrorCode:
-    """What the witness is told: no error, one that proves that nothing was appended, or one that proves nothing."""
+    """The error for the witness: none, one that proves that nothing was appended, or one that proves nothing."""
     if kind == "ok":
         return ErrorCode.NONE
     return ErrorCode.NOT_ENOUGH_REPLICAS if kind == "fail" else ErrorCode.REQUEST_TIMED_OUT

@@ -1,4 +1,4 @@
-"""A simulated cluster: virtual time, and the nodes, with the addresses by which they know each other."""
+"""A simulated cluster: virtual time, and the nodes with their addresses."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class SimulatedCluster:
         return [node for node in self.nodes.values() if node.node != CONTROLLER_ID]
 
     def network(self, name: str = CLIENTS) -> SimulatedNetwork:
-        """A network for a client, or for somebody who claims to be ``name``."""
+        """A network for a client, or for one that claims to be ``name``."""
         return SimulatedNetwork(self.world, name)
 
     def ask(self, node: str, request: Request) -> Message | None:

@@ -1,4 +1,4 @@
-"""Records that are deleted on purpose on the whole broker: by retention, or because a client has asked for it."""
+"""Deletes records on the whole broker: by retention, or because a client has asked for it."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ class Deletions:
             if answer is None:
                 orders.ended(order, GAVE_UP if cluster.now_ns >= given_up_ns else LOST)
             else:
-                told = cast("DeleteRecordsResponse", answer).topics[0].partitions[0]
-                orders.ended(order, ErrorCode(told.error_code).name if told.error_code else None, told.low_watermark)
+                part = cast("DeleteRecordsResponse", answer).topics[0].partitions[0]
+                orders.ended(order, ErrorCode(part.error_code).name if part.error_code else None, part.low_watermark)
             caller.close()
 
         caller = cluster.simulated.call(broker.simulated.name, request, answered)

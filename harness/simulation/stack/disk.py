@@ -1,4 +1,4 @@
-"""A file system of memory with a page cache, which a power loss takes away, and with faults of its own.
+"""An in-memory file system with a page cache, which a power loss takes away, and with disk faults.
 
 What survives is what :mod:`harness.broker.ports` promises; the byte budget behaves as in :mod:`harness.broker.files`.
 A directory that has *failed* is no directory any more: whatever names something below it is refused with ``ENOTDIR``,
@@ -179,7 +179,7 @@ class MemoryDisk(Budgeted):
         return bytes(self._files[path].data) if path in self._files else self._texts[path].encode()
 
     def write_bytes(self, path: str, data: bytes) -> None:
-        """Let the file hold ``data``, on the platter too: harm done to a disk while nobody uses it."""
+        """Let the file hold ``data``, on the platter too: harm to a disk that no node uses."""
         self.open(path)
         content = self._files[path]
         content.data[:] = data

@@ -1,4 +1,4 @@
-"""The faults of a random schedule, done to the whole broker: the same list as on the bare core, aimed the same way."""
+"""Injects the faults of a random schedule into the whole broker: the same list and aims as on the bare core."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class FaultInjector:
     """See the module.
 
     Args:
-        cluster: whom faults are done to.
+        cluster: the target of the faults.
         budget: what may happen at one time.
         deletions: what deletes records.
         in_force: what has happened, and is to be undone.

@@ -1,4 +1,4 @@
-"""A client in virtual time for the committed offsets of a consumer group, which it asks the group's coordinator."""
+"""A client in virtual time that fetches and commits the offsets of a consumer group at its coordinator."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ class Stream:
             self._deliver_soon()
 
     def deliver(self) -> None:
-        """Hand out frames while nobody objects."""
+        """Hand out frames while no cut and no pause holds them."""
         if self._delivering:
             return
         self._delivering = True
@@ -178,8 +178,8 @@ class Stream:
         """Tell the owner, which has paused this end, that the peer's end of the stream has arrived."""
         ended = bool(self._inbox) and self._inbox[-1] is None
         if ended and self._hung_up is not None and self._owner_objects and not self.held and self._network.runs:
-            told, self._hung_up = self._hung_up, None
-            self._world.at(self._world.now_ns, told, self._network)
+            report, self._hung_up = self._hung_up, None
+            self._world.at(self._world.now_ns, report, self._network)
 
     def _hand_over(self, handler: FrameHandler, frame: memoryview) -> None:
         watch = self._world.links.watch
@@ -188,7 +188,7 @@ class Stream:
         handler.on_frame(frame)
 
     def _deliver_soon(self) -> None:
-        """Later, not now: whoever asks may be in the middle of handling a frame of this very stream."""
+        """Later, not now: the caller may be handling a frame of this very stream."""
         if self._inbox:
             self._world.at(self._world.now_ns, self.deliver, self._network)
 
@@ -290,7 +290,7 @@ class SimulatedNetwork:
             stream.obey_gates()
 
     def held_bytes(self, link: Link) -> int:
-        """Bytes that wait here now on ``link``; those that nobody holds back do not wait."""
+        """Bytes that wait here now on ``link``; none unless it is cut."""
         if link not in self.cut_links:
             return 0
         return sum(stream.held_bytes().get(link, 0) for stream in self.streams)
@@ -303,7 +303,7 @@ class SimulatedNetwork:
         return len(broken)
 
     def nudge(self, near: Stream) -> bool:
-        """Send a frame that nobody asked for to the client that holds ``near``; False: not connected here."""
+        """Send an unsolicited frame to the client that holds ``near``; False: not connected here."""
         for stream in self.streams:
             if stream.far is near:
                 stream.send([_NUDGE])

@@ -1,4 +1,4 @@
-"""A node of the simulated cluster: an unmodified broker or controller, its clocks, its disk, and its deaths."""
+"""A node of the simulated cluster: an unmodified broker or controller, its clocks, disk and crashes."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ class SimulatedNode:
         endings: how each of its lives ended that had not been ordered to.
         dropped: what its last power loss took; None when it has been started since, or never lost power.
         build: makes the program of each life.
-        is_quiet: whether it writes neither timeline nor log: somebody looks on who needs neither.
-        begun: is called when a life begins; ``ended`` is told how it has ended.
+        is_quiet: whether it writes neither timeline nor log, because the witness needs neither.
+        begun: called when a life begins; ``ended``: called with how it has ended.
     """
 
     def __init__(self, config: NodeConfig, world: VirtualScheduler) -> None:
@@ -117,7 +117,7 @@ class SimulatedNode:
         return self._program
 
     def status(self) -> dict[str, Any]:
-        """What the control channel of a node process says; see :mod:`harness.broker.node`."""
+        """What the control channel of a node process answers; see :mod:`harness.broker.node`."""
         return {
             "node": self.node,
             "incarnation": self.incarnation,
@@ -206,7 +206,7 @@ class SimulatedNode:
         self.said.append(f"{stamp} [{self.name}] {sentence}")
 
     def _halt(self, network: SimulatedNetwork, exit_code: int) -> None:
-        """The node ends itself: what was already sent still leaves, but it serves nobody any more."""
+        """The node ends itself: what was already sent still leaves, but it serves no more requests."""
 
         def end() -> None:
             if exit_code == 0:
@@ -221,14 +221,14 @@ class SimulatedNode:
             self.ending = ending
             how = "was killed" if ending.exit_code is None else f"stopped with exit code {ending.exit_code}"
             if ending.exit_code is not None and not ending.asked and not self._may_end:
-                said = self.said[self._said_before :]
-                self.endings.append(OwnEnd(self.incarnation, self.clock.monotonic_ns(), ending.exit_code, said))
+                lines = self.said[self._said_before :]
+                self.endings.append(OwnEnd(self.incarnation, self.clock.monotonic_ns(), ending.exit_code, lines))
             self._say(f"The node {how}.")
             self.ended(ending)
 
 
 class _Unwritten(Timeline):
-    """One that nobody reads."""
+    """Drops every row."""
 
     def about_node(self, kind: str, detail: Mapping[str, object] | None = None) -> None:
         pass

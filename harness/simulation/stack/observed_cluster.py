@@ -18,7 +18,7 @@ class ObservedCluster:
 
     Attributes:
         simulated: the nodes.
-        brokers: by their ids. Whoever observes them puts them here.
+        brokers: by their ids. The simulation sets them.
     """
 
     def __init__(self, configuration: Configuration, knobs: Knobs, simulated: SimulatedCluster) -> None:

@@ -1,8 +1,8 @@
-"""The brokers and the controller as they are, with somebody who looks over their shoulder.
+"""Unmodified brokers and controller that report all effects of their cores to the witness.
 
-Nothing of what they do changes. Each effect that a replica's core asks for is told to the witness at the moment at
-which it has been performed, as on the bare core. Of each log there is a second copy here, made of what was asked for:
-when a broker opens its log again, what it finds on its disk is compared with that.
+They behave as ever. The witness gets each effect of a replica's core once the broker has performed it, as on the bare
+core. Of each log this module keeps a second copy, made of these effects, and compares it with what the broker finds on
+its disk when it opens the log again.
 """
 
 from __future__ import annotations
@@ -331,7 +331,7 @@ class Acknowledged(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What a follower's fetch says that is served now."""
+    """The follower's fetch that the leader serves now."""
 
     leader_epoch: int
 

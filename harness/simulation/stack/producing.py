@@ -1,4 +1,4 @@
-"""A producing client in virtual time: what :mod:`harness.clients.sender` has librdkafka do, and its judgement."""
+"""A producer in virtual time that behaves as librdkafka does for :mod:`harness.clients.sender`."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class _Attempt(NamedTuple):
 class Producer:
     """One producer. One that numbers its batches and has to give one up goes on in the next epoch of its id (KIP-360).
 
-    One whose oldest batch under way is said not to follow on fails as a whole, as librdkafka's do, and a new one with
+    One whose oldest batch under way is out of sequence fails as a whole, as librdkafka's do, and a new one with
     another id takes its place. A younger one is sent again: what comes before it has not been appended yet.
 
     Args:
@@ -116,8 +116,8 @@ class Producer:
         if self._manner.idempotent and not await self._identified(deadline_ns):
             return self._late()
         sequence = self._sequences.get(partition, 0) if self._manner.idempotent else _NO_ID
-        told = [Record(at, one.timestamp_ms, one.key, one.value, tuple(one.headers)) for at, one in enumerate(batch)]
-        records = build(told, producer_id=self._id, producer_epoch=self._epoch, base_sequence=sequence)
+        framed = [Record(at, one.timestamp_ms, one.key, one.value, tuple(one.headers)) for at, one in enumerate(batch)]
+        records = build(framed, producer_id=self._id, producer_epoch=self._epoch, base_sequence=sequence)
         self._sequences[partition] = sequence + len(batch)
         identity = self._id
         retries = max(self._manner.retries, 1 if self._manner.idempotent else 0)
@@ -148,7 +148,7 @@ class Producer:
         return None if self._client.is_closed else _Attempt(KafkaError._MSG_TIMED_OUT)  # noqa: SLF001
 
     async def _try(self, partition: TopicPartition, records: bytes, deadline_ns: int) -> _Attempt | Silence | None:
-        """One request; None when there is nobody to send it to, or nobody waits any more."""
+        """One request; None when the client knows no leader in time, or was closed."""
         leader = await self._client.leader(partition, deadline_ns)
         if leader is None:
             return None
@@ -166,15 +166,15 @@ class Producer:
             return answer
         if self._acks == 0:
             return _Attempt(0)
-        (told,) = cast("ProduceResponse", answer).responses[0].partition_responses
-        if told.error_code:
+        (result,) = cast("ProduceResponse", answer).responses[0].partition_responses
+        if result.error_code:
             self._client.forget_leader(partition)
-        return _Attempt(told.error_code, told.base_offset)
+        return _Attempt(result.error_code, result.base_offset)
 
     def _begin_epoch(self) -> None:
-        """Count from 0 again: nobody knows whether what was given up is in the log, nor whether it still will be.
+        """Count from 0 again: the leader may or may not append the batches that were given up.
 
-        As librdkafka and Kafka's own client do, without a word to the broker.
+        As librdkafka and Kafka's own client do, without a request to the broker.
         """
         if self._id != _NO_ID:
             self._epoch += 1

@@ -1,4 +1,4 @@
-"""A consuming client in virtual time: what :mod:`harness.clients.reader` has librdkafka do."""
+"""A consumer in virtual time that acts as librdkafka does for :mod:`harness.clients.reader`."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class Reader:
         return Polled(records, error)
 
     async def bounds(self, partition: TopicPartition, timeout_s: float) -> Bounds | None:
-        """What there is to read of ``partition``, asked of its leader; None when nobody answers in time."""
+        """What there is to read of ``partition``, asked of its leader; None when it does not answer in time."""
         deadline_ns = self._client.world.now_ns + round(timeout_s * _NS_PER_S)
         ends = []
         for timestamp in (EARLIEST_TIMESTAMP, LATEST_TIMESTAMP):
@@ -160,7 +160,7 @@ class Reader:
 
 
 class _Follower:
-    """Fetches one partition, from where its leader is, until it is closed or an error has to be told.
+    """Fetches one partition, from where its leader is, until it is closed or reports an error.
 
     Args:
         client: its connections.
@@ -217,10 +217,10 @@ class _Follower:
         answer = await self._client.ask(leader.address, call)
         if isinstance(answer, Silence):
             return _Again.ELSEWHERE
-        told = cast("OffsetForLeaderEpochResponse", answer).topics[0].partitions[0]
-        if told.error_code:
+        result = cast("OffsetForLeaderEpochResponse", answer).topics[0].partitions[0]
+        if result.error_code:
             return _Again.ELSEWHERE
-        if told.end_offset < self._position:
+        if result.end_offset < self._position:
             return "_LOG_TRUNCATION"
         self._validated_in = leader.epoch
         return _Again.HERE
@@ -256,7 +256,7 @@ class _Follower:
 
 
 async def list_offset(client: Client, partition: TopicPartition, leader: Leader, timestamp: int) -> Offset | None:
-    """The offset that ``timestamp`` stands for; None when the leader does not say."""
+    """The offset that ``timestamp`` stands for; None when the leader does not answer."""
     part = ListOffsetsPartition(partition.partition, leader.epoch, timestamp)
     request = ListOffsetsRequest(_CLIENT, topics=[ListOffsetsTopic(partition.topic, [part])])
     answer = await client.ask(
@@ -264,8 +264,8 @@ async def list_offset(client: Client, partition: TopicPartition, leader: Leader,
     )
     if isinstance(answer, Silence):
         return None
-    told = cast("ListOffsetsResponse", answer).topics[0].partitions[0]
-    return None if told.error_code else told.offset
+    result = cast("ListOffsetsResponse", answer).topics[0].partitions[0]
+    return None if result.error_code else result.offset
 
 
 def _records(partition: TopicPartition, data: PartitionData, position: Offset, named: int) -> list[PolledRecord] | None:

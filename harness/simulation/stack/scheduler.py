@@ -1,7 +1,7 @@
-"""Virtual time: a heap of what is due.
+"""Virtual time: a heap of due acts.
 
-Two things that are due at the same time happen in the order in which they were made due, so one seed tells one story:
-no wall clock, no hash and no order of a set has a say in it.
+Two things that are due at the same time happen in the order in which they were made due, so one seed is one run:
+it depends on no wall clock, no hash and no order of a set.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _COMPACT_ABOVE = 256
 
 
 class Life(Protocol):
-    """Whoever acts: dead, it does nothing more; frozen, it does everything later."""
+    """An actor: dead, it does nothing more; frozen, it does everything later."""
 
     runs: bool
 
@@ -117,7 +117,7 @@ class VirtualScheduler:
         return True
 
     def at(self, time_ns: int, act: Act, life: Life | None = None) -> None:
-        """Let ``life`` do ``act`` at ``time_ns``, which has not passed; None: it is done whoever is alive."""
+        """Let ``life`` do ``act`` at ``time_ns``, which has not passed; None: no crash prevents it."""
         heappush(self._heap, (time_ns, self._order, act, life))
         self._order += 1
 

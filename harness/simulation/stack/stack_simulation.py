@@ -1,4 +1,4 @@
-"""One seed on the whole broker: the cluster, load and faults that it draws, watched by the witness of the bare core.
+"""One seed on the whole broker: it draws a cluster, load and faults, and the witness of the bare core watches.
 
 The draw is that of :mod:`harness.simulation.core`, so that a seed means the same cluster at both depths and ``--set``
 the same settings; what is a frame here takes another course than what is a message there, so it is another run. Time 0
@@ -157,7 +157,7 @@ class StackSimulation:
         return self._clock.events
 
     def _after(self, delay_ns: int, act: Callable[[], None]) -> None:
-        """Do something later, whoever is alive."""
+        """Do something later; no crash prevents it."""
         self._clock.at(self._clock.now_ns + delay_ns, act)
 
     # ------------------------------------------------------------------------------------------------------------ run

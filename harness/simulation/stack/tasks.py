@@ -1,4 +1,4 @@
-"""What clients do one after the other, in virtual time: coroutines that wait for promises, and nothing else.
+"""Coroutines of clients in virtual time, which wait for promises and nothing else.
 
 There is no loop. A task goes on from within the act that keeps the promise it waits for, as a broker's handler does.
 """
@@ -29,7 +29,7 @@ class Promise(Generic[ValueT]):
         return bool(self._values)
 
     def keep(self, value: ValueT) -> None:
-        """Here it is; whoever waits goes on at once. Only the first value counts."""
+        """Set the value; the waiting task goes on at once. Only the first value counts."""
         if self._values:
             return
         self._values.append(value)
