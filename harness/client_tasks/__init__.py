@@ -1,1 +1,1 @@
-"""What clients do one step after the other, over the port of clients, and how each operation enters the history."""
+"""Client coroutines over the port of clients: they send, poll and commit, and record it in the history."""

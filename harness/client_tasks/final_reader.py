@@ -1,4 +1,4 @@
-"""Fresh consumers that read every partition from its start to its end, as long as that takes."""
+"""The final read: fresh consumers read every partition from its start to its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A member of a consumer group, as a schedule orders it: it reads up to the end of now, and may commit."""
+"""A consumer group member under orders: it reads up to the current end, and may commit."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class GroupMember:
 
 
 async def commit(context: ClientContext, clients: Clients, order: CommitOrder) -> Done:
-    """Commit what ``order`` says; tries again until its time is over, for the coordinator may be moving."""
+    """Commit the offsets of ``order``; tries again until its time is over, for the coordinator may be moving."""
     deadline = Deadline(clients, order.timeout_s)
     group = clients.group(order.group)
     process = GroupProcess(context.recorder, context.new_process, order.group)

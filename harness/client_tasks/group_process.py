@@ -1,4 +1,4 @@
-"""Processes of the history that ask what a consumer group has committed, and commit for it."""
+"""Processes of the history that fetch and commit the offsets of a consumer group."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ broken, so this may be the answer to the second attempt; nor need other partitio
 class GroupProcess:
     """Writes down what one client does for a group, an operation at a time, and every attempt is one.
 
-    A commit of which nobody knows how it ended may still be stored, so the process ends with it, and the next operation
-    is of a new one.
+    The broker may still store a commit whose outcome is unknown, so the process ends with it, and the next operation is
+    of a new one.
 
     Args:
         recorder: of the history.

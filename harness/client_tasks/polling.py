@@ -1,4 +1,4 @@
-"""One poll and its row in the history, and consumers that follow partitions by polling on and on."""
+"""Polls and their rows in the history, and consumers that poll partitions in a loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The client that carries out what a schedule orders, over the port of clients."""
+"""The client that executes the orders of a schedule, over the port of clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sending processes of the history: their numbers, and the unique values that they count."""
+"""Sending processes of the history: their numbers, and the unique values that they send."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class TransactingProcess:
         ]
 
     def taken(self, offsets: Sequence[Offset | None]) -> list[Sent]:
-        """The transaction stays open; returns what has become of all its records: ``offsets``, None: nobody knows."""
+        """The transaction stays open; returns what became of all its records: ``offsets``, None: unknown."""
         return [
             Sent(partition, value, "info" if offset is None else "ok", offset, NOT_ANSWERED if offset is None else None)
             for (partition, value), offset in zip(self._records, offsets, strict=True)

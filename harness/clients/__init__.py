@@ -1,1 +1,1 @@
-"""confluent-kafka (librdkafka), configured so that every answer means what it says."""
+"""Clients on confluent-kafka (librdkafka), configured to report outcomes exactly."""

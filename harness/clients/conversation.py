@@ -1,4 +1,4 @@
-"""The harness's talk with one broker: Kafka's protocol over a connection of its own, one question at a time.
+"""One connection of the harness to a broker, for one request of Kafka's protocol at a time.
 
 For what no client library asks: what a replica holds, who decides, or a fetch that claims to be a follower's.
 """
@@ -28,7 +28,7 @@ class Conversation:
     """Connects on the first question, and again when the far end has hung up since the last; it asks no more than that.
 
     Args:
-        node: whom one talks to.
+        node: the broker.
         address: where it listens, without a proxy in between.
         timeout_s: how long connecting, and each answer, may take.
     """
@@ -85,8 +85,8 @@ class Conversation:
     def _connect(self) -> None:
         self._connection = socket.create_connection(self._address, self._timeout_s)
         self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        told = self._exchange(ApiVersionsRequest(), ApiVersionsResponse, 0)
-        self._versions = {one.api_key: (one.min_version, one.max_version) for one in told.api_keys}
+        answer = self._exchange(ApiVersionsRequest(), ApiVersionsResponse, 0)
+        self._versions = {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys}
 
     def _exchange(self, body: Message, expected: type[Answer], version: int) -> Answer:
         assert self._connection is not None

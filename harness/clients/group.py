@@ -1,4 +1,4 @@
-"""What a consumer group has committed, asked of its coordinator and told to it, without joining the group."""
+"""Fetches and commits the offsets of a consumer group at its coordinator, without joining the group."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ class GroupClient:
 
     def commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> str | None:
         """Commit ``offsets``, and wait for the answer; returns the error's name, None for success."""
-        told = [assigned(name, committed.offset, committed.leader_epoch) for name, committed in offsets.items()]
+        wanted = [assigned(name, committed.offset, committed.leader_epoch) for name, committed in offsets.items()]
         try:
             with calling():
-                answers = self._consumer.commit(offsets=told, asynchronous=False)
+                answers = self._consumer.commit(offsets=wanted, asynchronous=False)
         except ClientError as refused:
             return refused.name
         return _first_error(answers or ())

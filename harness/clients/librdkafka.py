@@ -1,4 +1,4 @@
-"""What every librdkafka client of ours is configured with, and where its own chatter goes."""
+"""The configuration that all our librdkafka clients share, and where their log goes."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def made(kind: Callable[[Configuration], ClientT], settings: Configuration) -> C
 
 
 class _Chatter(logging.FileHandler):
-    """Lines that nobody misses: where they cannot be written they are not, and nothing else is said."""
+    """librdkafka's log; the handler drops a line that it cannot write, without an error."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a line; the file may have to be opened first."""

@@ -1,4 +1,4 @@
-"""A consuming client: reads assigned partitions, from where it is told to, and never skips in silence."""
+"""A consumer of assigned partitions, from given positions; it never skips records silently."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TRUNCATION_TEXT = "log truncation detected"
 class Reader:
     """One consumer of ``positions``: the partitions it reads and the offset at which it starts on each.
 
-    It has ``auto.offset.reset=error``: when its position is out of range, a poll says so instead of going on
+    It has ``auto.offset.reset=error``: when its position is out of range, a poll reports it instead of going on
     somewhere else. Where ``epochs`` knows the leader epoch of the record before the position, that is validated
     first (KIP-320).
     """

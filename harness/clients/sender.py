@@ -1,4 +1,4 @@
-"""A producing client: one batch at a time, no retries unless told so, and an honest answer for each record."""
+"""A producer: sends one batch at a time, retries only on request, and reports the outcome of each record."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Sender:
         client_id: for the brokers' logs and ours.
         acks: -1 (all in-sync replicas), 1 or 0.
         timeout_s: how long to wait for the answer to one batch.
-        log: takes what librdkafka has to say.
+        log: takes librdkafka's log lines.
         manner: how it sends; by default every record at once, alone, and once only.
 
     Raises:

@@ -1,4 +1,4 @@
-"""A fetch request that claims to be a follower's: what an unsecured cluster must believe (CVE-2018-1288)."""
+"""A Fetch request that claims to be a follower's, which an unsecured cluster believes (CVE-2018-1288)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.orders import SpoofedFetchOrder
 from harness.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 
 _NEWEST = 12
-"""The first version that says the last fetched epoch, and one of the last that name the replica in plain sight."""
+"""The first version with the last fetched epoch, and one of the last that name the replica in plain sight."""
 _MAX_BYTES = 1 << 20
 
 

@@ -1,4 +1,4 @@
-"""The port of clients in real time: clients of librdkafka's, and a thread for every task.
+"""The port of clients in real time: librdkafka's clients, and a thread for every task.
 
 What a task awaits blocks its thread, so a coroutine never suspends: one ``send(None)`` runs it to its end.
 """
@@ -73,7 +73,7 @@ class ThreadedClients:
 
     Args:
         bootstrap: ``host:port,...``, the brokers in the order of their ids.
-        log: takes what librdkafka has to say.
+        log: takes librdkafka's log lines.
     """
 
     def __init__(self, bootstrap: str, log: logging.Logger) -> None:

@@ -1,4 +1,4 @@
-"""Creating topics, and deleting what is in them, through the Kafka protocol."""
+"""Creates topics, and deletes their records, through the Kafka protocol."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ _UNHEARD = frozenset(
 
 
 class _Unheard(EnvironmentFault):
-    """Nobody who decides has said anything, though one may have done it: they may be asked again."""
+    """No controller has decided, though one may have created the topic: the client may ask again."""
 
 
 def create_topic(bootstrap: str, topic: TopicSpec, timeout_s: float) -> None:
-    """Have the cluster create ``topic``; returns when it says that it has.
+    """Have the cluster create ``topic``; returns when it has confirmed.
 
     A request that a controller leaves unanswered, because it was elected or went away meanwhile, is made again.
 
     Raises:
-        EnvironmentFault: the cluster refused, or nobody answered within ``timeout_s``.
+        EnvironmentFault: the cluster refused, or did not answer within ``timeout_s``.
     """
     asking = Retrying(
         retry=retry_if_exception_type(_Unheard),
@@ -94,7 +94,7 @@ def delete_records(
         partitions: at least one.
         before: the first offset to stay.
         timeout_s: how long the leaders may wait for their followers, and the client for the leaders.
-        orders: is told of each partition's order, and what came of it.
+        orders: records each partition's order and its result.
 
     Returns:
         The name of the first error; None for success.

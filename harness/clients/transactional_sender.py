@@ -1,4 +1,4 @@
-"""A producer of transactions: everything it sends in one is committed or aborted together (KIP-98)."""
+"""A transactional producer: commits or aborts all records of a transaction together (KIP-98)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TransactionalSender:
         transactional_id: who takes the same one fences this one off.
         timeout_s: how long each part of a transaction may take: to begin with a producer id, to have its records
             answered, and to end.
-        log: takes what librdkafka has to say.
+        log: takes librdkafka's log lines.
 
     Attributes:
         offsets: where the records of the open transaction are, as far as is known; empty: none is open.
