@@ -147,7 +147,7 @@ def _position() -> Mapping[Cell, int]:
 
 
 def measure(bugs: Sequence[Bug], seeds: int, jobs: int, seen: Callable[[int, int], None]) -> Matrix:
-    """Run everything in ``jobs`` processes; ``seen`` is told how many tasks are done, and of how many."""
+    """Run everything in ``jobs`` processes; ``seen`` takes how many tasks are done, and of how many."""
     tasks = list(_tasks(bugs, seeds))
     rows: list[_Row] = []
     if jobs == 1:

@@ -1,7 +1,7 @@
 """Made-up histories: what clients of a sound cluster with transactions and groups see, and what bugs make of it.
 
-The built-in broker has no transactions and no group coordinator: of groups it knows only what they commit. So a tale
-is told here, drawn from a seed: a producer with sequence numbers, transactions over two partitions, a consumer that
+The built-in broker has no transactions and no group coordinator: of groups it knows only what they commit. So this
+module draws a tale from a seed: a producer with sequence numbers, transactions over two partitions, a consumer that
 reads what is committed, a group that commits; in the end everything is read, and what lies on the disks is listed. A
 bug is a change of the tale, as small as the bug's own harm. The timeline has nothing but how the replicas ended.
 """
@@ -122,14 +122,14 @@ class Tale:
             self.row(**about, type="ok")
 
     def commit(self) -> None:
-        """The group commits how far the consumer is, and is told so."""
+        """The group commits the consumer's position, and fetches it back."""
         p = self.chance.choice(_PARTITIONS)
         about = {**_place(p), "process": _GROUP, "group": "readers"}
-        told = {"offset": self._positions[p]}
-        for f, invoked in (("commit", told), ("committed", {})):
+        committed = {"offset": self._positions[p]}
+        for f, invoked in (("commit", committed), ("committed", {})):
             op = self.op()
             self.row(**about, op=op, f=f, type="invoke", **invoked)
-            self.row(**about, op=op, f=f, type="ok", **told)
+            self.row(**about, op=op, f=f, type="ok", **committed)
 
     # -------------------------------------------------------------------------------------------------------- end
 
@@ -189,7 +189,7 @@ def _place(p: int) -> Row:
 
 
 def told(seed: int, bug: str) -> tuple[Manifest, tuple[list[Row], list[Row], list[Row]]]:
-    """The tale of ``seed``, told of a cluster with ``bug``; empty: of a sound one."""
+    """The history of ``seed`` on a cluster with ``bug``; empty: on a sound one."""
     tale = Tale(seed)
     if bug:
         HARM[bug](tale)
@@ -223,7 +223,7 @@ def _marker(tale: Tale, sends: list[Row], p: int) -> Row:
 
 
 def _marker_lost(tale: Tale) -> None:
-    """What a transaction wrote to partition 1 is never given to anybody; its client was told nothing in time."""
+    """No consumer reads what a transaction wrote to partition 1; its client got no answer in time."""
     sends = tale.chance.choice(tale.sent)
     _marker(tale, sends, 1).update({"process": None, "epoch": None, "control": None})
     _unheard(tale, sends)
@@ -231,7 +231,7 @@ def _marker_lost(tale: Tale) -> None:
 
 
 def _committed_marked_aborted(tale: Tale) -> None:
-    """The same, because the marker there says that the transaction was aborted."""
+    """The same, because the marker there is that of an abort."""
     sends = tale.chance.choice(tale.sent)
     _marker(tale, sends, 1)["control"] = "abort"
     _unread(tale, {row["value"] for row in sends if row["partition"] == 1})
@@ -255,7 +255,7 @@ def _stable_offset_too_high(tale: Tale) -> None:
 
 
 def _aborted_marked_committed(tale: Tale) -> None:
-    """Everybody is given what an aborted transaction wrote, the final read too."""
+    """Every consumer reads what an aborted transaction wrote, the final read too."""
     sends = tale.chance.choice(tale.aborted)
     for p in _PARTITIONS:
         _marker(tale, sends, p)["control"] = "commit"
@@ -268,7 +268,7 @@ def _aborted_marked_committed(tale: Tale) -> None:
 
 
 def _deliver(tale: Tale, after: Row, offset: int, process: int) -> None:
-    """Somebody polls a record right after a row."""
+    """A consumer polls a record right after a row."""
     blank = dict.fromkeys(after)
     about = {**blank, "run": tale.run, "process": process, "op": tale.op(), "f": "poll", "txn": False, "mop": 0,
              "final": False, "isolation": "read_committed"}  # fmt: skip
@@ -306,7 +306,7 @@ def _transaction_reordered(tale: Tale) -> None:
 
 
 def _swap(tale: Tale, one: Row, other: Row) -> None:
-    """Two records of one partition lie at each other's place, for everybody."""
+    """Two records of one partition swap places, for every client and replica."""
     values = {one["value"]: other["value"], other["value"]: one["value"]}
     offsets = {one["value"]: other["offset"], other["value"]: one["offset"]}
     for row in tale.history:
@@ -319,13 +319,13 @@ def _swap(tale: Tale, one: Row, other: Row) -> None:
 
 
 def _commit_of_another_generation(tale: Tale) -> None:
-    """A member that was thrown out long ago commits how far it had come, and the group is told that."""
-    told = tale.chance.choice([row for row in tale.rows_of("committed") if row["offset"]])
-    last = next(row for row in reversed(tale.rows_of("commit")) if row["op"] < told["op"])
+    """A member that was fenced long ago commits its position, and the group fetches it."""
+    fetched = tale.chance.choice([row for row in tale.rows_of("committed") if row["offset"]])
+    last = next(row for row in reversed(tale.rows_of("commit")) if row["op"] < fetched["op"])
     late = {**last, "process": _LAST + 1, "op": tale.op(), "offset": last["offset"] - 1}
     tale.after(last, late)
     tale.after(last, {**late, "type": "invoke"})
-    told["offset"] = late["offset"]
+    fetched["offset"] = late["offset"]
 
 
 def _commits_lost_with_the_coordinator(tale: Tale) -> None:
@@ -355,7 +355,7 @@ def _read_last(tale: Tale, p: int, offset: int, value: int) -> None:
 
 
 def _sequence_gap_appended(tale: Tale) -> None:
-    """A record that nobody knows the end of is not there, and those behind it in its sequence are."""
+    """A record with an unknown outcome is missing, and those behind it in its sequence are not."""
     p = tale.chance.choice(_PARTITIONS)
     gone = tale.chance.choice([one for one in tale.logs[p] if one["process"] == _PLAIN][1:-1])
     value = gone["value"]

@@ -40,12 +40,12 @@ def releases(runs: Runs) -> list[str]:
 
 
 def proves(one: Entry) -> bool:
-    """Whether a run says anything of Kafka: it came to its end, and the harness made no mistake that is known."""
+    """Whether a run counts as evidence: it came to its end, and the harness made no known mistake."""
     return not one.broke_off and one.run not in MISTAKEN
 
 
 def explanation(one: Entry, known: Mapping[str, Scenario]) -> str | None:
-    """Why a run did not go as predicted: what went amiss in it, or else in general; None: nobody knows."""
+    """Why a run did not go as predicted: what went amiss in it, or else in general; None: unknown."""
     return (
         BUSY.get(one.run)
         or MISTAKEN.get(one.run)

@@ -146,7 +146,7 @@ def is_of_the_museum(path: Path) -> bool:
 
 
 def _is_a_release(manifest: Manifest) -> bool:
-    """Whether Kafka ran as it was fetched: what a directory or an image holds, nobody knows."""
+    """Whether Kafka ran as it was fetched: a directory or an image may hold anything."""
     return manifest.configuration.get("target") == f"{KIND.name}:{manifest.versions.get('kafka')}"
 
 
@@ -164,7 +164,7 @@ def fingerprint(scenario: Scenario, generation: str) -> str:
 
 
 def foretold(scenario: Scenario, generation: str) -> str:
-    """What ``scenario`` predicts of ``generation``, in twelve letters; none where it says nothing of it.
+    """What ``scenario`` predicts of ``generation``, in twelve letters; none where it predicts nothing.
 
     What is written for people, why it is so, does not matter.
     """

@@ -1,6 +1,6 @@
 """The losses of real Kafka that ``docs/museum.md`` shows, what is known of each, and which recorded runs went wrong.
 
-A sentence about what was seen belongs to an outcome: the page says it of those releases on which recorded runs came to
+A sentence about what was seen belongs to an outcome: the page has it for those releases on which recorded runs came to
 that outcome, and of no others. What releases do otherwise than predicted is in
 :mod:`harness.runner.known_differences`.
 """

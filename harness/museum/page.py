@@ -111,13 +111,13 @@ def _rows(name: str, outcomes: Outcomes, runs: Runs, settled: Cells) -> Iterator
     for (seen, shown, logs), versions in together.items():
         entries = [one for version in versions for one in runs[name, version]]
         now = [f"`{entries[0].catalogue}`", seen, shown]
-        first, *told = ("" if mine == others else mine for mine, others in zip(now, above, strict=True))
+        first, *others_shown = ("" if mine == others else mine for mine, others in zip(now, above, strict=True))
         played = ", ".join(
             f"{version}{_SETTLED if (name, version) in settled else ''}{_how_many(runs[name, version])}"
             for version in versions
         )
         detected = _seconds([one.detected_s for one in entries if proves(one)])
-        yield f"| {first} | {played} | {' | '.join(told)} | {logs} | {_how_often(entries)} | {detected} |"
+        yield f"| {first} | {played} | {' | '.join(others_shown)} | {logs} | {_how_often(entries)} | {detected} |"
         above = now
 
 

@@ -48,7 +48,7 @@ def parity(runs: Runs, known: Known) -> Iterator[str]:
 
 
 def left_out(runs: Runs, known: Known) -> Iterator[str]:
-    """The lines that say what does not happen on real Kafka, and why."""
+    """The lines about what does not happen on real Kafka, and why."""
     yield "## What does not happen on real Kafka\n"
     yield f"{_WHAT_IS_LEFT_OUT}\n"
     yield "| entries | why | seen |\n|---|---|---|"
@@ -110,9 +110,9 @@ def _by_scenario(runs: Runs, known: Known, notes: Sequence[str]) -> Iterator[str
     yield from (f"| {', '.join(names)} | {' | '.join(cells)} |" for cells, names in alike.items())
     others = [(name, version) for name, version in _ordered(runs, known) if version not in shown]
     if others:
-        told = (f"{known[name].catalogue} {_cell(name, version, runs, known, notes)} on {version}"
-                for name, version in others)  # fmt: skip
-        yield f"\nReleases on which few scenarios were played: {', '.join(told)}."
+        cells = (f"{known[name].catalogue} {_cell(name, version, runs, known, notes)} on {version}"
+                 for name, version in others)  # fmt: skip
+        yield f"\nReleases on which few scenarios were played: {', '.join(cells)}."
 
 
 def _has_a_column(version: str, runs: Runs, known: Known) -> bool:
