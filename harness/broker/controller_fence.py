@@ -7,10 +7,10 @@ from harness.replication.messages import ErrorCode
 
 
 class ControllerFence:
-    """Accepts the requests of the newest controller that a broker has heard.
+    """Accepts requests of the newest controller known to the broker.
 
     Args:
-        link: knows the epoch that the broker is registered with.
+        link: has the epoch that the broker is registered with.
         fences_epochs: whether the generation fences by controller epoch.
 
     Attributes:

@@ -43,7 +43,7 @@ class ControllerLink:
     """Keeps this broker registered, and carries its requests.
 
     Args:
-        config: who this broker is, and where the controller is.
+        config: this broker's id, and the controller's address.
         network: the port.
         incarnation_id: 16 bytes, unique to this start of the broker.
         say: one line to the operator.
@@ -67,7 +67,7 @@ class ControllerLink:
 
     @property
     def registered(self) -> bool:
-        """Whether the controller has accepted this broker, as far as it knows."""
+        """Whether the controller has accepted this broker's registration."""
         return self.broker_epoch >= 0
 
     def start(self, previous_broker_epoch: int, offline_log_dirs: list[bytes]) -> None:

@@ -85,7 +85,7 @@ class Fetcher:
     has *failed*, as in Kafka: it is left out until the controller sends its leader again.
 
     Args:
-        config: who this broker is.
+        config: this broker's.
         surroundings: what it lives on.
         leader: its id.
         address: where the leader is reached.
@@ -242,7 +242,7 @@ class Fetcher:
         self._fetch()
 
     def _take_end(self, asked: _LookedUp, answer: EpochEndOffset) -> None:
-        """Hand the answer over; whatever did not help is asked again in a while, unless it is fenced."""
+        """Hand the answer over; if it did not help, retry after a while, unless it is fenced."""
         (partition, lookup), error = asked, replication_error(answer.error_code)
         if error is ErrorCode.FENCED_LEADER_EPOCH:
             self._fail(partition, lookup.leader_epoch, "its leader is in a newer epoch")
@@ -304,7 +304,7 @@ class Fetcher:
                 self._say(f"Broker {self._leader} sees {partition.name} diverge, but nothing can be cut; trying again.")
 
     def _fail(self, partition: Partition, leader_epoch: int, reason: str) -> None:
-        """Replicate ``partition`` no more, unless what it was asked for is history (``FailedPartitions`` of Kafka)."""
+        """Replicate ``partition`` no more, unless its leader epoch has changed (``FailedPartitions`` of Kafka)."""
         if leader_epoch in (NO_EPOCH, partition.replica.leader_epoch):
             self._failed[partition.name] = None
             self._say(

@@ -56,9 +56,9 @@ class AsyncioNetwork:
 
     Args:
         name: the node's own name as the end of a link.
-        address: the node's own IP address; connections are made from it, and peers ask who calls for a proof.
+        address: the node's own IP address; connections are made from it, and peers authenticate the caller.
         names: which link end each IP address of the cluster is; others are clients.
-        secret: what who speaks from one of those addresses must know.
+        secret: a peer with one of those addresses must know it.
         complain: takes a sentence about a peer that was disconnected because it takes too much.
 
     Attributes:

@@ -42,7 +42,7 @@ class Pusher:
     """Pushes states and metadata to one broker, one request at a time, states first.
 
     What was not answered, or was refused, is sent again after a while, for as long as the broker's session lives: a
-    broker that has not heard of its registration yet refuses everything (``STALE_BROKER_EPOCH``). Two refusals are
+    broker that does not know of its registration yet refuses everything (``STALE_BROKER_EPOCH``). Two refusals are
     final: ``STALE_CONTROLLER_EPOCH``, for the broker obeys a newer controller, and ``KAFKA_STORAGE_ERROR``, for such a
     replica stays offline until its broker restarts and registers, and the controller then sends everything again.
 

@@ -340,7 +340,7 @@ class Stream(asyncio.BufferedProtocol):
         self._unmute(_Muted.UNSENT)
 
     def _hang_up(self) -> None:
-        """Close for real; a peer that does not read what it asked for does not delay it."""
+        """Close for real; a peer that does not read its answers does not delay it."""
         if self._kernel_is_full:
             self._transport.abort()
         else:

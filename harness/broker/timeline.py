@@ -50,7 +50,7 @@ class Timeline:
     Args:
         node: whose timeline it is.
         incarnation: how often the node had been started before.
-        clock: stamps the rows; ``wall_ms`` is what the node believes.
+        clock: stamps the rows; ``wall_ms`` is the node's own.
         write: takes one whole line, newline included, and must not buffer.
     """
 

@@ -27,5 +27,5 @@ class TopicIds:
         return found
 
     def name_of(self, found: bytes) -> str | None:
-        """The topic that has this id; None: it was never asked for by its name."""
+        """The topic that has this id; None: no request has named it."""
         return self._names.get(found)
