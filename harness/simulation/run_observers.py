@@ -44,7 +44,7 @@ class ProcessObservers:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaObservers(ProcessObservers):
-    """Of a broker and its replica; the broker reports to the witness itself what only the witness hears."""
+    """Of a broker and its replica; the broker reports to the witness itself what only the witness gets."""
 
     def handled(self, broker: Broker, event: object, effects: Iterable[object]) -> None:
         """The replica has taken in an event."""
@@ -132,7 +132,7 @@ class ClientObservers:
             self.recording.sending(produce)
 
     def sent(self, produce: Produce, error: ErrorCode, base_offset: Offset) -> None:
-        """A producer knows what came of a request, or that it will never know."""
+        """A producer has the result of a request, or will never have one."""
         self.witness.sent(produce, error, base_offset)
         if self.trace is not None:
             self.trace.sent(produce, error, base_offset)

@@ -161,11 +161,11 @@ class Witness:
     # ------------------------------------------------------------------------------------------------------- clients
 
     def sent(self, produce: Produce, error: ErrorCode, base_offset: Offset) -> None:
-        """A producer knows what came of a request."""
+        """A producer has the result of a request."""
         self.clients.sent(produce, error, base_offset)
 
     def polled(self, found: list[tuple[Offset, int, int]]) -> None:
-        """The consumer was given records."""
+        """The consumer has read records."""
         self.clients.polled(found)
 
 

@@ -140,7 +140,7 @@ class Broker(Process):
         }
 
     def meet(self, peers: Sequence[Broker], controller: Controller) -> None:
-        """Learn who else takes part: every broker by its id, itself included, and the controller."""
+        """Connect it with every broker by its id, itself included, and the controller."""
         self._fetcher.leaders = peers
         self._controller = controller
 
@@ -392,13 +392,13 @@ class Broker(Process):
             self.broker_epoch = broker_epoch
 
     def session_refused(self, _: ErrorCode) -> None:
-        """The controller knows of no such session."""
+        """The controller has no such session."""
         if self.broker_epoch >= 0:
             self.broker_epoch = -1
             self.register()
 
     def state_arrived(self, update: StateUpdate) -> None:
-        """The controller's word: confirmed, be it news or not, or refused, if another process was meant to hear it."""
+        """A LeaderAndIsr: the broker confirms it, new or not, or refuses it if it is for another incarnation."""
         controller, replica = self._controller, self.replica
         if replica is None:
             return
@@ -422,7 +422,7 @@ class Broker(Process):
             self._fetcher.leader_changed(replica.leader)
 
     def takes_for_its_own(self, broker_epoch: int) -> bool:
-        """Whether a word of the controller for the process of that epoch is for this one, as far as it can tell."""
+        """Whether a push of the controller for ``broker_epoch`` is for this process, as far as it can tell."""
         return self._knobs.broker_bounce == "unnoticed" or broker_epoch == self.broker_epoch
 
     def _propose(self, proposal: ProposeIsr) -> None:

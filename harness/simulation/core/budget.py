@@ -40,7 +40,7 @@ class Budget:
         return len(unclean) <= self._cluster.configuration.lossy_budget
 
     def review(self) -> None:
-        """Take note of who has caught up: who is in the ISR again, and holds everything that is committed."""
+        """Note which brokers have caught up: those in the ISR again that hold everything committed."""
         for broker in self._cluster.brokers:
             if broker.dirty and vouched_for(self._cluster.controller, broker) and self._missing(broker) is None:
                 broker.dirty = broker.lossy = False

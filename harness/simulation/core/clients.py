@@ -71,7 +71,7 @@ class Poll:
 
 
 class Client(Process):
-    """What producers and consumers have in common: a guess at who leads."""
+    """What producers and consumers have in common: a guess at the leader."""
 
     __slots__ = ("_brokers", "_environment", "_leader")
 
@@ -82,7 +82,7 @@ class Client(Process):
         self._leader: NodeId = NodeId(0)
 
     def _ask_somebody(self) -> None:
-        """Take any broker's word for who leads; it may be outdated."""
+        """Take the leader that some broker names; it may be outdated."""
         alive = [broker.replica for broker in self._brokers if broker.replica is not None and not broker.paused]
         if alive:
             leader = alive[int(self._environment.random() * len(alive))].leader

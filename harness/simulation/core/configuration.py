@@ -43,7 +43,7 @@ class Configuration:
             about to, without having caught up again; what goes beyond is not done.
         acks: what the producers ask for, one each, in turn.
         produce_wait_ms: how long a leader lets acks=all wait (``request.timeout.ms`` of a producer); 0: as long as the
-            client does (``send_timeout_ms``), which then never hears that it was in vain.
+            client does (``send_timeout_ms``), which then never gets the error.
         deletions: how often records are deleted from the beginning of some log.
     """
 

@@ -45,7 +45,7 @@ _PUSH_AGAIN_NS = 5 * MS
 
 
 class _Push(NamedTuple):
-    """A state that a broker has not confirmed; ``controller_epoch``: whose word it is."""
+    """An unconfirmed state for a broker, of the controller of ``controller_epoch``."""
 
     number: int
     controller_epoch: int
@@ -60,9 +60,9 @@ class Controlling(Process):
         configuration: what was drawn.
         knobs: the protocol.
         scheduler: its timers.
-        network: what carries its word.
-        observers: who hears of what it does.
-        luck: what the delays of the word on sessions are drawn from.
+        network: carries its pushes.
+        observers: called with what it does.
+        luck: draws the delays of session updates.
 
     Attributes:
         core: None while the process is dead.

@@ -21,7 +21,7 @@ class Deletions:
 
     Args:
         scheduler: when a client gives up.
-        orders: what clients ask for is noted there.
+        orders: records what clients ask for.
         wait_ms: how long a client waits, and lets the leader wait.
     """
 

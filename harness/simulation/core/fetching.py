@@ -81,12 +81,12 @@ class Fetcher:
         self.begin()
 
     def begin(self) -> None:
-        """A new life of the broker: nothing has been asked."""
+        """A new life of the broker: no request is under way."""
         self._asking: Asked | None = None
         self._watching = self._backing_off = False
 
     def poke(self, _: object = None) -> None:
-        """Ask the leader what is to be asked next, unless it is being asked, or not to be asked yet."""
+        """Send the leader the next request, unless one is under way, or back-off is not over."""
         replica = self._follower.replica
         if replica is None or self._backing_off:
             return

@@ -40,7 +40,7 @@ class Link:
 class Network:
     """All links, by the indices of their ends: first the ``inner`` ones, brokers and controller, then the clients.
 
-    Nothing that clients send or get arrives twice: they hold on to a connection, and do not ask again.
+    No message of or to a client arrives twice: clients keep a connection, and do not retry.
 
     Args:
         ends: how many processes there are.

@@ -22,7 +22,7 @@ _AGAIN_NS = 5 * MS
 
 
 class _Word(NamedTuple):
-    """What is on its way to a broker, or back; ``number`` grows with each. ``broker_epoch``: for which of its lives."""
+    """An update on its way to a broker, or back, for its life of ``broker_epoch``; ``number`` grows with each."""
 
     number: int
     broker: Broker
@@ -37,10 +37,10 @@ class Informant(Receiver, Protocol):
 
 
 class Informing:
-    """See the module. A newer word replaces an older one, and none overtakes it.
+    """See the module. A newer update replaces an older one, and none overtakes it.
 
     Args:
-        controller: whose word it is.
+        controller: the sender.
         brokers: by their ids.
         scheduler: when to send it again.
         network: what carries it.

@@ -12,7 +12,7 @@ ACKS_ALL = -1
 
 
 class Acknowledged(NamedTuple):
-    """A record whose producer knows that it is in the log, or with acks=0 may think so.
+    """A record that a broker has acknowledged, or that was sent with acks=0.
 
     ``offset`` is -1 where the producer does not know it.
     """
@@ -26,7 +26,7 @@ class ClientRecords:
     """See the module.
 
     Attributes:
-        acknowledged: in the order in which producers heard of them.
+        acknowledged: in the order in which producers got the answers.
         delivered: (offset, value).
     """
 
@@ -36,7 +36,7 @@ class ClientRecords:
         self._newest = -1
 
     def sent(self, produce: Produce, error: ErrorCode, base_offset: Offset) -> None:
-        """A producer knows what came of a request."""
+        """A producer has the result of a request."""
         if error is not NO_ERROR:
             return
         for at, value in enumerate(produce.values):

@@ -22,7 +22,7 @@ class CommittedLog:
         ever: (offset, value) of everything that was ever below a leader's high watermark.
         forks: what elections that may lose records gave up, and what they did not.
         given_up: the newest leader epoch that began with such an election; -1: none did. What leaders of older epochs
-            wrote may be lost, even what they acknowledge before they hear that they lead no more.
+            wrote may be lost, even what they acknowledge before they learn that they lead no more.
         unclean_epochs: all of them.
         deleted: below this offset records have been deleted on purpose, on some broker at least. What a log holds there
             is not compared any more, but a log that ends there lacks what was committed.
@@ -84,7 +84,7 @@ class CommittedLog:
                     yield offset
 
     def may_differ(self, broker: Broker, offset: Offset) -> bool:
-        """Whether ``offset`` was committed before records were given up, or the replica has not heard of that yet."""
+        """Whether ``offset`` was committed before records were given up, or the replica does not know of that yet."""
         older = broker.replica is not None and broker.replica.leader_epoch < self.given_up
         return older or self.epochs[offset] < self.given_up
 

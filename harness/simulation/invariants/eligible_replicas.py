@@ -39,7 +39,7 @@ class EligibleHoldCommitted(Invariant):
 class JoinsWithCommitted(Invariant):
     """T10: a replica that joins the ISR holds everything committed.
 
-    Not of a broker that has lost power, or come back from that, without the controller's having heard of it.
+    Not of a broker that has lost power, or restarted after that, while the controller does not know.
     """
 
     def __init__(self, findings: Findings, cluster: Cluster, committed: CommittedLog) -> None:

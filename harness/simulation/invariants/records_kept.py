@@ -49,7 +49,7 @@ class AcknowledgedKept(Invariant):
 
 
 class DeliveredKept(Invariant):
-    """C8. A leader that has not heard of an unclean election may still deliver what that gave up: it is excused."""
+    """C8. A leader that does not know of an unclean election may still deliver what that gave up: it is excused."""
 
     def __init__(self, findings: Findings, committed: CommittedLog, lineage: Lineage, clients: ClientRecords) -> None:
         self._findings = findings

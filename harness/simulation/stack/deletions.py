@@ -30,7 +30,7 @@ class Deletions:
 
     Args:
         cluster: whose records they are.
-        orders: what clients ask for is noted there.
+        orders: records what clients ask for.
     """
 
     def __init__(self, cluster: ObservedCluster, orders: DeleteRecordsLog) -> None:

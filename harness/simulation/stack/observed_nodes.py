@@ -88,7 +88,7 @@ class ObservedNode:
     Args:
         simulated: the broker.
         knobs: the protocol.
-        observers: who hears of what it does.
+        observers: called with what it does.
         contents: what is known of the batches that it writes.
 
     Attributes:
@@ -185,7 +185,7 @@ class ObservedNode:
             self.disk.raise_start(start)
 
     def check_disk(self) -> None:
-        """What lies on the disk is what was asked for."""
+        """The disk holds what the core's effects wrote."""
         partition = self._partition
         if partition is not None:
             found = contents(partition.log)
@@ -219,13 +219,13 @@ class ObservedControllerNode:
         return self.simulated.incarnation + 1
 
     def knows(self, node: NodeId) -> bool:
-        """Whether it has registered the present life of broker ``node``, and that one has heard of it."""
+        """Whether it has registered the present life of broker ``node``, and that broker knows."""
         core, epoch = self.core, self._brokers[node].broker_epoch
         return core is not None and any((one.broker, one.epoch) == (node, epoch) for one in core.brokers)
 
 
 class ObservedBroker(Broker):
-    """A broker; arguments as there, and who it is for those who look."""
+    """A broker; arguments as there, and the node that observes it."""
 
     def __init__(self, watched: ObservedNode, config: NodeConfig, surroundings: NodeEnvironment) -> None:
         super().__init__(config, surroundings)
@@ -337,7 +337,7 @@ class Wanted(NamedTuple):
 
 
 class ObservedController(ControllerNode):
-    """The controller node; arguments as there, and who it is for those who hear of what it does."""
+    """The controller node; arguments as there, and the node and observers that get its events."""
 
     def __init__(
         self,

@@ -35,7 +35,7 @@ _STALE = frozenset(
         KafkaError.NOT_LEADER_FOR_PARTITION,
     }
 )
-"""After these librdkafka asks who leads and sends again until its time is up, whatever number of retries it has."""
+"""After these librdkafka looks for the leader and retries until its time is up, whatever number of retries it has."""
 
 _TRANSIENT = frozenset(
     {

@@ -57,7 +57,7 @@ _ELSEWHERE = frozenset(
         KafkaError.REPLICA_NOT_AVAILABLE,
     }
 )
-"""After these a consumer asks who leads and fetches again, in silence."""
+"""After these a consumer finds the leader and fetches again, silently."""
 
 
 class _Again(Enum):
@@ -65,7 +65,7 @@ class _Again(Enum):
 
     HERE = auto()
     ELSEWHERE = auto()
-    """After it has asked who leads."""
+    """After another look for the leader."""
 
 
 class Reader:
