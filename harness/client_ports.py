@@ -200,7 +200,7 @@ class Clients(Protocol):
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Wait; in real time until the clients stop at the longest."""
+        """Wait; not much longer than until the clients stop."""
         ...
 
     def begin(self, work: Coroutine[Any, Any, ResultT]) -> Pending[ResultT]:
@@ -216,7 +216,7 @@ class Clients(Protocol):
         ...
 
     def join(self, timeout_s: float | None = None) -> None:
-        """Let time pass until every task has ended; None: as long as that takes.
+        """Let time pass until every task has ended, ``timeout_s`` for each at the most; None: as long as that takes.
 
         Raises:
             BaseException: what ended a task that is no answer: a bug.
@@ -268,7 +268,8 @@ class ClientContext:
         partitions: every partition of the scenario.
         recorder: of the history.
         seed: of the run.
-        failed: called, in any thread, with what has ended background load before its time.
+        failed: called in real time, in any thread, with what has ended background load before its time; a virtual run
+            learns of it when the load stops.
         carried: what of a record the cluster stores as it was sent.
     """
 

@@ -89,7 +89,7 @@ class Workload(ABC):
     async def _watched(self, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
-        except BaseException as failure:
+        except Exception as failure:
             self.context.failed(failure)
             raise
 

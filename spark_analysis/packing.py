@@ -32,11 +32,19 @@ def packed(spark: SparkSession, files: Mapping[str, Sequence[TableFile]]) -> Ite
     if not str(spark.sparkContext.master).startswith("local"):
         yield dict(files)
         return
-    with TemporaryDirectory(prefix="packed-") as directory:
-        yield {
-            name: _packed(TABLES[name], several, Path(directory) / f"{name}.parquet") if _pays(several) else several
-            for name, several in files.items()
-        }
+    paying = {name: several for name, several in files.items() if _pays(several)}
+    if not paying:
+        yield dict(files)
+        return
+    try:
+        temporary = TemporaryDirectory(prefix="packed-")
+    except OSError:  # no space, say
+        yield dict(files)
+        return
+    with temporary as directory:
+        path = Path(directory)
+        done = {name: _packed(TABLES[name], several, path / f"{name}.parquet") for name, several in paying.items()}
+        yield {**files, **done}
 
 
 def _pays(files: Sequence[TableFile]) -> bool:
@@ -50,7 +58,7 @@ def _packed(table: Table, files: Sequence[TableFile], path: Path) -> Sequence[Ta
         pq.write_table(
             pa.concat_tables([_rows(table, local_path(file)) for file in files]), path, row_group_size=ROW_GROUP
         )
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, KeyError):  # KeyError: a file lacks a column
         return files
     return local_files([path])
 
@@ -59,4 +67,7 @@ def _rows(table: Table, path: Path) -> pa.Table:
     """The rows of a file; Spark, too, reads every column as one that may be null."""
     schema = pa.schema([field.with_nullable(True) for field in arrow_schema(table)])
     with pq.ParquetFile(path) as content:
-        return content.read(schema.names, use_threads=False).select(schema.names).cast(schema)
+        rows = content.read(schema.names, use_threads=False).select(schema.names)
+    if rows.schema.types != schema.types:
+        raise pa.ArrowInvalid(f"{path} has other types of columns than {table.name}")
+    return rows.cast(schema)

@@ -116,14 +116,16 @@ class UniqueSends(Workload):
             fresh = self.context.new_process()
             process = SendingProcess(self.context.recorder, fresh, self.context.carried)
             producer = clients.producer(str(fresh), acks, ours.delivery_timeout_s, manner)
-            while not clients.stopping and process.is_usable:
-                await clients.sleep(max(0, due_ns - clients.monotonic_ns()) / _NS_PER_S)
-                if not clients.stopping:
-                    partition = drawn.choice(self._partitions)
-                    batch = begin_batch([process], partition, acks, ours.size, clients.wall_ms())
-                    end_batch([process], partition, await producer.send_batch(partition, batch))
-                due_ns = max(due_ns + interval_ns, clients.monotonic_ns() - interval_ns)
-            producer.close()
+            try:
+                while not clients.stopping and process.is_usable:
+                    await clients.sleep(max(0, due_ns - clients.monotonic_ns()) / _NS_PER_S)
+                    if not clients.stopping:
+                        partition = drawn.choice(self._partitions)
+                        batch = begin_batch([process], partition, acks, ours.size, clients.wall_ms())
+                        end_batch([process], partition, await producer.send_batch(partition, batch))
+                    due_ns = max(due_ns + interval_ns, clients.monotonic_ns() - interval_ns)
+            finally:
+                producer.close()
             due_ns = max(due_ns, clients.monotonic_ns() + round(_AFTER_INFO_S * _NS_PER_S))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 
-from harness.client_ports import BEGINNING, Bounds, ClientContext, Clients, Consumer, Isolation
+from harness.client_ports import BEGINNING, ClientContext, Clients, Consumer, Isolation
 from harness.client_tasks.polling import poll
 from harness.final_read import Unread
 from harness.model import ProcessId, TopicPartition
@@ -43,11 +43,16 @@ class FinalReader:
         return dict(self._unread)
 
     def stop(self) -> None:
-        """See :class:`harness.final_read.FinalRead`."""
-        if self._clients is not None:
-            clients, self._clients = self._clients, None
-            clients.stop()
-            clients.join()
+        """See :class:`harness.final_read.FinalRead`. A stop that is interrupted goes on with the next call."""
+        if self._clients is None:
+            return
+        self._clients.stop()
+        try:
+            self._clients.join()
+        except Exception:
+            self._clients = None
+            raise
+        self._clients = None
 
     def _begin(self) -> Clients:
         clients = self._clients = self._context.new_clients()
@@ -81,8 +86,8 @@ class FinalReader:
     async def _read_to_end(
         self, clients: Clients, partition: TopicPartition, process: ProcessId, consumer: Consumer
     ) -> bool:
-        bounds = await _bounds(clients, partition, consumer)
-        if bounds is None:
+        bounds = await consumer.bounds(partition, _BOUNDS_TIMEOUT_S)
+        if bounds is None:  # other partitions must not wait for one that has no leader
             return False
         self._unread[partition] = self._unread[partition].bounded(*bounds)
         if bounds.start_offset == bounds.end_offset:  # nothing to wait for; the poll is the record of that
@@ -98,12 +103,3 @@ class FinalReader:
         come = self._unread[partition].come_to(consumer.positions[partition])
         self._unread[partition] = come if error is None else come._replace(error=error)
         return error is None
-
-
-async def _bounds(clients: Clients, partition: TopicPartition, consumer: Consumer) -> Bounds | None:
-    """What there is to read; None when the clients stop before a leader answers."""
-    while not clients.stopping:
-        bounds = await consumer.bounds(partition, _BOUNDS_TIMEOUT_S)
-        if bounds is not None:
-            return bounds
-    return None

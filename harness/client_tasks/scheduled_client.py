@@ -78,16 +78,25 @@ class OrderedClient:
         return self._clients.begin(_spoof_fetch(self._clients, order))
 
     def stop(self) -> None:
-        """See :class:`harness.orders.ScheduledClient`. An order that does not end in ten seconds is left alone."""
-        clients, self._clients = self._clients, self._context.new_clients()
-        clients.stop()
+        """See :class:`harness.orders.ScheduledClient`. An order that does not end in ten seconds is left alone.
+
+        A stop that is interrupted goes on with the next call.
+        """
+        self._clients.stop()
         try:
-            clients.join(_GRACE_S)
-        finally:
-            while self._named:
-                self._named.popitem()[1].close()
-            while self._transacting:
-                self._transacting.popitem()[1].producer.close()
+            self._clients.join(_GRACE_S)
+        except Exception:
+            self._begin_anew()
+            raise
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """Close the producers with names, and have new clients for the orders to come."""
+        while self._named:
+            self._named.popitem()[1].close()
+        while self._transacting:
+            self._transacting.popitem()[1].producer.close()
+        self._clients = self._context.new_clients()
 
     def _begin_to_send(self, partition: TopicPartition, order: SendOrder) -> Pending[list[Sent]]:
         clients = self._clients

@@ -121,9 +121,8 @@ class ThreadedClients:
 
     def join(self, timeout_s: float | None = None) -> None:
         """See :class:`harness.client_ports.Clients`."""
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
         for task in self._tasks:
-            task.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
+            task.join(timeout_s)
         while self._tasks:
             self._tasks.pop(0).result()
 

@@ -64,7 +64,7 @@ class Promise:
 
     @classmethod
     def of(cls, settings: Settings, knobs: Knobs, *, starts_cut_off: bool) -> Promise:
-        """The promises of ``settings`` and the protocol; ``is_real``: of Kafka's own brokers."""
+        """The promises of ``settings`` and the protocol."""
         return cls(
             lossy=settings.min_insync_replicas - 1,
             flushes=settings.log_flush_interval_messages == 1,

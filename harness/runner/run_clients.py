@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import dataclass
 
 from harness.final_read import FinalRead
@@ -25,8 +24,20 @@ class RunClients:
     final_read: FinalRead
 
     def stop(self) -> None:
-        """Stop each, whatever becomes of the others, and wait for every outstanding completion. Idempotent."""
-        with ExitStack() as in_turn:
-            in_turn.callback(self.final_read.stop)
-            in_turn.callback(self.scheduled.stop)
-            in_turn.callback(self.workload.stop)
+        """Stop each, whatever becomes of the others, and wait for every outstanding completion. Idempotent.
+
+        Raises:
+            BaseException: an interrupt, else the first of what they raise; the others are its notes.
+        """
+        failures: list[BaseException] = []
+        for stop in (self.workload.stop, self.scheduled.stop, self.final_read.stop):
+            try:
+                stop()
+            except BaseException as failure:  # noqa: BLE001 (raised below)
+                failures.append(failure)
+        if failures:
+            first = next((one for one in failures if not isinstance(one, Exception)), failures[0])
+            for other in failures:
+                if other is not first:
+                    first.add_note(f"Besides, while the clients stopped: {other!r}")
+            raise first

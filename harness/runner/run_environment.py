@@ -68,16 +68,25 @@ def environment_of(plan: Plan, directory: Path, voice: Voice, journal: StartJour
         def in_virtual_time() -> Clients:
             return SimulatedClients(simulated.cluster, target.bootstrap())
 
-        return RunEnvironment(target, simulated.clock, partial(_clients, plan, in_virtual_time, voice))
+        return RunEnvironment(target, simulated.clock, partial(_clients, plan, in_virtual_time, _ignored))
 
     def in_real_time() -> Clients:
         return ThreadedClients(target.bootstrap(), voice.log)
 
-    return RunEnvironment(target, SystemClock(), partial(_clients, plan, in_real_time, voice))
+    return RunEnvironment(target, SystemClock(), partial(_clients, plan, in_real_time, voice.failed))
 
 
-def _clients(plan: Plan, new_clients: Callable[[], Clients], voice: Voice, recorder: Recorder) -> RunClients:
-    context = ClientContext(new_clients, plan.partitions, recorder, plan.seed, voice.failed, plan.system.carried)
+def _ignored(failure: BaseException) -> None:
+    """A simulated task fails in the thread that drives the run, which must not be interrupted in the midst of it."""
+
+
+def _clients(
+    plan: Plan,
+    new_clients: Callable[[], Clients],
+    failed: Callable[[BaseException], None],
+    recorder: Recorder,
+) -> RunClients:
+    context = ClientContext(new_clients, plan.partitions, recorder, plan.seed, failed, plan.system.carried)
     workload = workloads.KINDS[plan.scenario.workload.name].make(plan.workload, context)
     size, isolation = plan.workload.size, plan.workload.isolation
     return RunClients(workload, OrderedClient(context, size), FinalReader(context, isolation))

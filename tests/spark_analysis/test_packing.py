@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from harness.history import RunDirectory
+from spark_analysis import packing
 from spark_analysis.files import TableFile, local_files, local_path
 from spark_analysis.packing import packed
 from tests.checkers.story import Story
@@ -58,3 +62,30 @@ def test_a_file_that_cannot_be_read_leaves_its_table_to_spark(tmp_path: Path) ->
     with packed(HERE, several) as read:
         assert read["history"] == several["history"]
         assert len(read["timeline"]) == 1
+
+
+@pytest.mark.parametrize("spoil", ["a column less", "a column of another type"])
+def test_a_file_of_another_form_leaves_its_table_to_spark(tmp_path: Path, spoil: str) -> None:
+    several = files(tmp_path)
+    path = local_path(several["history"][4])
+    rows = pq.read_table(path)
+    if spoil == "a column less":
+        rows = rows.drop_columns(["offset"])
+    else:
+        rows = rows.set_column(rows.schema.get_field_index("op"), "op", rows["op"].cast(pa.string()))
+    pq.write_table(rows, path)
+    with packed(HERE, several) as read:
+        assert read["history"] == several["history"]
+        assert len(read["timeline"]) == 1
+
+
+def test_without_room_for_a_temporary_file_every_table_is_left_to_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(**_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    several = files(tmp_path)
+    monkeypatch.setattr(packing, "TemporaryDirectory", full)
+    with packed(HERE, several) as read:
+        assert read == several

@@ -33,6 +33,9 @@ ResultT = TypeVar("ResultT")
 _DELETE_RECORDS_VERSION = 2
 _FETCH_VERSION = 12
 _HIGH_WATERMARK = -1
+_LONGEST_SLEEP_S = 2.0
+"""After this long at the latest, a sleeping task sees that the clients are to stop."""
+
 _GRACE_S = 10.0
 """How much virtual time tasks may take to end once the clients are to stop."""
 
@@ -71,6 +74,13 @@ class SimulatedClients:
 
     async def sleep(self, seconds: float) -> None:
         """See :class:`harness.client_ports.Clients`."""
+        left_s = seconds
+        while left_s > _LONGEST_SLEEP_S and not self._stopping:
+            await self._sleep(_LONGEST_SLEEP_S)
+            left_s -= _LONGEST_SLEEP_S
+        await self._sleep(min(left_s, _LONGEST_SLEEP_S))
+
+    async def _sleep(self, seconds: float) -> None:
         promise: Promise[None] = Promise()
         self._network.call_later(seconds, lambda: promise.keep(None))
         await promise

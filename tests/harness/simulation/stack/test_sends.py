@@ -227,3 +227,12 @@ def test_a_producer_gets_its_id_from_another_broker_where_the_first_one_stands_s
     loaded.clock.sleep(3.0)
     sent = loaded.send(idempotent=True, producer="p", timeout_s=0.9)
     assert [one.kind for one in sent] == ["ok"]
+
+
+def test_a_load_that_sends_once_in_a_minute_stops_within_seconds(tmp_path: Path) -> None:
+    loaded = LoadedTarget(tmp_path, parameters=Parameters(rate=1 / 60, producers=1, consumers=0))
+    loaded.clients.workload.start()
+    loaded.clock.sleep(1)
+    before_ns = loaded.clock.monotonic_ns()
+    loaded.clients.stop()
+    assert loaded.clock.monotonic_ns() - before_ns <= 4_000_000_000

@@ -64,12 +64,14 @@ class Trickle(Workload):
             number = self.context.new_process()
             process = SendingProcess(self.context.recorder, number, self.context.carried)
             producer = self.clients.producer(str(number), ALL_ACKS, _TIMEOUT_S, manner)
-            while not self.clients.stopping and process.is_usable:
-                partition = next(partitions)
-                batch = begin_batch([process], partition, ALL_ACKS, 0, self.clients.wall_ms())
-                end_batch([process], partition, await producer.send_batch(partition, batch))
-                await self.clients.sleep(1 / self._parameters.per_second)
-            producer.close()
+            try:
+                while not self.clients.stopping and process.is_usable:
+                    partition = next(partitions)
+                    batch = begin_batch([process], partition, ALL_ACKS, 0, self.clients.wall_ms())
+                    end_batch([process], partition, await producer.send_batch(partition, batch))
+                    await self.clients.sleep(1 / self._parameters.per_second)
+            finally:
+                producer.close()
 
 
 KIND = WorkloadKind("trickle", TrickleParameters, Trickle, {"per_second": 40})
