@@ -37,7 +37,6 @@ class GroupMember:
         self._context = context
         self._clients = clients
         self._order = order
-        self._group = clients.group(order.group)
         self._process = GroupProcess(context.recorder, context.new_process, order.group)
         self._deadline = Deadline(clients, order.timeout_s)
         self._incident: Incident | None = None
@@ -47,37 +46,38 @@ class GroupMember:
 
     async def read(self) -> Consumed:
         """Read, and commit if that is ordered."""
+        group = self._clients.group(self._order.group)
         try:
-            committed = await self._committed()
+            committed = await self._committed(group)
             for partition in self._order.partitions if committed is not None else ():
                 await self._read(partition, committed.get(partition) if committed else None)
             if committed is None:
                 self._incident = "unreachable"
             elif self._order.commit and self._positions:
-                await self._commit()
+                await self._commit(group)
         finally:
-            self._group.close()
+            group.close()
         return Consumed(self._incident, self._values, dict(self._positions))
 
-    async def _committed(self) -> Mapping[TopicPartition, CommittedOffset] | None:
+    async def _committed(self, group: GroupOffsets) -> Mapping[TopicPartition, CommittedOffset] | None:
         """What the group has committed, if this member begins there; None when no coordinator answers in time."""
         if self._order.start != "committed":
             return {}
         while left_s := self._deadline.left_s():
             self._process.ask(self._order.partitions)
-            answer = await self._group.committed(self._order.partitions, min(left_s, _LOOK_TIMEOUT_S))
+            answer = await group.committed(self._order.partitions, min(left_s, _LOOK_TIMEOUT_S))
             self._process.told(answer)
             if not isinstance(answer, str):
                 return answer
             await self._clients.sleep(_BACKOFF_S)
         return None
 
-    async def _commit(self) -> None:
+    async def _commit(self, group: GroupOffsets) -> None:
         offsets = {
             name: CommittedOffset(offset, self._epochs.get(name, NO_EPOCH) if self._order.checks_epochs else NO_EPOCH)
             for name, offset in self._positions.items()
         }
-        if await _commit(self._clients, self._group, self._process, offsets, self._deadline) is not None:
+        if await _commit(self._clients, group, self._process, offsets, self._deadline) is not None:
             self._incident = "unreachable"
 
     async def _read(self, partition: TopicPartition, committed: CommittedOffset | None) -> None:

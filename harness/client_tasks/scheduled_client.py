@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -45,6 +46,9 @@ class _Transactions:
 class OrderedClient:
     """Implements :class:`harness.orders.ScheduledClient`.
 
+    Tasks make the clients of librdkafka's: a signal that meets one of its constructors in the main thread comes out as
+    a ``SystemError``.
+
     Args:
         context: of the run.
         size: the least size of a record's text, in bytes.
@@ -54,6 +58,7 @@ class OrderedClient:
         self._context = context
         self._size = size
         self._clients = context.new_clients()
+        self._naming = threading.Lock()
         self._named: dict[str, Producer] = {}
         self._transacting: dict[str, _Transactions] = {}
 
@@ -100,10 +105,8 @@ class OrderedClient:
 
     def _begin_to_send(self, partition: TopicPartition, order: SendOrder) -> Pending[list[Sent]]:
         clients = self._clients
-        if order.transaction is not None:
-            return clients.begin(self._transact(clients, self._transactions(clients, order), partition, order))
-        producer = self._producer(clients, order)
-        return clients.begin(self._send_to(clients, producer, partition, order))
+        send = self._send_to if order.transaction is None else self._transact
+        return clients.begin(send(clients, partition, order))
 
     # ---------------------------------------------------------------------------------------------- plain sends
 
@@ -120,14 +123,14 @@ class OrderedClient:
             self._named[order.producer] = producer
         return producer
 
-    async def _send_to(
-        self, clients: Clients, producer: Producer, partition: TopicPartition, order: SendOrder
-    ) -> list[Sent]:
+    async def _send_to(self, clients: Clients, partition: TopicPartition, order: SendOrder) -> list[Sent]:
         """Send the records that ``order`` has for ``partition``, batch by batch, until its time is up.
 
         Each record of a batch, and each of several orders under way at once, is a process of its own in the history:
         none has more than one operation under way.
         """
+        with self._naming:
+            producer = self._producer(clients, order)
         sent: list[Sent] = []
         processes: list[SendingProcess] = []
         deadline = Deadline(clients, order.timeout_s)
@@ -155,13 +158,13 @@ class OrderedClient:
             self._transacting[order.producer] = _Transactions(producer)
         return self._transacting[order.producer]
 
-    async def _transact(
-        self, clients: Clients, ours: _Transactions, partition: TopicPartition, order: SendOrder
-    ) -> list[Sent]:
+    async def _transact(self, clients: Clients, partition: TopicPartition, order: SendOrder) -> list[Sent]:
         """Run one transaction, or a part of one; none any more once the clients stop.
 
         Returns what became of the records of the order; where the transaction ends, of all that were sent in it.
         """
+        with self._naming:
+            ours = self._transactions(clients, order)
         with ours.producer.turn:
             if clients.stopping or (ours.process is None and not order.count):
                 return []

@@ -135,6 +135,11 @@ class RunDirectory:
         """Free the space that :meth:`keep_room` has reserved; idempotent."""
         self._reserve.unlink(missing_ok=True)
 
+    def remove_partial(self) -> None:
+        """Remove the files that a killed harness had begun to write; see :func:`harness.scratch.unfinished`."""
+        for path in self.path.glob(".*.partial"):
+            path.unlink(missing_ok=True)
+
     @property
     def _reserve(self) -> Path:
         return self.path / ".reserve"

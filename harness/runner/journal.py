@@ -296,6 +296,7 @@ def _mark_abandoned(path: Path) -> list[str]:
     with suppress(InvalidRun):
         directory = RunDirectory.open(path)
         directory.make_room()
+        directory.remove_partial()
         manifest = directory.manifest()
         if manifest.state == "running":
             directory.write_manifest(replace(manifest, state="abandoned", why=_KILLED))
