@@ -283,10 +283,10 @@ _MADE_UP = (
           "A batch is accepted although one before it is missing."),
     _told("zombie_producer", "KIP-98 without fencing", "A batch of a producer's older epoch is appended."),
     _told("log_of_another_cluster", "a disk mounted at the wrong place",
-          "Consumers are given records that nobody sent in this run."),
+          "A leader gives consumers records that no client sent in this run."),
     _told("offset_written_twice", "a log that overlaps itself", "A replica's log holds two records at one offset."),
     _told("stale_acknowledgement", "an answer matched with the wrong request",
-          "A producer is told the offset of another producer's record."),
+          "A leader answers a producer with the offset of another producer's record."),
     Bug("consumer_starves", "a fetch that is parked for ever", "Consumers are never given the end of the log.",
         SYNTHETIC, unnoticed="unseen records may be late, so that the run is inconclusive"),
 )  # fmt: skip

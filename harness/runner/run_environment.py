@@ -52,7 +52,7 @@ class Voice:
 
     Attributes:
         log: takes what they have to say.
-        failed: told what has ended the background load before its time.
+        failed: called with what has ended the background load before its time.
     """
 
     log: logging.Logger

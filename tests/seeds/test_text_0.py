@@ -334,7 +334,7 @@ def test_s0_14_an_epoch_from_0_followed_by_one_from_120_has_120_records() -> Non
     assert cache.end_offset_for(0, log_end_offset=200) == EpochEnd(0, 120)
 
 
-def test_s0_15_nobody_obeys_the_word_of_an_older_epoch() -> None:
+def test_s0_15_replicas_refuse_a_controller_of_an_older_epoch() -> None:
     replica = a_replica()
     replica.handle(leads(ZERO, ZERO, ONE, epoch=5))
     assert replica.handle(leads(ONE, ZERO, ONE, epoch=4)) == []

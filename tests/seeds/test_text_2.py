@@ -74,7 +74,7 @@ def test_s2_2_a_follower_refuses_a_consumer_s_fetch_and_gives_it_nothing() -> No
 
 
 @given(st.lists(st.tuples(st.sampled_from(("crash", "return")), st.sampled_from((ZERO, ONE, TWO))), max_size=20))
-def test_s2_3_whoever_leads_is_in_sync_and_was_when_elected(moves: list[tuple[str, NodeId]]) -> None:
+def test_s2_3_a_leader_is_in_sync_and_was_when_elected(moves: list[tuple[str, NodeId]]) -> None:
     world = cluster("3.7", 3)
     for move, node in moves:
         [before] = world.controller.partitions
