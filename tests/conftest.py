@@ -6,9 +6,11 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadFileScheduling
 
 # No deadline: two busy cores decide how long an example takes. In CI the examples are the same every time, so
 # that a red build means a changed project; at a desk they are new each time, which is how bugs are found.
@@ -21,6 +23,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _TESTS = Path(__file__).parent
+_SPARK = "tests/spark_analysis"
 _SLOW = (_TESTS / "harness/targets", _TESTS / "spark_analysis")
 
 
@@ -30,8 +33,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files that take longest: one that comes late leaves the other worker idle."""
+    """Require a reason for what is left to the night, and begin with the files that take longest.
+
+    One that comes late leaves the other worker idle.
+    """
+    for item in items:
+        if not all(marker.args for marker in item.iter_markers("nightly")):
+            raise pytest.UsageError(f'{item.nodeid} is marked nightly without a reason: @pytest.mark.nightly("why").')
     items.sort(key=lambda item: not any(item.path.is_relative_to(place) for place in _SLOW))
+
+
+class Files(LoadFileScheduling):  # type: ignore[misc]  # xdist is untyped
+    """A worker at a time has each file, and one of them has all files of Spark: they share a JVM and its job."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return _SPARK if nodeid.startswith(f"{_SPARK}/") else super()._split_scope(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Files:
+    """Every ``--dist`` is by file."""
+    return Files(config, log)
 
 
 @pytest.fixture

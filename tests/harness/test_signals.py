@@ -153,7 +153,7 @@ def test_whenever_a_signal_comes_a_command_leaves_nothing(
     sweep(words, moment, sent, tmp_path)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("sweeps the moments of long commands; by day of short ones")
 @pytest.mark.parametrize("sent", SENT.values(), ids=SENT)
 @pytest.mark.parametrize(("words", "moment"), LONG, ids=lambda one: one[0] if isinstance(one, list) else str(one))
 def test_at_all_moments_a_signal_leaves_nothing_of_a_command(
@@ -162,7 +162,7 @@ def test_at_all_moments_a_signal_leaves_nothing_of_a_command(
     sweep(words, moment, sent, tmp_path)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("sweeps the moments of long commands; by day of short ones")
 @pytest.mark.parametrize("sent", SENT.values(), ids=SENT)
 @pytest.mark.parametrize("command", ["check", "report"])
 def test_a_check_that_a_signal_ends_leaves_nothing(command: str, sent: list[signal.Signals], tmp_path: Path) -> None:

@@ -58,10 +58,12 @@ def tiny_blocks(chunk: int = 3) -> Iterator[None]:
 
 
 @contextmanager
-def opened_once() -> Iterator[None]:
-    """The files of a run are looked through once, whichever engines are asked about it, and however often."""
+def opened_once(known: dict[str, Opened]) -> Iterator[None]:
+    """The files of a run are looked through once, whichever engines are asked about it, and however often.
+
+    ``known``: the runs that have been looked through, by their paths.
+    """
     look: Callable[[LocalRun], Opened] = LocalRun.opened
-    known: dict[str, Opened] = {}
 
     def opened(run: LocalRun) -> Opened:
         if run.where not in known:
@@ -113,7 +115,7 @@ def main(runs: int = 10_000, first: int = 1_000_000) -> int:
     wrong = 0
     begin = time.monotonic()
     for at in range(first, first + runs, AT_ONCE):
-        with tempfile.TemporaryDirectory() as root, opened_once():
+        with tempfile.TemporaryDirectory() as root, opened_once({}):
             seeds = range(at, min(at + AT_ONCE, first + runs))
             stories, spark = random_runs(seeds, Path(root)), session.session("local[2]")
             verdicts = verdicts_on(stories, spark)

@@ -61,7 +61,7 @@ def test_gaps_are_found_wherever_they_begin(
     assert found == [Row(run="r", first=first, end=end) for first, end in missing]
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("two jobs of Spark, each a minute; by day the files of half the random runs hold rows in turns")
 def test_runs_whose_files_hold_rows_in_turns_are_judged_the_same_in_blocks(tmp_path: Path, spark: SparkSession) -> None:
     """All of them, whatever a chunk is. So a run may be when somebody has written its tables again.
 
@@ -71,7 +71,8 @@ def test_runs_whose_files_hold_rows_in_turns_are_judged_the_same_in_blocks(tmp_p
     assert not list(disagreements(verdicts_in_blocks(cases, spark, check(cases, engine="reference"))))
 
 
-@pytest.mark.parametrize("chunk", [pytest.param(min(CHUNKS), marks=pytest.mark.nightly), max(CHUNKS)])
+@pytest.mark.nightly("two jobs of Spark; by day a run alone is judged in chunks that are less than anything")
+@pytest.mark.parametrize("chunk", CHUNKS)
 def test_a_run_that_is_checked_alone_is_judged_the_same_in_blocks(
     tmp_path: Path, spark: SparkSession, chunk: int
 ) -> None:

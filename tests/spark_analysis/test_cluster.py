@@ -16,6 +16,8 @@ from tests.checkers.dealing import rewrite
 from tests.spark_analysis.cluster import Cluster, bare_python, cluster
 from tests.spark_analysis.submitted import expected, lossy, said, submit
 
+STARTS = pytest.mark.nightly("starts a Spark cluster and a driver; by day URIs are read in one process")
+
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -36,6 +38,7 @@ def submit_mounted(
     return submit(master, f"viewfs://here/runs/{name}", mounted, large=large, **environment)
 
 
+@STARTS
 def test_a_worker_that_dies_meanwhile_changes_nothing(root: Path, running: Cluster) -> None:
     path = lossy(root / "lossy")
     wanted = expected(path)
@@ -47,7 +50,7 @@ def test_a_worker_that_dies_meanwhile_changes_nothing(root: Path, running: Clust
     assert not list(path.glob(".scratch-*"))
 
 
-@pytest.mark.nightly
+@STARTS
 def test_a_worker_that_dies_while_a_large_run_is_digested_changes_nothing(root: Path, running: Cluster) -> None:
     """Executors lack seawall: what digests files comes with the tasks."""
     path = lossy(root / "large")
@@ -74,6 +77,7 @@ def kill_worker_when(process: subprocess.Popen[str], running: Cluster, path: Pat
     running.kill_worker()
 
 
+@STARTS
 def test_a_damaged_file_behind_a_uri_is_named(root: Path, running: Cluster) -> None:
     path = lossy(root / "damaged")
     [file] = (path / "replica_logs").glob("*.parquet")
@@ -89,6 +93,7 @@ def test_a_damaged_file_behind_a_uri_is_named(root: Path, running: Cluster) -> N
     assert "viewfs://here/runs/damaged/timeline/part-00000.parquet is truncated" in reasons
 
 
+@STARTS
 def test_a_uri_without_a_run_is_one_sentence(root: Path, running: Cluster) -> None:
     output, _ = (process := submit_mounted(running.master, root, "nothing")).communicate()
     assert process.returncode == ExitCode.INVALID

@@ -51,7 +51,7 @@ def truncate(root: Path, table: str) -> None:
 
 
 def flip_a_bit(root: Path) -> None:
-    [file] = RunDirectory.open(quiet(root / "r")).table_files("replica_logs")
+    [file] = RunDirectory.open(quiet(root / "flipped")).table_files("replica_logs")
     content = bytearray(file.read_bytes())
     content[len(content) // 8] ^= 1
     file.write_bytes(content)
@@ -72,6 +72,14 @@ MISMATCHES = (
     ("replica_logs", "value", of_type("value", pa.string()), "string, not int64"),
     ("faults", "proof", without("proof"), ""),
 )
+
+
+def mismatch(root: Path, table: str, column: str, types: str) -> str:
+    """The sentence about a file whose column is lacking, or of another type."""
+    [file] = RunDirectory(root / f"{table}-{column}").table_files(table)
+    if types:
+        return f"{file}: column {column} of the table {table} is of type {types}."
+    return f"{file} lacks column {column} of the table {table}."
 
 
 def change_columns(root: Path) -> None:
@@ -106,39 +114,53 @@ def in_two_parts(directory: RunDirectory) -> None:
 
 
 class Checked(NamedTuple):
-    """Damaged runs, and sound ones, that one command has checked together."""
+    """Damaged runs, and sound ones, that one engine has checked together."""
 
     root: Path
-    code: int
-    printed: str
     lost: tuple[str, ...]
 
     def verdict(self, run: str) -> Any:
         return said(self.root / run)
 
 
-@pytest.fixture(scope="module", params=["reference", "spark"])
-def checked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Checked:
-    del spark  # it is the process's own, which the command asks for
-    root = tmp_path_factory.mktemp(request.param)
-    quiet(root / "sound")
+def write_runs(root: Path) -> list[Path | str]:
+    """The same runs for both engines; one of them is a URI to Spark, and left out by the reference."""
+    quiet(root / "undamaged")
     for table in sorted(TABLES):
         damage_a_page(root, table)
         truncate(root, table)
     for damage in (flip_a_bit, change_columns, swap_tables, lose_a_part):
         damage(root)
-    by_uri = ("lost-uri",) if request.param == "spark" else ()  # the reference reads this machine's paths alone
-    places = [str(place) for place in sorted(root.iterdir()) if place.name != "lost-uri"]
-    places += [(root / name).resolve().as_uri() for name in by_uri]
-    printed = StringIO()
+    paths: list[Path | str] = [place for place in sorted(root.iterdir()) if place.name != "lost-uri"]
+    return [*paths, (root / "lost-uri").as_uri()]
+
+
+@pytest.fixture(scope="module")
+def command(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, str]:
+    """What ``seawall check`` makes of them with the reference: the directory, the exit code, what it prints."""
+    root, printed = tmp_path_factory.mktemp("reference"), StringIO()
+    *paths, _ = map(str, write_runs(root))
     with redirect_stdout(printed):
-        code = main(["check", *places, "--engine", request.param])
-    return Checked(root, code, "".join(printed.getvalue().split()), ("lost", *by_uri))
+        code = main(["check", *paths, "--engine", "reference"])
+    return root, code, "".join(printed.getvalue().split())
 
 
-def test_damaged_runs_are_exit_code_3_and_harm_no_sound_one(checked: Checked) -> None:
-    assert checked.code == ExitCode.INVALID
-    assert [checked.verdict(run)["outcome"] for run in ("sound", "other", "parts")] == [Outcome.PASS] * 3
+@pytest.fixture(scope="module", params=["reference", "spark"])
+def checked(request: pytest.FixtureRequest) -> Checked:
+    if request.param == "reference":
+        return Checked(request.getfixturevalue("command")[0], ("lost",))
+    return Checked(request.getfixturevalue("one_job").root(__name__), ("lost", "lost-uri"))
+
+
+def test_damaged_runs_are_exit_code_3_and_say_why(command: tuple[Path, int, str]) -> None:
+    _, code, printed = command
+    assert code == ExitCode.INVALID
+    for table, column, _, types in MISMATCHES:
+        assert mismatch(command[0], table, column, types).replace(" ", "") in printed
+
+
+def test_damaged_runs_harm_no_sound_one(checked: Checked) -> None:
+    assert [checked.verdict(run)["outcome"] for run in ("undamaged", "other", "parts")] == [Outcome.PASS] * 3
 
 
 @pytest.mark.parametrize("table", sorted(TABLES))
@@ -158,19 +180,14 @@ def test_a_truncated_file_makes_that_run_invalid_and_is_named(checked: Checked, 
 
 
 def test_a_flipped_bit_in_a_page_is_noticed(checked: Checked) -> None:
-    assert checked.verdict("r")["outcome"] == Outcome.INVALID
+    assert checked.verdict("flipped")["outcome"] == Outcome.INVALID
 
 
 @pytest.mark.parametrize(
     ("table", "column", "types"), [(table, column, types) for table, column, _, types in MISMATCHES]
 )
 def test_a_table_with_other_columns_is_said_which(checked: Checked, table: str, column: str, types: str) -> None:
-    [file] = RunDirectory(checked.root / f"{table}-{column}").table_files(table)
-    sentence = f"{file} lacks column {column} of the table {table}."
-    if types:
-        sentence = f"{file}: column {column} of the table {table} is of type {types}."
-    assert checked.verdict(f"{table}-{column}")["reasons"][0] == sentence
-    assert sentence.replace(" ", "") in checked.printed
+    assert checked.verdict(f"{table}-{column}")["reasons"][0] == mismatch(checked.root, table, column, types)
 
 
 @pytest.mark.parametrize("table", sorted(TABLES))

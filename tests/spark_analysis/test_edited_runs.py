@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from pyspark.sql import SparkSession
@@ -19,44 +20,65 @@ from tests.bench.healthy_runs import QUICK
 from tests.checkers.edited import Run
 from tests.checkers.run_edits import EDITS, LOST, Edit
 from tests.spark_analysis.differential import disagreements, opened_once, verdicts_on
+from tests.spark_analysis.one_job import OneJob
 
 CHAOS = "random-chaos"
 HEALTHY = QUICK | {"settings.min.insync.replicas": "2", "workload.acks": "[all]"}
 
 
-@pytest.fixture(
-    scope="module", params=["simulated", pytest.param("builtin", marks=pytest.mark.nightly)]
-)  # fmt: skip
-def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Path]]:
-    """Runs to edit, by the scenario."""
-    out = tmp_path_factory.mktemp("recorded")
+JUDGED = [edit.name for edit in EDITS if edit.outcome != "refused"]
+
+
+class Edited(NamedTuple):
+    """Recorded runs, by the scenario; one for each edit, by its name; and what both engines say of those."""
+
+    recorded: Mapping[str, Path]
+    runs: Mapping[str, Path]
+    verdicts: Mapping[str, tuple[RunVerdict, RunVerdict]]
+
+
+def record(target: str, root: Path) -> dict[str, Path]:
+    """Record the runs that are edited, on ``target``; returns them by the scenario."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_RUNTIME_DIR", str(out / "runtime"))
-        chaos = runner.plan(load(CHAOS), request.param, "4.1", 2, duration_s=2.0, overrides=HEALTHY)
-        lost = runner.plan(load(LOST), request.param, "4.1", 0)
-        yield {plan.scenario.id: runner.run(plan, out).path for plan in (chaos, lost)}
+        patch.setenv("XDG_RUNTIME_DIR", str(root / "runtime"))
+        chaos = runner.plan(load(CHAOS), target, "4.1", 2, duration_s=2.0, overrides=HEALTHY)
+        lost = runner.plan(load(LOST), target, "4.1", 0)
+        return {plan.scenario.id: runner.run(plan, root / plan.scenario.id).path for plan in (chaos, lost)}
 
 
-@pytest.fixture(scope="module")
-def edited(recorded: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
-    """A run directory for each edit, by its name."""
-    root, made = tmp_path_factory.mktemp("edited"), {}
+def write(recorded: Mapping[str, Path], root: Path) -> list[Path]:
+    """Write a run for each edit; returns those that are judged."""
     for edit in EDITS:
         source = recorded[edit.of]
         run = Run.read(source)
         edit.rows(run)
-        made[edit.name] = run.write(source, root / edit.name)
-        edit.files(made[edit.name])
-    return made
+        edit.files(run.write(source, root / edit.name))
+    return [root / name for name in JUDGED]
 
 
-@pytest.fixture(scope="module")
-def verdicts(edited: Mapping[str, Path], spark: SparkSession) -> Mapping[str, tuple[RunVerdict, RunVerdict]]:
-    """What both engines say of each run that they judge, in one job."""
-    judged = [edit.name for edit in EDITS if edit.outcome != "refused"]
-    paths = [edited[name] for name in judged]
-    with opened_once():
-        return dict(zip(judged, verdicts_on(paths, spark), strict=True))
+def write_runs(root: Path) -> list[Path]:
+    """The edited runs of simulated clusters."""
+    return write(record("simulated", root), root)
+
+
+@pytest.fixture(
+    scope="module",
+    params=["simulated", pytest.param("builtin", marks=pytest.mark.nightly("one more job of Spark for the same code"))],
+)
+def edited(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Edited:
+    """What was recorded on a target, and edited."""
+    if request.param == "simulated":
+        one_job: OneJob = request.getfixturevalue("one_job")
+        root, both = one_job.root(__name__), one_job.both(__name__)
+        recorded = {scenario: root / scenario / "latest" for scenario in (CHAOS, LOST)}
+    else:
+        root = tmp_path_factory.mktemp(request.param)
+        recorded = record(request.param, root)
+        paths = write(recorded, root)
+        with opened_once({}):
+            both = verdicts_on(paths, request.getfixturevalue("spark"))
+    runs = {edit.name: root / edit.name for edit in EDITS}
+    return Edited(recorded, runs, dict(zip(JUDGED, both, strict=True)))
 
 
 def names(*, refused: bool) -> list[object]:
@@ -64,8 +86,8 @@ def names(*, refused: bool) -> list[object]:
     return [pytest.param(edit, id=edit.name) for edit in EDITS if (edit.outcome == "refused") == refused]
 
 
-def test_the_runs_that_are_edited_are_sound(recorded: Mapping[str, Path]) -> None:
-    verdicts = check(list(recorded.values()), engine="reference")
+def test_the_runs_that_are_edited_are_sound(edited: Edited) -> None:
+    verdicts = check(list(edited.recorded.values()), engine="reference")
     assert [verdict.outcome for verdict in verdicts] == [Outcome.PASS, Outcome.PASS]
     assert {anomaly.verdict for anomaly in verdicts[1].anomalies} == {Verdict.DOCUMENTED}
 
@@ -74,17 +96,13 @@ def test_every_edit_has_a_name_of_its_own() -> None:
     assert len({edit.name for edit in EDITS}) == len(EDITS)
 
 
-def test_both_engines_say_the_same_of_edited_runs(
-    verdicts: Mapping[str, tuple[RunVerdict, RunVerdict]],
-) -> None:
-    assert list(disagreements(list(verdicts.values()))) == []
+def test_both_engines_say_the_same_of_edited_runs(edited: Edited) -> None:
+    assert list(disagreements(list(edited.verdicts.values()))) == []
 
 
 @pytest.mark.parametrize("edit", names(refused=False))
-def test_an_edited_run_has_the_outcome_that_is_written_down(
-    edit: Edit, verdicts: Mapping[str, tuple[RunVerdict, RunVerdict]]
-) -> None:
-    for verdict in verdicts[edit.name]:
+def test_an_edited_run_has_the_outcome_that_is_written_down(edit: Edit, edited: Edited) -> None:
+    for verdict in edited.verdicts[edit.name]:
         grave = [one.kind for one in verdict.anomalies if one.verdict is Verdict.VIOLATION]
         assert verdict.outcome == edit.outcome, (grave, verdict.reasons)
         match verdict.outcome:
@@ -101,21 +119,19 @@ def test_an_edited_run_has_the_outcome_that_is_written_down(
 @pytest.mark.parametrize("edit", names(refused=True))
 @pytest.mark.parametrize("engine", ["spark", "reference"])
 def test_a_run_that_is_refused_is_refused_in_a_sentence(
-    edit: Edit, engine: str, edited: Mapping[str, Path], spark: SparkSession
+    edit: Edit, engine: str, edited: Edited, spark: SparkSession
 ) -> None:
     with pytest.raises(InvalidRun) as refused:
-        check([edited[edit.name]], engine=engine, session=spark)  # type: ignore[arg-type]
+        check([edited.runs[edit.name]], engine=engine, session=spark)  # type: ignore[arg-type]
     assert edit.says in str(refused.value)
     assert len(str(refused.value)) < 1_000
     assert refused.value.exit_code is ExitCode.INVALID
 
 
 @pytest.mark.parametrize("edit", names(refused=False))
-def test_the_report_of_an_edited_run_is_drawn_or_refused(
-    edit: Edit, edited: Mapping[str, Path], verdicts: Mapping[str, tuple[RunVerdict, RunVerdict]]
-) -> None:
-    assert edit.name in verdicts
+def test_the_report_of_an_edited_run_is_drawn_or_refused(edit: Edit, edited: Edited) -> None:
+    path = edited.runs[edit.name]
     try:
-        assert reports.write(edited[edit.name]).is_file()
+        assert reports.write(path).is_file()
     except InvalidRun as refused:
-        assert str(RunDirectory(edited[edit.name]).path) in str(refused)  # noqa: PT017 - not always raised
+        assert str(RunDirectory(path).path) in str(refused)  # noqa: PT017 - not always raised

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pyspark.sql import SparkSession
-
 from harness.checker import Outcome
 from tests.checkers.story import Story
-from tests.spark_analysis.differential import disagreements, verdicts_on
+from tests.spark_analysis.differential import disagreements
+from tests.spark_analysis.one_job import OneJob
 
 NAMES = ["a run", "100%", "a%20b", "[a]", "{a,b}", "a*", "what?", "a#b", "a\\b", "a:b", "ü"]
 
@@ -23,9 +22,12 @@ def lossy(path: Path) -> Path:
     return story.write(path)
 
 
-def test_a_run_directory_may_have_any_name(tmp_path: Path, spark: SparkSession) -> None:
-    (tmp_path / "a").mkdir()  # what patterns would match
-    runs = [lossy(tmp_path / name) for name in NAMES]
-    verdicts = verdicts_on(runs, spark)
+def write_runs(root: Path) -> list[Path]:
+    (root / "a").mkdir()  # what patterns would match
+    return [lossy(root / name) for name in NAMES]
+
+
+def test_a_run_directory_may_have_any_name(one_job: OneJob) -> None:
+    verdicts = one_job.both(__name__)
     assert not list(disagreements(verdicts))
     assert {verdict.outcome for verdict, _ in verdicts} == {Outcome.VIOLATION}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -11,15 +11,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 
 from checkers import check
-from harness.checker import Outcome, Verdict
+from harness.checker import Outcome, RunVerdict, Verdict
 from harness.cli import main
 from harness.errors import ExitCode
 from harness.history import RunDirectory
 from harness.history.run_json import VERDICTS
 from tests.checkers.story import Story
+from tests.spark_analysis.one_job import OneJob
 
 Row = dict[str, Any]
 Broken = Callable[[Story], None]
@@ -95,24 +95,30 @@ BY_SPARK = ("null-node", "type", "negative-delivery", "detail")
 BY_URI = ("null-node", "type", "detail", "no-topic", "no-place", "no-value", "no-offset")
 
 
-@pytest.mark.parametrize("engine", ["reference", "spark"])
-def test_rows_that_break_the_schema_make_that_run_invalid_and_no_other(
-    tmp_path: Path, spark: SparkSession, engine: str
-) -> None:
-    names = tuple(BREACHES) if engine == "reference" else BY_SPARK
-    places: list[Path | str] = [written(tmp_path / name, BREACHES[name][0]) for name in names]
-    if engine == "spark":
-        names += BY_URI
-        places += [written(tmp_path / f"uri-{name}", BREACHES[name][0]).resolve().as_uri() for name in BY_URI]
-        places.append(written(tmp_path / "uri-sound").resolve().as_uri())
-    places.append(written(tmp_path / "sound"))
-    verdicts = check(places, engine=engine, session=spark)  # type: ignore[arg-type]
+def write_runs(root: Path) -> list[Path | str]:
+    """Runs that break the schema, by path and by URI, and then a sound one of each."""
+    places = [written(root / f"formless-{name}", BREACHES[name][0]) for name in BY_SPARK]
+    uris = [written(root / f"far-{name}", BREACHES[name][0]).as_uri() for name in BY_URI]
+    return [*places, *uris, written(root / "formed"), written(root / "far-formed").as_uri()]
+
+
+def require_refused(verdicts: Sequence[RunVerdict], names: Sequence[str]) -> None:
+    """The first ones are of runs that break the schema in these ways, the others of sound runs."""
     assert {verdict.outcome for verdict in verdicts[len(names) :]} == {Outcome.PASS}
-    for name, verdict in zip(names, verdicts[: len(names)], strict=True):
+    for name, verdict in zip(names, verdicts, strict=False):
         _, sentence = BREACHES[name]
         assert verdict.outcome is Outcome.INVALID, name
         assert sentence in verdict.reasons[0], name
         assert not [one for one in verdict.anomalies if one.verdict is not Verdict.INDETERMINATE], name
+
+
+def test_rows_that_break_the_schema_make_that_run_invalid_and_no_other(tmp_path: Path) -> None:
+    places = [written(tmp_path / name, breach) for name, (breach, _) in BREACHES.items()]
+    require_refused(check([*places, written(tmp_path / "sound")], engine="reference"), list(BREACHES))
+
+
+def test_spark_judges_the_other_runs_of_its_job(one_job: OneJob) -> None:
+    require_refused(list(one_job.spark(__name__).values()), [*BY_SPARK, *BY_URI])
 
 
 def test_a_run_of_such_rows_is_exit_code_3_with_a_report(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from tests.spark_analysis.mini_hadoop import SPARKS, mini_hadoop
 from tests.spark_analysis.submitted import expected, lossy, submit, unsealed
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("starts HDFS and YARN")
 def test_yarn_judges_a_run_in_hdfs(tmp_path: Path) -> None:
     path = lossy(tmp_path / "lossy")
     wanted = expected(path)

@@ -123,7 +123,7 @@ class Run:
         self.history.change([self.step(value)[3]], **dict.fromkeys(_HEARD))
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("writes and judges 144,000 operations, several times")
 def test_a_large_run_in_which_things_went_wrong_is_judged_as_the_reference_judges_it(
     tmp_path: Path, spark: SparkSession
 ) -> None:

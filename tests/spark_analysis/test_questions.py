@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from pyspark.sql import SparkSession
@@ -18,6 +17,7 @@ from spark_analysis.files import local_files
 from spark_analysis.tables import SPARK_TYPES, Tables, read_tables, spark_schema
 from spark_analysis.views import Views, views_of
 from tests.checkers.story import Story
+from tests.spark_analysis.one_job import OneJob
 
 
 @pytest.fixture(scope="module")
@@ -61,34 +61,26 @@ def test_spark_and_arrow_read_the_same_columns(name: str) -> None:
     ]  # fmt: skip
 
 
-def test_a_table_without_files_is_empty(spark: SparkSession) -> None:
+SET_BY_ASKING = ("spark.sql.shuffle.partitions", "spark.sql.codegen.factoryMode", "spark.sql.adaptive.enabled")
+
+
+def test_a_table_without_files_is_empty_and_asking_leaves_the_session_as_it_was(spark: SparkSession) -> None:
+    before = {name: spark.conf.get(name) for name in SET_BY_ASKING}
     answers, rows = ask(spark, ["nothing"], {})
+    assert {name: spark.conf.get(name) for name in SET_BY_ASKING} == before
     assert answers.counts == {"nothing": dict.fromkeys(COUNTS, 0)}
     assert not answers.findings
     assert not rows
 
 
-class Asked(NamedTuple):
-    """What one job says of runs, and how its session was set before and afterwards."""
-
-    verdicts: Mapping[str, RunVerdict]
-    settings: tuple[Mapping[str, str | None], Mapping[str, str | None]]
-
-
-SET_BY_ASKING = ("spark.sql.shuffle.partitions", "spark.sql.codegen.factoryMode", "spark.sql.adaptive.enabled")
+def write_runs(root: Path) -> list[Path]:
+    return [story.finish().write(root / story.run) for story in (sound(), lossy(), unplaced())]
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Asked:
-    root, stories = tmp_path_factory.mktemp("runs"), [sound(), lossy(), unplaced()]
-    paths = [story.finish().write(root / story.run) for story in stories]
-
-    def settings() -> Mapping[str, str | None]:
-        return {name: spark.conf.get(name) for name in SET_BY_ASKING}
-
-    before = settings()
-    verdicts = check(paths, session=spark)
-    return Asked({verdict.run: verdict for verdict in verdicts}, (before, settings()))
+def verdicts(one_job: OneJob) -> Mapping[str, RunVerdict]:
+    """What one job says of runs, by their names."""
+    return {verdict.run: verdict for verdict in one_job.spark(__name__).values()}
 
 
 def sound() -> Story:
@@ -118,20 +110,15 @@ def unplaced() -> Story:
     return story
 
 
-def test_asking_leaves_the_session_as_it_was(asked: Asked) -> None:
-    before, after = asked.settings
-    assert before == after
-
-
-def test_a_run_is_judged_by_its_own_rows_alone(asked: Asked) -> None:
-    assert not asked.verdicts["sound"].anomalies
-    assert {a.kind for a in asked.verdicts["lossy"].anomalies} == {"lost-write", "hw-regression"}
+def test_a_run_is_judged_by_its_own_rows_alone(verdicts: Mapping[str, RunVerdict]) -> None:
+    assert not verdicts["sound"].anomalies
+    assert {a.kind for a in verdicts["lossy"].anomalies} == {"lost-write", "hw-regression"}
 
 
 def test_both_engines_count_the_acknowledgements_that_need_an_offset_and_name_none(
-    asked: Asked, tmp_path: Path
+    verdicts: Mapping[str, RunVerdict], tmp_path: Path
 ) -> None:
     (reference,) = check([unplaced().finish().write(tmp_path / "r")], engine="reference")
-    found = [reference, asked.verdicts["unplaced"]]
+    found = [reference, verdicts["unplaced"]]
     assert [one.counts["acked_nowhere"] for one in found] == [2, 2]
     assert {one.outcome for one in found} == {Outcome.PASS}

@@ -305,7 +305,7 @@ def _asked(client: RawClient, topic: str, case: Case) -> Answer:
     return error
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("starts real Kafka; by day our brokers are asked what was recorded")
 def test_real_brokers_answer_as_the_table_has_it(kafka: ProcessTarget) -> None:
     host, port = kafka.bootstrap().split(",")[0].split(":")
     answers: dict[str, Answer] = {}

@@ -203,9 +203,13 @@ def fetched_or_skip(version: str) -> Distribution:
         pytest.skip(str(missing))
 
 
+EVERY_RELEASE = pytest.mark.nightly("starts real Kafka of each release; by day of one or two")
+REAL_KAFKA = pytest.mark.nightly("starts real Kafka; by day the same is asked of the built-in and the simulated target")
+
+
 def all_but(*quick: str) -> list[object]:
     """Every release that is tried, as a parameter; all but these are for the night."""
-    return [pytest.param(name, marks=[] if name in quick else [pytest.mark.nightly]) for name in TRIED]
+    return [pytest.param(name, marks=[] if name in quick else [EVERY_RELEASE]) for name in TRIED]
 
 
 def send_once(target: Target, one: ProducerRecord, acks: int) -> Answer:
@@ -243,7 +247,7 @@ TARGETS: dict[str, Callable[[Path], Trial]] = {
     "compose:4.1.0#combined": partial(_compose, "4.1.0", file="kafka-toxiproxy.yml", starts_cut_off=False),
 }
 
-NAMES = [pytest.param(name, marks=[pytest.mark.nightly] if ":" in name else []) for name in TARGETS]
+NAMES = [pytest.param(name, marks=[REAL_KAFKA] if ":" in name else []) for name in TARGETS]
 """Of the targets, as parameters of a test."""
 
 

@@ -36,16 +36,23 @@ METADATA_COPIES = {
 }
 
 
+OTHERS = pytest.mark.nightly("starts a project for each file; by day of one")
+
+
 @pytest.mark.usefixtures("tool")
 @pytest.mark.parametrize(
     ("file", "images"),
     [
         ("kafka-kraft.yml", {"KAFKA_IMAGE": "kafka:4.1.0"}),
-        pytest.param("kafka-toxiproxy.yml", {"KAFKA_IMAGE": "kafka:4.1.0"}, marks=pytest.mark.nightly),
+        pytest.param(
+            "kafka-toxiproxy.yml",
+            {"KAFKA_IMAGE": "kafka:4.1.0"},
+            marks=OTHERS,
+        ),
         pytest.param(
             "kafka-zookeeper.yml",
             {"KAFKA_IMAGE": "kafka:2.8.1", "ZOOKEEPER_IMAGE": "zookeeper:2.8.1"},
-            marks=pytest.mark.nightly,
+            marks=OTHERS,
         ),
     ],
 )

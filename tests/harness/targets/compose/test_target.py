@@ -161,7 +161,7 @@ def test_what_is_the_users_stays_as_it_was(engine: Engine, tmp_path: Path) -> No
     assert not left_of(engine, project)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("a whole run in containers")
 def test_a_quorum_of_brokers_elects_another_leader_and_keeps_everything(engine: Engine, tmp_path: Path) -> None:
     file = combined(tmp_path, (7, 3, 5))
     directory = runner.run(plan(scenario.parse(LEADER_IS_ALONE), f"compose:{file}", seed=1), tmp_path / "runs")

@@ -66,7 +66,7 @@ def test_a_release_is_started_loaded_killed_and_found_to_have_kept_everything(ve
     assert directory.manifest().versions["kafka"] == version
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("a run for each of many releases")
 @pytest.mark.parametrize(
     ("version", "words"),
     [
@@ -92,7 +92,8 @@ def test_the_double_failover_loses_acknowledged_records_on_the_release_that_had_
     ("kafka", "processes"),
     [
         (QUICK, 4),  # the proxies, ZooKeeper, the controller's broker, and broker 0
-        pytest.param("4.1.0#quorum", 5, marks=pytest.mark.nightly),  # the proxies, three controllers, and broker 0
+        # the proxies, three controllers, and broker 0
+        pytest.param("4.1.0#quorum", 5, marks=pytest.mark.nightly("three controllers; by day with ZooKeeper")),
     ],
 )
 def test_nothing_is_left_of_real_kafka_whose_harness_was_killed(kafka: str, processes: int, tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_a_node_that_is_a_broker_and_the_active_controller_dies_and_nothing_is_l
     assert lives == {(0, 0), (1, 0), (2, 0), (int(fault["nodes"][0]), 1)}
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("six Java processes; by day one run has combined brokers")
 @pytest.mark.parametrize("version", ["3.9.1", "4.1.0"])
 def test_a_quorum_outlives_its_active_controller_however_that_goes(version: str, tmp_path: Path) -> None:
     run, elected = under_load(
@@ -122,7 +122,7 @@ def leads(trial: Trial, controller: str) -> bool:
     return topic.partitions[0].error_code != NOT_LEADER
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("six Java processes; by day one run has combined brokers")
 def test_the_active_controller_is_cut_off_resigns_and_is_succeeded(trial: Trial) -> None:
     deposed, before = active(trial)
     assert leads(trial, deposed)
@@ -134,7 +134,7 @@ def test_the_active_controller_is_cut_off_resigns_and_is_succeeded(trial: Trial)
     assert trial.send().kind == "ok"
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("six Java processes; by day one run has combined brokers")
 def test_nobody_controls_when_two_of_three_are_dead(trial: Trial) -> None:
     first, _ = active(trial)
     with trial.in_effect(fault="kill", node="controller"):
@@ -147,7 +147,7 @@ def test_nobody_controls_when_two_of_three_are_dead(trial: Trial) -> None:
             assert trial.eventually(lambda: trial.target.view().controller is not None)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("six Java processes; by day one run has combined brokers")
 def test_controllers_that_have_all_lost_power_come_back_one_after_the_other(trial: Trial) -> None:
     """The first of them is alone, and nobody can be elected yet."""
     controllers = cluster(trial).layout.controllers
@@ -160,7 +160,7 @@ def test_controllers_that_have_all_lost_power_come_back_one_after_the_other(tria
     assert trial.settles()
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("six Java processes; by day one run has combined brokers")
 def test_what_is_told_as_decided_is_what_the_quorum_says_it_is(trial: Trial) -> None:
     """The harness reads disks, and the active controller tells its watermark: they meet."""
     running = cluster(trial)
@@ -179,7 +179,7 @@ def test_what_is_told_as_decided_is_what_the_quorum_says_it_is(trial: Trial) -> 
     assert set(active(trial)[1].log_end_offsets) == set(running.layout.controllers)
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("six Java processes; by day one run has combined brokers")
 def test_no_connection_between_nodes_passes_the_proxies(trial: Trial) -> None:
     with trial.in_effect(fault="kill", node="controller"):
         active(trial)
@@ -196,7 +196,7 @@ def test_no_connection_between_nodes_passes_the_proxies(trial: Trial) -> None:
     assert not direct
 
 
-@pytest.mark.nightly
+@pytest.mark.nightly("six Java processes; by day one run has combined brokers")
 def test_what_of_the_metadata_log_a_power_loss_would_take_is_known(trial: Trial) -> None:
     running = cluster(trial)
     for name in running.layout.controllers:

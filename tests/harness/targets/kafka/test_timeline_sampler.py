@@ -30,11 +30,11 @@ from harness.targets.kafka.process import ProcessTarget
 from harness.targets.kafka.releases import TRIED
 from harness.targets.kafka.server_properties import understood
 from tests.harness.broker.cluster import wait_until
-from tests.harness.targets.contract import fetched_or_skip
+from tests.harness.targets.contract import EVERY_RELEASE, fetched_or_skip
 from tests.records import bare
 
 BY_DAY = ("4.1.0", "0.10.2.2")
-RELEASES = [pytest.param(one, marks=() if one in BY_DAY else pytest.mark.nightly) for one in TRIED]
+RELEASES = [pytest.param(one, marks=() if one in BY_DAY else EVERY_RELEASE) for one in TRIED]
 LEDGER = TopicPartition("ledger", 0)
 BROKERS = ("0", "1", "2")
 TIMEOUT_S = 60.0
