@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli.terminal import Say, progress, tell
-from harness.cli.verdicts import exit_code, judge_recorded
+from harness.cli.verdicts import Engine, exit_code, judge_recorded
 from harness.errors import UsageError
 from harness.replication.knobs import GENERATIONS
 
@@ -45,6 +45,9 @@ def run(
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override; may be given several times.")
     ] = None,
+    engine: Annotated[
+        Engine, typer.Option(help="Who decides: Spark, or the plain reference alone, which needs no Java.")
+    ] = Engine.SPARK,
 ) -> int:
     """Run a scenario: write a run directory, check it, write the report.
 
@@ -65,11 +68,11 @@ def run(
     say(f"scenario {made.scenario.id}, {made.system.name}, seed {made.seed}")
     for sentence in made.left_out.values():
         say(f"left out: {sentence}")
-    if not made.system.is_heavy:
+    if engine is Engine.SPARK and not made.system.is_heavy:
         warm_up()
     directory = record(made, out, say)
     say("checking")
-    judged = judge_recorded([directory], context.obj, say)
+    judged = judge_recorded([directory], context.obj, say, engine)
     return exit_code(judged)
 
 

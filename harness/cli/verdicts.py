@@ -67,15 +67,19 @@ def judge(run_directories: Sequence[Path | str], engine: Engine, master: str | N
     ]
 
 
-def judge_recorded(run_directories: Sequence[Path], reproduction: Reproduction, say: Say) -> list[Judged]:
+def judge_recorded(
+    run_directories: Sequence[Path], reproduction: Reproduction, say: Say, engine: Engine = Engine.SPARK
+) -> list[Judged]:
     """Judge and show just recorded runs; what fails from here on can be repeated without a new run.
+
+    With :attr:`Engine.REFERENCE` Spark is not asked.
 
     Raises:
         AssertionError: the engines disagree about a run, so that one of them is wrong.
         Interrupted: a signal ended the check; the runs are complete and can still be checked.
     """
     try:
-        judged = _judge_twice(run_directories, say)
+        judged = _judge_twice(run_directories, say) if engine is Engine.SPARK else judge(run_directories, engine)
         show(judged)
     except KeyboardInterrupt:
         _check_again(run_directories, reproduction)
