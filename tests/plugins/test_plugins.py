@@ -125,11 +125,14 @@ def test_a_run_on_a_target_that_is_not_installed_is_invalid(installed: Installed
     assert any("target 'dozing' is not known" in reason for reason in verdict.reasons), verdict.reasons
 
 
+@pytest.mark.parametrize(
+    "spark", [False, pytest.param(True, marks=pytest.mark.nightly("a JVM; by day the reference has the same checkers"))]
+)
 def test_a_checker_of_another_distribution_convicts_a_run_and_its_report_says_what_it_means(
-    installed: Installed,
+    installed: Installed, *, spark: bool
 ) -> None:
-    out, long = installed.path / "long", installed.scenario(SCENARIO.replace("wait_s: 2", "wait_s: 12"))
-    ran = installed.seawall("run", long, "--target", "simulated", "--out", str(out), spark=True)
+    out, long = installed.path / f"long-{spark}", installed.scenario(SCENARIO.replace("wait_s: 2", "wait_s: 12"))
+    ran = installed.seawall("run", long, "--target", "simulated", "--out", str(out), spark=spark)
     assert ran.returncode == 1, ran.stdout + ran.stderr
     (verdict,) = out.rglob("verdict.json")
     kinds = {one["kind"] for one in json.loads(verdict.read_text())["anomalies"] if one["verdict"] == Verdict.VIOLATION}

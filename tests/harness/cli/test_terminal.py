@@ -34,7 +34,7 @@ def _own_journals(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def run(tmp_path: Path, seconds: float) -> subprocess.Popen[str]:
     """``seawall run`` with one pipe for both outputs."""
     (tmp_path / "mine.yaml").write_text(SCENARIO.replace("SECONDS", str(seconds)))
-    command = (*SEAWALL, "run", str(tmp_path / "mine.yaml"), "--out", str(tmp_path / "runs"))
+    command = (*SEAWALL, "run", str(tmp_path / "mine.yaml"), "--engine", "reference", "--out", str(tmp_path / "runs"))
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 

@@ -36,24 +36,14 @@ METADATA_COPIES = {
 }
 
 
-OTHERS = pytest.mark.nightly("starts a project for each file; by day of one")
-
-
+@pytest.mark.nightly("starts a project for each shipped file; by day test_target starts one")
 @pytest.mark.usefixtures("tool")
 @pytest.mark.parametrize(
     ("file", "images"),
     [
         ("kafka-kraft.yml", {"KAFKA_IMAGE": "kafka:4.1.0"}),
-        pytest.param(
-            "kafka-toxiproxy.yml",
-            {"KAFKA_IMAGE": "kafka:4.1.0"},
-            marks=OTHERS,
-        ),
-        pytest.param(
-            "kafka-zookeeper.yml",
-            {"KAFKA_IMAGE": "kafka:2.8.1", "ZOOKEEPER_IMAGE": "zookeeper:2.8.1"},
-            marks=OTHERS,
-        ),
+        ("kafka-toxiproxy.yml", {"KAFKA_IMAGE": "kafka:4.1.0"}),
+        ("kafka-zookeeper.yml", {"KAFKA_IMAGE": "kafka:2.8.1", "ZOOKEEPER_IMAGE": "zookeeper:2.8.1"}),
     ],
 )
 def test_a_shipped_file_runs_and_is_broken_and_whole_again(

@@ -88,6 +88,7 @@ def is_acknowledged(partition: TopicPartition) -> bool:
         return sender.send(partition, bare(b"a record")).kind == "ok"
 
 
+@pytest.mark.nightly("starts the shipped project as it is; by day test_target starts one")
 @pytest.mark.usefixtures("brought_up")
 def test_a_client_reaches_kafka_through_its_proxy_until_that_is_cut() -> None:
     assert eventually(has_topic)

@@ -33,7 +33,7 @@ from tests.harness.broker.cluster import wait_until
 from tests.harness.targets.contract import EVERY_RELEASE, fetched_or_skip
 from tests.records import bare
 
-BY_DAY = ("4.1.0", "0.10.2.2")
+BY_DAY = ("4.1.0",)
 RELEASES = [pytest.param(one, marks=() if one in BY_DAY else EVERY_RELEASE) for one in TRIED]
 LEDGER = TopicPartition("ledger", 0)
 BROKERS = ("0", "1", "2")
