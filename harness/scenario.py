@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -34,6 +35,7 @@ from harness.validation import closest, validated
 _STRICT = ConfigDict(frozen=True, extra="forbid")
 _SHIPPED = Path(__file__).parent / "scenarios"
 _SUFFIX = ".yaml"
+_SUFFIXES = (_SUFFIX, ".yml")
 
 MAX_SEED = 2**63
 """Exclusive."""
@@ -287,13 +289,13 @@ def load(name_or_path: str) -> Scenario:
     Raises:
         UsageError: there is none, or it is invalid; names the file, the key and the value.
     """
-    path = _SHIPPED / f"{name_or_path}{_SUFFIX}"
-    if not looks_like_a_path(name_or_path):
-        if not path.is_file():
-            raise UsageError(f"scenario {name_or_path!r} is not known; {closest(name_or_path, _shipped_names())}")
-    else:
+    if looks_like_a_path(name_or_path):
         path = Path(name_or_path)
-    return parse(_read(path), str(path) if looks_like_a_path(name_or_path) else "")
+        return parse(_read(path), str(path))
+    path = _SHIPPED / f"{name_or_path}{_SUFFIX}"
+    if not path.is_file():
+        raise UsageError(f"scenario {name_or_path!r} is not known; {closest(name_or_path, _shipped_names())}")
+    return _parsed(_read(path))
 
 
 def find(name_or_path: str) -> list[Scenario]:
@@ -302,7 +304,7 @@ def find(name_or_path: str) -> list[Scenario]:
     Raises:
         UsageError: see :func:`load`.
     """
-    known = shipped()
+    known = [] if name_or_path.endswith(_SUFFIXES) else shipped()
     found = [one for one in known if name_or_path in one.names]
     if not found and not looks_like_a_path(name_or_path):
         names = sorted({name for one in known for name in one.names})
@@ -313,6 +315,11 @@ def find(name_or_path: str) -> list[Scenario]:
 def shipped() -> list[Scenario]:
     """The scenarios that come with seawall, by name."""
     return [load(name) for name in _shipped_names()]
+
+
+@cache
+def _parsed(text: str) -> Scenario:
+    return parse(text)
 
 
 def parse(text: str, origin: str = "") -> Scenario:
@@ -398,7 +405,7 @@ def _override(document: dict[str, Any], key: str, text: str) -> None:
 
 def looks_like_a_path(text: str) -> bool:
     """Whether ``text`` names a scenario file rather than a shipped scenario."""
-    return "/" in text or text.endswith((_SUFFIX, ".yml"))
+    return "/" in text or text.endswith(_SUFFIXES)
 
 
 def _shipped_names() -> Sequence[str]:
