@@ -8,7 +8,7 @@ from harness.errors import ExitCode
 from harness.nightly.result import CellOutcome, CellResult
 
 FAILURES = frozenset({CellOutcome.VIOLATION, CellOutcome.NOT_REPRODUCED, CellOutcome.DISAGREEMENT})
-"""Somebody has to act: the system lost something, a known loss did not happen, or the checker is wrong."""
+"""The system under test lost something, a predicted loss did not happen, or one of the engines is wrong."""
 
 ERRORS = frozenset(
     {
