@@ -17,6 +17,7 @@ from harness.cli import (
     jepsen,
     kafka,
     museum,
+    nightly_merge,
     replay,
     report,
     run,
@@ -50,6 +51,7 @@ app.add_typer(kafka.app, name="kafka")
 app.add_typer(jepsen.imports, name="import")
 app.add_typer(jepsen.exports, name="export")
 app.add_typer(scenario.app, name="scenario")
+app.add_typer(nightly_merge.app, name="nightly")
 
 
 @app.callback(invoke_without_command=True)

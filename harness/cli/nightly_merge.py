@@ -1,0 +1,101 @@
+"""``seawall nightly merge`` and ``seawall nightly retire``: what comes after a night's cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.cli.terminal import progress
+from harness.cli.verdicts import Engine
+from harness.errors import UsageError
+
+if TYPE_CHECKING:
+    from harness.nightly.result import CellResult
+    from harness.nightly.standing import Finding
+
+app = typer.Typer(help="What comes after a night's cells.", no_args_is_help=True)
+
+BANK = Path("seeds.yaml")
+
+
+@app.command()
+def merge(
+    directories: Annotated[
+        list[Path], typer.Argument(metavar="DIR...", help="The directories of a night's shards, or of a whole night.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where the outputs go; default: DIR, if it is the only one.")
+    ] = None,
+    history: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The results of past nights, to which this one is added.")
+    ] = None,
+    bank: Annotated[Path, typer.Option(metavar="FILE", help="The seed bank, to which violations are added.")] = BANK,
+    engine: Annotated[
+        Engine, typer.Option(help="reference: keep what the reference engine said, and do not ask Spark.")
+    ] = Engine.SPARK,
+    master: Annotated[
+        str | None, typer.Option(metavar="URL", help="A Spark master, see docs/scale.md; default: this machine.")
+    ] = None,
+    partial: Annotated[bool, typer.Option("--partial", help="Merge although shards are missing.")] = False,
+) -> int:
+    """Merge a night: ask Spark about all its runs in one job, and write its outputs, history, index and seed bank.
+
+    Ends with the exit code of the night: 1 before 70 before 3 before 2 before 4, and 0 when every cell passed.
+    """
+    from harness.nightly import bank as seeds
+    from harness.nightly import history_file, index, outputs, prose, results_file, second_opinion
+    from harness.nightly.conclusion import exit_code
+    from harness.nightly.merging import merged
+
+    place = _place(directories, out)
+    known = seeds.read(bank)
+    past = history_file.read(history) if history else []
+    say = progress()
+    results, notes = merged(directories, place, partial=partial)
+    if engine is Engine.SPARK:
+        results, said = second_opinion.compared(results, place, master, say)
+        notes += said
+    grown = seeds.updated(known, results)
+    found = outputs.write(place, results, past, grown, notes)
+    seeds.write(bank, grown)
+    every = history_file.updated(past, results)
+    if history:
+        results_file.write(history, every)
+    written = index.write(place, index.Nights.of_one(results, every), grown)
+    _tell_github(results, found, notes)
+    for line in (f"{prose.counts(results)}", *notes, f"summary: {place / 'summary.md'}", f"index: {written}"):
+        typer.echo(line)
+    return exit_code(results)
+
+
+@app.command()
+def retire(
+    entry: Annotated[str, typer.Argument(metavar="ENTRY", help="The name of an entry of the seed bank.")],
+    bank: Annotated[Path, typer.Option(metavar="FILE", help="The seed bank.")] = BANK,
+) -> None:
+    """Remove an entry from the seed bank; the next nights do not run it any more."""
+    from harness.nightly import bank as seeds
+
+    left = seeds.retired(seeds.read(bank), entry, bank)
+    seeds.write(bank, left)
+    typer.echo(f"{bank}: {entry} is retired, {len(left)} entries are left")
+
+
+def _place(directories: list[Path], out: Path | None) -> Path:
+    if out is not None:
+        return out
+    if len(directories) == 1:
+        return directories[0]
+    raise UsageError(f"{len(directories)} directories are merged into none.", "Name one with --out DIR.")
+
+
+def _tell_github(results: Sequence[CellResult], found: Sequence[Finding], notes: Sequence[str]) -> None:
+    from harness.nightly import github, summary
+
+    if github.is_here():
+        for command in github.commands(results):
+            typer.echo(command)
+        github.append_summary(lambda left: summary.markdown(results, found, notes, min(left, summary.MOST_BYTES)))

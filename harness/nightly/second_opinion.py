@@ -1,0 +1,128 @@
+"""Asks Spark, in one job, about every run of a night that has kept its tables; the reference engine judged it first.
+
+The engines must agree in everything that ``verdict.json`` says. Where they do not, one of them is wrong, and the cell
+is a disagreement whatever its outcome was.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.checker import RunVerdict, differing_parts, from_json, to_json
+from harness.errors import EnvironmentFault, ExitCode, SeawallError
+from harness.history.run_directory import RunDirectory
+from harness.history.schema import TABLES
+from harness.nightly.conclusion import FAILURES
+from harness.nightly.result import CellOutcome, CellResult
+
+_JUDGED = frozenset(
+    {
+        CellOutcome.PASS,
+        CellOutcome.AS_PREDICTED,
+        CellOutcome.VIOLATION,
+        CellOutcome.NOT_REPRODUCED,
+        CellOutcome.INCONCLUSIVE,
+        CellOutcome.INVALID,
+    }
+)
+"""The outcomes that are verdicts on a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """A cell whose run can be judged again.
+
+    Attributes:
+        place: a path of this machine or a URI.
+        run: the identifier of the run.
+        first: the reference engine's verdict; None where it cannot be read from here.
+    """
+
+    result: CellResult
+    place: Path | str
+    run: str
+    first: RunVerdict | None
+
+
+def compared(
+    results: Sequence[CellResult], directory: Path, master: str | None, tell: Callable[[str], None]
+) -> tuple[list[CellResult], list[str]]:
+    """The results, of which those about which Spark differs are disagreements; and sentences about the whole.
+
+    Where Spark cannot be started the results are as before, and a sentence says so.
+
+    Args:
+        results: the cells of a night.
+        directory: that of the night, to which the paths of runs are relative.
+        master: the URL of the Spark master; None: this machine.
+        tell: is called with a sentence before Spark is asked.
+    """
+    judged = [one for result in results if (one := _judged(result, directory)) is not None]
+    if not judged:
+        return list(results), ["No run has kept its tables, so that Spark was not asked."]
+    tell(f"asking Spark about {len(judged)} of {len(results)} cells, which must agree with the reference engine")
+    try:
+        verdicts = [verdict for batch in _batches(judged) for verdict in _verdicts(batch, master)]
+    except EnvironmentFault as fault:
+        return list(results), [f"{fault.sentence} The verdicts are those of the reference engine alone."]
+    differing = {one.result.cell: parts for one, verdict in verdicts if (parts := _differing(one, verdict))}
+    _rewrite_reports([one for one, _ in verdicts if one.result.cell in differing or one.result.outcome in FAILURES])
+    agreed = [_disagreement(one, differing[one.cell]) if one.cell in differing else one for one in results]
+    note = f"Spark agrees about {len(verdicts) - len(differing)} of {len(verdicts)} runs."
+    return agreed, [note] if differing else []
+
+
+def _judged(result: CellResult, directory: Path) -> _Judged | None:
+    if result.run is None or result.outcome not in _JUDGED:
+        return None
+    if "://" in result.run:
+        return _Judged(result, result.run, result.run, None)
+    found = RunDirectory(directory / result.run)
+    try:
+        if not all(map(found.has_table, TABLES)) or (document := found.read_verdict()) is None:
+            return None
+        return _Judged(result, found.path, found.manifest().run, from_json(document))
+    except SeawallError:
+        return None
+
+
+def _batches(judged: Sequence[_Judged]) -> list[list[_Judged]]:
+    """One batch, a job each, unless runs have the same identifier."""
+    batches: list[dict[str, _Judged]] = []
+    for one in judged:
+        free = next((batch for batch in batches if one.run not in batch), None)
+        if free is None:
+            batches.append(free := {})
+        free[one.run] = one
+    return [list(batch.values()) for batch in batches]
+
+
+def _verdicts(batch: Sequence[_Judged], master: str | None) -> list[tuple[_Judged, RunVerdict]]:
+    from checkers import check  # noqa: PLC0415 - a second
+
+    return list(zip(batch, check([one.place for one in batch], "spark", master), strict=True))
+
+
+def _differing(one: _Judged, verdict: RunVerdict) -> str:
+    """What Spark says otherwise, in words; empty: nothing."""
+    if one.first is not None:
+        as_written = from_json(json.loads(json.dumps(to_json(verdict))))
+        return ", ".join(differing_parts(one.first, as_written))
+    return "" if verdict.outcome.value == one.result.outcome.value else "outcome"
+
+
+def _disagreement(result: CellResult, parts: str) -> CellResult:
+    told = f"Spark and the reference engine disagree about {parts}: one of them is wrong."
+    changes = {"outcome": CellOutcome.DISAGREEMENT, "exit_code": int(ExitCode.INTERNAL), "signature": None}
+    return result.model_copy(update={**changes, "reason": f"{told} It was {result.outcome} before."})
+
+
+def _rewrite_reports(judged: Sequence[_Judged]) -> None:
+    from reports import write  # noqa: PLC0415 - reads Parquet files
+
+    for one in judged:
+        if isinstance(one.place, Path):
+            write(one.place)

@@ -1,0 +1,215 @@
+"""``seawall nightly merge``: shards become a night, Spark is asked once, and what does not fit is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import checkers
+from harness.checker import RunVerdict
+from harness.cli import main
+from harness.errors import EnvironmentFault
+from harness.nightly import bank, history_file, results_file
+from harness.nightly.result import CellOutcome, CellResult
+from tests.checkers.story import Story
+from tests.harness.nightly.cells import cell, lossy
+
+Merge = Callable[..., tuple[int, str, str]]
+
+_CHECK = checkers.check
+
+
+@pytest.fixture
+def merge(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Merge:
+    """The command, in a directory of its own; anything but 0 to 4 and 70 is an error of the test."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+
+    def call(*words: object) -> tuple[int, str, str]:
+        code = main(["nightly", *map(str, words)])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return call
+
+
+def shard(directory: Path, results: Sequence[CellResult]) -> Path:
+    directory.mkdir(parents=True, exist_ok=True)
+    results_file.write(directory / "results.jsonl", results)
+    return directory
+
+
+def test_shards_become_a_night_with_every_output(merge: Merge, tmp_path: Path) -> None:
+    shard(tmp_path / "one", [lossy(shard="1/2"), cell(seed=8, shard="1/2")])
+    shard(tmp_path / "two", [cell(seed=9, shard="2/2", outcome=CellOutcome.SKIPPED, reason="No Docker engine.")])
+    code, out, _ = merge("merge", "one", "two", "--out", "night", "--history", "history.jsonl")
+    assert code == 1
+    assert out.startswith("1 violation, 1 skipped, 1 pass\nNo run has kept its tables, so that Spark was not asked.\n")
+    names = {path.name for path in (tmp_path / "night").iterdir()}
+    assert names == {"results.jsonl", "junit.xml", "summary.md", "index.html", "night-2026-03-04.html"}
+    [first, *_] = results_file.read(tmp_path / "night" / "results.jsonl")
+    assert (first.run, first.report) == ("../one/runs/7", "../one/runs/7/report.html")
+    assert [one.seed for one in bank.read(tmp_path / "seeds.yaml")] == [7]
+    assert len(history_file.read(tmp_path / "history.jsonl")) == 3
+
+
+def test_a_night_that_passed_before_is_told_from_a_new_failure(merge: Merge, tmp_path: Path) -> None:
+    for day, results in ((3, [cell("2026-03-03")]), (4, [lossy("2026-03-04")]), (5, [lossy("2026-03-05", seed=3)])):
+        shard(tmp_path / str(day), results)
+        merge("merge", str(day), "--history", "history.jsonl")
+    assert "**new**" in (tmp_path / "4/summary.md").read_text()
+    assert 'name="standing" value="new"' in (tmp_path / "4/junit.xml").read_text()
+    assert "**still failing**, first seen 2026\\-03\\-04" in (tmp_path / "5/summary.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("shards", "code", "named"),
+    [
+        (([cell()], [cell("2026-03-05")]), 64, "'2026-03-05'"),
+        (([cell()], [cell(seed=8, plan="00" * 32)]), 64, "of the plan"),
+        (([cell()], [cell()]), 64, "is in one and in two"),
+        (([cell(shard="1/3")], [cell(seed=8, shard="3/3")]), 64, "shard 2/3 of the night is missing"),
+        (([cell(shard="1/2")], [cell(seed=8, shard="2/3")]), 64, "shards of 2 and of 3"),
+        (([], []), 3, "there is no cell"),
+        (([cell(shard="1/2")], []), 0, ""),
+    ],
+)
+def test_what_does_not_belong_together_is_refused(
+    merge: Merge, tmp_path: Path, shards: Sequence[Sequence[CellResult]], code: int, named: str
+) -> None:
+    for name, results in zip(("one", "two"), shards, strict=True):
+        shard(tmp_path / name, results)
+    found, _, err = merge("merge", "one", "two", "--out", "night")
+    assert (found, named in err) == (code, True)
+    assert (tmp_path / "night").exists() == (code == 0)
+
+
+def test_a_missing_shard_is_accepted_on_request_and_reported(merge: Merge, tmp_path: Path) -> None:
+    shard(tmp_path / "one", [cell(shard="1/2")])
+    assert merge("merge", "one", "--partial")[0] == 0
+    assert "> shard 2/2 of the night is missing" in (tmp_path / "one/summary.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "named"),
+    [
+        (("merge", "nowhere"), 3, "nowhere/results.jsonl is missing"),
+        (("merge", "a", "b"), 64, "--out DIR"),
+        (("retire", "x"), 64, "has no entry 'x'"),
+    ],
+)
+def test_a_wrong_command_is_one_sentence(merge: Merge, words: Sequence[str], code: int, named: str) -> None:
+    found, _, err = merge(*words)
+    assert (found, named in err, "Traceback" in err) == (code, True, False)
+
+
+def test_only_retire_removes_an_entry(merge: Merge, tmp_path: Path) -> None:
+    shard(tmp_path / "one", [lossy()])
+    merge("merge", "one")
+    shard(tmp_path / "one", [cell(bank=True)])
+    merge("merge", "one")
+    [entry] = bank.read(tmp_path / "seeds.yaml")
+    code, out, _ = merge("retire", entry.entry)
+    assert (code, out) == (0, f"seeds.yaml: {entry.entry} is retired, 0 entries are left\n")
+    assert bank.read(tmp_path / "seeds.yaml") == ()
+
+
+# ------------------------------------------------------------------------------------------------- what Spark says
+
+
+def recorded(directory: Path, seed: int, run: str = "", **told: Any) -> CellResult:
+    """A cell whose run has kept its tables, and was judged by the reference engine."""
+    story = Story(run or f"r{seed}")
+    story.send()
+    story.poll(1, [0])
+    story.fault()
+    story.finish().write(directory / "runs" / str(seed))
+    _CHECK([directory / "runs" / str(seed)], "reference")
+    return cell(seed=seed, run=f"runs/{seed}", **told)
+
+
+@pytest.fixture
+def spark(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Stands in for Spark: it agrees, but about a run of which the name says otherwise; the jobs that it was given."""
+    jobs: list[list[str]] = []
+
+    def check(places: Sequence[Path], engine: str, master: str | None) -> list[RunVerdict]:
+        jobs.append([place.name for place in places] + [engine, str(master)])
+        verdicts = _CHECK(places, "reference")
+        return [replace(one, counts={}) if one.run == "doubted" else one for one in verdicts]
+
+    monkeypatch.setattr(checkers, "check", check)
+    return jobs
+
+
+def test_one_job_judges_every_run_that_has_its_tables(merge: Merge, tmp_path: Path, spark: list[list[str]]) -> None:
+    kept = [recorded(tmp_path / "one", seed) for seed in (1, 2)]
+    shard(tmp_path / "one", [*kept, cell(seed=3, run="runs/gone"), cell(seed=4)])
+    code, out, err = merge("merge", "one", "--master", "spark://m:7077")
+    assert (code, spark) == (0, [["1", "2", "spark", "spark://m:7077"]])
+    assert "asking Spark about 2 of 4 cells" in err
+    assert out.startswith("4 pass\nsummary:")
+
+
+def test_a_verdict_that_differs_is_a_disagreement(merge: Merge, tmp_path: Path, spark: list[list[str]]) -> None:
+    shard(tmp_path / "one", [recorded(tmp_path / "one", 1), recorded(tmp_path / "one", 2, "doubted")])
+    code, out, _ = merge("merge", "one")
+    assert code == 70
+    assert out.startswith("1 disagreement, 1 pass\nSpark agrees about 1 of 2 runs.\n")
+    found = results_file.read(tmp_path / "one/results.jsonl")[0]
+    assert (found.seed, found.exit_code) == (2, 70)
+    assert found.reason == (
+        "Spark and the reference engine disagree about counts: one of them is wrong. It was pass before."
+    )
+    assert (tmp_path / "one/runs/2/report.html").exists()
+
+
+def test_runs_of_one_name_are_asked_about_in_separate_jobs(
+    merge: Merge, tmp_path: Path, spark: list[list[str]]
+) -> None:
+    results = [recorded(tmp_path / "one", seed, "same") for seed in (1, 2)]
+    shard(tmp_path / "one", results)
+    assert merge("merge", "one")[0] == 0
+    assert [job[0] for job in spark] == ["1", "2"]
+
+
+def test_without_java_the_references_verdicts_stay(
+    merge: Merge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shard(tmp_path / "one", [recorded(tmp_path / "one", 1)])
+
+    def refuse(*_: object) -> None:
+        raise EnvironmentFault("Spark needs Java 17 or newer.", "Install it.")
+
+    monkeypatch.setattr(checkers, "check", refuse)
+    code, out, _ = merge("merge", "one")
+    told = "Spark needs Java 17 or newer. The verdicts are those of the reference engine alone."
+    assert (code, told in out) == (0, True)
+    assert told in (tmp_path / "one/summary.md").read_text()
+    assert merge("merge", "one", "--engine", "reference")[1].startswith("1 pass\nsummary: ")
+
+
+def test_github_is_told_where_it_listens(merge: Merge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "step.md"))
+    shard(tmp_path / "one", [lossy()])
+    assert "\n::error title=random-chaos on builtin 4.1%2C seed 7::violation" in "\n" + merge("merge", "one")[1]
+    assert (tmp_path / "step.md").read_text() == (tmp_path / "one/summary.md").read_text()
+
+
+def test_the_history_is_bounded_and_brief(monkeypatch: pytest.MonkeyPatch) -> None:
+    known: list[CellResult] = []
+    monkeypatch.setattr(history_file, "MOST_NIGHTS", 3)
+    for day in range(1, 6):
+        known = history_file.updated(known, [cell(f"2026-03-0{day}"), lossy(f"2026-03-0{day}", seed=8)])
+    assert [one.night for one in known] == [f"2026-03-0{day}" for day in (3, 3, 4, 4, 5, 5)]
+    assert {one.reproduce for one in known} == {"", lossy(seed=8).reproduce}
+    assert not any(one.story for one in known)
+    again = history_file.updated(known, [cell("2026-03-05", seed=99)])
+    assert [one.seed for one in again if one.night == "2026-03-05"] == [99]
+    monkeypatch.setattr(history_file, "MOST_CELLS", 3)
+    assert {one.night for one in history_file.updated(known, [cell("2026-03-06")])} == {"2026-03-05", "2026-03-06"}
