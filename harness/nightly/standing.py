@@ -62,8 +62,9 @@ class Finding:
 
     @property
     def standing(self) -> Standing:
-        """On the last night."""
-        return self.standings[next(reversed(self.standings))]
+        """On the last night; a fixed finding stays fixed while its series does not run."""
+        last = self.standings[next(reversed(self.standings))]
+        return Standing.FIXED if self.fixed and last is Standing.NOT_RUN else last
 
     def seen(self, night: str, cells: Sequence[CellResult]) -> None:
         """Note that ``cells`` showed it on ``night``."""
