@@ -1,30 +1,21 @@
 """Renders nights of runs as static pages: an index of all nights, and one page for each.
 
-The pages need nothing but themselves: their policy allows their own style and script, by digest. The script adds a
-filter to each column of a table; without it everything can be read.
+Every table has a filter for each column where scripts run; without them everything can be read.
 """
 
 from __future__ import annotations
 
-import re
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
-from importlib import resources
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from harness.history.unwritable import writing_below
-from harness.scratch import unfinished
+from reports import static_page
 from reports.scale import Scale
 from reports.svg import number, tag
-
-_UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
 LETTERS: Final[Mapping[str, str]] = {
     "violation": "V",
@@ -217,7 +208,7 @@ def write_index(path: Path, index: Index) -> None:
     Raises:
         EnvironmentFault: it cannot be written.
     """
-    _write(path, _rendered("index.html.j2", index=index, letters=LETTERS, classes=_CLASSES))
+    static_page.write(path, "index.html.j2", index=index, letters=LETTERS, classes=_CLASSES)
 
 
 def write_night(path: Path, night: Night) -> None:
@@ -226,39 +217,12 @@ def write_night(path: Path, night: Night) -> None:
     Raises:
         EnvironmentFault: it cannot be written.
     """
-    _write(path, _rendered("night.html.j2", night=night, letters=LETTERS, classes=_CLASSES))
+    static_page.write(path, "night.html.j2", night=night)
 
 
 def link(path: str) -> str:
     """A path as a relative reference: no scheme, no host, nothing that would run."""
     return "./" + quote(path.encode(errors="replace"), safe="/.-_~")
-
-
-def _rendered(template: str, **context: Any) -> str:
-    environment = Environment(loader=PackageLoader("reports"), autoescape=True, undefined=StrictUndefined)
-    environment.trim_blocks = environment.lstrip_blocks = True
-    style, script = (f"\n{_own(name)}\n" for name in ("index.css", "index.js"))
-    policy = f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}"
-    page = environment.get_template(template).render(
-        style=Markup(style),  # noqa: S704 - our own file
-        script=Markup(script),  # noqa: S704 - our own file
-        policy=f"{policy}; base-uri 'none'; form-action 'none'",
-        **context,
-    )
-    return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", page)
-
-
-def _own(name: str) -> str:
-    return resources.files("reports").joinpath(f"templates/{name}").read_text(encoding="utf-8").strip()
-
-
-def _digest(text: str) -> str:
-    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
-
-
-def _write(path: Path, page: str) -> None:
-    with writing_below(path), unfinished(path) as temporary:
-        temporary.write_text(page, encoding="utf-8")
 
 
 def _spark(points: Sequence[float | None], name: str) -> Markup:

@@ -12,6 +12,7 @@ from harness.cli import (
     cluster,
     demo,
     detection,
+    diff,
     doctor,
     heal,
     jepsen,
@@ -39,6 +40,7 @@ app.command("demo")(demo.demo)
 app.command("run")(run.run)
 app.command("check")(check.check)
 app.command("report")(report.report)
+app.command("diff")(diff.diff)
 app.command("simulate")(simulate.simulate)
 app.command("replay")(replay.replay)
 app.command("shrink")(shrink.shrink)
