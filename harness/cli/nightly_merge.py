@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="What comes after a night's cells.", no_args_is_help=True)
 
 BANK = Path("seeds.yaml")
+NIGHTS = Path("nights")
 
 
 @app.command()
@@ -27,7 +28,8 @@ def merge(
         list[Path], typer.Argument(metavar="DIR...", help="The directories of a night's shards, or of a whole night.")
     ],
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where the outputs go; default: DIR, if it is the only one.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Where the outputs go; default: DIR if one, else nights/ID."),
     ] = None,
     history: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The results of past nights, to which this one is added.")
@@ -48,13 +50,14 @@ def merge(
     from harness.nightly import bank as seeds
     from harness.nightly import history_file, index, outputs, prose, results_file, second_opinion
     from harness.nightly.conclusion import exit_code
-    from harness.nightly.merging import merged
+    from harness.nightly.merging import merged, shards
 
-    place = _place(directories, out)
     known = seeds.read(bank)
     past = history_file.read(history) if history else []
     say = progress()
-    results, notes = merged(directories, place, partial=partial)
+    by_directory, notes = shards(directories, partial=partial)
+    place = out or _place(by_directory)
+    results = merged(by_directory, place)
     if engine is Engine.SPARK:
         results, said = second_opinion.compared(results, place, master, say)
         notes += said
@@ -84,12 +87,15 @@ def retire(
     typer.echo(f"{bank}: {entry} is retired, {len(left)} entries are left")
 
 
-def _place(directories: list[Path], out: Path | None) -> Path:
-    if out is not None:
-        return out
-    if len(directories) == 1:
-        return directories[0]
-    raise UsageError(f"{len(directories)} directories are merged into none.", "Name one with --out DIR.")
+def _place(by_directory: Mapping[Path, Sequence[CellResult]]) -> Path:
+    """The only directory, or one named for the night."""
+    if len(by_directory) == 1:
+        return next(iter(by_directory))
+    [night] = {one.night for cells in by_directory.values() for one in cells}
+    place = NIGHTS / night
+    if len(place.parts) != 2 or place in by_directory:
+        raise UsageError(f"the night {night!r} gives no directory to merge into.", "Name one with --out DIR.")
+    return place
 
 
 def _tell_github(results: Sequence[CellResult], found: Sequence[Finding], notes: Sequence[str]) -> None:

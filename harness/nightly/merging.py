@@ -15,12 +15,14 @@ from harness.nightly.result import CellResult
 _SHARD = re.compile(r"([1-9]\d*)/([1-9]\d*)")
 
 
-def merged(directories: Sequence[Path], out: Path, *, partial: bool = False) -> tuple[list[CellResult], list[str]]:
-    """The cells of all shards, gravest first, with paths relative to ``out``, and a sentence for each missing shard.
+ByDirectory = dict[Path, list[CellResult]]
+
+
+def shards(directories: Sequence[Path], *, partial: bool = False) -> tuple[ByDirectory, list[str]]:
+    """The cells of all shards by their directory, and a sentence for each missing shard.
 
     Args:
         directories: those of the shards of a night, or that of a night that has none.
-        out: the directory of the merged night.
         partial: whether shards may be missing.
 
     Raises:
@@ -38,11 +40,13 @@ def merged(directories: Sequence[Path], out: Path, *, partial: bool = False) -> 
     notes = [f"{one} of the night is missing: its cells are not in here." for one in _missing(by_directory)]
     if notes and not partial:
         raise UsageError(notes[0], "Name its directory, or merge what there is with --partial.")
+    return by_directory, notes
+
+
+def merged(by_directory: ByDirectory, out: Path) -> list[CellResult]:
+    """The cells of all shards, gravest first, with paths relative to ``out``."""
     placed = (_placed(one, place, out) for place, cells in by_directory.items() for one in cells)
-    return sorted(placed, key=gravity), notes
-
-
-ByDirectory = dict[Path, list[CellResult]]
+    return sorted(placed, key=gravity)
 
 
 def _require_one(by_directory: ByDirectory, attribute: str, noun: str) -> None:

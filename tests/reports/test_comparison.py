@@ -12,7 +12,7 @@ import pytest
 
 from harness.checker import Anomaly, Outage, Outcome, Recovery, RunVerdict, Verdict
 from harness.cli import main
-from reports import comparison
+from reports import comparison, run
 from reports.comparison import Change
 from tests.reports.conftest import Recording, at, double_failover, lost_write, manifest
 
@@ -86,7 +86,7 @@ def test_a_measure_is_worse_beyond_tolerance(
 
 def test_latencies_and_rates_are_those_of_acknowledged_sends(tmp_path: Path) -> None:
     path = recorded(tmp_path / "a", Outcome.PASS)
-    found = comparison.measured(comparison.read(path))
+    found = comparison.measured(run.read(path))
     assert found["latency p50"] == pytest.approx(12)
     assert found["latency max"] == pytest.approx(12)
     assert found["acknowledgements"] == pytest.approx(10)

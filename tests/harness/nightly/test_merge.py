@@ -57,6 +57,17 @@ def test_shards_become_a_night_with_every_output(merge: Merge, tmp_path: Path) -
     assert len(history_file.read(tmp_path / "history.jsonl")) == 3
 
 
+def test_shards_are_merged_into_a_directory_named_for_the_night(merge: Merge, tmp_path: Path) -> None:
+    for number in (1, 2):
+        shard(tmp_path / f"nights/2026-03-04-{number}-of-2", [cell(seed=number, shard=f"{number}/2")])
+    assert merge("merge", *sorted((tmp_path / "nights").iterdir()))[0] == 0
+    assert len(results_file.read(tmp_path / "nights/2026-03-04/results.jsonl")) == 2
+    for number, name in ((1, "one"), (2, "two")):
+        shard(tmp_path / name, [cell("../2026", seed=number)])
+    code, _, err = merge("merge", "one", "two")
+    assert (code, "--out DIR" in err) == (64, True)
+
+
 def test_a_night_that_passed_before_is_told_from_a_new_failure(merge: Merge, tmp_path: Path) -> None:
     for day, results in ((3, [cell("2026-03-03")]), (4, [lossy("2026-03-04")]), (5, [lossy("2026-03-05", seed=3)])):
         shard(tmp_path / str(day), results)
@@ -98,7 +109,7 @@ def test_a_missing_shard_is_accepted_on_request_and_reported(merge: Merge, tmp_p
     ("words", "code", "named"),
     [
         (("merge", "nowhere"), 3, "nowhere/results.jsonl is missing"),
-        (("merge", "a", "b"), 64, "--out DIR"),
+        (("merge", "a", "a"), 3, "a/results.jsonl is missing"),
         (("retire", "x"), 64, "has no entry 'x'"),
     ],
 )
