@@ -7,6 +7,7 @@ is a disagreement whatever its outcome was.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,7 +81,8 @@ def _judged(result: CellResult, directory: Path) -> _Judged | None:
         return None
     if "://" in result.run:
         return _Judged(result, result.run, result.run, None)
-    found = RunDirectory(directory / result.run)
+    # The directory of the night may not be there yet, so that the system could not follow its `..`.
+    found = RunDirectory(Path(os.path.normpath(directory / result.run)))
     try:
         if not all(map(found.has_table, TABLES)) or (document := found.read_verdict()) is None:
             return None

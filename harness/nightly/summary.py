@@ -23,7 +23,7 @@ MOST_STORIES = 20
 
 MOST_ROWS = 500
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$-])")
+_SPECIAL = re.compile(r"^[-+#=]|[\\`*\[\]|~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 _INERT = {
     "&": "&amp;",
     "<": "&lt;",
@@ -67,7 +67,7 @@ def markdown(
 
 def escaped(text: str) -> str:
     """Text of a name or a story as one line of Markdown that holds no markup, no mention and no link."""
-    shown = _SPECIAL.sub(r"\\\1", _BREAKS.sub(" ", text).strip())
+    shown = _SPECIAL.sub(r"\\\g<0>", _BREAKS.sub(" ", text).strip())
     for plain, inert in _INERT.items():
         shown = shown.replace(plain, inert)
     return shown

@@ -74,7 +74,7 @@ def test_a_night_that_passed_before_is_told_from_a_new_failure(merge: Merge, tmp
         merge("merge", str(day), "--history", "history.jsonl")
     assert "**new**" in (tmp_path / "4/summary.md").read_text()
     assert 'name="standing" value="new"' in (tmp_path / "4/junit.xml").read_text()
-    assert "**still failing**, first seen 2026\\-03\\-04" in (tmp_path / "5/summary.md").read_text()
+    assert "**still failing**, first seen 2026-03-04" in (tmp_path / "5/summary.md").read_text()
 
 
 @pytest.mark.parametrize(
@@ -164,6 +164,15 @@ def test_one_job_judges_every_run_that_has_its_tables(merge: Merge, tmp_path: Pa
     assert (code, spark) == (0, [["1", "2", "spark", "spark://m:7077"]])
     assert "asking Spark about 2 of 4 cells" in err
     assert out.startswith("4 pass\nsummary:")
+
+
+def test_runs_of_shards_are_found_from_a_directory_that_is_not_there_yet(
+    merge: Merge, tmp_path: Path, spark: list[list[str]]
+) -> None:
+    for number, name in ((1, "one"), (2, "two")):
+        shard(tmp_path / name, [recorded(tmp_path / name, number, shard=f"{number}/2")])
+    assert merge("merge", "one", "two")[0] == 0
+    assert spark == [["1", "2", "spark", "None"]]
 
 
 def test_a_verdict_that_differs_is_a_disagreement(merge: Merge, tmp_path: Path, spark: list[list[str]]) -> None:
