@@ -35,7 +35,7 @@ _MEASURES = (
     ("longest outage", "s", "longest_outage_s"),
     ("recovery", "s", "recovery_s"),
     ("p99", "ms", "p99_ms"),
-    ("acknowledged", "per s", "acknowledged_per_s"),
+    ("acked", "per s", "acknowledged_per_s"),
 )
 
 

@@ -1,8 +1,9 @@
 "use strict";
-// Adds a filter to every column of a table of the class "filtered": a row is shown if each of its cells holds what is
+// Adds a filter to every column of a table of the class "filtered" and of three rows or more: a row is shown if each of its cells holds what is
 // typed into the filter of its column. A status line tells how many rows are shown.
 for (const table of document.querySelectorAll("table.filtered")) {
   const rows = Array.from(table.tBodies[0].rows);
+  if (3 > rows.length) continue;
   const heads = Array.from(table.tHead.rows[0].cells).filter(head => !head.classList.contains("s"));
   const wanted = new Map();
   const status = document.createElement("p");

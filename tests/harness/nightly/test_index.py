@@ -17,6 +17,7 @@ from harness.nightly.result import CellOutcome, CellResult, Incident
 from tests.harness.cli.calling import Said
 from tests.harness.nightly.cells import cell, lossy
 from tests.harness.nightly.nights import FIRST, SECOND, THIRD, three_nights
+from tests.reports.test_browser import measured
 
 HOSTILE = "</title><script>alert('x')</script>&\"' ]]> \x07\ud800"
 
@@ -137,6 +138,16 @@ def test_ten_thousand_cells_make_a_small_page(tmp_path: Path) -> None:
     path = index.write(tmp_path, index.Nights(many(500, 20), frozenset({"2026-03-20"})))
     assert path.stat().st_size < 1_000_000
     assert (tmp_path / "night-2026-03-20.html").stat().st_size < 1_000_000
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
+def test_no_page_scrolls_sideways(tmp_path: Path) -> None:
+    long = Incident(kind="lost-write", place="a-topic-with-a-name-that-does-not-end" * 5 + "/0", count=10**9)
+    written(tmp_path, [*three_nights(), *(lossy(THIRD, 2**62, scenario="x" * 200, incidents=(long,) * 9),)])
+    widths = (420, 900, 1600)
+    for name in ("index.html", f"night-{THIRD}.html"):
+        found = measured((tmp_path / name).read_text(), widths, tmp_path / "frames.html")
+        assert found == dict.fromkeys(widths, (0, 0))
 
 
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
