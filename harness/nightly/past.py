@@ -1,0 +1,117 @@
+"""What past nights say of a series: how long its cells take, when it last ran, and whether it failed then."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+from pydantic import ValidationError
+
+from harness import documents
+from harness.documents import Unfit
+from harness.errors import UsageError
+from harness.nightly.result import EXIT_CODES, CellOutcome, CellResult
+
+_LONGEST_LINE_BYTES = 4 << 20
+_FAILING = (CellOutcome.VIOLATION, CellOutcome.NOT_REPRODUCED, CellOutcome.DISAGREEMENT)
+_REMEMBERED = 20
+"""How many of the last durations of a series count."""
+
+
+@dataclass(slots=True)
+class _Series:
+    durations: list[float] = field(default_factory=list)
+    last: int = -1
+    is_failing: bool = False
+
+
+class Past:
+    """The results of past nights, oldest first.
+
+    Attributes:
+        nights: how many.
+        unreadable: how many lines are no results, such as one that was cut off.
+    """
+
+    def __init__(self, results: Iterable[CellResult] = (), unreadable: int = 0) -> None:
+        self.unreadable = unreadable
+        self._series: dict[str, _Series] = defaultdict(_Series)
+        nights: dict[str, int] = {}
+        for one in results:
+            number = nights.setdefault(one.night, len(nights))
+            if EXIT_CODES[one.outcome] is not None:
+                self._add(one, number)
+            elif one.outcome is CellOutcome.SKIPPED:
+                self._series[one.series].durations.append(0.0)
+        self.nights = len(nights)
+
+    def _add(self, one: CellResult, night: int) -> None:
+        series = self._series[one.series]
+        series.durations.append(one.seconds)
+        fails = one.outcome in _FAILING
+        series.is_failing = fails or (series.is_failing and series.last == night)
+        series.last = night
+
+    def seconds(self, series: str) -> float | None:
+        """The median of the last durations of its cells; None: it never ran."""
+        known = self._series.get(series)
+        return median(known.durations[-_REMEMBERED:]) if known is not None and known.durations else None
+
+    def unseen(self, series: str) -> int:
+        """For how many nights it has not run: 0 if it ran in the last one, more than any if it never ran."""
+        known = self._series.get(series)
+        return self.nights - 1 - known.last if known is not None else self.nights
+
+    def is_failing(self, series: str) -> bool:
+        """Whether any of its cells failed in the last night in which it ran."""
+        known = self._series.get(series)
+        return known is not None and known.is_failing
+
+
+def read(path: Path | None) -> Past:
+    """The past in a file of results, one a line; that of nothing if there is no such file yet.
+
+    Raises:
+        UsageError: it cannot be read.
+    """
+    if path is None or not path.exists():
+        return Past()
+    results: list[CellResult] = []
+    unreadable = 0
+    for one in results_in(path):
+        if one is None:
+            unreadable += 1
+        else:
+            results.append(one)
+    return Past(results, unreadable)
+
+
+def results_in(path: Path) -> Iterator[CellResult | None]:
+    """The results in a file; None for a line that is none.
+
+    Raises:
+        UsageError: it cannot be read.
+    """
+    try:
+        with documents.opened(path) as file:
+            while line := file.readline(_LONGEST_LINE_BYTES):
+                if line.strip():
+                    yield _result(line)
+    except (OSError, Unfit) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"results {path} cannot be read: {reason}.") from None
+
+
+def lines(results: Sequence[CellResult]) -> str:
+    """The content of a file of results."""
+    return "".join(f"{one.model_dump_json()}\n" for one in results)
+
+
+def _result(line: bytes) -> CellResult | None:
+    try:
+        return CellResult.model_validate_json(line)
+    except ValidationError:
+        return None
