@@ -18,6 +18,7 @@ from harness.cli import (
     jepsen,
     kafka,
     museum,
+    nightly,
     nightly_merge,
     replay,
     report,
@@ -53,7 +54,9 @@ app.add_typer(kafka.app, name="kafka")
 app.add_typer(jepsen.imports, name="import")
 app.add_typer(jepsen.exports, name="export")
 app.add_typer(scenario.app, name="scenario")
-app.add_typer(nightly_merge.app, name="nightly")
+nightly.app.command("merge")(nightly_merge.merge)
+nightly.app.command("retire")(nightly_merge.retire)
+app.add_typer(nightly.app, name="nightly")
 
 
 @app.callback(invoke_without_command=True)
