@@ -294,7 +294,7 @@ def load(name_or_path: str) -> Scenario:
         return parse(_read(path), str(path))
     path = _SHIPPED / f"{name_or_path}{_SUFFIX}"
     if not path.is_file():
-        raise UsageError(f"scenario {name_or_path!r} is not known; {closest(name_or_path, _shipped_names())}")
+        raise UsageError(f"scenario {name_or_path!r} is not known; {closest(name_or_path, shipped_names())}")
     return _parsed(_read(path))
 
 
@@ -314,7 +314,7 @@ def find(name_or_path: str) -> list[Scenario]:
 
 def shipped() -> list[Scenario]:
     """The scenarios that come with seawall, by name."""
-    return [load(name) for name in _shipped_names()]
+    return [load(name) for name in shipped_names()]
 
 
 @cache
@@ -408,7 +408,8 @@ def looks_like_a_path(text: str) -> bool:
     return "/" in text or text.endswith(_SUFFIXES)
 
 
-def _shipped_names() -> Sequence[str]:
+def shipped_names() -> Sequence[str]:
+    """The names of the scenarios that come with seawall."""
     return sorted(path.stem for path in _SHIPPED.glob(f"*{_SUFFIX}"))
 
 

@@ -99,9 +99,11 @@ def drawn(progress: Progress, cells: int) -> Group:
     running = Table.grid(padding=(0, 2))
     for cell, since_s, takes_s in progress.running[:_MOST_SHOWN]:
         running.add_row(f"{lasting(since_s)} of {lasting(takes_s)}", escape(cell.cell))
-    if hidden := len(progress.running) - _MOST_SHOWN:
-        running.add_row("", f"and {hidden} more") if hidden > 0 else None
+    if (hidden := len(progress.running) - _MOST_SHOWN) > 0:
+        running.add_row("", f"and {hidden} more")
     failures = Text(f"{progress.failures} failed", "bold red" if progress.failures else "green")
     counts = Text(f"{progress.done} of {cells} done, {len(progress.running)} running, {progress.left} left, ")
     counts.append_text(failures).append(f", about {lasting(progress.left_s)} left")
-    return Group(ProgressBar(total=max(cells, 1), completed=progress.done, width=40), counts, running)
+    bar = Table.grid()
+    bar.add_row(ProgressBar(total=max(cells, 1), completed=progress.done, width=40))
+    return Group(bar, counts, running)

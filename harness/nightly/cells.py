@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cache
 from itertools import product
 from typing import Any, Literal, Protocol
 
@@ -17,7 +18,7 @@ from harness.nightly.plan import CommandGroup, NightPlan, RunGroup, SimulateGrou
 from harness.nightly.plan_values import Seeds
 from harness.replication.knobs import CURRENT_GENERATION
 from harness.runner.expectation import expectations, generations
-from harness.scenario import Scenario, find, load, looks_like_a_path, shipped
+from harness.scenario import Scenario, find, load, looks_like_a_path, shipped, shipped_names
 from harness.simulation.core.configuration import setup
 from harness.targets.cluster_kind import ClusterKind
 from harness.targets.kafka.releases import release
@@ -259,16 +260,31 @@ def _scenarios(group: RunGroup, path: str) -> Iterator[tuple[Scenario, bool]]:
     for name in group.scenarios:
         is_pattern = any(sign in name for sign in "*?[") and not looks_like_a_path(name)
         try:
-            meant = [one for one in shipped() if any(fnmatchcase(n, name) for n in one.names)] if is_pattern else (
-                find(name))  # fmt: skip
+            meant = _matching(name) if is_pattern else _named(name)
         except UsageError as error:
             raise UsageError(f"{path}.scenarios: {error.sentence}", error.remedy) from None
-        if not meant:
-            raise UsageError(f"{path}.scenarios: no scenario matches {name!r}.", "See `seawall scenario list`.")
         for one in meant:
             known = found.get(one.origin)
             found[one.origin] = (one, not is_pattern or (known is not None and known[1]))
     return iter(found.values())
+
+
+def _named(name: str) -> list[Scenario]:
+    """The scenario of that name or file, or else those of an entry of the catalogue, for which all have to be read."""
+    is_file = looks_like_a_path(name)
+    return [load(name)] if is_file or name in shipped_names() else find(name)
+
+
+def _matching(pattern: str) -> list[Scenario]:
+    found = [one for one in _shipped() if any(fnmatchcase(name, pattern) for name in one.names)]
+    if not found:
+        raise UsageError(f"no scenario matches {pattern!r}.", "See `seawall scenario list`.")
+    return found
+
+
+@cache
+def _shipped() -> tuple[Scenario, ...]:
+    return tuple(shipped())
 
 
 def _require_time(entry: _Entry, durations: Iterable[float | None], path: str) -> None:
@@ -304,9 +320,9 @@ class _Run:
 
     def expected_s(self) -> float:
         kind = kind_of(self.target)
-        if kind.in_virtual_time:
-            return _VIRTUAL_S
         load_s = (self.duration_s or self.scenario.duration_s) if self.scenario.chaos is not None else _SCHEDULE_S
+        if kind.in_virtual_time:
+            return _VIRTUAL_S + (load_s if self.scenario.chaos is not None else 0)
         return load_s + (_BUILTIN_S if isinstance(kind, ClusterKind) else _KAFKA_S)
 
     def cell(self, entry: _Entry, seed: int, turn: int = 0) -> Cell:

@@ -21,7 +21,7 @@ from harness.replication.knobs import CURRENT_GENERATION
 from harness.targets.kinds import BUILTIN
 from harness.validation import closest, shortened, validated
 
-SCHEMA = "nightly-plan.schema.json"
+SCHEMA = "nightly-plan-1.json"
 """The file below ``docs/schemas``."""
 
 
@@ -248,6 +248,7 @@ def schema() -> str:
     """The JSON Schema of a plan, for editors."""
     document = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": SCHEMA,
         "title": "A plan of seawall nightly",
         **{key: value for key, value in NightPlan.model_json_schema().items() if key != "title"},
     }

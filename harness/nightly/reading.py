@@ -32,9 +32,8 @@ _VIOLATIONS = (CellOutcome.VIOLATION, CellOutcome.NOT_REPRODUCED)
 _MOST_SENTENCES = 4
 _MOST_CHARACTERS = 2_000
 _MOST_MEASURED_ROWS = 1_000_000
-_SIMULATED = re.compile(
-    r"^seed (\d+): (\S+) (\S+?)(?: at offset \d+)?(?:, broker [\d, ]+)?, [\d.]+ ms .*$", re.MULTILINE
-)
+_SIMULATED = re.compile(r"^seed (\d+): \S+ (\S+?)(?: at offset \d+)?(?:, broker [\d, ]+)?, [\d.]+ ms .*$", re.MULTILINE)
+"""How ``seawall simulate`` explains the first violation of each kind: its invariant, its kind, its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +93,8 @@ def _of_exit_code(code: int, printed: str, *, is_verdict: bool) -> Reading:
         return Reading(CellOutcome.ERROR, f"It ended with {code} and left no verdict. {last}".strip())
     if outcome is CellOutcome.PASS:
         return Reading(outcome)
-    said = last or _shortened(next((line for line in reversed(printed.splitlines()) if line.strip()), ""))
+    lines = [line for line in printed.splitlines() if line.strip() and not line.startswith("reproduce: ")]
+    said = last or _shortened(lines[-1] if lines else "")
     return Reading(outcome, f"It ended with exit code {code}{f': {said}' if said else '.'}", reproduce=reproduce)
 
 
