@@ -34,17 +34,11 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
-_PRECEDENCE = (
-    ExitCode.VIOLATION,
-    ExitCode.INTERNAL,
-    ExitCode.INVALID,
-    ExitCode.INCONCLUSIVE,
-    ExitCode.ENVIRONMENT,
-)
+_PRECEDENCE = (ExitCode.VIOLATION, ExitCode.INVALID, ExitCode.INCONCLUSIVE, ExitCode.ENVIRONMENT)
 
 
 def worst(codes: Iterable[ExitCode]) -> ExitCode:
-    """The exit code of several runs together: 1 before 70 before 3 before 2 before 4, and 0 when all passed."""
+    """The exit code of several runs together: 1 before 3 before 2 before 4, and 0 when all passed."""
     present = set(codes)
     return next((code for code in _PRECEDENCE if code in present), ExitCode.PASS)
 

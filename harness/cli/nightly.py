@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -199,8 +198,8 @@ def _probe(name: str) -> str | None:
 def _execute(context: typer.Context, directory: NightDirectory, night: Night, plan_text: str | None) -> int:
     """Run a night; ``plan_text`` is None of one that goes on."""
     from harness.cli.nightly_view import view
+    from harness.nightly.conclusion import exit_code, gravity
     from harness.nightly.execution import Execution
-    from harness.nightly.result import exit_code
 
     with directory.held():
         if plan_text is None:
@@ -219,33 +218,30 @@ def _execute(context: typer.Context, directory: NightDirectory, night: Night, pl
                 ) from None
     results = execution.in_order()
     _show(results, directory)
-    _lead_to_the_gravest(context, results)
+    if not results:
+        return ExitCode.PASS  # more shards than cells
+    _lead_to(context, min(results, key=gravity))
     return exit_code(results)
 
 
-def _lead_to_the_gravest(context: typer.Context, results: Sequence[CellResult]) -> None:
-    from harness.nightly.result import EXIT_CODES, exit_code
-
-    code = exit_code(results)
-    words = next((shlex.split(one.reproduce) for one in results if EXIT_CODES[one.outcome] == code), [])
-    if words and words[0] == "seawall":
+def _lead_to(context: typer.Context, gravest: CellResult) -> None:
+    words = shlex.split(gravest.reproduce)
+    if words[:1] == ["seawall"]:
         context.obj.replace(*words[1:])
 
 
 def _show(results: Sequence[CellResult], directory: NightDirectory) -> None:
-    """Print what did not pass, with its reason and its report, and how many cells ended in each way."""
-    from harness.nightly.result import EXIT_CODES
+    """Print what did not pass, gravest first, with its reason and its report, and how many cells ended in each way."""
+    from harness.nightly.conclusion import ERRORS, FAILURES, gravity
+    from harness.nightly.prose import counts
 
     console = stdout()
-    for one in results:
-        if EXIT_CODES[one.outcome]:
-            said = "; ".join((*one.story[:1], *((one.reason,) if one.reason and not one.story else ())))
-            where = f" ({directory.path / one.report})" if one.report else ""
-            line = f"{one.outcome.value}: {one.cell}{where}{f': {said}' if said else ''}"
-            console.print(escape(line), highlight=False, soft_wrap=True)
-    counts = Counter(one.outcome for one in results)
-    told = ", ".join(f"{number} {outcome.value}" for outcome, number in counts.most_common()) or "the plan has no cells"
-    console.print(f"{len(results)} cells: {told}", highlight=False, soft_wrap=True)
+    for one in sorted((one for one in results if one.outcome in ERRORS | FAILURES), key=gravity):
+        said = one.story[0] if one.story else one.reason
+        where = f" ({directory.path / one.report})" if one.report else ""
+        line = f"{one.outcome.value}: {one.cell}{where}{f': {said}' if said else ''}"
+        console.print(escape(line), highlight=False, soft_wrap=True)
+    console.print(f"{len(results)} cells: {counts(results)}", highlight=False, soft_wrap=True)
     console.print(f"results: {directory.results_path}", highlight=False, soft_wrap=True)
 
 
@@ -254,7 +250,7 @@ def _show(results: Sequence[CellResult], directory: NightDirectory) -> None:
 
 def _show_plan(night: Night, loaded: LoadedPlan) -> None:
     """Print each cell with its estimated time, what cannot run or does not fit, and the sums of the plan's entries."""
-    from harness.nightly.durations import lasting
+    from harness.nightly.prose import seconds as lasting
 
     console = stdout()
     fitting = _fitting(night)
@@ -291,7 +287,7 @@ def _fitting(night: Night) -> set[str]:
 
 
 def _word(cell: Cell, night: Night, fitting: set[str]) -> str:
-    from harness.nightly.durations import lasting
+    from harness.nightly.prose import seconds as lasting
 
     if (lack := night.lacking.get(cell.cell)) is not None:
         return "missing" if lack.is_failure else "skipped"

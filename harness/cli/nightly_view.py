@@ -16,9 +16,10 @@ from rich.text import Text
 
 from harness.cli.terminal import progress
 from harness.nightly.cells import Cell
-from harness.nightly.durations import lasting
-from harness.nightly.execution import FAILURES, Listener, Progress
-from harness.nightly.result import EXIT_CODES, CellResult
+from harness.nightly.conclusion import ERRORS, FAILURES
+from harness.nightly.execution import Listener, Progress
+from harness.nightly.prose import seconds as lasting
+from harness.nightly.result import CellResult
 
 _REDRAWN_S = 0.5
 _MOST_SHOWN = 12
@@ -40,7 +41,7 @@ def in_a_line(result: CellResult) -> str:
     """A result in a line."""
     tries = f", try {len(result.tries)}" if len(result.tries) > 1 else ""
     kinds = ", ".join(dict.fromkeys(one.kind for one in result.incidents))
-    said = kinds or (result.reason if EXIT_CODES[result.outcome] else "")
+    said = kinds or (result.reason if result.outcome in ERRORS | FAILURES else "")
     return f"{result.outcome.value}  {result.cell}  ({lasting(result.seconds)}{tries}){f': {said}' if said else ''}"
 
 
@@ -82,7 +83,7 @@ class LiveView:
 
     def ended(self, result: CellResult) -> None:
         """A cell that did not pass stays on the screen."""
-        if EXIT_CODES[result.outcome]:
+        if result.outcome in ERRORS | FAILURES:
             style = "bold red" if result.outcome in FAILURES else "yellow"
             self._live.console.print(f"[{style}]{escape(in_a_line(result))}[/]", highlight=False)
         self._drawn = 0.0

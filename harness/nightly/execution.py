@@ -12,16 +12,16 @@ from typing import Any, Protocol
 from harness.nightly import results_file
 from harness.nightly.attempt import Attempt
 from harness.nightly.cells import Cell
-from harness.nightly.durations import lasting
+from harness.nightly.conclusion import FAILURES, SKIPS
 from harness.nightly.keeping import prune
 from harness.nightly.night_directory import Night, NightDirectory
+from harness.nightly.prose import seconds as lasting
 from harness.nightly.reading import Reading, read
 from harness.nightly.result import CellOutcome, CellResult, Measures, Try, signature_of
 
 RETRIED = (CellOutcome.INCONCLUSIVE, CellOutcome.INVALID, CellOutcome.ENVIRONMENT)
 """What may be tried again. A violation never is: it would be a search for a pass."""
 
-FAILURES = (CellOutcome.VIOLATION, CellOutcome.NOT_REPRODUCED, CellOutcome.DISAGREEMENT)
 _POLL_S = 0.1
 _WAITING = "The night has not come to it."
 
@@ -128,7 +128,7 @@ class Execution:
                    self._running.values()]  # fmt: skip
         waiting_s = sum(map(self._estimated_s, self._queue))
         left_s = (waiting_s + sum(max(takes - since, 0) for _, since, takes in running)) / self._night.jobs
-        ran = [one for one in self.results.values() if one.outcome not in (CellOutcome.NOT_RUN, CellOutcome.SKIPPED)]
+        ran = [one for one in self.results.values() if one.outcome not in SKIPS]
         failures = sum(one.outcome in FAILURES for one in ran)
         return Progress(len(ran), running, len(self._queue), failures, left_s)
 

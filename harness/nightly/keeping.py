@@ -6,13 +6,12 @@ import shutil
 from enum import StrEnum
 from pathlib import Path
 
+from harness.nightly.conclusion import PASSES
 from harness.nightly.result import CellOutcome
 
 ALWAYS = frozenset({"verdict.json", "report.html", "run.json"})
 UNTIL_MERGED = ALWAYS | {"history", "timeline", "replica_logs", "faults.parquet", "diary.json"}
 """What the engines read: ``seawall nightly merge`` asks Spark about every run, and then keeps :data:`ALWAYS`."""
-
-_PASSING = (CellOutcome.PASS, CellOutcome.AS_PREDICTED)
 
 
 class Keep(StrEnum):
@@ -25,7 +24,7 @@ class Keep(StrEnum):
 
 def prune(run: Path, outcome: CellOutcome, keep: Keep, kept: frozenset[str] = UNTIL_MERGED) -> None:
     """Remove all but ``kept`` of a run directory, unless everything is to be kept of a run with that outcome."""
-    if keep is Keep.ALL or (keep is Keep.FAILING and outcome not in _PASSING):
+    if keep is Keep.ALL or (keep is Keep.FAILING and outcome not in PASSES):
         return
     for path in run.iterdir():
         if path.name not in kept:

@@ -13,10 +13,10 @@ from pydantic import ValidationError
 from harness import documents
 from harness.documents import Unfit
 from harness.errors import UsageError
-from harness.nightly.result import EXIT_CODES, CellOutcome, CellResult
+from harness.nightly.conclusion import FAILURES, SKIPS
+from harness.nightly.result import CellOutcome, CellResult
 
 _LONGEST_LINE_BYTES = 4 << 20
-_FAILING = (CellOutcome.VIOLATION, CellOutcome.NOT_REPRODUCED, CellOutcome.DISAGREEMENT)
 _REMEMBERED = 20
 """How many of the last durations of a series count."""
 
@@ -42,7 +42,7 @@ class Past:
         nights: dict[str, int] = {}
         for one in results:
             number = nights.setdefault(one.night, len(nights))
-            if EXIT_CODES[one.outcome] is not None:
+            if one.outcome not in SKIPS:
                 self._add(one, number)
             elif one.outcome is CellOutcome.SKIPPED:
                 self._series[one.series].durations.append(0.0)
@@ -51,7 +51,7 @@ class Past:
     def _add(self, one: CellResult, night: int) -> None:
         series = self._series[one.series]
         series.durations.append(one.seconds)
-        fails = one.outcome in _FAILING
+        fails = one.outcome in FAILURES
         series.is_failing = fails or (series.is_failing and series.last == night)
         series.last = night
 

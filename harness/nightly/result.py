@@ -5,16 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from harness.errors import ExitCode, worst
-
 SCHEMA_VERSION = 1
-RESULTS = "results.jsonl"
-"""The file in the directory of a night: the result of every cell, one a line, complete after each cell."""
 
 
 class CellOutcome(StrEnum):
@@ -38,25 +33,6 @@ class CellOutcome(StrEnum):
     """A capability that the cell needs is missing here; ``reason`` names it."""
     NOT_RUN = "not-run"
     """The budget, or a cancellation, came first."""
-
-
-EXIT_CODES: Mapping[CellOutcome, ExitCode | None] = MappingProxyType(
-    {
-        CellOutcome.PASS: ExitCode.PASS,
-        CellOutcome.AS_PREDICTED: ExitCode.PASS,
-        CellOutcome.VIOLATION: ExitCode.VIOLATION,
-        CellOutcome.NOT_REPRODUCED: ExitCode.VIOLATION,
-        CellOutcome.INCONCLUSIVE: ExitCode.INCONCLUSIVE,
-        CellOutcome.INVALID: ExitCode.INVALID,
-        CellOutcome.DISAGREEMENT: ExitCode.INTERNAL,
-        CellOutcome.ENVIRONMENT: ExitCode.ENVIRONMENT,
-        CellOutcome.TIMEOUT: ExitCode.INVALID,
-        CellOutcome.ERROR: ExitCode.INTERNAL,
-        CellOutcome.SKIPPED: None,
-        CellOutcome.NOT_RUN: None,
-    }
-)
-"""The exit code that an outcome asks for; None: the cell did not run."""
 
 
 class _Frozen(BaseModel):
@@ -151,10 +127,3 @@ def signature_of(incidents: Iterable[Incident]) -> str | None:
     """Digest of the kinds and places of incidents, whatever their order and counts; None where there are none."""
     found = sorted({f"{one.kind} {one.place}" for one in incidents})
     return hashlib.sha256("\n".join(found).encode()).hexdigest()[:16] if found else None
-
-
-def exit_code(results: Iterable[CellResult]) -> ExitCode:
-    """The exit code of a night: the worst of its cells that ran; 4 if there are cells and none of them ran."""
-    codes = [EXIT_CODES[one.outcome] for one in results]
-    ran = [code for code in codes if code is not None]
-    return ExitCode.ENVIRONMENT if codes and not ran else worst(ran)

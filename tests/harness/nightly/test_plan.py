@@ -109,7 +109,7 @@ def test_settings_become_what_set_would_be_given() -> None:
         {"topic.partitions": 1},
     ]
     assert run_group(settings=written).settings == (
-        {"workload.acks": "[all,1,0]", unclean: "true"},
+        {"workload.acks": "[all,1,0]", "settings.unclean.leader.election.enable": "true"},
         {"topic.partitions": "1"},
     )
     with pytest.raises(UsageError, match="put it into quotes"):
