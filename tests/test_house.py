@@ -145,6 +145,7 @@ def complaints(words: list[str]) -> list[str]:
     command = typer.main.get_command(app)
     while words and words[0] in (commands := getattr(command, "commands", {})):
         command = commands[words.pop(0)]
+    command = getattr(command, "commands", {}).get(getattr(command, "default", ""), command)
     if getattr(command, "commands", None):
         return [f"no command {' '.join(words)!r}"]
     known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
