@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import shlex
+import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 from rich.markup import escape
 from typer.core import TyperGroup
 
+from harness.cli.nightly_merge import BANK, NIGHTS
 from harness.cli.terminal import stdout, tell
-from harness.errors import ExitCode, Interrupted, UsageError
+from harness.errors import ExitCode, Interrupted, InvalidRun, UsageError
 from harness.nightly.keeping import Keep
 from harness.validation import closest
 
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
     from harness.nightly.plan import LoadedPlan
     from harness.nightly.result import CellResult
 
-NIGHTS = Path("nights")
+_WAITS = 20
+"""How many times longer than it took to write the outputs they are left as they are."""
 
 
 class _RunsAPlan(TyperGroup):
@@ -41,7 +44,7 @@ class _RunsAPlan(TyperGroup):
 
 app = typer.Typer(
     cls=_RunsAPlan,
-    help="A night of chaos in CI: run a plan.",
+    help="A night of chaos in CI: run a plan, merge its shards, keep its seeds.",
     epilog="`seawall nightly PLAN.yaml` is short for `seawall nightly run PLAN.yaml`.",
     no_args_is_help=True,
 )
@@ -60,6 +63,9 @@ def run(
     history: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Results of past nights, one a line, oldest first.")
     ] = None,
+    bank: Annotated[
+        Path, typer.Option(metavar="FILE", help="The seed bank, which runs first; there may be none yet.")
+    ] = BANK,
     budget: Annotated[
         str | None, typer.Option(metavar="TIME", help="For all cells of this shard: 90m, 6h; default: the plan's.")
     ] = None,
@@ -81,13 +87,12 @@ def run(
     if resume is not None:
         _refuse_what_is_decided(plan, resume, out=out, night=night, history=history, shard=shard)
         directory = NightDirectory(resume)
-        return _execute(context, directory, _with(directory.night(), budget, jobs), None)
+        return _execute(context, directory, _with(directory.night(), budget, jobs))
     if plan is None:
         raise UsageError("PLAN.yaml is missing.", "Name a plan, or go on with a night by --resume DIR.")
     loaded, name = load(plan), _identifier(night)
     context.obj.fix("--night", name)
-    decided = _decided(loaded, name, history, shard, keep)
-    decided = _with(decided, budget or None, jobs)
+    decided = _with(_decided(loaded, name, (history, bank), shard, keep), budget, jobs)
     if dry_run:
         _show_plan(decided, loaded)
         return ExitCode.PASS
@@ -133,18 +138,27 @@ def _with(night: Night, budget: str | None, jobs: int) -> Night:
     return night.model_copy(update={**changed, "jobs": jobs})
 
 
-def _decided(loaded: LoadedPlan, night: str, history: Path | None, shard: str | None, keep: Keep) -> Night:
-    """What runs in this shard, and in which order."""
-    from harness.nightly import order, past
+def _past(history: Path | None) -> list[CellResult]:
+    from harness.nightly import history_file
+
+    try:
+        return history_file.read(history) if history is not None else []
+    except InvalidRun as error:
+        raise UsageError(f"--history: {error.sentence}", error.remedy) from None
+
+
+def _decided(loaded: LoadedPlan, night: str, files: tuple[Path | None, Path], shard: str | None, keep: Keep) -> Night:
+    """What runs in this shard, and in which order, by the history and the seed bank in ``files``."""
+    from harness.nightly import bank, order
     from harness.nightly.capabilities import missing
     from harness.nightly.cells import expand
     from harness.nightly.night_directory import Lack, Night
+    from harness.nightly.past import Past
 
-    known = past.read(history)
-    if known.unreadable:
-        tell(f"{history}: {known.unreadable} lines are no results, and are left out")
+    history, seeds = files
+    known = Past(_past(history))
     part = None if shard is None else order.shard(shard)
-    everything = expand(loaded.plan, night)
+    everything = expand(loaded.plan, night, bank.read(seeds))
     lacking = missing(loaded.plan, everything, _probe)
     cells = order.ordered(everything, known)
     if part is not None:
@@ -156,6 +170,8 @@ def _decided(loaded: LoadedPlan, night: str, history: Path | None, shard: str | 
         shard=None if part is None else str(part),
         keep=keep,
         budget_s=loaded.plan.budget,
+        history=None if history is None else str(history.absolute()),
+        bank=str(seeds.absolute()),
         cells=tuple(cells),
         lacking={
             one.cell: Lack(reason=lacking[one.cell].reason, is_failure=lacking[one.cell].is_failure)
@@ -195,7 +211,7 @@ def _probe(name: str) -> str | None:
 # ------------------------------------------------------------------------------------------------------------ execution
 
 
-def _execute(context: typer.Context, directory: NightDirectory, night: Night, plan_text: str | None) -> int:
+def _execute(context: typer.Context, directory: NightDirectory, night: Night, plan_text: str | None = None) -> int:
     """Run a night; ``plan_text`` is None of one that goes on."""
     from harness.cli.nightly_view import view
     from harness.nightly.conclusion import exit_code, gravity
@@ -208,7 +224,8 @@ def _execute(context: typer.Context, directory: NightDirectory, night: Night, pl
         else:
             directory.begin(night, plan_text)
         with view(len(night.cells) - len(night.lacking)) as listener:
-            execution = Execution(directory, night, listener)
+            written = _outputs_of(night, directory.path)
+            execution = Execution(directory, night, listener, written)
             try:
                 execution.run()
             except KeyboardInterrupt:
@@ -216,12 +233,35 @@ def _execute(context: typer.Context, directory: NightDirectory, night: Night, pl
                 raise Interrupted(
                     f"interrupted; what ran was healed and stopped, and {directory.results_path} is true of the rest."
                 ) from None
+            finally:
+                written(execution.in_order(), at_once=True)
     results = execution.in_order()
     _show(results, directory)
     if not results:
         return ExitCode.PASS  # more shards than cells
     _lead_to(context, min(results, key=gravity))
     return exit_code(results)
+
+
+class _Write(Protocol):
+    def __call__(self, results: Sequence[CellResult], *, at_once: bool = False) -> None: ...
+
+
+def _outputs_of(night: Night, place: Path) -> _Write:
+    """Writes the outputs of a night after each cell, or less often where that would take a considerable time."""
+    from harness.nightly import bank, outputs
+
+    history, seeds = _past(None if night.history is None else Path(night.history)), bank.read(Path(night.bank))
+    due = 0.0
+
+    def write(results: Sequence[CellResult], *, at_once: bool = False) -> None:
+        nonlocal due
+        began = time.monotonic()
+        if at_once or began >= due:
+            outputs.write(place, results, history, seeds)
+            due = time.monotonic() + _WAITS * (time.monotonic() - began)
+
+    return write
 
 
 def _lead_to(context: typer.Context, gravest: CellResult) -> None:

@@ -59,6 +59,7 @@ class Night(BaseModel):
         lacking: by the identity of cells, why they cannot run here.
         estimates_s: by the identity of cells, how long they are likely to take.
         budget_s: None: without a limit.
+        history: the file with the results of past nights; None: none was named. ``bank`` is that of the seed bank.
         allowed: what of the plan's ``allow`` is about anomalies: pattern of cells, kinds, reason.
     """
 
@@ -72,6 +73,8 @@ class Night(BaseModel):
     jobs: int = 1
     keep: Keep = Keep.FAILING
     budget_s: float | None = None
+    history: str | None = None
+    bank: str = "seeds.yaml"
     cells: tuple[Cell, ...]
     lacking: Mapping[str, Lack] = {}
     estimates_s: Mapping[str, float] = {}

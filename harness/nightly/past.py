@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from statistics import median
 
-from pydantic import ValidationError
-
-from harness import documents
-from harness.documents import Unfit
-from harness.errors import UsageError
 from harness.nightly.conclusion import FAILURES, SKIPS
 from harness.nightly.result import CellOutcome, CellResult
 
-_LONGEST_LINE_BYTES = 4 << 20
 _REMEMBERED = 20
 """How many of the last durations of a series count."""
 
@@ -33,11 +26,9 @@ class Past:
 
     Attributes:
         nights: how many.
-        unreadable: how many lines are no results, such as one that was cut off.
     """
 
-    def __init__(self, results: Iterable[CellResult] = (), unreadable: int = 0) -> None:
-        self.unreadable = unreadable
+    def __init__(self, results: Iterable[CellResult] = ()) -> None:
         self._series: dict[str, _Series] = defaultdict(_Series)
         nights: dict[str, int] = {}
         for one in results:
@@ -69,49 +60,3 @@ class Past:
         """Whether any of its cells failed in the last night in which it ran."""
         known = self._series.get(series)
         return known is not None and known.is_failing
-
-
-def read(path: Path | None) -> Past:
-    """The past in a file of results, one a line; that of nothing if there is no such file yet.
-
-    Raises:
-        UsageError: it cannot be read.
-    """
-    if path is None or not path.exists():
-        return Past()
-    results: list[CellResult] = []
-    unreadable = 0
-    for one in results_in(path):
-        if one is None:
-            unreadable += 1
-        else:
-            results.append(one)
-    return Past(results, unreadable)
-
-
-def results_in(path: Path) -> Iterator[CellResult | None]:
-    """The results in a file; None for a line that is none.
-
-    Raises:
-        UsageError: it cannot be read.
-    """
-    try:
-        with documents.opened(path) as file:
-            while line := file.readline(_LONGEST_LINE_BYTES):
-                if line.strip():
-                    yield _result(line)
-    except (OSError, Unfit) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"results {path} cannot be read: {reason}.") from None
-
-
-def lines(results: Sequence[CellResult]) -> str:
-    """The content of a file of results."""
-    return "".join(f"{one.model_dump_json()}\n" for one in results)
-
-
-def _result(line: bytes) -> CellResult | None:
-    try:
-        return CellResult.model_validate_json(line)
-    except ValidationError:
-        return None

@@ -79,6 +79,8 @@ def test_a_night_with_guilty_cells_says_what_was_lost_and_how_to_repeat_it(seawa
     assert (night / run.run / "broker_logs").exists()
     assert json.loads((night / run.run / "verdict.json").read_text())["engine"] == "reference"
     assert not list(night.glob("**/latest"))
+    assert "kip-101-double-failover" in (night / "summary.md").read_text()
+    assert (night / "junit.xml").exists()
 
     assert found["absent"].reason == "no-such-program is not installed here."
     core = found["simulate"]
@@ -90,6 +92,13 @@ def test_a_night_with_guilty_cells_says_what_was_lost_and_how_to_repeat_it(seawa
     assert again.code == 64
     assert "holds a night already. Go on with it by --resume nights/n1" in again.complaint
     assert seawall("nightly", "--resume", night).code == 1  # nothing is left to do
+
+    merged = seawall("nightly", "merge", night, "--engine", "reference", "--history", "history.jsonl")
+    assert merged.code == 1
+    plan.write_text(COMMANDS)
+    tomorrow = seawall("nightly", plan.name, "--night", "n2", "--history", "history.jsonl", "--dry-run").out
+    assert "run simulated 4.1 kip-101-double-failover replication.truncation=hw seed 7" in tomorrow.splitlines()[0]
+    assert "bank: 2 cells" in tomorrow
 
 
 def test_a_dry_run_prints_what_would_run_and_for_how_long_and_writes_nothing(seawall: Seawall, plan: Path) -> None:
@@ -122,7 +131,7 @@ def test_shards_divide_a_night(seawall: Seawall, plan: Path) -> None:
         (["plan.yaml", "--night", "a/b"], "--night 'a/b'"),
         (["plan.yaml", "--budget", "soon"], "--budget: 'soon'"),
         (["plan.yaml", "--jobs", "0"], "--jobs"),
-        (["plan.yaml", "--history", "."], "a directory"),
+        (["plan.yaml", "--history", "."], "--history: . cannot be read: it is a directory"),
         (["--resume", "."], "night.json cannot be read"),
         (["--resume", ".", "--night", "x"], "--night and --resume . exclude each other"),
     ],
@@ -156,4 +165,4 @@ def test_ctrl_c_in_a_terminal_leaves_true_results_and_the_way_to_go_on(plan: Pat
     os.close(controller)
     assert b"reproduce: seawall nightly --resume nights/" in shown
     [results] = plan.parent.glob("nights/*/results.jsonl")
-    assert [one.outcome.value for one in results_file.read(results)] == ["pass", "not-run"]
+    assert [one.outcome.value for one in results_file.read(results)] == ["not-run", "pass"]  # gravest first

@@ -23,7 +23,7 @@ from harness.nightly.execution import Execution, Progress
 from harness.nightly.keeping import ALWAYS, UNTIL_MERGED, Keep, prune
 from harness.nightly.launch import command
 from harness.nightly.night_directory import Lack, Night, NightDirectory
-from harness.nightly.past import Past, read, results_in
+from harness.nightly.past import Past
 from harness.nightly.plan import parse
 from harness.nightly.result import CellOutcome, CellResult
 
@@ -266,13 +266,9 @@ def test_what_is_kept_of_a_run(tmp_path: Path, keep: Keep, outcome: CellOutcome,
     assert {path.name for path in tmp_path.iterdir()} == kept
 
 
-def test_the_past_is_read_although_a_line_was_cut_off(tmp_path: Path) -> None:
-    results = played(tmp_path / "night", night(shell("a", "exit 1"), shell("b", "exit 0")))
-    history = tmp_path / "history.jsonl"
-    history.write_text((tmp_path / "night" / "results.jsonl").read_text() + '{"schema_version": 1, "nig')
-    known = read(history)
-    assert (known.nights, known.unreadable) == (1, 1)
+def test_a_night_is_the_past_of_the_next_one(tmp_path: Path) -> None:
+    results = played(tmp_path, night(shell("a", "exit 1"), shell("b", "exit 0")))
+    known = Past(results.values())
+    assert known.nights == 1
     assert known.is_failing(results["a"].series)
     assert known.seconds(results["b"].series) == results["b"].seconds
-    assert [one is None for one in results_in(history)] == [False, False, True]
-    assert read(tmp_path / "none.jsonl").nights == Past().nights == 0
