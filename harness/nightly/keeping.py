@@ -11,7 +11,7 @@ from harness.nightly.result import CellOutcome
 
 ALWAYS = frozenset({"verdict.json", "report.html", "run.json"})
 UNTIL_MERGED = ALWAYS | {"history", "timeline", "replica_logs", "faults.parquet", "diary.json"}
-"""What the engines read: ``seawall nightly merge`` asks Spark about every run, and then keeps :data:`ALWAYS`."""
+"""These, and what the engines read: ``seawall nightly merge`` has yet to ask Spark about the run."""
 
 
 class Keep(StrEnum):

@@ -156,7 +156,7 @@ def _story(verdict: RunVerdict) -> Iterator[str]:
     guilty = [one for one in verdict.anomalies if one.verdict is Verdict.VIOLATION]
     if not guilty:
         return
-    told = [one.words for one in verdict.losses]
+    told = [f"{one.topic}/{one.partition}: {one.words}" for one in verdict.losses]
     firsts = {one.kind: one for one in reversed(guilty)}
     others = [f"{kind}: {one.why}" for kind, one in reversed(firsts.items())]
     sentences = [*told[: _MOST_SENTENCES - 1], *others][:_MOST_SENTENCES]

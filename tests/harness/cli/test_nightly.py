@@ -65,7 +65,7 @@ def test_a_night_with_guilty_cells_says_what_was_lost_and_how_to_repeat_it(seawa
     assert run.outcome == "violation"
     assert run.incidents[0].kind == "lost-write"
     assert run.signature
-    assert run.story
+    assert run.story[0].startswith("ledger/0: Offset 4 ")
     assert run.measures.acknowledged_per_s
     assert run.measures.p99_ms
     assert run.versions["seawall"]
