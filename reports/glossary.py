@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
-from checkers.promises import KINDS
+from checkers.promises import CONCLUSIONS, KINDS, PROMISES
 from harness.checker import Outcome, Verdict
 
 VERDICTS: Final[Mapping[Verdict, str]] = MappingProxyType(
@@ -31,6 +32,9 @@ OUTCOMES: Final[Mapping[Outcome, str]] = MappingProxyType(
     }
 )
 
+_REFERENCES: Final = re.compile(r" \([RT]\d+\w?(, [RT]\d+\w?)*\)")
+"""The checkers' own numbers of rules."""
+
 TERMS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "acknowledged (ok)": "The broker acknowledged the record: it is written as durably as its acks ask for.",
@@ -52,6 +56,14 @@ def meaning(kind: str) -> str:
     """What a kind of anomaly means."""
     known = KINDS.get(kind)
     return known.meaning if known else "A kind of a checker that this report does not know; see that checker."
+
+
+def promise(kind: str) -> str:
+    """What is promised that an anomaly of the kind breaks: the first sentence of its checker."""
+    rules: Sequence[Any] = (*PROMISES, *CONCLUSIONS)
+    found = next((rule for rule in rules if any(one.name == kind for one in rule.KINDS)), None)
+    first = (getattr(found, "__doc__", None) or "").strip().partition("\n\n")[0]
+    return _REFERENCES.sub("", " ".join(first.split()).replace("``", ""))
 
 
 def is_gone(kind: str) -> bool:

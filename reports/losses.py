@@ -1,65 +1,20 @@
-"""The anomalies sorted for reading: by kind, as single rows while they are few, as ranges of offsets when many.
-
-Ranges and numbers are of all anomalies (``extents`` in ``verdict.json``); only the examples, with their evidence, are
-limited.
-"""
+"""Which acknowledged records are gone, and which sends take part in anomalies: all of them, not only the examples."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
-from harness.checker import Anomaly, Extent, RunVerdict, Verdict
+from harness.anomaly import LOST_WRITE
+from harness.checker import RunVerdict
 from harness.model import TopicPartition
 from reports.glossary import is_gone
-from reports.rows import ACKNOWLEDGED
+from reports.incidents import Incident, Piece
+from reports.lanes.sends import Charges
+from reports.rows import ACKNOWLEDGED, Send
 from reports.run import PartitionRows, Run, partition_of
-
-_GRAVITY = {verdict: place for place, verdict in enumerate(Verdict)}
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """One anomaly, or those of one kind, partition and excuse at consecutive offsets.
-
-    Attributes:
-        partition: None where the anomaly names none.
-        offset: the first; None where the anomalies name none, as is ``end_offset``, which is exclusive.
-        count: how many anomalies these are; 0 of a row about anomalies that other rows count.
-        lowest_value: of the records that they are about, as is ``highest_value``; None where they name none.
-        verdicts: on them, gravest first.
-        example: the first of them that the verdict shows with its evidence; None: it shows none of these.
-    """
-
-    partition: TopicPartition | None
-    offset: int | None
-    end_offset: int | None
-    count: int
-    lowest_value: int | None
-    highest_value: int | None
-    verdicts: Sequence[Verdict]
-    example: Anomaly | None
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """All anomalies of one kind.
-
-    Attributes:
-        count: how many there are.
-        examples: how many of them the verdict shows with their evidence.
-        stretches: what is shown: single anomalies, or ranges.
-        hidden: how many anomalies are in no stretch that is shown; ``hidden_ranges``: at how many ranges of offsets.
-    """
-
-    kind: str
-    count: int
-    examples: int
-    stretches: Sequence[Stretch]
-    hidden: int
-    hidden_ranges: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,27 +26,48 @@ class Lost:
     end_offset: int
 
 
-def sections(verdict: RunVerdict, rows: int) -> Sequence[Section]:
-    """One section a kind, gravest verdict first, each of at most ``rows`` rows."""
-    kinds = sorted({a.kind for a in verdict.anomalies})
-    found = [_section(verdict, kind, rows) for kind in kinds]
-    return sorted(found, key=lambda s: (min(map(_gravity, s.stretches)), not is_gone(s.kind), s.kind))
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """The acknowledged sends of a partition.
+
+    Attributes:
+        placed: by offset.
+        nowhere: those whose acknowledgement named no offset (acks=0).
+        final: offset and value of each record of the final read.
+    """
+
+    placed: Sequence[Send]
+    nowhere: Sequence[Send]
+    final: Collection[tuple[int, int | None]]
+
+    def at(self, offset: int, end_offset: int) -> Sequence[Send]:
+        """Those at the offsets ``offset..end_offset`` (exclusive)."""
+        first, end = (bisect_left(self.placed, o, key=lambda s: s.offset or 0) for o in (offset, end_offset))
+        return self.placed[first:end]
+
+    def of(self, piece: Piece) -> Sequence[Send]:
+        """Those that a piece is about; where it is a loss, without those that the final read delivers."""
+        if piece.offset is None:
+            values = {value for _, value in self.final}
+            return [s for s in self.nowhere if s.value not in values] if piece.kind == LOST_WRITE else []
+        found = self.at(piece.offset, piece.end_offset or 0)
+        return [s for s in found if (s.offset, s.value) not in self.final] if is_gone(piece.kind) else found
 
 
-def lost(verdict: RunVerdict) -> Sequence[Lost]:
-    """The ranges of records that are gone and whose place is known: those with a story."""
+def acknowledged(run: Run, rows: PartitionRows) -> Acknowledged:
+    """The acknowledged sends of a partition, and what its final read delivered."""
+    done = [s for s in rows.sends if s.type == ACKNOWLEDGED]
+    placed = sorted((s for s in done if s.offset is not None), key=lambda s: s.offset or 0)
+    return Acknowledged(placed, [s for s in done if s.offset is None], run.final_read(rows.partition))
+
+
+def lost(incident: Incident) -> Sequence[Lost]:
+    """The ranges of an incident's records that are gone and whose offsets are known: those with a story."""
     places: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)
-    for extent in verdict.extents:
-        if is_gone(extent.kind):
-            spans = [(one.first_offset, one.end_offset) for one in extent.ranges]
-            if (place := partition_of(extent.topic, extent.partition)) is not None:
-                places[place] += spans
+    for piece in (*incident.roots, *incident.consequences):
+        if is_gone(piece.kind) and piece.is_listed and piece.partition is not None:
+            places[piece.partition].append((piece.offset or 0, piece.end_offset or 0))
     return [Lost(place, *span) for place, spans in sorted(places.items()) for span in merged(spans)]
-
-
-def lost_unlisted(verdict: RunVerdict) -> int:
-    """How many ranges of records that are gone the verdict counts and does not list."""
-    return sum(extent.more_ranges for extent in verdict.extents if is_gone(extent.kind))
 
 
 def merged(spans: Sequence[tuple[int, int]], near: int = 0) -> Iterator[tuple[int, int]]:
@@ -105,81 +81,35 @@ def merged(spans: Sequence[tuple[int, int]], near: int = 0) -> Iterator[tuple[in
     yield from joined
 
 
-def accused(run: Run, rows: PartitionRows) -> Mapping[int, AbstractSet[str]]:
-    """By value: the kinds of anomalies that its send takes part in.
+def charges(run: Run, rows: PartitionRows, found: Sequence[Incident]) -> Charges:
+    """The sends of a partition that take part in anomalies.
 
     An example names its value. Of the other anomalies the offset is known, so there it is what was acknowledged at that
     offset; where a record is gone, unless the final read delivers it there.
     """
     kinds: dict[int, set[str]] = defaultdict(set)
-    for a in run.verdict.anomalies:
-        if a.value is not None and partition_of(a.topic, a.partition) == rows.partition:
-            kinds[a.value].add(a.kind)
-    more = [x for x in run.verdict.extents if _is_of(x, rows.partition) and x.count > x.examples]
-    for extent in more:
-        for one in extent.ranges:
-            for value in acknowledged(run, rows, one.first_offset, one.end_offset, gone=is_gone(extent.kind)):
-                kinds[value].add(extent.kind)
-    return kinds
+    incidents: dict[int, int] = {}
+    sends = acknowledged(run, rows)
+    for incident in reversed(found):
+        for piece in (*incident.roots, *incident.consequences):
+            if piece.partition == rows.partition:
+                for value in _values(piece, sends):
+                    kinds[value].add(piece.kind)
+                    incidents[value] = incident.number
+    return Charges({value: sorted(named) for value, named in kinds.items()}, incidents, run.names)
 
 
-def acknowledged(run: Run, rows: PartitionRows, offset: int, end_offset: int, *, gone: bool) -> set[int]:
-    """The values acknowledged at some offsets; ``gone``: that the final read does not deliver there."""
-    acked = {
-        (s.offset, s.value)
-        for s in rows.sends
-        if s.type == ACKNOWLEDGED and s.offset is not None and offset <= s.offset < end_offset
-    }
-    there = {(p.offset, p.value) for p in run.polls(rows.partition, offset, end_offset) if p.final} if gone else set()
-    return {value for at, value in acked - there if value is not None}
+def _values(piece: Piece, sends: Acknowledged) -> Collection[int]:
+    named = {a.value for a in piece.examples if a.value is not None}
+    is_known = piece.is_listed or (piece.offset is None and piece.kind == LOST_WRITE)
+    more = sends.of(piece) if piece.count > len(piece.examples) and is_known else []
+    return named | {s.value for s in more if s.value is not None}
 
 
-def _is_of(extent: Extent, partition: TopicPartition) -> bool:
-    return (extent.topic, extent.partition) == partition
-
-
-def _section(verdict: RunVerdict, kind: str, rows: int) -> Section:
-    examples = [a for a in verdict.anomalies if a.kind == kind]
-    extents = [x for x in verdict.extents if x.kind == kind]
-    count = max(verdict.total(kind), len(examples))
-    few = count == len(examples) <= rows
-    every = [_single(a) for a in sorted(examples, key=_place)] if few else list(_ranges(extents, examples))
-    shown = sorted(every, key=_gravity)[:rows] if not few else every
-    hidden = sum(x.more_ranges for x in extents) + len(every) - len(shown) if not few else 0
-    return Section(kind, count, len(examples), shown, count - sum(s.count for s in shown), hidden)
-
-
-def _single(a: Anomaly) -> Stretch:
-    end = None if a.offset is None else a.offset + 1
-    return Stretch(partition_of(a.topic, a.partition), a.offset, end, 1, a.value, a.value, (a.verdict,), a)
-
-
-def _ranges(extents: Sequence[Extent], examples: Sequence[Anomaly]) -> Iterator[Stretch]:
-    """All anomalies of a kind by ranges, those without an offset together, with the totals of those only counted."""
-    for extent in extents:
-        place = partition_of(extent.topic, extent.partition)
-        here = [
-            a
-            for a in examples
-            if (a.topic, a.partition) == (extent.topic, extent.partition) and a.verdict in extent.verdicts
-        ]
-        for one in extent.ranges:
-            span = range(one.first_offset, one.end_offset)
-            example = min((a for a in here if a.offset in span), key=_place, default=None)
-            values = one.lowest_value, one.highest_value
-            yield Stretch(place, one.first_offset, one.end_offset, one.count, *values, extent.verdicts, example)
-        if extent.without_offset:
-            example = next((a for a in here if a.offset is None), None)
-            yield Stretch(place, None, None, extent.without_offset, None, None, extent.verdicts, example)
-    counted = len(examples) - sum(extent.examples for extent in extents)
-    yield from (replace(_single(a), count=0) for a in examples[len(examples) - counted :])
-
-
-def _gravity(stretch: Stretch) -> int:
-    return min((_GRAVITY[verdict] for verdict in stretch.verdicts), default=len(_GRAVITY))
-
-
-def _place(a: Anomaly) -> tuple[str, int, int, int, int]:
-    numbers = (-1 if n is None else n for n in (a.partition, a.offset, a.value))
-    partition, offset, value = numbers
-    return (a.topic or "", partition, offset, value, _GRAVITY[a.verdict])
+def accused_by_partition(verdict: RunVerdict) -> dict[TopicPartition, int]:
+    """How many anomalies each partition has."""
+    counts: dict[TopicPartition, int] = defaultdict(int)
+    for extent in verdict.extents:
+        if (place := partition_of(extent.topic, extent.partition)) is not None:
+            counts[place] += extent.count
+    return counts

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, NamedTuple
 
+from reports.naming import Names
 from reports.rows import ACKNOWLEDGED, LogEntry, State
 from reports.run import PartitionRows, Run
 
@@ -39,12 +41,14 @@ class Cell:
         odd: whether it differs from what most replicas hold there.
         beyond: whether the offset is at or above the replica's own high watermark.
         edge: whether it is the last one below: the watermark's line is drawn after it.
+        title: what stands behind a short name.
     """
 
     words: str
     odd: bool = False
     beyond: bool = False
     edge: bool = False
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +85,16 @@ def table(run: Run, rows: PartitionRows, offset: int, end_offset: int) -> LogTab
     usual = {o: _usual(found) for o, found in by_offset.items()}
     ends = run.log_ends(rows.partition)
     lasts = {b: states[-1] for b, states in rows.states.items() if states}
-    acknowledged = _words_at([(s.offset, s.value) for s in rows.sends if s.type == ACKNOWLEDGED])
-    read = _words_at([(p.offset, p.value) for p in run.polls(rows.partition, low, high) if p.final])
+    acknowledged = _values_at([(s.offset, s.value) for s in rows.sends if s.type == ACKNOWLEDGED])
+    read = _values_at([(p.offset, p.value) for p in run.polls(rows.partition, low, high) if p.final])
     return LogTable(
         columns,
         [o for o in by_offset if offset <= o < end_offset],
-        _plain("acknowledged", columns, acknowledged),
-        [_replica(node, columns, [e for e in entries if e.node == node], usual, _marks(lasts.get(node), ends.get(node)))
+        _plain("acknowledged", columns, acknowledged, run.names),
+        [_replica(f"broker {node}", _marks(lasts.get(node), ends.get(node)),
+                  partial(_cells, columns, [e for e in entries if e.node == node], usual, run.names))
          for node in run.brokers if node in ends or node in lasts],
-        _plain("final read", columns, read),
+        _plain("final read", columns, read, run.names),
     )  # fmt: skip
 
 
@@ -108,16 +113,22 @@ def _usual(entries: Sequence[LogEntry]) -> Content:
     return contents.most_common(1)[0][0] if contents else None
 
 
-def _replica(
-    node: int, columns: Sequence[int | None], entries: Sequence[LogEntry], usual: Mapping[int, Content], marks: Marks
-) -> Row:
-    here = {e.offset: e for e in entries}
-    mark = marks.high_watermark
-    cells = [Cell("…") if o is None else _cell(o, here.get(o), mark, usual[o]) for o in columns]
-    known = "unknown" if mark is None else f"{mark:,}"
+def _replica(name: str, marks: Marks, cells: Callable[[int | None], Sequence[Cell]]) -> Row:
+    known = "unknown" if marks.high_watermark is None else f"{marks.high_watermark:,}"
     end = "no record on disk" if marks.log_end_offset is None else f"log end {marks.log_end_offset:,}"
     where = " in its checkpoint" if marks.checkpointed else ""
-    return Row(f"broker {node}", cells, f"hw {known}{where}, {end}")
+    return Row(name, cells(marks.high_watermark), f"hw {known}{where}, {end}")
+
+
+def _cells(
+    columns: Sequence[int | None],
+    entries: Sequence[LogEntry],
+    usual: Mapping[int, Content],
+    names: Names,
+    mark: int | None,
+) -> Sequence[Cell]:
+    here = {e.offset: e for e in entries}
+    return [Cell("…") if o is None else _cell(o, here.get(o), mark, usual[o], names) for o in columns]
 
 
 def _marks(last: State | None, log_end_offset: int | None) -> Marks:
@@ -126,25 +137,31 @@ def _marks(last: State | None, log_end_offset: int | None) -> Marks:
     return Marks(last.high_watermark, log_end_offset, last.source == "disk")
 
 
-def _cell(offset: int, entry: LogEntry | None, mark: int | None, usual: Content) -> Cell:
+def _cell(offset: int, entry: LogEntry | None, mark: int | None, usual: Content, names: Names) -> Cell:
     beyond = mark is not None and offset >= mark
     edge = mark is not None and offset == mark - 1
     if entry is None:
         return Cell("-", odd=usual is not None, beyond=beyond, edge=edge)
-    value = "foreign" if entry.value is None else str(entry.value)
+    value = "foreign" if entry.value is None else names.short(entry.value)
     damaged = "" if entry.intact else " CORRUPT"
     odd = (entry.leader_epoch, entry.value) != usual or not entry.intact
-    return Cell(f"{value}@e{entry.leader_epoch}{damaged}", odd, beyond, edge)
+    return Cell(f"{value}@e{entry.leader_epoch}{damaged}", odd, beyond, edge, names.title(entry.value))
 
 
-def _words_at(pairs: Sequence[tuple[int | None, int | None]]) -> Mapping[int, str]:
-    found: dict[int, list[str]] = {}
+def _values_at(pairs: Sequence[tuple[int | None, int | None]]) -> Mapping[int, Sequence[int | None]]:
+    found: dict[int, list[int | None]] = {}
     for offset, value in pairs:
-        words = "foreign" if value is None else str(value)
-        if offset is not None and words not in found.setdefault(offset, []):
-            found[offset].append(words)
-    return {offset: ", then ".join(words) for offset, words in found.items()}
+        if offset is not None and value not in found.setdefault(offset, []):
+            found[offset].append(value)
+    return found
 
 
-def _plain(name: str, columns: Sequence[int | None], words: Mapping[int, str]) -> Row:
-    return Row(name, [Cell("…" if o is None else words.get(o, "-")) for o in columns], "")
+def _plain(name: str, columns: Sequence[int | None], values: Mapping[int, Sequence[int | None]], names: Names) -> Row:
+    def cell(offset: int | None) -> Cell:
+        if offset is None:
+            return Cell("…")
+        here = values.get(offset, ())
+        words = ", then ".join("foreign" if value is None else names.short(value) for value in here)
+        return Cell(words or "-", title="; ".join(filter(None, map(names.title, here))))
+
+    return Row(name, [cell(offset) for offset in columns], "")

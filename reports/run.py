@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from harness.history.seal import doubts
 from harness.history.table_file import TooManyRows, read_columns, require_readable
 from harness.model import CONTROLLER_ID, TopicPartition
 from reports import rows
+from reports.naming import Names, scheduled
 
 MOST_ROWS = 1_000_000
 """The size of the largest table that a report reads; of a larger one it shows the verdict's findings, and no rows."""
@@ -39,7 +41,7 @@ class PartitionRows:
     changes: Sequence[rows.Change]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Run:
     """A finished run.
 
@@ -49,7 +51,7 @@ class Run:
         left_out: by table, or ``diary``, that is missing, broken or too large, a sentence; it is drawn as if it were
             empty.
         doubts: why the verdict may not be that of this run, a sentence each; see ``harness.history.seal``.
-        groups: by name, the consumer groups of the schedule, as ``diary.json`` has them.
+        diary: ``diary.json``; empty where there is none.
     """
 
     directory: Path
@@ -64,7 +66,18 @@ class Run:
     end_ns: int
     left_out: Mapping[str, str]
     doubts: Sequence[str] = ()
-    groups: Mapping[str, Any] = field(default_factory=dict)
+    diary: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def names(self) -> Names:
+        """What people call its records."""
+        return Names(scheduled(self.diary), set(pc.unique(_where(self.history, f="send")["process"]).to_pylist()))
+
+    @property
+    def groups(self) -> Mapping[str, Any]:
+        """By name, the consumer groups of the schedule."""
+        groups: Mapping[str, Any] = self.diary.get("groups", {})
+        return groups
 
     @property
     def sampled(self) -> bool:
@@ -114,6 +127,35 @@ class Run:
         times = self.history.filter(self.history["final"])["time_ns"]
         return pc.min(times).as_py() if len(times) else None
 
+    def sends(self) -> pa.Table:
+        """Every acknowledged send: topic, partition, invoked_ns (None: not recorded), time_ns."""
+        sends = _where(self.history, f="send")
+        begun = _where(sends, type="invoke").select(["process", "op", "time_ns"])
+        begun = begun.rename_columns(["process", "op", "invoked_ns"])
+        done = _where(sends, type=rows.ACKNOWLEDGED).select(["process", "op", "topic", "partition", "time_ns"])
+        return done.join(begun, ["process", "op"], join_type="left outer").sort_by("time_ns")
+
+    def sends_span(self) -> tuple[int, int] | None:
+        """When the first send began and the last one ended; None: there was none."""
+        times = _where(self.history, f="send")["time_ns"]
+        return (pc.min(times).as_py(), pc.max(times).as_py()) if len(times) else None
+
+    def final_read(self, partition: TopicPartition) -> Collection[tuple[int, int | None]]:
+        """Offset and value of each record of the final read of a partition."""
+        polled = _where(_only(self.history, partition), f="poll")
+        polled = polled.filter(pc.and_(polled["final"], pc.is_valid(polled["offset"])))
+        return set(zip(polled["offset"].to_pylist(), polled["value"].to_pylist(), strict=True))
+
+    def times(self, table: str, keys: Sequence[str], wanted: Collection[tuple[int, ...]]) -> Mapping[Any, int]:
+        """When the rows of the history or the timeline with these keys were recorded, by key."""
+        rows_of = {"history": self.history, "timeline": self.timeline}[table]
+        for place, key in enumerate(keys):
+            values = pa.array(sorted({one[place] for one in wanted}), pa.int64())
+            rows_of = rows_of.filter(pc.is_in(rows_of[key], values.cast(rows_of[key].type)))
+        return {
+            tuple(row[key] for key in keys): row["time_ns"] for row in rows_of.select([*keys, "time_ns"]).to_pylist()
+        }
+
     def starts(self) -> Mapping[int, Sequence[int]]:
         """By node: when it was started, ascending."""
         times: dict[int, list[int]] = {}
@@ -160,7 +202,7 @@ def read(path: Path) -> Run:
     if document is None:
         raise InvalidRun(f"{directory.verdict_path} is missing: the run has not been checked.", "Check it first.")
     tables, left_out = _tables(directory)
-    groups, unread = _groups(directory)
+    diary, unread = _diary(directory)
     faults = [rows.fault(r) for r in _sorted(tables["faults"], ("aimed_ns", "fault"))]
     start_ns, end_ns = _extent(tables, faults)
     return Run(
@@ -176,7 +218,7 @@ def read(path: Path) -> Run:
         end_ns=end_ns,
         left_out={**left_out, **unread},
         doubts=doubts(directory, document),
-        groups=groups,
+        diary=diary,
     )
 
 
@@ -201,12 +243,12 @@ def _tables(directory: RunDirectory) -> tuple[Mapping[str, pa.Table], Mapping[st
     return tables, left_out
 
 
-def _groups(directory: RunDirectory) -> tuple[Mapping[str, Any], Mapping[str, str]]:
-    """The groups in the diary, and why it was not looked at; a run without a diary has none."""
+def _diary(directory: RunDirectory) -> tuple[Mapping[str, Any], Mapping[str, str]]:
+    """The diary, and why it was not looked at; a run may have none."""
     if not (directory.path / "diary.json").exists():
         return {}, {}
     try:
-        return directory.read_diary()["groups"], {}
+        return directory.read_diary(), {}
     except InvalidRun as error:
         return {}, {"diary": f"Not looked at: {error.sentence}"}
 

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from harness.anomaly import LOST_WRITE
 from harness.checker import EXIT_CODES, Outcome, Prediction, Verdict
@@ -37,6 +37,7 @@ class Banner:
         tone: innocent, predicted, guilty or undecided: how it is coloured.
         word: the verdict in a word or two.
         finding: the rest of that sentence, without its full stop.
+        promise: what the configuration promises.
         proof: what was looked at, one sentence each.
         reasons: why there is no verdict, and which predictions were not met.
         exit: the exit code and what it means.
@@ -46,6 +47,7 @@ class Banner:
     tone: str
     word: str
     finding: str
+    promise: str
     proof: Sequence[str]
     reasons: Sequence[str]
     exit: str
@@ -61,6 +63,7 @@ def banner(run: Run) -> Banner:
         tone,
         word,
         "the verdict is not known to be that of this run" if run.doubts else _finding(run),
+        _promise(run.manifest.guarantees),
         [_writes(run), faults_proven(run), *_gaps(run), *run.verdict.limits],
         [*run.doubts, *([_AGAIN] if run.doubts else ()), *run.verdict.reasons, *unmet],
         f"{int(EXIT_CODES[outcome])} ({outcome.value}: {OUTCOMES[outcome]})",
@@ -101,6 +104,16 @@ def faults_proven(run: Run) -> str:
 def count(number: int, noun: str) -> str:
     """A number and its noun: ``1 fault``, ``2,000 faults``."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def _promise(guarantees: Mapping[str, Any]) -> str:
+    """What the configuration promises of an acknowledged record."""
+    least = guarantees.get("min_insync_replicas")
+    isr = "" if least is None else f"; min.insync.replicas={least}"
+    given_up = " or given up by an unclean election" if guarantees.get("unclean_election") else ""
+    deleted = " or deleted by retention" if guarantees.get("retention") else ""
+    exceptions = f", unless it is{f'{given_up}{deleted}'.removeprefix(' or')}" if given_up or deleted else ""
+    return f"Promised: a record that is acknowledged with acks=all stays at its offset{exceptions}{isr}."
 
 
 def _finding(run: Run) -> str:

@@ -8,18 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final
 
 from harness.checker import Anomaly
 from harness.downtime import in_force
 from reports import looks, rows
-from reports.glossary import is_gone
-from reports.lanes.leadership import Term, believed, decided
-from reports.losses import acknowledged
-from reports.run import PartitionRows, Run
+from reports.loss import Loss
 from reports.scale import NS, seconds
 
 _BEFORE_NS: Final = 5 * NS
@@ -45,106 +40,6 @@ class Event:
     source: str
 
 
-@dataclass(frozen=True)
-class Loss:
-    """A lost range, and the rows of its story."""
-
-    run: Run
-    known: PartitionRows
-    offset: int
-    end_offset: int
-
-    @cached_property
-    def examples(self) -> Sequence[Anomaly]:
-        """The anomalies that the verdict shows and by which a record of the range is gone."""
-        return [
-            a
-            for a in self.run.verdict.anomalies
-            if is_gone(a.kind)
-            and (a.topic, a.partition) == self.known.partition
-            and a.offset is not None
-            and self.offset <= a.offset < self.end_offset
-        ]
-
-    @cached_property
-    def values(self) -> AbstractSet[int]:
-        """The values that were acknowledged, or delivered, in the range, and that the final read does not deliver."""
-        polls = _polls(self)
-        final = {(p.offset, p.value) for p in polls if p.final}
-        read = {p.value for p in polls if not p.final and (p.offset, p.value) not in final and p.value is not None}
-        acked = acknowledged(self.run, self.known, self.offset, self.end_offset, gone=True)
-        return acked | read | {a.value for a in self.examples if a.value is not None}
-
-    @cached_property
-    def acks(self) -> Sequence[rows.Send]:
-        """The acknowledgements that turned out to be void, by time."""
-        return [s for s in self.known.sends if s.type == rows.ACKNOWLEDGED and s.value in self.values]
-
-    @property
-    def where(self) -> str:
-        """The offsets in words."""
-        last = self.end_offset - 1
-        return f"offset {self.offset}" if last == self.offset else f"offsets {self.offset} to {last}"
-
-    @property
-    def since_ns(self) -> int:
-        """When the first of it was acknowledged; if that is unknown, when the run began."""
-        return self.acks[0].time_ns if self.acks else self.run.start_ns
-
-    @cached_property
-    def cuts(self) -> Sequence[rows.Truncation]:
-        """The truncations that removed any of the range after its first acknowledgement, by time."""
-        lost = range(self.offset, self.end_offset)
-        return [
-            t for t in self.known.truncations if t.time_ns >= self.since_ns and any(map(t.removes, (lost[0], lost[-1])))
-        ]
-
-    @cached_property
-    def falls(self) -> Sequence[looks.Fall]:
-        """Every sample since in which a log had become so short that it lacks some of the range, by time."""
-        found = [
-            fall
-            for states in self.known.states.values()
-            for fall in looks.falls(states, self.known.truncations, self.run.faults, self.known.partition)
-            if fall.after.time_ns >= self.since_ns and fall.start < self.end_offset and fall.end > self.offset
-        ]
-        return sorted(found, key=lambda fall: fall.after.time_ns)
-
-    @cached_property
-    def replacements(self) -> Sequence[rows.Send]:
-        """The acknowledgements of other values at its offsets, by time."""
-        return [
-            s
-            for s in self.known.sends
-            if s.type == rows.ACKNOWLEDGED
-            and s.offset is not None
-            and self.offset <= s.offset < self.end_offset
-            and s.value not in self.values
-        ]
-
-    @property
-    def gone_ns(self) -> int:
-        """When it last went from a log; if that is not recorded, when it was replaced; else the run's end."""
-        seen = [t.time_ns for t in self.cuts] + [fall.after.time_ns for fall in self.falls]
-        if seen:
-            return max(seen)
-        acked_ns = self.acks[-1].time_ns if self.acks else self.run.start_ns
-        return next((s.time_ns for s in self.replacements if s.time_ns >= acked_ns), self.run.end_ns)
-
-    @cached_property
-    def epochs(self) -> AbstractSet[int]:
-        """The leader epochs of its records; in a sampled timeline, if unknown, those of the acknowledgements."""
-        here = [x for x in self.run.verdict.losses if (x.topic, x.partition) == self.known.partition]
-        within = [x for x in here if x.first_offset < self.end_offset and x.end_offset > self.offset]
-        found = [*(a.leader_epoch for a in self.examples), *(x.leader_epoch for x in within)]
-        named = {epoch for epoch in found if epoch is not None}
-        if named or not self.run.sampled or not self.acks:
-            return named
-        first_ns, last_ns = self.acks[0].time_ns, self.acks[-1].time_ns
-        terms = [t for t in _terms(self) if t.start_ns <= last_ns and first_ns < t.end_ns]
-        return {t.epoch for t in terms if t.epoch is not None}
-
-
 def events(loss: Loss) -> Sequence[Event]:
     """The story: the acknowledgements, the copies, what happened, what removed the last copy, and what is left."""
     events = [
@@ -160,17 +55,6 @@ def events(loss: Loss) -> Sequence[Event]:
     ]
     ordered = sorted(events, key=lambda e: e.time_ns or loss.run.start_ns)
     return [*ordered, *_left(loss), *_last_copies(loss)]
-
-
-def closeup(loss: Loss) -> tuple[int, int]:
-    """When the story plays: from before the first acknowledgement to after the last truncation, elections included."""
-    acks = loss.acks
-    start_ns = min([a.invoked_ns or a.time_ns for a in acks], default=loss.run.start_ns)
-    elections = [c.time_ns for c in _elections_after(loss, start_ns)]
-    seen = [t.time_ns for t in loss.cuts] + [fall.after.time_ns for fall in loss.falls]
-    end_ns = max([*seen, *elections, *(a.time_ns for a in acks)], default=loss.run.end_ns)
-    margin = max((end_ns - start_ns) // 8, NS // 20)
-    return max(loss.run.start_ns, start_ns - margin), min(loss.run.end_ns, end_ns + margin)
 
 
 def _acknowledged(loss: Loss) -> Iterator[Event]:
@@ -214,7 +98,7 @@ def _looked_at(loss: Loss, time_ns: int) -> Iterator[Event]:
         found = "; ".join(looks.marks(s, time_ns) for s in then)
         words = f"At the last looks by then, {whose if holders else 'no log'} reached past it: {found}."
         yield Event(time_ns, "committed" if holders else "unknown", words, _rows_of(then))
-    term = _term(loss, time_ns)
+    term = loss.term(time_ns)
     others = [states for node, states in loss.known.states.items() if node not in {s.node for s in holders}]
     later = [
         s
@@ -251,7 +135,7 @@ def _of_its_epoch(loss: Loss, state: rows.State) -> bool:
 
 
 def _delivered(loss: Loss) -> Iterator[Event]:
-    polls = [p for p in _polls(loss) if p.value in loss.values and not p.final]
+    polls = [p for p in loss.polls if p.value in loss.values and not p.final]
     if polls:
         first = polls[0]
         words = f"Delivered: a consumer (process {first.process}) got value {first.value} at offset {first.offset}"
@@ -275,14 +159,8 @@ def _faults(loss: Loss) -> Iterator[Event]:
             yield Event(f.healed_ns, "fault", f"Fault {f.name} healed.", f"faults, {f.name}")
 
 
-def _elections_after(loss: Loss, since_ns: int) -> Sequence[rows.Change]:
-    until_ns = loss.gone_ns if loss.cuts or loss.falls else loss.run.end_ns
-    found = [c for c in loss.known.changes if c.kind == "election" and since_ns <= c.time_ns <= until_ns]
-    return found[:_SAME_KIND]
-
-
 def _elections(loss: Loss) -> Iterator[Event]:
-    for c in _elections_after(loss, loss.since_ns):
+    for c in loss.elections(loss.since_ns)[:_SAME_KIND]:
         kind = {True: "Clean election", False: "UNCLEAN election", None: "Election"}[c.clean]
         who = "no leader" if c.leader < 0 else f"broker {c.leader} leads"
         isr = ",".join(map(str, c.isr))
@@ -364,7 +242,7 @@ def _replaced(loss: Loss) -> Iterator[Event]:
 
 def _left(loss: Loss) -> Iterator[Event]:
     mine = loss.values
-    final = [p for p in _polls(loss) if p.final]
+    final = [p for p in loss.polls if p.final]
     if loss.run.final_read_ns() is None:
         yield Event(None, "unknown", "There was no final read.", "")
     elif not final:
@@ -410,27 +288,11 @@ def _last_copies(loss: Loss) -> Iterator[Event]:
             yield Event(None, "after", one.words, "verdict.json" + (f"; timeline{row}" if row else ""))
 
 
-def _polls(loss: Loss) -> Sequence[rows.Poll]:
-    return loss.run.polls(loss.known.partition, loss.offset, loss.end_offset)
-
-
 def _leader_words(loss: Loss, time_ns: int) -> str:
-    term = _term(loss, time_ns)
+    term = loss.term(time_ns)
     if term is None or term.leader < 0:
         return "with no leader known"
     return f"with broker {term.leader} leading in epoch {term.epoch}"
-
-
-def _term(loss: Loss, time_ns: int) -> Term | None:
-    return next((t for t in reversed(_terms(loss)) if t.start_ns <= time_ns), None)
-
-
-def _terms(loss: Loss) -> Sequence[Term]:
-    """The leaders' terms, by time: by the controller's rows, or where it has none, by the leaders'."""
-    terms = decided(loss.known.changes, loss.run.end_ns)
-    if terms:
-        return terms
-    return sorted(t for states in loss.known.states.values() for t in believed(states, loss.run.end_ns) if t.leads)
 
 
 def _acks(send: rows.Send) -> str:

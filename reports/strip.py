@@ -1,10 +1,10 @@
-"""One partition's time strip: every lane on one axis of seconds since the run's start."""
+"""Draws time strips: lanes on one axis of seconds since the run's start, of a partition or of the whole run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import Any
 
 from markupsafe import Markup
 
@@ -14,12 +14,14 @@ from reports.lanes.frame import LEFT, RIGHT, WIDTH, Frame, Lane, Outage
 from reports.rows import Fault
 from reports.run import PartitionRows
 from reports.scale import NS, label, ticks
-from reports.svg import shifted, tag, text
+from reports.svg import join, shifted, tag, text
 from reports.thinning import binned
 
 _GAP = 9.0
 _AXIS = 30.0
 _TOP = 16.0
+_EDGE = 6.0
+"""How far marks at the ends of the axis may reach beyond it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class Scene:
 
     Attributes:
         starts: by node: when it was started, ascending.
-        accused: by value: the kinds of anomalies that its send takes part in.
+        accused: the sends that take part in anomalies.
         final_read_ns: when the final read began; None if it did not.
         watermark_height: of the watermark lane, in pixels.
         sampled: whether the timeline consists of samples of the brokers' states.
@@ -37,34 +39,73 @@ class Scene:
     faults: Sequence[Fault]
     outages: Sequence[Outage]
     starts: Mapping[int, Sequence[int]]
-    accused: Mapping[int, AbstractSet[str]]
+    accused: sends.Charges
     final_read_ns: int | None
     watermark_height: float
     sampled: bool
 
 
 def drawn(frame: Frame, rows: PartitionRows, scene: Scene) -> Markup:
-    """The strip as an ``svg`` element."""
-    lanes = _lanes(frame, rows, scene)
+    """A partition's strip as an ``svg`` element."""
+    accused = [s for s in rows.sends if s.value in scene.accused.kinds]
+    gone = [s.time_ns for s in accused if any(map(is_gone, scene.accused.kinds[s.value or 0]))]
+    gone = [t for t in gone if frame.window.overlaps(t, t)]
+    label = described(frame, rows, len(accused), sampled=scene.sampled)
+    lanes, read_ns = _lanes(frame, rows, scene), scene.final_read_ns
+    return stacked(frame, lanes, scene.faults, label=label, gone=gone, final_read_ns=read_ns)
+
+
+def stacked(
+    frame: Frame,
+    lanes: Sequence[Lane],
+    shown: Sequence[Fault],
+    *,
+    label: str,
+    gone: Sequence[int] = (),
+    final_read_ns: int | None = None,
+) -> Markup:
+    """Lanes above each other, on bands for the faults.
+
+    What lies on the time axis is in the inner ``svg``, which clips it: the page's script moves it there.
+
+    Args:
+        frame: the window.
+        lanes: from the top down.
+        shown: the faults.
+        label: the strip in one sentence, for screen readers.
+        gone: when records that are gone were acknowledged.
+        final_read_ns: when the final read began.
+    """
     tops = _tops(lanes)
     floor = tops[-1]
-    accused = [s for s in rows.sends if s.value in scene.accused]
-    gone = [s.time_ns for s in accused if any(map(is_gone, scene.accused[s.value or 0]))]
-    behind = [*_bands(frame, scene.faults, floor), *_grid(frame, floor)]
-    stacked = [_lane(lane, top) for lane, top in zip(lanes, tops, strict=False)]
-    above = [*_hairlines(frame, gone, floor), *_final_read(frame, scene.final_read_ns, floor)]
-    height = floor + _AXIS
+    lines, words = _hairlines(frame, gone, floor)
+    bodies = [shifted(top, lane.body) for lane, top in zip(lanes, tops, strict=False)]
+    grid, labels = _grid(frame, floor)
+    read = _final_read(frame, final_read_ns, floor)
+    moving = [*_bands(frame, shown, floor), tag("g", *grid, class_="grids"), *bodies, *lines, *words, *read]
+    x, width = LEFT - _EDGE, RIGHT - LEFT + 2 * _EDGE
+    view = f"{x:.0f} 0 {width:.0f} {floor:.0f}"
+    box: dict[str, Any] = {"x": x, "y": 0, "width": width, "height": floor, "viewBox": view}
+    plot = tag("svg", tag("g", *moving, class_="pan"), **box, class_="plot", preserveAspectRatio="none")
+    gutter = join([_gutter(lane, top) for lane, top in zip(lanes, tops, strict=False)])
+    window = frame.window
+    low, high = (f"{(t - window.zero_ns) / NS:.9f}" for t in (window.start_ns, window.end_ns))
     return tag(
         "svg",
-        *behind,
-        *stacked,
-        *above,
+        gutter,
+        plot,
+        tag("g", *labels, class_="axis", data_y=floor + 12),
+        text(LEFT - 14, floor + 12, "seconds since start", class_="row-name"),
         xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {WIDTH} {height:.0f}",
+        viewBox=f"0 0 {WIDTH} {floor + _AXIS - 10:.0f}",
         width=WIDTH,
-        role="img",
-        aria_label=described(frame, rows, len(accused), sampled=scene.sampled),
+        role="group",
+        aria_label=label,
         class_="strip",
+        data_low=low,
+        data_high=high,
+        data_left=LEFT,
+        data_right=RIGHT,
     )
 
 
@@ -97,9 +138,9 @@ def _tops(lanes: Sequence[Lane]) -> Sequence[float]:
     return tops
 
 
-def _lane(lane: Lane, top: float) -> Markup:
+def _gutter(lane: Lane, top: float) -> Markup:
     rule = tag("line", x1=0, x2=RIGHT, y1=-_GAP / 2, y2=-_GAP / 2, class_="lane-rule")
-    return shifted(top, rule, text(0, 11, lane.name, class_="lane-name"), lane.body)
+    return shifted(top, rule, text(0, 11, lane.name, class_="lane-name"), lane.gutter)
 
 
 def _bands(frame: Frame, shown: Sequence[Fault], floor: float) -> Sequence[Markup]:
@@ -110,22 +151,21 @@ def _bands(frame: Frame, shown: Sequence[Fault], floor: float) -> Sequence[Marku
     ]
 
 
-def _grid(frame: Frame, floor: float) -> Sequence[Markup]:
+def _grid(frame: Frame, floor: float) -> tuple[Sequence[Markup], Sequence[Markup]]:
     window = frame.window
     low, high = ((t - window.zero_ns) / NS for t in (window.start_ns, window.end_ns))
     marks = [(second, frame.x(window.zero_ns + round(second * NS))) for second in ticks(low, high, 12)]
     lines = [tag("line", x1=x, x2=x, y1=_TOP - 4, y2=floor, class_="grid") for _, x in marks]
-    labels = [text(x, floor + 12, label(second), class_="tick") for second, x in marks]
-    unit = text(LEFT - 6, floor + 12, "seconds since start", class_="row-name")
-    return [*lines, *labels, unit]
+    return lines, [text(x, floor + 12, label(second), class_="tick") for second, x in marks]
 
 
-def _hairlines(frame: Frame, times_ns: Sequence[int], floor: float) -> Sequence[Markup]:
+def _hairlines(frame: Frame, times_ns: Sequence[int], floor: float) -> tuple[Sequence[Markup], Sequence[Markup]]:
     """A red line through all lanes where a lost record was acknowledged; one a bin, however many it stands for."""
     first = [b.items[0] for b in binned(times_ns, lambda t: t, frame.window, min(frame.bins, 40))]
     lines = [tag("line", x1=x, x2=x, y1=_TOP, y2=floor, class_="hairline") for x in map(frame.x, first)]
-    words = "lost record acknowledged" if len(times_ns) == 1 else f"{len(times_ns)} lost records acknowledged"
-    return [*lines, text(min(frame.x(first[0]) + 3, RIGHT - 150), 9, words, class_="lost-word")] if first else []
+    words = "lost record acknowledged" if len(times_ns) == 1 else f"{len(times_ns):,} lost records acknowledged"
+    at = [text(min(frame.x(first[0]) + 3, RIGHT - 190), 9, words, class_="lost-word")] if first else []
+    return lines, at
 
 
 def _final_read(frame: Frame, time_ns: int | None, floor: float) -> Sequence[Markup]:
@@ -133,4 +173,4 @@ def _final_read(frame: Frame, time_ns: int | None, floor: float) -> Sequence[Mar
         return []
     x = frame.x(time_ns)
     line = tag("line", x1=x, x2=x, y1=_TOP - 4, y2=floor, class_="final-read")
-    return [line, text(x, floor + 25, "final read", class_="tick")]
+    return [line, text(min(x + 3, RIGHT - 50), 9, "final read", class_="tick-left")]

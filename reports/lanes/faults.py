@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
 
-from reports.lanes.frame import GLYPH, LEFT, WIDTH, Frame, Lane
+from reports.lanes.frame import GLYPH, LEFT, RIGHT, Frame, Lane
 from reports.rows import Fault
 from reports.svg import join, tag, text
 
@@ -39,7 +39,7 @@ def _by_kind(frame: Frame, shown: Sequence[Fault]) -> Lane:
     tops = {kind: _KIND_ROW * (1 + row) - _BAR for row, kind in enumerate(sorted(counts))}
     names = [text(LEFT - 6, tops[kind] + _BAR + _THICK, f"{counts[kind]:,} {kind}", class_="row-name") for kind in tops]
     bars = [tag("g", *_bar(frame, one, tops[one.kind]), title=title(frame, one), class_="fault") for one in shown]
-    return Lane("faults", _KIND_ROW * (1 + len(tops)), join(names, bars))
+    return Lane("faults", _KIND_ROW * (1 + len(tops)), join(bars), join(names))
 
 
 def ends_ns(frame: Frame, fault: Fault) -> int:
@@ -84,7 +84,7 @@ def _extent(frame: Frame, fault: Fault) -> tuple[float, float]:
 
 def _name_x(frame: Frame, fault: Fault) -> float:
     """Where the name begins: where the bar does, unless it would leave the strip."""
-    return min(frame.x(fault.injected_ns or fault.aimed_ns), WIDTH - _name_width(fault))
+    return min(frame.x(fault.injected_ns or fault.aimed_ns), RIGHT - _name_width(fault))
 
 
 def _name_width(fault: Fault) -> float:

@@ -45,11 +45,17 @@ def ends(starts_ns: Sequence[int], until_ns: int) -> Sequence[int]:
 
 
 class Lane(NamedTuple):
-    """A drawn lane: its name in the gutter, its height in pixels, and its body with y from 0 downward."""
+    """A drawn lane: its name, its height in pixels, and its body with y from 0 downward.
+
+    Attributes:
+        body: what lies on the time axis, and moves with it.
+        gutter: the names of rows and lines, left and right of the axis.
+    """
 
     name: str
     height: float
     body: Markup
+    gutter: Markup = Markup("")
 
 
 @dataclass(frozen=True, slots=True)

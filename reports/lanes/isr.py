@@ -31,7 +31,8 @@ def lane(frame: Frame, rows: PartitionRows) -> Lane:
     seen = [_version(frame, v, largest) for v in known if frame.window.overlaps(v.start_ns, v.end_ns)]
     size = [text(LEFT - 6, 12, f"size 0-{largest}", class_="row-name")]
     floor = [tag("line", x1=LEFT, x2=RIGHT, y1=_HEIGHT - 2, y2=_HEIGHT - 2, class_="floor")]
-    return Lane("ISR", _HEIGHT, join(size, floor, seen) if known else text(LEFT + 2, 12, "unknown", class_="quiet"))
+    none = text(LEFT + 2, 12, "unknown", class_="quiet")
+    return Lane("ISR", _HEIGHT, join(floor, seen) if known else none, join(size if known else []))
 
 
 def versions(rows: PartitionRows, until_ns: int) -> Sequence[Version]:

@@ -50,7 +50,9 @@ def lane(frame: Frame, rows: PartitionRows, outages: Sequence[Outage], starts: M
         _line(frame, name, terms, [o for o in outages if o.node == node], number * _ROW)
         for number, (name, terms, node) in enumerate([*reigns, *beliefs])
     ]
-    return Lane("leader, epoch", _ROW * max(1, len(lines)), join(lines))
+    rows_named = [*reigns, *beliefs]
+    names = [text(LEFT - 6, n * _ROW + 11, name, class_="row-name") for n, (name, _, _) in enumerate(rows_named)]
+    return Lane("leader, epoch", _ROW * max(1, len(lines)), join(lines), join(names))
 
 
 def decided(changes: Sequence[Change], until_ns: int) -> list[Term]:
@@ -93,7 +95,6 @@ def _line(frame: Frame, name: str, terms: Sequence[Term], outages: Sequence[Outa
     seen = [t for t in terms if frame.window.overlaps(t.start_ns, t.end_ns)]
     dark = [o for o in outages if frame.window.overlaps(o.start_ns, o.end_ns)]
     return join(
-        [text(LEFT - 6, y + 11, name, class_="row-name")],
         [_band(frame, name, term, y) for term in seen],
         [_outage(frame, gap, y + 1, _ROW - 3) for gap in dark],
         [_words(frame, term, dark, y) for term in seen if term.leads],

@@ -26,8 +26,9 @@ def lane(frame: Frame, rows: PartitionRows, outages: Sequence[Outage], height: f
     y = Scale(low, high, height - _MARGIN, _MARGIN)
     lines = [_broker(frame, y, states, outages) for states in rows.states.values() if states]
     cuts = [_arrow(frame, y, t) for t in rows.truncations if frame.window.overlaps(t.time_ns, t.time_ns)]
-    body = join(_offsets(y, low, high, height), lines, _names(frame, y, rows, outages), cuts)
-    return Lane("high watermark", height, body + join(list(_columns(frame, rows, height))))
+    rules, labels = _offsets(y, low, high, height)
+    body = join(rules, lines, cuts, list(_columns(frame, rows, height)))
+    return Lane("high watermark", height, body, join(labels, _names(frame, y, rows, outages)))
 
 
 def truncations(frame: Frame, cuts: Sequence[Truncation], *, sampled: bool = False) -> Lane:
@@ -55,7 +56,7 @@ def _mark(frame: Frame, cuts: Sequence[Truncation], room_until_ns: int) -> Marku
     more = f"\nand {len(cuts) - 20} more" if len(cuts) > 20 else ""
     x = frame.x(first.time_ns)
     words = f"b{first.node} {first.from_offset}→{first.to_offset}" if len(cuts) == 1 else f"{len(cuts)} cuts"
-    glyph = tag("path", d=wedge(x, 13, 9, 10), class_=f"cut {frame.colour(first.node)}")
+    glyph = tag("path", d=wedge(x, 13, 9, 10), class_=f"glyph cut {frame.colour(first.node)}")
     named = [text(x + 6, 11.5, words, class_="label")] if frame.fits(words, first.time_ns, room_until_ns) else []
     return tag("g", glyph, *named, title=title + more)
 
@@ -110,10 +111,10 @@ def _changes(points: Sequence[Point]) -> list[Point]:
     return [next(group) for _, group in groupby(points, key=itemgetter(1))]
 
 
-def _offsets(y: Scale, low: int, high: int, height: float) -> list[Markup]:
+def _offsets(y: Scale, low: int, high: int, height: float) -> tuple[list[Markup], list[Markup]]:
     marks = whole_ticks(low, high, max(2, round(height / 40)))
     rules = [tag("line", x1=LEFT, x2=RIGHT, y1=y.at(m), y2=y.at(m), class_="rule") for m in marks]
-    return [*rules, *(text(LEFT - 6, y.at(m) + 3.5, label(m), class_="row-name") for m in marks)]
+    return rules, [text(LEFT - 6, y.at(m) + 3.5, label(m), class_="row-name") for m in marks]
 
 
 def _names(frame: Frame, y: Scale, rows: PartitionRows, outages: Sequence[Outage]) -> list[Markup]:
@@ -145,7 +146,7 @@ def _arrow(frame: Frame, y: Scale, cut: Truncation) -> Markup:
     x, top, tip = frame.x(cut.time_ns), y.at(cut.from_offset), y.at(cut.to_offset)
     title = f"{frame.window.seconds(cut.time_ns)}: {truncation_words(cut)}"
     shaft = tag("line", x1=x, x2=x, y1=top, y2=tip, class_="cut-shaft")
-    head = tag("path", d=wedge(x, max(tip, top + 5), 8, 5), class_="cut-head")
+    head = tag("path", d=wedge(x, max(tip, top + 5), 8, 5), class_="glyph cut-head")
     return tag("g", shaft, head, title=title)
 
 

@@ -328,7 +328,8 @@ def _charges() -> list[Anomaly]:
             *place,
             1020,
             0,
-            "below both high watermarks, broker 0 holds value 1020 of epoch 0, brokers 1 and 2 hold 1040 of epoch 2.",
+            "below both high watermarks, broker 0 holds value 1020 of epoch 0, brokers 1 and 2 hold 1040 of epoch 2. "
+            "It follows from the lost-write of value 1020 at offset 20.",
             (other,),
         ),
     ]

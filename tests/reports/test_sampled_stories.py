@@ -11,10 +11,11 @@ from checkers import check
 from harness.checker import Anomaly, Outcome, RunVerdict, Verdict
 from harness.history.run_directory import Manifest
 from reports import losses, story
-from reports.page import rendered
+from reports.incidents import incidents
+from reports.loss import Loss
 from reports.run import Run, read
 from tests.checkers.sampled_stories import Looks, last_page_cache, two_failovers
-from tests.reports.conftest import Recording, manifest
+from tests.reports.conftest import Recording, manifest, page
 
 STORIES = Path(__file__).parent / "stories"
 
@@ -26,8 +27,8 @@ def run_of(told: Looks, path: Path) -> Run:
 
 def events(run: Run) -> list[str]:
     """Everything that is told of the run's first loss, with its time in seconds."""
-    lost = losses.lost(run.verdict)[0]
-    loss = story.Loss(run, run.rows_of(lost.partition), lost.offset, lost.end_offset)
+    lost = losses.lost(incidents(run.verdict)[0])[0]
+    loss = Loss(run, run.rows_of(lost.partition), lost.offset, lost.end_offset)
     return [
         f"{'after' if e.time_ns is None else f'{(e.time_ns - run.start_ns) / 1e9:.3f}'} {e.words} [{e.source}]"
         for e in story.events(loss)
@@ -85,7 +86,8 @@ def test_disks_on_which_nothing_is_were_looked_at_all_the_same(
 
 
 def test_a_strip_of_looks_does_not_say_that_nothing_was_truncated(tmp_path: Path) -> None:
-    page = rendered(run_of(two_failovers(), tmp_path))
-    assert "not recorded: the timeline is sampled" in page
-    assert "truncations not recorded." in page
-    assert "0 truncations" not in page
+    run_of(two_failovers(), tmp_path)
+    said = page(tmp_path / "run")
+    assert "not recorded: the timeline is sampled" in said
+    assert "truncations not recorded." in said
+    assert "0 truncations" not in said

@@ -37,20 +37,23 @@ def fault(name: str, start: int, end: int | None, proven: int | None) -> Fault:
 
 def test_accused_sends_are_marked_even_among_thousands() -> None:
     many = [send(i // 10, value=i) for i in range(10_000)]
-    body = sends.lane(FRAME, many, {5077: {"lost-write"}}).body
-    assert body.count('class="lost"') == 1
+    body = sends.lane(FRAME, many, sends.Charges({5077: ["lost-write"]}, {5077: 3})).body
+    assert body.count('class="glyph lost"') == 1
     assert "value 5077 at offset 507" in body
+    assert 'href="#incident-3"' in body
 
 
 def test_accused_sends_that_share_a_mark_say_how_many_they_are() -> None:
-    body = sends.lane(FRAME, [send(500, value=i) for i in range(30)], {i: {"lost-write"} for i in range(30)}).body
-    assert body.count('class="lost"') == 1
+    body = sends.lane(
+        FRAME, [send(500, value=i) for i in range(30)], sends.Charges({i: ["lost-write"] for i in range(30)})
+    ).body
+    assert body.count('class="glyph lost"') == 1
     assert ">30</text>" in body
 
 
 def test_sends_of_unknown_and_of_refused_outcome_have_rows_of_their_own() -> None:
-    body = sends.lane(FRAME, [send(1), send(200, "info"), send(300, "fail"), send(400, "fail")], {}).body
-    assert (body.count('class="ok"'), body.count('class="info"'), body.count('class="fail"')) == (1, 1, 2)
+    body = sends.lane(FRAME, [send(1), send(200, "info"), send(300, "fail"), send(400, "fail")], sends.Charges({})).body
+    assert (body.count('class="ok"'), body.count('class="glyph info"'), body.count('class="glyph fail"')) == (1, 1, 2)
     assert "anomaly" not in body
 
 
@@ -119,7 +122,7 @@ def test_faults_that_overlap_get_rows_of_their_own() -> None:
 def test_faults_that_are_too_many_to_be_named_have_a_row_for_each_kind() -> None:
     many = [fault(f"f{number}", 100, 900, 101) for number in range(40)]
     crowded = faults.lane(FRAME, many)
-    assert f"40 {many[0].kind}" in crowded.body
+    assert f"40 {many[0].kind}" in crowded.gutter
     assert crowded.body.count("fault-proven") == 40
     assert faults.label(many[0]) not in crowded.body
     assert faults.title(FRAME, many[39]).splitlines()[0] in crowded.body
