@@ -63,6 +63,7 @@
       }
     }
     reset.hidden = zoom < 1.0001;
+    say(words.textContent);
   }
   function show(low, high) {
     const span = Math.min(full[1] - full[0], Math.max(1e-5, high - low));
@@ -145,7 +146,7 @@
       link.id ||= `from-${++from}`;
       back.href = `#${home.tagName === "LI" ? home.id : link.id}`;
       back.hidden = false;
-      say(`${seconds(pinned)}  ${(link.closest("li, tr") || link).textContent.trim().replace(/\s+/g, " ")}`);
+      say((link.closest("li, tr") || link).textContent.trim().replace(/\s+/g, " "));
       target.scrollIntoView({block: "start"});
       history.replaceState(null, "", `#${encodeURIComponent(target.id)}`);
     });
@@ -183,7 +184,8 @@
         all("thead th", table).forEach(one => one.removeAttribute("aria-sort"));
         head.setAttribute("aria-sort", down ? "descending" : "ascending");
         const key = row => row.cells[column].textContent.trim(), numeric = head.classList.contains("number");
-        const order = (a, b) => numeric ? (number(key(a)) - number(key(b)) || 0) : key(a).localeCompare(key(b));
+        const digits = (a, b) => key(a).localeCompare(key(b), undefined, {numeric: true});
+        const order = (a, b) => numeric && number(key(a)) - number(key(b)) || digits(a, b);
         body.append(...rows.sort((a, b) => down ? order(b, a) : order(a, b)));
       };
     });
