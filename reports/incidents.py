@@ -126,7 +126,7 @@ def incidents(verdict: RunVerdict) -> Sequence[Incident]:
     """All incidents, gravest first, those with most records first among equals."""
     found = sorted(pieces(verdict), key=lambda p: _rank(p.kind))
     groups: dict[tuple[object, ...], list[tuple[Piece, bool]]] = defaultdict(list)
-    for members in _components(found):
+    for members in _rooted(found):
         roots = [piece for piece, follows in members if not follows]
         groups[_cause(roots, verdict.losses)] += members
     built = [_incident(members, verdict.losses) for members in groups.values()]
@@ -207,33 +207,24 @@ def _sorted(verdicts: set[Verdict]) -> Sequence[Verdict]:
     return sorted(verdicts, key=_GRAVITY.__getitem__)
 
 
-def _components(found: Sequence[Piece]) -> Sequence[Sequence[tuple[Piece, bool]]]:
-    """The pieces that hang together, each with whether it follows from another one; causes come first."""
-    group_of = list(range(len(found)))
-    follows = [False] * len(found)
+def _rooted(found: Sequence[Piece]) -> Sequence[Sequence[tuple[Piece, bool]]]:
+    """By root, the pieces under it, each with whether it follows from another one; causes come first in ``found``.
+
+    What follows from several pieces is under the first of them.
+    """
+    root_of: list[int] = []
+    follows: list[bool] = []
     places: dict[tuple[TopicPartition | None, str], list[int]] = defaultdict(list)
     for i, piece in enumerate(found):
-        for j in _causes(piece, found, places):
-            follows[i] = True
-            _join(group_of, i, j)
-        for j in _same(piece, found, places):
-            _join(group_of, i, j)
+        cause = min(_causes(piece, found, places), default=None)
+        above = cause if cause is not None else min(_same(piece, found, places), default=None)
+        root_of.append(i if above is None else root_of[above])
+        follows.append(cause is not None)
         places[piece.partition, piece.kind].append(i)
     members: dict[int, list[tuple[Piece, bool]]] = defaultdict(list)
-    for i, piece in enumerate(found):
-        members[_first(group_of, i)].append((piece, follows[i]))
+    for piece, root, is_consequence in zip(found, root_of, follows, strict=True):
+        members[root].append((piece, is_consequence))
     return list(members.values())
-
-
-def _join(group_of: list[int], one: int, other: int) -> None:
-    ends = sorted((_first(group_of, one), _first(group_of, other)))
-    group_of[ends[1]] = ends[0]
-
-
-def _first(group_of: list[int], one: int) -> int:
-    while group_of[one] != one:
-        group_of[one] = one = group_of[group_of[one]]
-    return one
 
 
 def _causes(piece: Piece, found: Sequence[Piece], places: _Places) -> Iterator[int]:
