@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,41 +11,19 @@ import pytest
 
 from harness.checker import Anomaly, Evidence, Outcome, RunVerdict, Verdict
 from harness.history.run_directory import Manifest
+from tests.browser import MEASURE, Tab, browsing
 from tests.reports.conftest import extents_of, lost_write, page
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
-
-CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 
 HOSTILE = "\"><img src=x onerror=\"document.title='it ran'\"><script>document.title='it ran'</script>"
 WIDTHS = (390, 900, 1400)
 
 
-class Tab:
-    """A page in the browser, and what it wrote on its console."""
-
-    def __init__(self, browser: Any, html: str, path: Path, *, width: int = 1400, **options: Any) -> None:
-        path.write_text(html)
-        self.context = browser.new_context(viewport={"width": width, "height": 800}, **options)
-        self.page = self.context.new_page()
-        self.said: list[str] = []
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.goto(path.as_uri())
-
-    def text(self, selector: str) -> str:
-        """The text of the first element."""
-        return str(self.page.locator(selector).first.text_content())
-
-
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with browsing() as opened:
         yield opened
-        opened.close()
 
 
 @pytest.fixture
@@ -113,7 +90,7 @@ def test_no_page_scrolls_sideways_and_no_cell_prints_over_another(
 ) -> None:
     tab = show(request.getfixturevalue(name), width=width)
     tab.page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
-    assert tab.page.evaluate(_MEASURE) == [0, 0]
+    assert tab.page.evaluate(MEASURE) == [0, 0]
 
 
 def test_a_row_of_evidence_leads_to_its_place_in_the_strip_and_back(loss: str, show: Callable[..., Tab]) -> None:
@@ -201,19 +178,3 @@ def test_axe_finds_nothing_serious(scheme: str, loss: str, show: Callable[..., T
     assert len(found["passes"]) > 10
     grave = [one for one in found["violations"] if one["impact"] in ("serious", "critical")]
     assert [(one["id"], one["nodes"][0]["html"][:200]) for one in grave] == []
-
-
-_MEASURE = """() => {
-  const over = (a, b) => a.left < b.right - 1 && a.right > b.left + 1 && a.top < b.bottom - 1 && a.bottom > b.top + 1;
-  const printed = cell => {
-    const range = document.createRange();
-    range.selectNodeContents(cell);
-    return range.getBoundingClientRect();
-  };
-  const shown = row => [...row.cells].filter(cell => cell.offsetParent);
-  const overprints = row => shown(row).filter(a =>
-    shown(row).some(b => a !== b && over(printed(a), b.getBoundingClientRect())));
-  const rows = [...document.querySelectorAll("table.stacks tbody tr")];
-  const {scrollWidth, clientWidth} = document.documentElement;
-  return [scrollWidth - clientWidth, rows.reduce((sum, row) => sum + overprints(row).length, 0)];
-}"""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-import shutil
-import subprocess
+from itertools import product
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -14,10 +12,9 @@ import pytest
 from harness.errors import InvalidRun
 from harness.nightly import bank, history_file, index, junit, outputs, results_file, summary
 from harness.nightly.result import CellOutcome, CellResult, Incident
-from tests.harness.cli.calling import Said
+from tests.browser import MEASURE, Tab, browsing
 from tests.harness.nightly.cells import cell, lossy
 from tests.harness.nightly.nights import FIRST, SECOND, THIRD, three_nights
-from tests.reports.test_browser import measured
 
 HOSTILE = "</title><script>alert('x')</script>&\"' ]]> \x07\ud800"
 
@@ -140,39 +137,21 @@ def test_ten_thousand_cells_make_a_small_page(tmp_path: Path) -> None:
     assert (tmp_path / "night-2026-03-20.html").stat().st_size < 1_000_000
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
-def test_no_page_scrolls_sideways(tmp_path: Path) -> None:
+def test_a_browser_shows_every_width_filters_by_any_column_and_runs_nothing_else(tmp_path: Path) -> None:
     long = Incident(kind="lost-write", place="a-topic-with-a-name-that-does-not-end" * 5 + "/0", count=10**9)
-    written(tmp_path, [*three_nights(), *(lossy(THIRD, 2**62, scenario="x" * 200, incidents=(long,) * 9),)])
-    widths = (420, 900, 1600)
-    for name in ("index.html", f"night-{THIRD}.html"):
-        found = measured((tmp_path / name).read_text(), widths, tmp_path / "frames.html")
-        assert found == dict.fromkeys(widths, (0, 0))
-
-
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
-def test_a_browser_filters_by_any_column_and_runs_nothing_else(tmp_path: Path) -> None:
-    path = written(tmp_path, three_nights())
-    typed = """<script>addEventListener("load", () => {
-      const input = document.querySelectorAll("table.matrix th input")[2];
-      input.value = "BUG"; input.dispatchEvent(new Event("input"));
-      const rows = [...document.querySelectorAll("table.matrix tbody tr")];
-      document.title = JSON.stringify(rows.filter(row => !row.hidden).map(row => row.cells[2].textContent));
-    });</script>"""
-    smuggled = "<script>console.log('it ran')</script><img src='x' onerror=\"console.log('it ran')\" />"
-    path.with_name("typed.html").write_text(re.sub("<meta http-equiv[^>]*>", "", path.read_text()) + typed)
-    path.with_name("smuggled.html").write_text(path.read_text().replace("<main>", f"<main>{smuggled}"))
-    assert '<title>["new-bug","old-bug"]</title>' in shown(path.with_name("typed.html")).out
-    said = shown(path.with_name("smuggled.html"))
-    assert "it ran" not in said.err
-    assert said.err.count("Content Security Policy") >= 3
-    assert "<input" in said.out
-    assert "CONSOLE" not in shown(path).err
-
-
-def shown(path: Path) -> Said:
-    """What a browser makes of a page, and what it logs."""
-    browser = ("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom")
-    command = (*browser, f"--user-data-dir={path.parent / 'profile'}", path.as_uri())
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-    return Said(done.returncode, done.stdout, done.stderr)
+    wide = [*three_nights(), *(lossy(THIRD, 2**62, scenario="x" * 200, incidents=(long,) * 9),)]
+    written(tmp_path, wide)
+    pages = [(tmp_path / name).read_text() for name in ("index.html", f"night-{THIRD}.html")]
+    plain = written(tmp_path, three_nights()).read_text()
+    smuggled = "<script>document.title='it ran'</script><img src='x' onerror=\"document.title='it ran'\" />"
+    with browsing() as browser:
+        for html, width in product(pages, (420, 900, 1600)):
+            assert Tab(browser, html, tmp_path / "page.html", width=width).page.evaluate(MEASURE) == [0, 0]
+        tab = Tab(browser, plain, tmp_path / "page.html")
+        tab.page.locator("table.matrix th input").nth(2).fill("BUG")
+        shown = tab.page.locator("table.matrix tbody tr:visible td:nth-child(3)")
+        assert shown.all_text_contents() == ["new-bug", "old-bug"]
+        assert tab.said == []
+        tab = Tab(browser, plain.replace("<main>", f"<main>{smuggled}"), tmp_path / "page.html")
+        assert "it ran" not in tab.page.title()
+        assert "".join(tab.said).count("Content Security Policy") >= 3
