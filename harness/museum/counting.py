@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 
 from harness.museum.entry import Entry, fingerprint, foretold
 from harness.museum.exhibits import BUSY, MISTAKEN
@@ -19,19 +20,22 @@ Runs = Mapping[tuple[str, str], Sequence[Entry]]
 def counted(entries: Iterable[Entry], scenarios: Mapping[str, Scenario]) -> dict[tuple[str, str], list[Entry]]:
     """By scenario and release, the runs that count, oldest first."""
     found: dict[tuple[str, str], list[Entry]] = defaultdict(list)
+    counts = counting(scenarios)
     for one in sorted(entries, key=lambda one: (one.started, one.run)):
-        if counts(one, scenarios):
+        if counts(one):
             found[one.scenario, one.release].append(one)
     return dict(found)
 
 
-def counts(one: Entry, scenarios: Mapping[str, Scenario]) -> bool:
-    """Whether its scenario is played, and predicts, as it did when the run was judged."""
-    scenario = scenarios.get(one.scenario)
-    if scenario is None:
-        return False
-    now = fingerprint(scenario, one.generation), foretold(scenario, one.generation)
-    return (one.schedule, one.prediction) == now
+def counting(scenarios: Mapping[str, Scenario]) -> Callable[[Entry], bool]:
+    """Whether the scenario of an entry is played, and predicts, as it did when the run was judged."""
+
+    @cache
+    def now(name: str, generation: str) -> tuple[str, str] | None:
+        scenario = scenarios.get(name)
+        return None if scenario is None else (fingerprint(scenario, generation), foretold(scenario, generation))
+
+    return lambda one: (one.schedule, one.prediction) == now(one.scenario, one.generation)
 
 
 def releases(runs: Runs) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from itertools import product
 from statistics import median
 
-from harness.museum.counting import Runs, counted, counts, proves, releases
+from harness.museum.counting import Runs, counted, counting, proves, releases
 from harness.museum.entry import Entry
 from harness.museum.exhibits import EXHIBITS, MISTAKEN, Exhibit, Outcomes
 from harness.museum.parity import left_out, parity
@@ -27,7 +27,8 @@ def page(entries: Sequence[Entry], scenarios: Sequence[Scenario]) -> str:
     """The text of ``docs/museum.md`` from ``entries``; ``scenarios`` are those that are shipped."""
     known = {one.id: one for one in scenarios}
     runs = counted(entries, known)
-    older = [one for one in entries if not counts(one, known)]
+    counts = counting(known)
+    older = [one for one in entries if not counts(one)]
     settled = {(one.scenario, one.release) for one in older}
     parts = [
         _INTRODUCTION,

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 
 from harness.errors import UsageError
 
@@ -154,6 +155,7 @@ TRIED = (
 """Releases that the tests start, load and kill. Others of their families are likely to run, too."""
 
 
+@cache
 def numbers(version: str) -> tuple[int, ...]:
     """``"0.10.2.2"`` as ``(0, 10, 2, 2)``."""
     return tuple(map(int, version.split(".")))

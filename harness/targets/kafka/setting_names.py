@@ -88,6 +88,7 @@ def _is_of_zookeeper(name: str, wanted: Release) -> bool:
     return wanted.metadata is Metadata.KRAFT and name.startswith("zookeeper.")
 
 
+@cache
 def _why_decided(name: str) -> str:
     """Why the harness sets a setting; empty: it does not."""
     for why, names in _DECIDED.items():

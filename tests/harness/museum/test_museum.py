@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import harness
 from harness import scenario
 from harness.errors import UsageError
 from harness.history.run_directory import RunDirectory
-from harness.museum.counting import counted, explanation, proves
+from harness.museum.counting import Runs, counted, explanation, proves
 from harness.museum.entry import Entry, entry, fingerprint, foretold, found, is_of_the_museum, read, write
 from harness.museum.exhibits import BUSY, EXHIBITS, MISTAKEN
 from harness.museum.page import page
@@ -47,6 +48,16 @@ A_RUN = Entry(
 )  # fmt: skip
 
 
+@cache
+def recorded_page() -> str:
+    return page(RECORDED, SHELF)
+
+
+@cache
+def recorded_runs() -> Runs:
+    return counted(RECORDED, SHIPPED)
+
+
 @pytest.fixture
 def recorded(seawall: Seawall, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run directory that says that it was recorded on the release 4.1.0 of Kafka."""
@@ -73,7 +84,7 @@ def told(path: Path, target: str, versions: Mapping[str, str]) -> None:
 
 def test_the_page_is_what_the_recorded_runs_make_of_it() -> None:
     written = (ROOT / "docs" / "museum.md").read_text(encoding="utf-8")
-    assert written == page(RECORDED, SHELF), "write it again: `seawall museum`"
+    assert written == recorded_page(), "write it again: `seawall museum`"
 
 
 def test_nothing_that_differed_names_a_place_on_the_machine_that_it_was_recorded_on() -> None:
@@ -82,14 +93,14 @@ def test_nothing_that_differed_names_a_place_on_the_machine_that_it_was_recorded
 
 
 def test_every_exhibit_shows_a_run_that_went_as_predicted() -> None:
-    shown = {name for (name, _), runs in counted(RECORDED, SHIPPED).items() if any(one.agrees for one in runs)}
+    shown = {name for (name, _), runs in recorded_runs().items() if any(one.agrees for one in runs)}
     assert [one.title for one in EXHIBITS if not shown.intersection(one.scenarios)] == []
 
 
 def test_what_an_exhibit_says_of_an_outcome_was_recorded_and_nothing_recorded_goes_without_a_word() -> None:
     said = {(name, outcome) for one in EXHIBITS for name, outcomes in one.shows.items() for outcome in outcomes}
     shown = {name for one in EXHIBITS for name in one.scenarios}
-    runs = [one for runs in counted(RECORDED, SHIPPED).values() for one in runs if one.scenario in shown and one.agrees]
+    runs = [one for runs in recorded_runs().values() for one in runs if one.scenario in shown and one.agrees]
     assert said == {(one.scenario, one.observed) for one in runs}
 
 
@@ -104,7 +115,7 @@ def test_a_sentence_of_an_exhibit_is_said_of_no_release_but_those_on_which_it_wa
 
 
 def test_of_an_outcome_that_was_not_predicted_an_exhibit_says_what_it_was() -> None:
-    kept = counted(RECORDED, SHIPPED)["kip-101-double-failover", "4.1.0"][0]
+    kept = recorded_runs()["kip-101-double-failover", "4.1.0"][0]
     lost = replace(kept, run="another", observed=("lost",), differences=("it differs",))
     row = "|  | 4.1.0 (5) | **lost or safe** (predicted: safe) |"
     assert row in page([*RECORDED, lost], SHELF)
@@ -112,12 +123,12 @@ def test_of_an_outcome_that_was_not_predicted_an_exhibit_says_what_it_was() -> N
 
 def test_what_the_built_in_brokers_are_no_witness_of_is_named() -> None:
     named = "Not of D10/dirty, D10/lost, D12/clean: these brokers have no transactions"
-    assert named in page(RECORDED, SHELF)
+    assert named in recorded_page()
     assert named not in page([one for one in RECORDED if not SHIPPED[one.scenario].transacts], SHELF)
 
 
 def test_whatever_went_otherwise_than_predicted_is_explained() -> None:
-    otherwise = [one for runs in counted(RECORDED, SHIPPED).values() for one in runs if not one.agrees]
+    otherwise = [one for runs in recorded_runs().values() for one in runs if not one.agrees]
     assert [one.run for one in otherwise if explanation(one, SHIPPED) is None] == []
     assert set(MISTAKEN) <= {one.run for one in otherwise}
     assert set(BUSY) <= {one.run for one in otherwise if one.broke_off}
@@ -125,14 +136,14 @@ def test_whatever_went_otherwise_than_predicted_is_explained() -> None:
 
 
 def test_what_a_release_is_known_to_do_otherwise_was_recorded_there() -> None:
-    runs = [one for runs in counted(RECORDED, SHIPPED).values() for one in runs]
+    runs = [one for runs in recorded_runs().values() for one in runs]
     for known in KNOWN_DIFFERENCES:
         mine = [one for one in runs if known.is_of(one.scenario, one.release)]
         assert {one.release for one in mine if known.is_just(one.observed, one.differences)} == set(known.releases)
 
 
 def test_a_new_run_that_differs_as_is_known_of_its_release_is_explained_and_another_one_is_not() -> None:
-    (seen,) = [one for one in counted(RECORDED, SHIPPED)["fast-failover-shorter-log", "0.10.2.2"] if proves(one)]
+    (seen,) = [one for one in recorded_runs()["fast-failover-shorter-log", "0.10.2.2"] if proves(one)]
     again = replace(seen, run="fast-failover-shorter-log/tomorrow")
     worse = replace(again, differences=(*seen.differences, "unexpected vanished-read: it is gone."))
     assert explanation(again, SHIPPED) == explanation(seen, SHIPPED) is not None
@@ -143,9 +154,9 @@ def test_a_new_run_that_differs_as_is_known_of_its_release_is_explained_and_anot
 
 def test_what_an_exhibit_says_rests_on_runs_that_prove_something() -> None:
     cell = "unclean-flip-flop-common-prefix", "2.8.1"
-    runs = counted(RECORDED, SHIPPED)[cell]
+    runs = recorded_runs()[cell]
     assert [one.observed for one in runs if one.run in MISTAKEN] == [("documented",)]
-    written = page(RECORDED, SHELF)
+    written = recorded_page()
     kept = "they agree with a record in common. | `c0@0 a1..a3@3 a4@7 a5@7` | 9/9 (1 broke off, 1 went wrong) |"
     assert f"2.1.1, 2.8.1, 3.9.1, 4.1.0 (2), 4.3.0 (2) | documented | {kept}" in written
 
@@ -157,7 +168,7 @@ def commands(written: str) -> list[tuple[str, str, int]]:
 
 
 def test_an_exhibit_is_to_be_seen_again_where_it_went_as_predicted_and_shows_the_flaw_if_any_run_did() -> None:
-    runs, told = counted(RECORDED, SHIPPED), commands(page(RECORDED, SHELF))
+    runs, told = recorded_runs(), commands(recorded_page())
     assert len(told) == len(EXHIBITS)
     for exhibit, (name, version, seed) in zip(EXHIBITS, told, strict=True):
         flaw = next(iter(exhibit.shows[name]))
@@ -193,12 +204,12 @@ def test_a_prediction_that_was_settled_after_a_run_is_marked() -> None:
     name, release = "kip-101-double-failover", "0.10.2.2"
     before = next(one for one in RECORDED if (one.scenario, one.release) == (name, release))
     unmarked, marked = f"| `A02` | {release} (3) | lost", f"| `A02` | {release}† (3) | lost"
-    assert unmarked in page(RECORDED, SHELF)
+    assert unmarked in recorded_page()
     assert marked in page([*RECORDED, replace(before, run="before", prediction="0")], SHELF)
 
 
 def test_a_cell_says_what_was_seen_and_refers_to_why_it_differs() -> None:
-    written = page(RECORDED, SHELF)
+    written = recorded_page()
     (row,) = [line for line in written.splitlines() if line.startswith("| A17/min-isr-2 `empty-disk")]
     cells = dict(zip(_cells(_heading(written)), _cells(row), strict=True))
     assert cells["0.10.2.2"] == "-"
@@ -218,7 +229,7 @@ def _cells(row: str) -> list[str]:
 
 
 def test_what_a_release_can_play_is_played_or_is_said_not_to_be() -> None:
-    written = page(RECORDED, SHELF).splitlines()
+    written = recorded_page().splitlines()
     for version in {one.release for one in RECORDED}:
         (row,) = [line for line in written if re.match(rf"\| {re.escape(version)} \| [\d.]+ \| \d+ \|", line)]
         assert sum(map(int, _cells(row)[2:])) == sum(is_played(one, version) for one in SHELF)
@@ -263,7 +274,7 @@ def test_every_scenario_of_an_exhibit_is_shipped_and_is_in_one_exhibit_only() ->
 
 
 def test_no_run_is_counted_where_real_kafka_is_said_not_to_do_it() -> None:
-    counted_runs = [one for runs in counted(RECORDED, SHIPPED).values() for one in runs if not one.broke_off]
+    counted_runs = [one for runs in recorded_runs().values() for one in runs if not one.broke_off]
     assert [one.run for one in counted_runs if impossible(SHIPPED[one.scenario], one.generation)] == []
 
 
