@@ -11,6 +11,7 @@ import ast
 import random
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
@@ -85,7 +86,8 @@ class _Place(NamedTuple):
     is_called: bool
 
 
-def mutants_of(module: str) -> list[Mutant]:
+@cache
+def mutants_of(module: str) -> Sequence[Mutant]:
     """Every mutant of the module at a path below the root."""
     tree = ast.parse((_ROOT / module).read_text())
     seen: Counter[str] = Counter()
