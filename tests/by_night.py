@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
+
+if TYPE_CHECKING:
+    from _pytest.mark import ParameterSet
 
 
 def seeds(day: int, night: int, first: int = 0) -> pytest.MarkDecorator:
     """Parametrize a test's ``seeds``: ``day`` of them, from ``first`` on, and up to ``night`` of them by night."""
+    return pytest.mark.parametrize("seeds", ranges(day, night, first))
+
+
+def ranges(day: int, night: int, first: int = 0) -> list[ParameterSet]:
+    """The ``params`` of a fixture that plays seeds, as :func:`seeds` has them."""
     late = pytest.mark.nightly(f"plays {night - day} more seeds")
-    return pytest.mark.parametrize(
-        "seeds",
-        [
-            pytest.param(range(first, first + day), id=f"{day}-seeds"),
-            pytest.param(range(first + day, first + night), id=f"{night - day}-more", marks=late),
-        ],
-    )
+    return [
+        pytest.param(range(first, first + day), id=f"{day}-seeds"),
+        pytest.param(range(first + day, first + night), id=f"{night - day}-more", marks=late),
+    ]

@@ -12,6 +12,7 @@ from harness.checker import RunVerdict, Verdict
 from harness.simulation.core.configuration import setup
 from harness.simulation.core.recording import Recording
 from harness.simulation.depth import run_of
+from tests.by_night import seeds
 from tests.checkers.sampling import some_of
 
 SETUPS = {
@@ -20,14 +21,14 @@ SETUPS = {
     "2.8": {"faults": "power_loss:2,isolate,kill"},
     "4.1": {"unclean.leader.election.enable": "true", "min.insync.replicas": "1", "faults": "kill:3,isolate:2,elect"},
 }
-SEEDS = 60
 SHARES = (0.05, 0.2, 0.5, 0.9)
 
 
+@seeds(day=12, night=60)
 @pytest.mark.parametrize("generation", sorted(SETUPS))
-def test_samples_of_a_timeline_show_no_violation_that_the_whole_of_it_does_not(generation: str) -> None:
+def test_samples_of_a_timeline_show_no_violation_that_the_whole_of_it_does_not(generation: str, seeds: range) -> None:
     chosen, found = setup(generation, SETUPS[generation]), {}
-    for seed in range(SEEDS):
+    for seed in seeds:
         run = run_of(seed, chosen, recorded=True)
         run.run()
         assert run.recording is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,13 +21,19 @@ from harness.simulation.core.planned_fault import draw_faults
 from harness.simulation.explore import run_seed
 from harness.simulation.trace import Trace
 from harness.simulation.violations import Violation
+from tests.by_night import seeds
 
 SAFE = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
 
 
 def violations(chosen: Setup, seeds: Iterable[int]) -> dict[int, Violation]:
+    return dict(found(chosen, seeds))
+
+
+def found(chosen: Setup, seeds: Iterable[int]) -> Iterator[tuple[int, Violation]]:
+    """The seeds with a violation, as soon as they are found."""
     explored = (run_seed(seed, chosen) for seed in seeds)
-    return {one.seed: one.violation for one in explored if one.violation is not None}
+    return ((one.seed, one.violation) for one in explored if one.violation is not None)
 
 
 def told(seed: int, chosen: Setup) -> list[str]:
@@ -36,30 +42,33 @@ def told(seed: int, chosen: Setup) -> list[str]:
     return lines
 
 
-def test_the_newest_protocol_keeps_what_it_promises_whatever_happens() -> None:
-    assert violations(setup("4.1", SAFE), range(250)) == {}
+@seeds(day=30, night=250)
+def test_the_newest_protocol_keeps_what_it_promises_whatever_happens(seeds: range) -> None:
+    assert violations(setup("4.1", SAFE), seeds) == {}
 
 
+@seeds(day=4, night=40)
 @pytest.mark.parametrize("generation", sorted(GENERATIONS))
-def test_without_any_fault_every_generation_converges_and_loses_nothing(generation: str) -> None:
+def test_without_any_fault_every_generation_converges_and_loses_nothing(generation: str, seeds: range) -> None:
     chosen = setup(generation, {"fault.count": "0", "loss": "0", "late": "0", "duplicate": "0"})
-    assert violations(chosen, range(40)) == {}
+    assert violations(chosen, seeds) == {}
 
 
 def test_the_oldest_protocol_loses_what_it_acknowledged() -> None:
     chosen = setup("0.10", {**SAFE, "faults": "kill,pause,isolate"})
-    assert "lost-write" in {violation.kind for violation in violations(chosen, range(400)).values()}
+    assert any(violation.kind == "lost-write" for _, violation in found(chosen, range(96, 496)))
 
 
-def test_a_power_loss_of_the_last_in_sync_replica_loses_records_without_eligible_leader_replicas() -> None:
+@seeds(day=20, night=1_000, first=62)
+def test_a_power_loss_of_the_last_in_sync_replica_loses_records_without_eligible_leader_replicas(seeds: range) -> None:
     settings = {**SAFE, "faults": "kill,power_loss:3,isolate", "flush.messages": "0", "flush.ms": "0"}
-    seeds = range(1_000)
-    assert "lost-write" in {one.kind for one in violations(setup("3.7", settings), seeds).values()}
+    assert any(violation.kind == "lost-write" for _, violation in found(setup("3.7", settings), seeds))
     assert violations(setup("4.1", settings), seeds) == {}
 
 
-def test_the_newest_protocol_keeps_what_nobody_wanted_deleted() -> None:
-    assert violations(setup("4.1", SAFE | {"deletions": "5"}), range(150)) == {}
+@seeds(day=15, night=150)
+def test_the_newest_protocol_keeps_what_nobody_wanted_deleted(seeds: range) -> None:
+    assert violations(setup("4.1", SAFE | {"deletions": "5"}), seeds) == {}
 
 
 def test_deletions_are_drawn_apart_from_faults_and_make_logs_begin_later() -> None:
@@ -80,7 +89,7 @@ def test_a_core_that_deletes_what_is_not_committed_is_seen(monkeypatch: pytest.M
 
     monkeypatch.setattr(Replica, "_raise_log_start", careless)
     chosen = setup("4.1", SAFE | {"deletions": "6", "faults": "isolate"})
-    assert "R8" in {one.invariant for one in violations(chosen, range(60)).values()}
+    assert any(violation.invariant == "R8" for _, violation in found(chosen, range(60)))
 
 
 def test_each_seed_draws_a_cluster_of_its_own_and_faults_of_its_own() -> None:
@@ -122,7 +131,10 @@ def test_the_same_seed_tells_the_same_story_twice() -> None:
     assert told(7, setup("2.8", {})) == told(7, setup("2.8", {}))
 
 
-def test_the_same_seed_tells_the_same_story_whatever_the_hash_seed() -> None:
+@pytest.mark.parametrize(
+    "hash_seeds", [("0", "1"), pytest.param(("0", "42"), marks=pytest.mark.nightly("one more order of hashes"))]
+)
+def test_the_same_seed_tells_the_same_story_whatever_the_hash_seed(hash_seeds: tuple[str, str]) -> None:
     program = "import sys; from harness.cli import main; sys.exit(main(['replay', '3', '--generation', '0.11']))"
     stories = [
         subprocess.run(
@@ -132,10 +144,10 @@ def test_the_same_seed_tells_the_same_story_whatever_the_hash_seed() -> None:
             capture_output=True,
             check=False,
         ).stdout
-        for hash_seed in ("0", "1", "42")
+        for hash_seed in hash_seeds
     ]
     assert len(stories[0]) > 10_000
-    assert stories[0] == stories[1] == stories[2]
+    assert stories[0] == stories[1]
 
 
 def test_a_trace_has_a_line_for_every_transition_in_fixed_columns() -> None:

@@ -20,7 +20,9 @@ def told(seed: int, generation: str, hash_seed: str) -> str:
     return subprocess.run(story, cwd=ROOT, env=environment, check=True, capture_output=True, text=True).stdout
 
 
-@pytest.mark.parametrize("generation", ["0.10", "4.1"])
+@pytest.mark.parametrize(
+    "generation", [pytest.param("0.10", marks=pytest.mark.nightly("by day of the newest generation")), "4.1"]
+)
 def test_one_seed_tells_one_story_to_the_byte_whatever_python_hashes(generation: str) -> None:
     first, second = told(7, generation, "1"), told(7, generation, "2")
     assert first == second
