@@ -191,7 +191,7 @@ _LONGEST = 100
 _RAISED = str.maketrans("0123456789,", "⁰¹²³⁴⁵⁶⁷⁸⁹˒")
 
 _WHAT_IS_COUNTED = (
-    "The built-in brokers make the predictions: `make test` holds every cell to that in virtual time, and `make "
+    "The built-in brokers make the predictions: `make nightly` holds every cell to that in virtual time, and `make "
     "matrix` on real processes. The first table counts, by release, the scenarios that it can play."
 )
 
