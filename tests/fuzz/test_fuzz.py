@@ -136,6 +136,9 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster
         cluster.stop()
 
 
+BY_NIGHT = pytest.mark.nightly("starts a cluster to harm; by day a broker is cut off")
+
+
 def stopped(cluster: Cluster) -> None:
     """Node 1 answers nothing."""
     os.kill(cluster.processes[NodeId(1)].pid, signal.SIGSTOP)
@@ -152,7 +155,13 @@ def without_a_controller(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize(
-    ("harm", "node"), [(None, None), (stopped, 1), (cut_off, 1), (without_a_controller, CONTROLLER_ID)]
+    ("harm", "node"),
+    [
+        (None, None),
+        (cut_off, 1),
+        pytest.param(stopped, 1, marks=BY_NIGHT),
+        pytest.param(without_a_controller, CONTROLLER_ID, marks=BY_NIGHT),
+    ],
 )
 def test_a_node_that_lives_and_does_not_serve_fails_the_run(
     cluster: Cluster,

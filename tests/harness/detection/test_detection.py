@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import fields
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -36,6 +39,9 @@ from harness.replication.knobs import GENERATIONS, Knobs, generation
 from harness.scenario import load
 from harness.simulation.core.configuration import CORE, STACK
 from reports.power import POWER_FILE
+
+if TYPE_CHECKING:
+    from _pytest.mark import ParameterSet
 
 PAGE = Path(__file__).parents[3] / "docs" / "detection.md"
 _COST = {mix.name: at for at, mix in enumerate(FAULTS)}
@@ -119,7 +125,7 @@ def test_every_kind_of_anomaly_has_a_bug_that_is_convicted_of_it_or_a_reason_why
 def test_what_no_random_load_shows_a_schedule_does_and_not_without_the_bug(kind: str, bug: str, schedule: str) -> None:
     ((broken,), cell) = chosen(bug), Cell(STACK, SCENARIO, schedule)
     assert kind in attempt(cell, 0, bug, broken.knobs).kinds
-    assert attempt(cell, 0, "", {}).is_sound
+    assert control(cell, 0).is_sound
 
 
 def test_only_kinds_of_transactions_have_no_bug_of_a_broker() -> None:
@@ -202,16 +208,43 @@ def test_what_is_missed_is_bounded_by_the_largest_cell_alone() -> None:
     assert "24 % of the runs of a cell (0/12)" in page
 
 
-@pytest.mark.parametrize("bug", [bug for bug in TABLE if shown_by(bug)], ids=lambda bug: bug.name)
+def by_day_and_night() -> Iterator[ParameterSet]:
+    """The bugs that a run shows; of those that take random load on the whole broker, one of each cell by day."""
+    late, cells = pytest.mark.nightly("random load on the whole broker; by day it shows one bug of each cell"), set()
+    for bug in TABLE:
+        if shown := shown_by(bug):
+            cell, _ = shown
+            is_long = cell.depth == STACK and cell.workload != SCENARIO
+            yield pytest.param(bug, id=bug.name, marks=[late] if is_long and cell in cells else [])
+            cells.add(cell)
+
+
+@cache
+def control(cell: Cell, seed: int) -> Trial:
+    """Without any bug; many have the same one."""
+    return attempt(cell, seed, "", {})
+
+
+@pytest.mark.parametrize("bug", list(by_day_and_night()))
 def test_a_bug_is_found_at_the_seed_that_the_figures_name_and_nothing_is_without_it(bug: Bug) -> None:
     shown = shown_by(bug)
     assert shown is not None
     cell, seed = shown
-    assert attempt(cell, seed, "", {}).is_sound
+    assert control(cell, seed).is_sound
     assert attempt(cell, seed, bug.name, bug.knobs).is_convicted
 
 
-@pytest.mark.parametrize("cell", [Cell(CORE, "single", "all"), Cell(STACK, "single", "all")], ids=str)
+@pytest.mark.parametrize(
+    "cell",
+    [
+        Cell(CORE, "single", "all"),
+        Cell(STACK, "single", "kill"),
+        pytest.param(
+            Cell(STACK, "single", "all"), marks=pytest.mark.nightly("takes long; by day of one kind of faults")
+        ),
+    ],
+    ids=str,
+)
 def test_one_seed_comes_to_the_same_twice(cell: Cell) -> None:
     first, second = (attempt(cell, 3, "", {}) for _ in range(2))
     assert first._replace(cpu_s=0) == second._replace(cpu_s=0)

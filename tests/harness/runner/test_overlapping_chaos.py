@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -186,6 +187,7 @@ QUICK = {
 }
 
 
+@cache
 def rehearsed(seed: int, generation: str, **more: str) -> tuple[Outcome, set[Verdict], list[tuple[str, str]]]:
     drawn = plan(
         scenario.load("random-chaos"), "simulated", generation, seed, duration_s=3.0, overrides={**QUICK, **more}
@@ -202,7 +204,14 @@ def rehearsed(seed: int, generation: str, **more: str) -> tuple[Outcome, set[Ver
     )
 
 
-@pytest.mark.parametrize("generation", ["2.1", "2.8", "3.7", "4.1"])
+@pytest.mark.parametrize(
+    "generation",
+    [
+        "2.1",
+        *(pytest.param(name, marks=pytest.mark.nightly("by day the oldest and the newest")) for name in ("2.8", "3.7")),
+        "4.1",
+    ],
+)
 def test_a_healthy_cluster_survives_what_it_promises_to_survive(generation: str) -> None:
     outcome, verdicts, _ = rehearsed(5, generation)
     assert outcome == Outcome.PASS
@@ -210,7 +219,7 @@ def test_a_healthy_cluster_survives_what_it_promises_to_survive(generation: str)
 
 
 def test_one_seed_does_the_same_twice_in_virtual_time() -> None:
-    assert rehearsed(7, "4.1") == rehearsed(7, "4.1")
+    assert rehearsed(5, "4.1") == rehearsed.__wrapped__(5, "4.1")
 
 
 def test_a_broken_cluster_does_not() -> None:
