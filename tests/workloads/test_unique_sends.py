@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,33 +33,49 @@ T = TypeVar("T")
 
 NOTHING = ReplicaView("offline", NodeId(-1), -1, -1, -1, -1, (), {})
 
-PARTITIONS = [TopicPartition("ledger", number) for number in range(3)]
+_numbers = count()
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[BuiltinTarget]:
-    target = BuiltinTarget(tmp_path / "cluster", 2, generation(CURRENT_GENERATION), Settings())
+@contextmanager
+def running(directory: Path) -> Iterator[BuiltinTarget]:
+    target = BuiltinTarget(directory, 2, generation(CURRENT_GENERATION), Settings())
     try:
         target.start()
-        target.create_topic(TopicSpec("ledger", 3, 2, ((NodeId(0), NodeId(1)),) * 3))
         yield target
     finally:
         target.stop()
 
 
-class Recorded:
-    """A workload on a cluster, and what it recorded."""
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltinTarget]:
+    """Each test has a topic of its own on it."""
+    with running(tmp_path_factory.mktemp("cluster")) as target:
+        yield target
 
-    def __init__(
-        self, cluster: BuiltinTarget, path: Path, partitions: Sequence[TopicPartition] = PARTITIONS, **parameters: Any
-    ) -> None:
+
+@pytest.fixture
+def harmed(tmp_path: Path) -> Iterator[BuiltinTarget]:
+    """A cluster of which a test may pause a broker, or cut links."""
+    with running(tmp_path / "cluster") as target:
+        yield target
+
+
+class Recorded:
+    """A workload on a topic of its own, and what it recorded; ``group`` is one that no other test has."""
+
+    def __init__(self, cluster: BuiltinTarget, path: Path, partitions: int = 3, **parameters: Any) -> None:
+        self.cluster = cluster
+        topic = self.group = f"ledger{next(_numbers)}"
+        cluster.create_topic(TopicSpec(topic, partitions, 2, ((NodeId(0), NodeId(1)),) * partitions))
+        self.partitions = [TopicPartition(topic, number) for number in range(partitions)]
+        self.ledger = self.partitions[0]
         self.directory = RunDirectory.create(path / "run", Manifest("r", "small", 1, "2020-01-01T00:00:00+00:00"))
         self.recorder = self.directory.recorder(SystemClock())
         log = logging.getLogger("seawall.tests.workloads")
         log.propagate = False
         log.addHandler(logging.NullHandler())
         bootstrap, ours = cluster.bootstrap(), UniqueSendsParameters(**parameters)
-        self.context = ClientContext(lambda: ThreadedClients(bootstrap, log), partitions, self.recorder, 1)
+        self.context = ClientContext(lambda: ThreadedClients(bootstrap, log), self.partitions, self.recorder, 1)
         self.scheduled = OrderedClient(self.context, ours.size)
         reader = FinalReader(self.context, ours.isolation)
         self.clients = RunClients(UniqueSends(ours, self.context), self.scheduled, reader)
@@ -65,6 +83,15 @@ class Recorded:
     def history(self) -> list[dict[str, Any]]:
         self.recorder.close()
         return self.directory.read_table("history")
+
+    def replica_logs(self) -> list[dict[str, Any]]:
+        """What is on the disks of both brokers."""
+        return [row for row in self.cluster.replica_logs("r") if row["topic"] == self.ledger.topic]
+
+    def headers(self) -> list[batches.BatchHeader]:
+        """Those of the batches on broker 0's disk of the first partition."""
+        paths = (self.cluster._node("0").data_dir / str(self.ledger)).glob("*.log")
+        return list(batches.headers(memoryview(b"".join(path.read_bytes() for path in paths))))
 
 
 def eventually(look: Callable[[], bool]) -> None:
@@ -95,8 +122,7 @@ def test_background_producers_number_their_records_exactly_when_they_are_to(
     recorded.clients.workload.start()
     eventually(lambda: all(offset > 5 for offset in recorded.clients.workload.polled().values()))
     recorded.clients.stop()
-    cluster.stop()
-    assert {row["producer_id"] is not None for row in cluster.replica_logs("r")} == {idempotent}
+    assert {row["producer_id"] is not None for row in recorded.replica_logs()} == {idempotent}
 
 
 @pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
@@ -115,8 +141,8 @@ def test_every_acknowledged_record_is_found_again_once_and_intact(cluster: Built
     recorded = Recorded(cluster, tmp_path, rate=200, consumers=2)
     recorded.clients.workload.start()
     eventually(lambda: all(offset > 5 for offset in recorded.clients.workload.polled().values()))
-    sent = finished(recorded.scheduled.send(SendOrder(tuple(PARTITIONS), 2, timeout_s=5)))
-    assert [answer.partition for answer in sent] == [name for name in PARTITIONS for _ in range(2)]
+    sent = finished(recorded.scheduled.send(SendOrder(tuple(recorded.partitions), 2, timeout_s=5)))
+    assert [answer.partition for answer in sent] == [name for name in recorded.partitions for _ in range(2)]
     assert {answer.kind for answer in sent} == {"ok"}
     recorded.clients.stop()
     assert recorded.clients.final_read.read(10)
@@ -132,13 +158,13 @@ def test_every_acknowledged_record_is_found_again_once_and_intact(cluster: Built
     assert all(row["timestamp_ms"] == sent_at[row["value"]] for row in rows if row["value"] is not None)
 
 
-def test_a_process_has_one_operation_at_a_time_and_none_after_an_info(cluster: BuiltinTarget, tmp_path: Path) -> None:
-    recorded = Recorded(cluster, tmp_path, rate=200, delivery_timeout_s=0.3)
+def test_a_process_has_one_operation_at_a_time_and_none_after_an_info(harmed: BuiltinTarget, tmp_path: Path) -> None:
+    recorded = Recorded(harmed, tmp_path, rate=200, delivery_timeout_s=0.3)
     recorded.clients.workload.start()
     eventually(lambda: all(offset > 0 for offset in recorded.clients.workload.polled().values()))
-    cluster.pause("0")
+    harmed.pause("0")
     time.sleep(2.5)  # librdkafka looks for records that took too long once a second
-    cluster.resume("0")
+    harmed.resume("0")
     before = recorded.clients.workload.polled()
     eventually(lambda: all(offset > before[name] for name, offset in recorded.clients.workload.polled().items()))
     recorded.clients.stop()
@@ -160,14 +186,13 @@ def test_a_process_has_one_operation_at_a_time_and_none_after_an_info(cluster: B
 def test_what_is_ordered_after_a_stop_is_sent(cluster: BuiltinTarget, tmp_path: Path) -> None:
     recorded = Recorded(cluster, tmp_path)
     recorded.clients.stop()
-    sent = finished(recorded.scheduled.send(SendOrder(tuple(PARTITIONS), 2)))
-    assert [answer.kind for answer in sent] == ["ok"] * 2 * len(PARTITIONS)
+    sent = finished(recorded.scheduled.send(SendOrder(tuple(recorded.partitions), 2)))
+    assert [answer.kind for answer in sent] == ["ok"] * 2 * len(recorded.partitions)
     recorded.clients.stop()
 
 
 def test_an_empty_partition_is_read_to_its_end_and_the_history_says_so(cluster: BuiltinTarget, tmp_path: Path) -> None:
-    cluster.create_topic(TopicSpec("untouched", 1, 2))
-    recorded = Recorded(cluster, tmp_path, [TopicPartition("untouched", 0)])
+    recorded = Recorded(cluster, tmp_path, 1)
     assert recorded.clients.final_read.read(5)
     assert [(row["type"], row["offset"]) for row in recorded.history() if row["final"]] == [
         ("invoke", None),
@@ -175,20 +200,20 @@ def test_an_empty_partition_is_read_to_its_end_and_the_history_says_so(cluster: 
     ]
 
 
-def test_a_final_read_that_cannot_reach_the_end_says_so(cluster: BuiltinTarget, tmp_path: Path) -> None:
-    recorded = Recorded(cluster, tmp_path)
-    cluster.pause("0")
+def test_a_final_read_that_cannot_reach_the_end_says_so(harmed: BuiltinTarget, tmp_path: Path) -> None:
+    recorded = Recorded(harmed, tmp_path)
+    harmed.pause("0")
     assert not recorded.clients.final_read.read(0.5)
     assert {one.end for one in recorded.clients.final_read.unread().values()} == {None}
-    cluster.resume("0")
+    harmed.resume("0")
     recorded.clients.stop()
 
 
-def test_a_final_read_goes_on_when_its_time_is_over(cluster: BuiltinTarget, tmp_path: Path) -> None:
-    recorded = Recorded(cluster, tmp_path)
-    cluster.pause("0")
+def test_a_final_read_goes_on_when_its_time_is_over(harmed: BuiltinTarget, tmp_path: Path) -> None:
+    recorded = Recorded(harmed, tmp_path)
+    harmed.pause("0")
     assert not recorded.clients.final_read.read(0.5)
-    cluster.resume("0")
+    harmed.resume("0")
     eventually(lambda: not recorded.clients.final_read.unread())
     assert recorded.clients.final_read.read(5)
 
@@ -207,11 +232,8 @@ def test_parameters_that_make_no_sense_are_refused(parameters: dict[str, Any], s
     assert sentence in str(refused.value)
 
 
-LEDGER = PARTITIONS[0]
-
-
 def send(recorded: Recorded, count: int, **how: Any) -> list[Sent]:
-    return list(finished(recorded.scheduled.send(SendOrder((LEDGER,), count, timeout_s=5, **how))))
+    return list(finished(recorded.scheduled.send(SendOrder((recorded.ledger,), count, timeout_s=5, **how))))
 
 
 def test_a_batch_is_one_batch_on_the_disk_and_each_of_its_records_a_process_of_its_own(
@@ -223,8 +245,7 @@ def test_a_batch_is_one_batch_on_the_disk_and_each_of_its_records_a_process_of_i
     assert [answer.offset for answer in sent] == list(range(7))
     invoked = [row for row in recorded.history() if row["f"] == "send" and row["type"] == "invoke"]
     assert [row["process"] for row in invoked] == [row["process"] for row in invoked[:3]] * 2 + [invoked[0]["process"]]
-    cluster.stop()
-    bases = [row["batch_base_offset"] for row in cluster.replica_logs("r") if row["node"] == 0]
+    bases = [row["batch_base_offset"] for row in recorded.replica_logs() if row["node"] == 0]
     assert bases == [0, 0, 0, 3, 3, 3, 6]
 
 
@@ -241,8 +262,7 @@ def test_a_batch_is_not_split_because_it_is_handed_over_slowly(
     recorded = Recorded(cluster, tmp_path)
     assert [answer.offset for answer in send(recorded, 5, batch=3)] == list(range(5))
     recorded.clients.stop()
-    cluster.stop()
-    bases = [row["batch_base_offset"] for row in cluster.replica_logs("r") if row["node"] == 0]
+    bases = [row["batch_base_offset"] for row in recorded.replica_logs() if row["node"] == 0]
     assert bases == [0, 0, 0, 3, 3]
 
 
@@ -251,11 +271,7 @@ def test_records_may_say_that_they_are_old(cluster: BuiltinTarget, tmp_path: Pat
     before_ms = time.time_ns() // 1_000_000
     assert send(recorded, 1, age_ms=3_600_000)[0].kind == "ok"
     recorded.clients.stop()
-    cluster.stop()
-    data = b"".join(
-        path.read_bytes() for path in (tmp_path / "cluster" / "broker-0" / "data" / "ledger-0").glob("*.log")
-    )
-    [header] = batches.headers(memoryview(data))
+    [header] = recorded.headers()
     assert 0 <= header.max_timestamp - (before_ms - 3_600_000) < 60_000
 
 
@@ -264,11 +280,7 @@ def test_orders_of_one_idempotent_producer_go_on_numbering(cluster: BuiltinTarge
     for _ in range(2):
         send(recorded, 2, producer="p", idempotent=True)
     recorded.clients.stop()
-    cluster.stop()
-    data = b"".join(
-        path.read_bytes() for path in (tmp_path / "cluster" / "broker-0" / "data" / "ledger-0").glob("*.log")
-    )
-    headers = batches.headers(memoryview(data))
+    headers = recorded.headers()
     assert [header.base_sequence for header in headers] == [0, 1, 2, 3]
     assert len({header.producer_id for header in headers}) == 1
     assert headers[0].producer_id >= 0
@@ -277,18 +289,20 @@ def test_orders_of_one_idempotent_producer_go_on_numbering(cluster: BuiltinTarge
 def test_a_group_goes_on_where_it_committed(cluster: BuiltinTarget, tmp_path: Path) -> None:
     recorded = Recorded(cluster, tmp_path)
     first, second = send(recorded, 2), send(recorded, 1)
-    consumed = finished(recorded.scheduled.consume(ConsumeOrder("g", (LEDGER,), "beginning", commit=True)))
+    consumed = finished(
+        recorded.scheduled.consume(ConsumeOrder(recorded.group, (recorded.ledger,), "beginning", commit=True))
+    )
     assert consumed.incident is None
-    assert consumed.values == {LEDGER: [answer.value for answer in first + second]}
-    assert consumed.positions == {LEDGER: 3}
-    assert eventually_equal(lambda: cluster.committed("g"), {LEDGER: 3})
+    assert consumed.values == {recorded.ledger: [answer.value for answer in first + second]}
+    assert consumed.positions == {recorded.ledger: 3}
+    assert eventually_equal(lambda: cluster.committed(recorded.group), {recorded.ledger: 3})
     third = send(recorded, 1)
-    again = finished(recorded.scheduled.consume(ConsumeOrder("g", (LEDGER,))))
-    assert again.values == {LEDGER: [third[0].value]}
-    assert finished(recorded.scheduled.commit(CommitOrder("g", {LEDGER: 1}))).error is None
-    assert cluster.committed("g") == {LEDGER: 1}
+    again = finished(recorded.scheduled.consume(ConsumeOrder(recorded.group, (recorded.ledger,))))
+    assert again.values == {recorded.ledger: [third[0].value]}
+    assert finished(recorded.scheduled.commit(CommitOrder(recorded.group, {recorded.ledger: 1}))).error is None
+    assert cluster.committed(recorded.group) == {recorded.ledger: 1}
     recorded.clients.stop()
-    ours = [row for row in recorded.history() if row["group"] == "g" and row["f"] != "poll"]
+    ours = [row for row in recorded.history() if row["group"] == recorded.group and row["f"] != "poll"]
     late = {row["op"] for row in ours if row["type"] in ("fail", "info")}  # who is not answered in time asks again
     assert [(row["f"], row["type"], row["offset"]) for row in ours if row["op"] not in late] == [
         ("assign", "invoke", None), ("assign", "ok", None), ("commit", "invoke", 3), ("commit", "ok", 3),
@@ -307,18 +321,18 @@ def test_a_group_that_is_out_of_range_does_as_its_policy_says(
     incident, given, position = expected
     recorded = Recorded(cluster, tmp_path)
     sent = send(recorded, 2)
-    finished(recorded.scheduled.commit(CommitOrder("g", {LEDGER: 7})))
-    consumed = finished(recorded.scheduled.consume(ConsumeOrder("g", (LEDGER,), reset=reset)))
+    finished(recorded.scheduled.commit(CommitOrder(recorded.group, {recorded.ledger: 7})))
+    consumed = finished(recorded.scheduled.consume(ConsumeOrder(recorded.group, (recorded.ledger,), reset=reset)))
     assert consumed.incident == incident
-    assert consumed.values == {LEDGER: [sent[number].value for number in given]}
-    assert consumed.positions.get(LEDGER) == position
+    assert consumed.values == {recorded.ledger: [sent[number].value for number in given]}
+    assert consumed.positions.get(recorded.ledger) == position
     recorded.clients.stop()
 
 
 def test_a_group_that_never_committed_has_no_position(cluster: BuiltinTarget, tmp_path: Path) -> None:
     recorded = Recorded(cluster, tmp_path)
     send(recorded, 1)
-    assert finished(recorded.scheduled.consume(ConsumeOrder("new", (LEDGER,)))).incident == "out_of_range"
+    assert finished(recorded.scheduled.consume(ConsumeOrder("new", (recorded.ledger,)))).incident == "out_of_range"
     recorded.clients.stop()
 
 
@@ -327,10 +341,11 @@ def test_a_client_that_checks_epochs_finds_a_truncation_and_one_that_does_not_re
 ) -> None:
     recorded = Recorded(cluster, tmp_path)
     send(recorded, 3)
-    finished(recorded.scheduled.commit(CommitOrder("g", {LEDGER: 2}, leader_epoch=7)))  # of a leader that never was
-    old = finished(recorded.scheduled.consume(ConsumeOrder("g", (LEDGER,))))
+    of_a_leader_that_never_was = CommitOrder(recorded.group, {recorded.ledger: 2}, leader_epoch=7)
+    finished(recorded.scheduled.commit(of_a_leader_that_never_was))
+    old = finished(recorded.scheduled.consume(ConsumeOrder(recorded.group, (recorded.ledger,))))
     assert old.incident is None
-    new = finished(recorded.scheduled.consume(ConsumeOrder("g", (LEDGER,), checks_epochs=True)))
+    new = finished(recorded.scheduled.consume(ConsumeOrder(recorded.group, (recorded.ledger,), checks_epochs=True)))
     assert new.incident == "truncated"
     recorded.clients.stop()
 
@@ -338,26 +353,27 @@ def test_a_client_that_checks_epochs_finds_a_truncation_and_one_that_does_not_re
 def test_deleted_records_are_gone_and_the_rest_is_not(cluster: BuiltinTarget, tmp_path: Path) -> None:
     recorded = Recorded(cluster, tmp_path)
     send(recorded, 4)
-    assert finished(recorded.scheduled.delete_records(DeleteOrder((LEDGER,), 3))).error is None
-    consumed = finished(recorded.scheduled.consume(ConsumeOrder("g", (LEDGER,), "beginning")))
-    assert len(consumed.values[LEDGER]) == 1
-    assert finished(recorded.scheduled.delete_records(DeleteOrder((LEDGER,), None))).error is None
-    assert finished(recorded.scheduled.delete_records(DeleteOrder((LEDGER,), 99))).error is not None
+    assert finished(recorded.scheduled.delete_records(DeleteOrder((recorded.ledger,), 3))).error is None
+    consumed = finished(recorded.scheduled.consume(ConsumeOrder(recorded.group, (recorded.ledger,), "beginning")))
+    assert len(consumed.values[recorded.ledger]) == 1
+    assert finished(recorded.scheduled.delete_records(DeleteOrder((recorded.ledger,), None))).error is None
+    assert finished(recorded.scheduled.delete_records(DeleteOrder((recorded.ledger,), 99))).error is not None
     recorded.clients.stop()
     ends = [(one["before"], one["error"], one["low_watermark"]) for one in recorded.recorder.orders.rows()]
     assert ends == [(3, None, 3), (None, None, 4), (99, "OFFSET_OUT_OF_RANGE", None)]
     assert all(one["invoked_ns"] < one["completed_ns"] for one in recorded.recorder.orders.rows())
 
 
-def test_a_spoofed_fetch_is_believed(cluster: BuiltinTarget, tmp_path: Path) -> None:
-    recorded = Recorded(cluster, tmp_path)
+def test_a_spoofed_fetch_is_believed(harmed: BuiltinTarget, tmp_path: Path) -> None:
+    recorded = Recorded(harmed, tmp_path)
     send(recorded, 1)
     links = [Link("1", "0"), Link("0", "1")]
-    cluster.cut(links)
-    pending = recorded.scheduled.send(SendOrder((LEDGER,), 1, timeout_s=10))
-    eventually(lambda: (cluster.replica("0", LEDGER) or NOTHING).log_end_offset == 2)
-    assert finished(recorded.scheduled.spoof_fetch(SpoofedFetchOrder(NodeId(0), NodeId(1), (LEDGER,), 2))).error is None
+    harmed.cut(links)
+    pending = recorded.scheduled.send(SendOrder((recorded.ledger,), 1, timeout_s=10))
+    eventually(lambda: (harmed.replica("0", recorded.ledger) or NOTHING).log_end_offset == 2)
+    spoofed = SpoofedFetchOrder(NodeId(0), NodeId(1), (recorded.ledger,), 2)
+    assert finished(recorded.scheduled.spoof_fetch(spoofed)).error is None
     assert finished(pending)[0].kind == "ok"
-    assert (cluster.replica("1", LEDGER) or NOTHING).log_end_offset == 1
-    cluster.mend(links)
+    assert (harmed.replica("1", recorded.ledger) or NOTHING).log_end_offset == 1
+    harmed.mend(links)
     recorded.clients.stop()
