@@ -134,7 +134,7 @@ check: lint test ## lint, then test: what .ci/run does
 
 lock: $(STAMP) ## pin again, with hashes: uv in requirements-uv.lock, and what pyproject.toml asks for in requirements.lock
 	@echo '$(UV)' | $(COMPILE) - --output-file requirements-uv.lock
-	@$(COMPILE) pyproject.toml --group dev --upgrade --output-file requirements.lock
+	@$(COMPILE) pyproject.toml --all-extras --group dev --upgrade --output-file requirements.lock
 
 clean: ## remove what was made here: .venv, caches, runs
 	@rm -rf $(VENV) runs dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

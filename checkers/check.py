@@ -25,6 +25,7 @@ from harness.errors import UsageError
 from harness.findings import Answers
 from harness.history.seal import sealed
 from harness.history.table_file import TooManyRows
+from spark_analysis.installed import require_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,7 +59,7 @@ def check(
             INVALID verdict instead.)
         UsageError: two directories hold the same run, or the reference is asked to read a URI.
         TooManyRows: the reference is asked about more than it holds in memory.
-        EnvironmentFault: there is no Java for Spark, or a file system does not answer.
+        EnvironmentFault: there is no PySpark, no Java for it, or a file system does not answer.
     """
     if engine == "reference":
         sources, spark = _local(run_dirs), None
@@ -105,6 +106,7 @@ def _opened(
 
 def _session(master: str | None, local: Sequence[LocalRun], remote: int) -> SparkSession:
     # Spark is loaded only when it is wanted: the reference must work where it, or Java, does not.
+    require_spark()
     from spark_analysis.session import session  # noqa: PLC0415
     from spark_analysis.sizing import are_large  # noqa: PLC0415
 

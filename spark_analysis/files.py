@@ -7,6 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+SMALL = 2 * 1024 * 1024
+"""The size of Parquet, in bytes, up to which a check is small: some thirty thousand operations."""
+
 _LOCAL = "file://"
 _PATTERN = re.compile(r"[{}\[\]*?\\]")
 

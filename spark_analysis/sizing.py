@@ -12,8 +12,7 @@ from contextlib import contextmanager
 
 from pyspark.sql import DataFrame, SparkSession
 
-SMALL = 2 * 1024 * 1024
-"""The size of Parquet, in bytes, up to which a check is small: some thirty thousand operations."""
+from spark_analysis.files import SMALL
 
 _EMPTY_FILE = 5 * 1024
 """The bytes of a Parquet file that describe how to read it; of hundreds of small runs that is most."""

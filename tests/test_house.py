@@ -25,7 +25,8 @@ SOMEBODYS_MACHINE = re.compile(r"(?<![\w.:/-])/(work|root|home|Users)/")
 
 
 def python_files() -> list[Path]:
-    return sorted(path for folder in (*PACKAGES, "tests") for path in (ROOT / folder).rglob("*.py"))
+    below = (path for folder in (*PACKAGES, "tests") for path in (ROOT / folder).rglob("*.py"))
+    return sorted([*ROOT.glob("*.py"), *below])
 
 
 def documents() -> list[Path]:
@@ -78,7 +79,7 @@ def test_every_package_has_an_init_file_and_tests_have_none() -> None:
     folders = {path.parent for path in python_files()}
     bare = {folder for folder in folders if not (folder / "__init__.py").exists()}
     assert relative(sorted(folder for folder in folders - bare if "tests" in folder.parts)) == []
-    assert relative(sorted(folder for folder in bare if "tests" not in folder.relative_to(ROOT).parts)) == []
+    assert relative(sorted(folder for folder in bare - {ROOT} if "tests" not in folder.relative_to(ROOT).parts)) == []
 
 
 def test_the_storeys_hold() -> None:
@@ -183,7 +184,8 @@ def test_the_tool_that_installs_the_rest_is_pinned_with_the_hashes_of_every_plat
 
 def test_every_dependency_is_pinned_and_has_its_reason_written_down() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    needed = [*project["project"]["dependencies"], *project["dependency-groups"]["dev"]]
+    extras = [one for extra in project["project"]["optional-dependencies"].values() for one in extra]
+    needed = [*project["project"]["dependencies"], *extras, *project["dependency-groups"]["dev"]]
     names = {re.split(r"[<>=]", requirement)[0] for requirement in needed}
     pinned = set(re.findall(r"^([a-z0-9][a-z0-9-]*)==", (ROOT / "requirements.lock").read_text(), re.MULTILINE))
     reasons = (ROOT / "docs" / "adr" / "0008-libraries.md").read_text()

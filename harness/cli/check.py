@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from harness.checker import to_json
+from harness.cli.spark import decides_alone
 from harness.cli.verdicts import Engine, exit_code, judge, show
 
 
@@ -18,14 +19,17 @@ def check(
         typer.Argument(metavar="RUN_DIR...", help="Run directories; also URIs that Hadoop knows: hdfs://, s3a:// ..."),
     ],
     engine: Annotated[
-        Engine, typer.Option(help="Who decides: Spark, or the plain reference, which needs no Java.")
-    ] = Engine.SPARK,
+        Engine | None,
+        typer.Option(help="Who decides: Spark, by default where it is installed, or the plain reference."),
+    ] = None,
     master: Annotated[
         str | None, typer.Option(metavar="URL", help="A Spark master, see docs/scale.md; default: this machine.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as a JSON array.")] = False,
 ) -> int:
     """Check recorded runs, together; writes verdict.json and report.html into each (no report behind a URI)."""
+    if engine is None:
+        engine = Engine.REFERENCE if master is None and decides_alone() else Engine.SPARK
     judged = judge([place if "://" in place else Path(place) for place in run_directories], engine, master)
     if as_json:
         typer.echo(json.dumps([to_json(one.verdict) for one in judged], indent=1))

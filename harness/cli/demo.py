@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from harness.cli.run import RUNS, record
+from harness.cli.spark import warm_up
 from harness.cli.terminal import progress
 from harness.cli.verdicts import exit_code, judge_recorded
 from harness.replication.knobs import CURRENT_GENERATION
@@ -31,7 +32,6 @@ def demo(
     """
     from harness.runner import plan
     from harness.scenario import load
-    from spark_analysis.warmup import warm_up
 
     say = progress()
     directories = []

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 
 def doctor() -> int:
-    """Print what this machine can do; 0 when the built-in cluster and the Spark check work here, else 4."""
+    """Print what this machine can do; 0 when the built-in cluster and the check work here, else 4."""
     from harness.cli.machine import findings
+    from spark_analysis.installed import has_spark
 
     found = list(findings(Path("runs")))
     table = Table("", "what", "found", "needed for", "how to get it")
@@ -26,7 +27,8 @@ def doctor() -> int:
         table.add_row(_mark(finding), *map(escape, cells))
     stdout().print(table)
     missing = [finding.subject for finding in found if finding.required and not finding.present]
-    works = "The built-in cluster and the Spark check work here."
+    check = "the Spark check" if has_spark() else "the check by the reference engine"
+    works = f"The built-in cluster and {check} work here."
     stdout().print(f"Missing, and needed: {', '.join(missing)}." if missing else works)
     return ExitCode.ENVIRONMENT if missing else ExitCode.PASS
 

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ class Finding:
 
     Attributes:
         present: whether it is there and works.
-        required: whether the built-in cluster or the Spark check cannot work without it.
+        required: whether the built-in cluster, or the Spark check where PySpark is installed, cannot work without it.
         seen: the version, the path or the failure.
         needed_for: the parts that use it.
         remedy: how to get it; only shown where it is missing.
@@ -54,6 +55,7 @@ def findings(directory: Path) -> Iterator[Finding]:
     """Probe everything, the required things first; ``directory`` is where runs would be written."""
     yield python()
     yield java()
+    yield spark()
     yield loopback()
     yield resources(directory)
     yield leftovers()
@@ -74,6 +76,8 @@ def python() -> Finding:
 
 def java() -> Finding:
     """The Java that PySpark would start."""
+    from spark_analysis.installed import has_spark
+
     remedy = (
         f"Install Java {OLDEST_JAVA} or newer (Debian, Ubuntu: apt install openjdk-17-jre-headless), or set JAVA_HOME."
     )
@@ -83,7 +87,16 @@ def java() -> Finding:
     except EnvironmentFault as problem:
         seen, feature = problem.sentence, None
     present = feature is not None and feature >= OLDEST_JAVA
-    return Finding("Java", present, True, seen, "the Spark check; the reference engine works without", remedy)
+    return Finding("Java", present, has_spark(), seen, "the Spark check; the reference engine works without", remedy)
+
+
+def spark() -> Finding:
+    """PySpark, which is an extra."""
+    from spark_analysis.installed import has_spark
+
+    present = has_spark()
+    seen = version("pyspark") if present else "not installed: the reference engine decides"
+    return Finding("PySpark", present, False, seen, "the Spark check", "Install 'seawall[spark]'.")
 
 
 def loopback() -> Finding:

@@ -6,12 +6,10 @@ folder on ``PYTHONPATH`` can shadow, with an obscure error much later, or none.
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-from pathlib import Path
-
 from harness.errors import EnvironmentFault
+from seawall_entry import PACKAGES, strangers
 
-PACKAGES = ("harness", "faults", "workloads", "checkers", "reports", "spark_analysis")
+__all__ = ["PACKAGES", "require_one_origin"]
 
 
 def require_one_origin() -> None:
@@ -20,18 +18,5 @@ def require_one_origin() -> None:
     Raises:
         EnvironmentFault: one lies elsewhere or is missing.
     """
-    root = Path(__file__).resolve().parents[2]
-    for package in PACKAGES:
-        expected, found = root / package, origin(package)
-        if found != expected:
-            raise EnvironmentFault(
-                f"package {package!r} is imported from {found or 'nowhere'}, but seawall's own is {expected}.",
-                "Another distribution or PYTHONPATH shadows it: remove that, or give seawall a venv of its own.",
-            )
-
-
-def origin(package: str) -> Path | None:
-    """The folder that ``import package`` would load; None when there is none."""
-    spec = find_spec(package)
-    places = list(spec.submodule_search_locations or ()) if spec else []
-    return Path(places[0]).resolve() if places else None
+    if found := strangers():
+        raise EnvironmentFault(*found)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.cli.spark import warm_up
 from harness.cli.terminal import Say, progress, tell
 from harness.cli.verdicts import Engine, exit_code, judge_recorded
 from harness.errors import UsageError
@@ -56,7 +57,6 @@ def run(
     from harness.runner import plan
     from harness.runner.real import with_pattern
     from harness.scenario import load
-    from spark_analysis.warmup import warm_up
 
     if seed is None:
         seed = random.SystemRandom().randrange(2**31)

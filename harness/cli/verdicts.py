@@ -15,6 +15,7 @@ from rich.table import Table
 from harness.checker import Outcome, RunVerdict, differing_parts
 from harness.cli.findings import counted, details, observations, styled
 from harness.cli.reproduction import Reproduction
+from harness.cli.spark import decides_alone
 from harness.cli.terminal import Say, stdout, tell
 from harness.errors import EnvironmentFault, ExitCode, Interrupted, came_of_an_interruption, worst
 
@@ -98,10 +99,12 @@ def _check_again(run_directories: Sequence[Path], reproduction: Reproduction) ->
 
 
 def _judge_twice(run_directories: Sequence[Path], say: Say) -> list[Judged]:
-    """As :func:`judge` with Spark, or with the reference engine where Spark cannot be started.
+    """As :func:`judge` with Spark, or with the reference engine where Spark is missing or cannot be started.
 
     Short runs are judged by the reference first, which needs no time to plan; both must agree.
     """
+    if decides_alone():
+        return judge(run_directories, Engine.REFERENCE)
     first = _judge_at_once(run_directories, say) if _are_short(run_directories) else []
     try:
         judged = judge(run_directories, Engine.SPARK)
@@ -115,7 +118,7 @@ def _judge_twice(run_directories: Sequence[Path], say: Say) -> list[Judged]:
 
 def _are_short(run_directories: Sequence[Path]) -> bool:
     from checkers.sources import LocalRun
-    from spark_analysis.sizing import SMALL
+    from spark_analysis.files import SMALL
 
     return sum(LocalRun(directory).size() for directory in run_directories) <= SMALL
 

@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_analysis import sizing
+from spark_analysis.files import SMALL
 from tests.spark_analysis.differential import disagreements, random_runs, verdicts_on
 
 
@@ -18,12 +19,12 @@ def test_what_is_neither_small_nor_large_gets_the_same_verdicts(
 
 def test_hundreds_of_small_runs_are_small() -> None:
     files = [6_000] * 4 * 500
-    assert sum(files) > sizing.SMALL
-    assert sizing.content(files) <= sizing.SMALL
+    assert sum(files) > SMALL
+    assert sizing.content(files) <= SMALL
 
 
 def test_few_rows_of_what_is_not_small_stay_where_they_are(spark: SparkSession) -> None:
     rows = spark.range(0, 10, 1, 3)
     assert sizing.gathered(rows).rdd.getNumPartitions() == 3
-    with sizing.laid_out(spark, sizing.SMALL, large=False):
+    with sizing.laid_out(spark, SMALL, large=False):
         assert sizing.gathered(rows).rdd.getNumPartitions() == 1

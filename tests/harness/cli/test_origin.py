@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import harness
-from harness.cli.origin import PACKAGES, origin
+from seawall_entry import PACKAGES, origin
 
 ROOT = Path(harness.__file__).parents[1]
 
@@ -21,7 +21,7 @@ def seawall_with(path: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_package_is_found_beside_the_others() -> None:
-    assert [origin(package) for package in PACKAGES] == [ROOT / package for package in PACKAGES]
+    assert [origin(package) for package in PACKAGES] == [str(ROOT / package) for package in PACKAGES]
     assert origin("no_such_package") is None
 
 

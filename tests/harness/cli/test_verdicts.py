@@ -261,7 +261,7 @@ def test_what_the_reference_says_of_a_short_run_is_told_before_spark_is_asked(
 def test_the_reference_is_not_asked_first_about_a_run_that_is_not_short(
     seawall: Seawall, tmp_path: Path, recorded: list[Plan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spark_analysis.sizing.SMALL", 0)
+    monkeypatch.setattr("spark_analysis.files.SMALL", 0)
     said = seawall("run", "random-chaos", "--duration-s", "3", "--out", tmp_path)
     assert said.code == 0
     assert "must agree" not in said.err
