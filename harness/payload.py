@@ -4,6 +4,8 @@ The text of a record is ``seawall <topic> <partition> <value> <timestamp> <heade
 read it in any tool. The hash covers all of it: the partition the record was sent to, the CreateTime that its client
 chose, and the number of its headers. Key and headers follow from the value. A record that a client polls, or that lies
 on a broker's disk, therefore shows which write it is, and whether any part of it is not what was sent.
+
+A record of a client of the user's own has any content; a header, :data:`MARK`, has its unique value and the hash.
 """
 
 from __future__ import annotations
@@ -19,8 +21,13 @@ FOREIGN_VALUE = 2**62
 
 Headers = Sequence[tuple[str, bytes | None]]
 
+MARK = "seawall"
+"""The name of the header of a marked record: ``<value> <crc32>``."""
+
 _MAGIC = b"seawall "
 _UNSAID = b"-"
+_MOST_DIGITS = 18
+"""Of a marked record's value."""
 _SPACES = 7
 """The separator in a text; the filler has none."""
 
@@ -131,7 +138,7 @@ def judge(found: StoredRecord, place: TopicPartition) -> tuple[int | None, bool]
     """
     sent = decode(found.value)
     if sent is None:
-        return None, False
+        return _judge_marked(found, place)
     intact = (
         sent.intact
         and (sent.topic, sent.partition) == place
@@ -140,3 +147,28 @@ def judge(found: StoredRecord, place: TopicPartition) -> tuple[int | None, bool]
         and sent.create_time_ms in (None, found.create_time_ms)
     )
     return sent.value, intact
+
+
+def mark(value: int, place: TopicPartition, key: bytes | None, content: bytes | None, headers: Headers) -> bytes:
+    """The content of the header :data:`MARK` of a record with any content that is sent to ``place``.
+
+    Its hash covers all parts of the record but the timestamp. Null and empty are not told apart.
+    """
+    others = [(name, text or b"") for name, text in headers]
+    covered = (place.topic, place.partition, value, key or b"", content or b"", others)
+    return b"%d %s" % (value, _crc(repr(covered).encode()))
+
+
+def is_marked(headers: Headers) -> bool:
+    """Whether a record with these headers is marked."""
+    return any(name == MARK for name, _ in headers)
+
+
+def _judge_marked(found: StoredRecord, place: TopicPartition) -> tuple[int | None, bool]:
+    """As :func:`judge` of a record that may be marked."""
+    marks = [text for name, text in found.headers if name == MARK]
+    digits = (marks[0] or b"").partition(b" ")[0] if len(marks) == 1 else b""
+    if not digits.isdigit() or len(digits) > _MOST_DIGITS:
+        return None, False
+    value, others = int(digits), [header for header in found.headers if header[0] != MARK]
+    return value, marks[0] == mark(value, place, found.key, found.value, others)

@@ -84,7 +84,7 @@ class Reader:
         for message in messages:
             if (error := message.error()) is not None:
                 return Polled(records, _name(error))
-            records.append(_record(message))
+            records.append(polled_record(message))
             self.positions[TopicPartition(records[-1].topic, records[-1].partition)] = records[-1].offset + 1
         return Polled(records, None)
 
@@ -115,7 +115,8 @@ def _name(error: KafkaError) -> str:
     return TRUNCATED if _TRUNCATION_TEXT in error.str() else error.name()
 
 
-def _record(message: Message) -> PolledRecord:
+def polled_record(message: Message) -> PolledRecord:
+    """A record that a poll delivered, as the history has it."""
     topic, partition, offset = message.topic(), message.partition(), message.offset()
     assert topic is not None
     assert partition is not None
