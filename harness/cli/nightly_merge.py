@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.cli.spark import decides_alone
 from harness.cli.terminal import progress
 from harness.cli.verdicts import Engine
 from harness.errors import UsageError
@@ -58,7 +59,7 @@ def merge(
     by_directory, notes = shards(directories, partial=partial)
     place = out or _place(by_directory)
     results = merged(by_directory, place)
-    if engine is Engine.SPARK:
+    if engine is Engine.SPARK and (master is not None or not decides_alone()):
         results, said = second_opinion.compared(results, place, master, say)
         notes += said
     grown = seeds.updated(known, results)
