@@ -1,7 +1,8 @@
 """The command line: the composition root, which alone imports every part. One file per command.
 
-``main`` handles every error: it prints one sentence and a remedy to standard error, and a last line with the command
-that reproduces it, and returns the documented exit code. An unexpected exception is a bug: it keeps its traceback.
+``main`` handles every error: it prints one sentence and a remedy to standard error, and, unless the command line is
+wrong, a last line with the command that reproduces it, and returns the documented exit code. An unexpected exception
+is a bug: it keeps its traceback.
 Commands import heavy libraries (pyspark, confluent-kafka, pyarrow) themselves, so that ``seawall --help`` is fast.
 """
 
@@ -49,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     _end_spark()
         except KeyboardInterrupt:  # outside of the command: before it, or after it
             code = _complain("interrupted.", "", ExitCode.INTERRUPTED)
-    if code:
+    if code and code != ExitCode.USAGE:
         tell(f"reproduce: {reproduction}")
     return code
 

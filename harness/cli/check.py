@@ -11,6 +11,7 @@ import typer
 from harness.checker import to_json
 from harness.cli.spark import decides_alone
 from harness.cli.verdicts import Engine, exit_code, judge, show
+from harness.errors import UsageError
 
 
 def check(
@@ -30,7 +31,11 @@ def check(
     """Check recorded runs, together; writes verdict.json and report.html into each (no report behind a URI)."""
     if engine is None:
         engine = Engine.REFERENCE if master is None and decides_alone() else Engine.SPARK
-    judged = judge([place if "://" in place else Path(place) for place in run_directories], engine, master)
+    places = [place if "://" in place else Path(place) for place in run_directories]
+    for place in places:
+        if isinstance(place, Path) and not place.exists():
+            raise UsageError(f"{place} does not exist.", "Name run directories, or URIs with a scheme.")
+    judged = judge(places, engine, master)
     if as_json:
         typer.echo(json.dumps([to_json(one.verdict) for one in judged], indent=1))
     else:

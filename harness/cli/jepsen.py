@@ -32,7 +32,9 @@ class Isolation(StrEnum):
 
 @imports.command("jepsen")
 def import_jepsen(
-    history: Annotated[Path, typer.Argument(metavar="HISTORY.edn", help="The history of a Jepsen Kafka test.")],
+    history: Annotated[
+        Path, typer.Argument(metavar="HISTORY.edn", exists=True, help="The history of a Jepsen Kafka test.")
+    ],
     out: Annotated[Path, typer.Option(metavar="RUN_DIR", help="The run directory to make; must not exist.")],
     acks: Annotated[str, typer.Option(metavar="all|1|0", help="What producers waited for.")] = "all",
     isolation: Annotated[Isolation, typer.Option(help="What consumers were shown.")] = Isolation.READ_COMMITTED,
@@ -58,7 +60,7 @@ def import_jepsen(
 
 @exports.command("jepsen")
 def export_jepsen(
-    run_directory: Annotated[Path, typer.Argument(metavar="RUN_DIR", help="A run directory.")],
+    run_directory: Annotated[Path, typer.Argument(metavar="RUN_DIR", exists=True, help="A run directory.")],
     out: Annotated[Path, typer.Option(metavar="HISTORY.edn", help="The file to write; an older one is replaced.")],
 ) -> int:
     """Write a run's client history as Jepsen's Kafka checker reads it."""

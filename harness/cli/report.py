@@ -11,7 +11,9 @@ from harness.errors import UsageError
 
 
 def report(
-    run_directory: Annotated[Path | None, typer.Argument(metavar="RUN_DIR", help="A checked run directory.")] = None,
+    run_directory: Annotated[
+        Path | None, typer.Argument(metavar="RUN_DIR", exists=True, help="A checked run directory.")
+    ] = None,
     index: Annotated[
         Path | None,
         typer.Option(metavar="RUNS_DIR", help="Write the index of the nights below this directory instead."),

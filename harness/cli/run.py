@@ -23,7 +23,9 @@ RUNS = Path("runs")
 
 def run(
     context: typer.Context,
-    scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help="A shipped scenario's name or a YAML file.")],
+    scenario: Annotated[
+        str, typer.Argument(metavar="SCENARIO", help="A scenario's name, a YAML file, or an entry: A02.")
+    ],
     target: Annotated[
         str,
         typer.Option(
@@ -50,30 +52,31 @@ def run(
         Engine, typer.Option(help="Who decides: Spark, or the plain reference alone, which needs no Java.")
     ] = Engine.SPARK,
 ) -> int:
-    """Run a scenario: write a run directory, check it, write the report.
+    """Run a scenario, or every variant of a catalogue entry: write run directories, check them, write their reports.
 
     Keys of --set: settings.min.insync.replicas=1, workload.producers=2, topic.partitions=3, replication.truncation=hw.
     """
     from harness.runner import plan
     from harness.runner.real import with_pattern
-    from harness.scenario import load
+    from harness.scenario import find
 
     if seed is None:
         seed = random.SystemRandom().randrange(2**31)
         context.obj.fix("--seed", seed)
     if service_pattern is not None:
         target = with_pattern(target, service_pattern)
-    made = plan(load(scenario), target, generation, seed, duration_s=duration_s, overrides=overrides(set_ or ()))
-    say = progress()
-    say(f"scenario {made.scenario.id}, {made.system.name}, seed {made.seed}")
-    for sentence in made.left_out.values():
-        say(f"left out: {sentence}")
-    if engine is Engine.SPARK and not made.system.is_heavy:
+    settings = overrides(set_ or ())
+    plans = [plan(one, target, generation, seed, duration_s=duration_s, overrides=settings) for one in find(scenario)]
+    say, directories = progress(), []
+    if engine is Engine.SPARK and not any(made.system.is_heavy for made in plans):
         warm_up()
-    directory = record(made, out, say)
+    for made in plans:
+        say(f"scenario {made.scenario.id}, {made.system.name}, seed {made.seed}")
+        for sentence in made.left_out.values():
+            say(f"left out: {sentence}")
+        directories.append(record(made, out, say))
     say("checking")
-    judged = judge_recorded([directory], context.obj, say, engine)
-    return exit_code(judged)
+    return exit_code(judge_recorded(directories, context.obj, say, engine))
 
 
 def record(made: Plan, out: Path, say: Say) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from harness.cli.run import RUNS
@@ -33,14 +35,27 @@ _Seed = Annotated[int, typer.Option(metavar="N", help="0 to 2^63 - 1.")]
 
 
 @app.command("list")
-def list_() -> None:
-    """List the scenarios that come with seawall."""
+def list_(
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array instead.")] = False,
+) -> None:
+    """List the scenarios that come with seawall; without a terminal, a line each, with tabs in between."""
     from harness.scenario import shipped
 
-    table = Table("entry", "scenario", "what it does", "replays")
-    for scenario in sorted(shipped(), key=lambda one: (one.catalogue or "~", one.id)):
-        table.add_row(scenario.catalogue or "", scenario.id, scenario.title, scenario.source)
-    stdout().print(table)
+    columns = ("entry", "scenario", "what it does", "replays")
+    rows = [
+        (scenario.catalogue or "", scenario.id, scenario.title, scenario.source)
+        for scenario in sorted(shipped(), key=lambda one: (one.catalogue or "~", one.id))
+    ]
+    if as_json:
+        names = ("entry", "id", "title", "source")
+        typer.echo(json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=1))
+    elif not (console := stdout()).is_terminal:
+        typer.echo("\n".join("\t".join(row) for row in rows))
+    else:
+        table = Table(*columns)
+        for row in rows:
+            table.add_row(*map(escape, row))
+        console.print(table)
 
 
 @app.command()
