@@ -96,16 +96,18 @@ def end() -> None:
     """As :func:`stop`, and end the warm-up, too, however far that has come; for the end of this process.
 
     The thread would otherwise go on until Python takes away what it needs, and complain. py4j logs, with the root
-    logger, that the JVM is gone, which is expected here.
+    logger, that the JVM is gone, and PySpark warns of it in the thread; both are expected here.
     """
     disabled = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     _ending.set()
     try:
-        while any(thread.is_alive() for thread in _warming):
-            _kill_jvms()
-            for thread in _warming:
-                thread.join(_JOIN_S)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            while any(thread.is_alive() for thread in _warming):
+                _kill_jvms()
+                for thread in _warming:
+                    thread.join(_JOIN_S)
         stop()
     finally:
         _kill_jvms()  # one that was started is without a session where a signal came in between

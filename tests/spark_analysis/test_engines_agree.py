@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from harness.checker import Outcome
+from tests.checkers.cases import Case
 from tests.checkers.dealing import rewrite
 from tests.checkers.evidence_cases import CASES
 from tests.checkers.sampled_stories import last_page_cache, two_failovers
@@ -20,6 +22,7 @@ from tests.spark_analysis.differential import (
     random_runs,
     runs_by_kind,
     verdicts_in_blocks,
+    verdicts_on,
 )
 from tests.spark_analysis.one_job import OneJob
 
@@ -28,8 +31,9 @@ SEEDS = range(210, 310)
 IN_BLOCKS = 40
 """How many of these random runs are judged in blocks, too."""
 
-PARTS = 4
-MORE_JOBS = pytest.mark.nightly("one more job of Spark; by day it judges a quarter of the runs in blocks")
+BY_DAY, BY_NIGHT = CASES[1::2], CASES[::2]
+PARTS = 2
+MORE_JOBS = pytest.mark.nightly("one more job of Spark; by day it judges a quarter of the cases in blocks")
 
 READ_BEFORE_SENT = "read-before-sent"
 
@@ -46,11 +50,16 @@ def read_before_sent(path: Path) -> Path:
     return path
 
 
+def written(cases: Iterable[Case], root: Path) -> list[Path]:
+    """The run directories of cases."""
+    return [case.story(case.name).write(root / case.name, **case.manifest) for case in cases]
+
+
 def write_runs(root: Path) -> list[Path]:
-    """Every case, two runs that were looked at by sampling, one in which a value is read before it is sent, and many
-    random ones.
+    """Every other case, two runs that were looked at by sampling, one in which a value is read before it is sent, and
+    many random ones.
     """
-    cases = [case.story(case.name).write(root / case.name, **case.manifest) for case in CASES]
+    cases = written(BY_DAY, root)
     looks = [told.kept(root / told.run) for told in (two_failovers(), last_page_cache())]
     return [*cases, *looks, read_before_sent(root / READ_BEFORE_SENT), *random_runs(SEEDS, root)]
 
@@ -78,9 +87,18 @@ def test_runs_are_judged_the_same_in_blocks(
     """Whatever a chunk is: less than anything that belongs together for one half of them, everything for the other."""
     root = one_job.root(__name__)
     told = dict(zip(one_job.places(__name__), (reference for _, reference in verdicts), strict=True))
-    names = [*[case.name for case in CASES][part::PARTS], *map(str, SEEDS[part:IN_BLOCKS:PARTS]), READ_BEFORE_SENT]
+    names = [*[case.name for case in BY_DAY][part::PARTS], *map(str, SEEDS[part:IN_BLOCKS:PARTS]), READ_BEFORE_SENT]
     paths = [root / name for name in names]
     in_blocks = verdicts_in_blocks(paths, spark, [told[path] for path in paths], [CHUNKS[part % len(CHUNKS)]])
     assert not list(disagreements(in_blocks))
     (unwritten,) = (verdict for verdict, _ in in_blocks if verdict.run == READ_BEFORE_SENT)
     assert {anomaly.kind for anomaly in unwritten.anomalies} == {"unwritten-read"}
+
+
+@pytest.mark.nightly("two more jobs of Spark")
+def test_both_engines_reach_the_same_verdict_on_the_other_cases(tmp_path: Path, spark: SparkSession) -> None:
+    paths = written(BY_NIGHT, tmp_path)
+    verdicts = verdicts_on(paths, spark)
+    assert not list(disagreements(verdicts))
+    told = [reference for _, reference in verdicts]
+    assert not list(disagreements(verdicts_in_blocks(paths, spark, told, [CHUNKS[0]])))
