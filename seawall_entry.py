@@ -10,9 +10,6 @@ import _signal  # type: ignore[import-not-found]  # what `signal` is made of: th
 import sys
 from collections.abc import Sequence
 
-if _signal.getsignal(_signal.SIGINT) is not _signal.SIG_IGN:
-    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
-
 PACKAGES = ("harness", "faults", "workloads", "checkers", "reports", "spark_analysis")
 """The packages of seawall."""
 
@@ -21,7 +18,10 @@ _ENVIRONMENT = 4
 
 
 def main() -> int:
-    """Run this process's command line and return its exit code."""
+    """Run this process's command line and return its exit code; until the rest is imported, Ctrl-C ends it at once."""
+    # Not at import: the pytest plugin imports this module into processes whose Ctrl-C is their own.
+    if _signal.getsignal(_signal.SIGINT) is not _signal.SIG_IGN:
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     if found := strangers(("harness",)):
         sys.stderr.write(f"seawall: {' '.join(found)}\n")
         return _ENVIRONMENT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -32,9 +33,7 @@ class Isolation(StrEnum):
 
 @imports.command("jepsen")
 def import_jepsen(
-    history: Annotated[
-        Path, typer.Argument(metavar="HISTORY.edn", exists=True, help="The history of a Jepsen Kafka test.")
-    ],
+    history: Annotated[Path, typer.Argument(metavar="HISTORY.edn", help="The history of a Jepsen Kafka test.")],
     out: Annotated[Path, typer.Option(metavar="RUN_DIR", help="The run directory to make; must not exist.")],
     acks: Annotated[str, typer.Option(metavar="all|1|0", help="What producers waited for.")] = "all",
     isolation: Annotated[Isolation, typer.Option(help="What consumers were shown.")] = Isolation.READ_COMMITTED,
@@ -46,6 +45,8 @@ def import_jepsen(
     from harness.errors import UsageError
     from harness.jepsen import Assumptions, import_history
 
+    if not os.path.lexists(history):
+        raise UsageError(f"{history} does not exist.", "Name the history.edn of a test of Jepsen's.")
     waits = {"all": -1, "-1": -1, "1": 1, "0": 0}
     if acks not in waits:
         raise UsageError(f"--acks {acks!r} is none of all, 1 and 0.")

@@ -37,3 +37,9 @@ def test_a_shadowed_package_is_named_with_both_places(tmp_path: Path) -> None:
 def test_an_unrelated_entry_on_the_path_is_nobodys_business(tmp_path: Path) -> None:
     (tmp_path / "spark_analysis").mkdir()  # a folder of that name without a package loses against a package
     assert seawall_with(tmp_path).returncode == 0
+
+
+def test_importing_the_entry_point_leaves_ctrl_c_to_the_process() -> None:
+    code = "import signal, seawall_entry; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    done = subprocess.run((sys.executable, "-c", code), capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
