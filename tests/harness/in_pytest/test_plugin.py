@@ -32,7 +32,7 @@ def test_acknowledged(seawall_cluster, history, assert_no_acked_loss):
     producer = history.producer()
     followers = [node for node in range(3) if node != seawall_cluster.leader("payments")]
     with seawall_cluster.fault("pause", node=followers[0]), seawall_cluster.fault("pause", node=followers[1]):
-        for value in ("in the followers' parked fetch", "in the leader's log alone"):
+        for value in ("perhaps in the followers' parked fetch", "in the leader's log alone"):
             producer.produce("payments", value)
             producer.flush()
         with seawall_cluster.fault("power_loss", node="leader"):
@@ -71,8 +71,9 @@ def test_a_loss_and_any_other_failure_leave_a_report_and_the_verdict(pytester: p
     result = run(pytester, GUILTY)
     result.assert_outcomes(failed=2, errors=1)
     said = result.stdout.str()
-    assert "AssertionError: GUILTY: 1 acknowledged write was lost" in said
-    assert "VIOLATION lost-write at payments-0 offset 1" in said
+    # The first record is lost, too, where the followers were paused between two fetches.
+    assert re.search("AssertionError: GUILTY: (1 acknowledged write was|2 acknowledged writes were) lost", said)
+    assert re.search("VIOLATION (lost-write at payments-0 offset 1|2 lost-write: payments-0 at offsets 0 to 1)", said)
     assert "NOT GUILTY: no acknowledged write was lost." in said
     assert "seawall: @pytest.mark.seawall.brokers: 0 is refused" in said
     reports = sorted({Path(path) for path in re.findall(r"report: (\S+)$", said, re.MULTILINE)})
