@@ -38,8 +38,11 @@ QUICK = tests/test_*.py tests/checkers tests/faults tests/bench
 QUICK += $(filter-out %/test_signals.py,$(wildcard tests/harness/test_*.py))
 QUICK += $(patsubst %,tests/harness/%,broker history jepsen replication scenarios wire)
 
+# Wait for nodes that die, or play hundreds of examples.
+NOT_QUICK = broker/test_faults broker/test_power_loss wire/test_oracles wire/test_properties ../checkers/test_hostile_runs
+
 quick: $(STAMP) ## run the tests that take no JVM and little time: two minutes at most
-	@JAVA_HOME=/nonexistent $(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(QUICK)
+	@JAVA_HOME=/nonexistent $(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(NOT_QUICK:%=--ignore=tests/harness/%.py) $(QUICK)
 
 test: $(STAMP) ## run every test
 	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
