@@ -304,7 +304,9 @@ def find(name_or_path: str) -> list[Scenario]:
     Raises:
         UsageError: see :func:`load`.
     """
-    known = [] if name_or_path.endswith(_SUFFIXES) else shipped()
+    if name_or_path.endswith(_SUFFIXES) or name_or_path in shipped_names():
+        return [load(name_or_path)]  # without reading the catalogue, which takes seconds
+    known = shipped()
     found = [one for one in known if name_or_path in one.names]
     if not found and not looks_like_a_path(name_or_path):
         names = sorted({name for one in known for name in one.names})
