@@ -12,23 +12,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.checker import RunVerdict, differing_parts, from_json, to_json
+from harness.checker import Outcome, RunVerdict, differing_parts, from_json, to_json
 from harness.errors import EnvironmentFault, ExitCode, SeawallError
 from harness.history.run_directory import RunDirectory
 from harness.history.schema import TABLES
 from harness.nightly.conclusion import FAILURES
 from harness.nightly.result import CellOutcome, CellResult
 
-_JUDGED = frozenset(
-    {
-        CellOutcome.PASS,
-        CellOutcome.AS_PREDICTED,
-        CellOutcome.VIOLATION,
-        CellOutcome.NOT_REPRODUCED,
-        CellOutcome.INCONCLUSIVE,
-        CellOutcome.INVALID,
-    }
-)
+_JUDGED = frozenset(map(CellOutcome, Outcome))
 """The outcomes that are verdicts on a run."""
 
 

@@ -1,4 +1,4 @@
-"""``summary.md`` and what GitHub is told: what they hold, what they leave out, and that names stay names."""
+"""``summary.md``, and GitHub's annotations and summary: what they hold and leave out, and that names stay names."""
 
 from __future__ import annotations
 
