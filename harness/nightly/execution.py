@@ -15,6 +15,7 @@ from harness.nightly.cells import Cell
 from harness.nightly.conclusion import FAILURES, SKIPS
 from harness.nightly.keeping import prune
 from harness.nightly.night_directory import Night, NightDirectory
+from harness.nightly.prediction import compared
 from harness.nightly.prose import seconds as lasting
 from harness.nightly.reading import Reading, read
 from harness.nightly.result import CellOutcome, CellResult, Measures, Try, signature_of
@@ -290,7 +291,8 @@ _TAKEN_OVER = (
 def _read(attempt: Attempt, code: int) -> Reading:
     """What the try came to; what no reader understands is that cell's failure, and the night goes on."""
     try:
-        return read(attempt.cell, attempt.directory, code, is_late=attempt.is_late)
+        found = read(attempt.cell, attempt.directory, code, is_late=attempt.is_late)
+        return compared(attempt.cell, found)
     except Exception as error:  # noqa: BLE001
         why = f"What it left cannot be read: {type(error).__name__}: {error}".partition("\n")[0]
         return Reading(CellOutcome.ERROR, f"{why.rstrip('.')}.")

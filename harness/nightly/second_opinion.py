@@ -104,7 +104,7 @@ def _differing(one: _Judged, verdict: RunVerdict) -> str:
     if one.first is not None:
         as_written = from_json(json.loads(json.dumps(to_json(verdict))))
         return ", ".join(differing_parts(one.first, as_written))
-    return "" if verdict.outcome.value == one.result.outcome.value else "outcome"
+    return "" if verdict.exit_code == one.result.exit_code else "outcome"
 
 
 def _disagreement(result: CellResult, parts: str) -> CellResult:

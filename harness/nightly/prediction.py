@@ -1,0 +1,59 @@
+"""Compares the run of a scenario with what the scenario expects of its generation, as ``seawall scenario matrix`` does.
+
+The verdict of a run considers which anomalies the scenario predicts; the comparison also considers the words for the
+outcome, the final logs, and the known differences of a release of Kafka.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from harness.nightly.cells import Cell
+from harness.nightly.reading import Reading
+from harness.nightly.result import CellOutcome
+from harness.runner import matrix
+from harness.runner.expectation import expectations
+from harness.runner.observation import Gathered, observe
+from harness.scenario import load
+
+_DECIDED = frozenset(
+    {
+        CellOutcome.PASS,
+        CellOutcome.AS_PREDICTED,
+        CellOutcome.VIOLATION,
+        CellOutcome.NOT_REPRODUCED,
+        CellOutcome.INCONCLUSIVE,
+        CellOutcome.INVALID,
+    }
+)
+
+
+def compared(cell: Cell, found: Reading) -> Reading:
+    """``found`` of the run of ``cell``, corrected by the prediction of its scenario.
+
+    A run that differs exactly as is known of its release is as predicted, and so is one that the verdict calls
+    inconclusive because it ended in the predicted unavailability. One that differs otherwise did not reproduce the
+    prediction. A violation stays one unless the difference is known. Settings that override the generation's make the
+    prediction void.
+
+    Raises:
+        InvalidRun: a table of the run is broken.
+    """
+    if cell.scenario is None or cell.settings or found.run is None or found.outcome not in _DECIDED:
+        return found
+    scenario, run = load(cell.scenario), Gathered.recorded(found.run)
+    if run.manifest.generation not in expectations(scenario):
+        return found
+    return _corrected(found, matrix.compared(scenario, run.manifest.generation, observe(run), found.kafka))
+
+
+def _corrected(found: Reading, seen: matrix.Cell) -> Reading:
+    if seen.agrees:
+        is_open = found.outcome is CellOutcome.INCONCLUSIVE
+        return replace(found, outcome=CellOutcome.AS_PREDICTED) if is_open else found
+    if seen.known is not None:
+        why = f"It differs as is known of Kafka {seen.release}: {seen.known}"
+        return replace(found, outcome=CellOutcome.AS_PREDICTED, reason=why, incidents=(), story=())
+    if seen.proves_nothing or found.outcome is CellOutcome.VIOLATION:
+        return found
+    return replace(found, outcome=CellOutcome.NOT_REPRODUCED, reason=" ".join(seen.differences))
