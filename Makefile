@@ -12,7 +12,8 @@ NEWEST_KAFKA := 4.3.0
 # One release of real Kafka for each generation, and the newest.
 KAFKA := 0.10.2.2 0.11.0.3 2.0.0 2.0.1 2.1.1 2.8.1 3.9.1 4.1.0 $(NEWEST_KAFKA)
 ON_KAFKA := $(KAFKA:%=kafka-%)
-NIGHT := night-matrix $(ON_KAFKA) night-hour night-quorum night-combined night-tests night-core night-stack night-flaws night-fuzz night-engines
+NIGHT := $(shell date -u +%F)
+PAST := --history runs/nights/history.jsonl
 # Makes one after the other, whatever they come to; says which failed, and fails in the end if one did.
 EACH := --no-print-directory --jobs=1 --keep-going
 # The first of these that is Python 3.11 or newer with the venv module; `make setup PYTHON=...` overrides it.
@@ -23,7 +24,7 @@ export UV_LINK_MODE ?= copy
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test quick matrix museum detection mutation nightly bench lint check lock clean healthy-runs broken-clusters
-.PHONY: $(NIGHT) museum-page healthy-virtual healthy-real
+.PHONY: $(ON_KAFKA) museum-page healthy-virtual healthy-real
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -47,7 +48,8 @@ quick: $(STAMP) ## run the tests that take no JVM and little time: two minutes a
 test: $(STAMP) ## run every test
 	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
-matrix: night-matrix night-tests ## every scenario on every generation, on real processes; takes an hour or so
+matrix: $(STAMP) ## every scenario on every generation, on real processes; takes an hour or so
+	@$(BIN)/seawall scenario matrix --target builtin --jobs 2
 
 museum: $(STAMP) ## every scenario on real Kafka, a release for each generation, into docs/museum.md; takes a night
 	@$(MAKE) $(EACH) $(ON_KAFKA) museum-page
@@ -72,46 +74,11 @@ bench: $(STAMP) ## how fast the simulator and the checker are, and how soon the 
 	@$(BIN)/python tests/bench/checker.py
 	@$(BIN)/python tests/bench/small_runs.py
 
-nightly: $(STAMP) ## what takes hours: the matrix on real processes and real Kafka, containers, virtual time, hostile clients, both engines on 10,000 runs
-	@$(MAKE) $(EACH) $(NIGHT)
-
-night-matrix: $(STAMP)
-	@$(BIN)/seawall scenario matrix --target builtin --jobs 2
-
-# A seed of its own each night; the last line says how to do it again.
-night-hour: $(STAMP)
-	@$(BIN)/seawall kafka fetch $(NEWEST_KAFKA)
-	@$(BIN)/seawall run random-chaos --target process:$(NEWEST_KAFKA) --duration-s 3600
-
-# The same with three controllers, and with brokers that are the controllers.
-night-quorum night-combined: night-%: $(STAMP)
-	@$(BIN)/seawall kafka fetch $(NEWEST_KAFKA)
-	@$(BIN)/seawall run random-chaos --target 'process:$(NEWEST_KAFKA)#$*' --duration-s 1200
-
-# Real Kafka of every release, as processes and in containers: tests skip with a reason where there is no Docker engine.
-night-tests: $(STAMP)
-	@$(BIN)/python -m pytest -m nightly
-
-NEWEST := $(BIN)/seawall simulate --generation 4.1 --set min.insync.replicas=2
-REMEDIES := --set replication.reelected_leader=forgets --set replication.straddled_batch=cut
-
-# With the remedies for what no release has mended, every violation is news.
-night-core: $(STAMP)
-	@$(NEWEST) --seeds 100000 $(REMEDIES)
-
-night-stack: $(STAMP)
-	@$(NEWEST) --minutes 60 --depth stack $(REMEDIES)
-
-# Without them the exit code does not tell what is known from what is new: a violation (1) is printed and does not fail. Read it.
-night-flaws: $(STAMP)
-	@$(NEWEST) --seeds 20000 --first-seed 1000000 || test $$? -eq 1
-
-night-engines: $(STAMP)
-	@$(BIN)/python tests/spark_analysis/differential.py 10000
-
-# A seed of its own each night; what fails is printed with its seed.
-night-fuzz: $(STAMP)
-	@$(BIN)/python -m tests.fuzz.live --minutes 10
+# After a crash, or Ctrl-C: seawall nightly --resume runs/nights/DATE
+nightly: $(STAMP) ## the cells of nightly.yaml, which take hours, with their outputs in runs/nights
+	@for release in $(KAFKA); do $(BIN)/seawall kafka fetch $$release; done
+	@$(BIN)/seawall nightly nightly.yaml --night $(NIGHT) --out runs/nights/$(NIGHT) $(PAST) --jobs 2 || test $$? -le 70
+	@$(BIN)/seawall nightly merge runs/nights/$(NIGHT) $(PAST)
 
 # Whatever these print is to be explained: a healthy cluster found guilty, and a broken one that left no verdict.
 healthy-runs: $(STAMP) # random chaos on healthy clusters of four generations, into docs/healthy-runs.md; takes two hours

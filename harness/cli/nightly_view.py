@@ -22,6 +22,7 @@ from harness.nightly.prose import seconds as lasting
 from harness.nightly.result import CellResult
 
 _REDRAWN_S = 0.5
+_LONG_S = 60.0
 _MOST_SHOWN = 12
 """How many running cells the live view lists."""
 
@@ -46,7 +47,7 @@ def in_a_line(result: CellResult) -> str:
 
 
 class Lines:
-    """Writes a line when a cell ends, and when one is tried again."""
+    """Writes a line when a cell ends, when a long one begins, and when one is tried again."""
 
     def __init__(self, cells: int) -> None:
         self._cells = cells
@@ -58,6 +59,8 @@ class Lines:
         """See :class:`harness.nightly.execution.Listener`."""
         if number > 1:
             self._say(f"try {number} of {cell.cell}")
+        elif cell.expected_s >= _LONG_S:
+            self._say(f"running {cell.cell}, which takes about {lasting(cell.expected_s)}")
 
     def ended(self, result: CellResult) -> None:
         """See :class:`harness.nightly.execution.Listener`."""

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 import harness
+from harness.nightly.cells import expand
+from harness.nightly.plan import load
 from harness.replication.knobs import GENERATIONS
 from harness.targets.kafka.releases import release
 
@@ -67,40 +69,31 @@ def asked(checkout: Path, target: str, fails: str = "nothing", code: int = 1) ->
 
 
 def test_the_night_has_a_release_of_every_generation_the_tests_of_containers_and_both_engines(checkout: Path) -> None:
-    code, run, _ = asked(checkout, "nightly")
-    assert code == 0
-    played = [match[1] for line in run if (match := re.match(r"seawall scenario matrix --target process:(\S+)", line))]
-    assert {release(version).generation for version in played} == set(GENERATIONS)
-    assert "seawall scenario matrix --target builtin --jobs 2" in run
-    assert any(
-        re.fullmatch(r"seawall run random-chaos --target process:4\.\S+ --duration-s 3600", line) for line in run
-    )
-    targets = [
-        match[1] for line in run if (match := re.match(r"seawall run random-chaos --target process:(\S+)", line))
-    ]
-    assert [target.partition("#")[2] for target in targets] == ["", "quorum", "combined"]
-    assert "python -m pytest -m nightly" in run
-    assert "python -m tests.fuzz.live --minutes 10" in run
-    assert run[-1] == "python tests/spark_analysis/differential.py 10000"
+    cells = expand(load(MAKEFILE.with_name("nightly.yaml")).plan, "n")
+    _, run, _ = asked(checkout, "nightly")
+    fetched = [line.rpartition(" ")[2] for line in run if line.startswith("seawall kafka fetch ")]
+    names = {"engines", "fuzz", "tests-targets", "tests-signals", "tests-spark", "tests-others"}
+    assert {one.group for one in cells if one.kind == "command"} == names
+    assert {one.group for one in cells if one.kind == "simulate"} == {"core", "stack", "known-flaws"}
+    on_kafka = {one.target.removeprefix("process:") for one in cells if one.group == "museum"}
+    assert {release(version).generation for version in on_kafka} == set(GENERATIONS)
+    assert on_kafka == set(fetched)
+    assert {one.target for one in cells if one.duration_s} == {
+        f"process:{fetched[-1]}{control}" for control in ("", "#quorum", "#combined")
+    }
+    assert {one.generation for one in cells if one.group == "matrix"} == set(GENERATIONS)
 
 
-@pytest.mark.parametrize(
-    ("fails", "named"),
-    [("*matrix*builtin*", "night-matrix"), ("*matrix*process:2.0.0*", "kafka-2.0.0"), ("*fetch*3.9.1*", "kafka-3.9.1")],
-)
-@pytest.mark.parametrize("code", [1, 3, 4])
-def test_a_night_goes_on_after_what_failed_and_fails_in_the_end(
-    checkout: Path, fails: str, named: str, code: int
-) -> None:
-    ended, run, said = asked(checkout, "nightly", fails, code)
-    assert ended != 0
-    assert run[-1] == "python tests/spark_analysis/differential.py 10000"
-    assert named in said
+@pytest.mark.parametrize(("code", "merged"), [(0, 1), (1, 1), (70, 1), (130, 0)])
+def test_a_night_is_merged_unless_a_signal_ended_it(checkout: Path, code: int, merged: int) -> None:
+    ended, run, _ = asked(checkout, "nightly", "nightly nightly.yaml*", code)
+    assert [line for line in run if "nightly.yaml" in line]
+    assert sum(line.startswith("seawall nightly merge runs/nights/") for line in run) == merged
+    assert (ended == 0) == bool(merged)
 
 
-def test_a_violation_that_is_known_does_not_fail_a_night_and_a_crash_does(checkout: Path) -> None:
-    assert asked(checkout, "nightly", "*--first-seed*", 1)[0] == 0
-    assert asked(checkout, "nightly", "*--first-seed*", 70)[0] != 0
+def test_a_night_fails_as_its_merge_does(checkout: Path) -> None:
+    assert asked(checkout, "nightly", "nightly merge*")[0] != 0
 
 
 def test_the_museum_is_written_also_when_a_release_went_otherwise(checkout: Path) -> None:
