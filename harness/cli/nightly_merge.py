@@ -42,6 +42,14 @@ def merge(
     master: Annotated[
         str | None, typer.Option(metavar="URL", help="A Spark master, see docs/scale.md; default: this machine.")
     ] = None,
+    copied_to: Annotated[
+        str | None,
+        typer.Option(
+            "--runs",
+            metavar="URI",
+            help="Where a Spark master finds a copy of what is in DIR, of all shards in one place.",
+        ),
+    ] = None,
     partial: Annotated[bool, typer.Option("--partial", help="Merge although shards are missing.")] = False,
 ) -> int:
     """Merge a night: ask Spark about all its runs in one job, and write its outputs, history, index and seed bank.
@@ -51,7 +59,7 @@ def merge(
     from harness.nightly import bank as seeds
     from harness.nightly import history_file, index, outputs, prose, results_file, second_opinion
     from harness.nightly.conclusion import exit_code
-    from harness.nightly.merging import merged, shards
+    from harness.nightly.merging import copies, merged, shards
 
     known = seeds.read(bank)
     past = history_file.read(history) if history else []
@@ -59,8 +67,10 @@ def merge(
     by_directory, notes = shards(directories, partial=partial)
     place = out or _place(by_directory)
     results = merged(by_directory, place)
-    if engine is Engine.SPARK and (master is not None or not decides_alone()):
-        results, said = second_opinion.compared(results, place, master, say)
+    if engine is Engine.SPARK and ((master or copied_to) is not None or not decides_alone()):
+        results, said = second_opinion.compared(
+            results, place, master, say, copies(by_directory, copied_to) if copied_to else {}
+        )
         notes += said
     grown = seeds.updated(known, results)
     found = outputs.write(place, results, past, grown, notes)

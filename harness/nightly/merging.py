@@ -49,6 +49,12 @@ def merged(by_directory: ByDirectory, out: Path) -> list[CellResult]:
     return sorted(placed, key=gravity)
 
 
+def copies(by_directory: ByDirectory, base: str) -> dict[str, str]:
+    """By cell, where its run is, when the directories of all shards were copied to the URI ``base``."""
+    found = (one for cells in by_directory.values() for one in cells)
+    return {one.cell: f"{base.rstrip('/')}/{one.run}" for one in found if one.run is not None}
+
+
 def _require_one(by_directory: ByDirectory, attribute: str, noun: str) -> None:
     known: dict[str, Path] = {}
     for place, cells in by_directory.items():
@@ -93,8 +99,8 @@ def _placed(result: CellResult, directory: Path, out: Path) -> CellResult:
     """The result with paths relative to ``out`` instead of ``directory``."""
 
     def moved(path: str | None) -> str | None:
-        if path is None or "://" in path:
-            return path
+        if path is None:
+            return None
         return Path(os.path.relpath(directory / path, out)).as_posix()
 
     tries = tuple(one.model_copy(update={"run": moved(one.run)}) for one in result.tries)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from harness.checker import Outcome, RunVerdict, differing_parts, from_json, to_json
 from harness.errors import EnvironmentFault, ExitCode, SeawallError
@@ -30,17 +31,21 @@ class _Judged:
     Attributes:
         place: a path of this machine or a URI.
         run: the identifier of the run.
-        first: the reference engine's verdict; None where it cannot be read from here.
+        first: the reference engine's verdict.
     """
 
     result: CellResult
     place: Path | str
     run: str
-    first: RunVerdict | None
+    first: RunVerdict
 
 
 def compared(
-    results: Sequence[CellResult], directory: Path, master: str | None, tell: Callable[[str], None]
+    results: Sequence[CellResult],
+    directory: Path,
+    master: str | None,
+    tell: Callable[[str], None],
+    copies: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[list[CellResult], list[str]]:
     """The results, of which those about which Spark differs are disagreements; and sentences about the whole.
 
@@ -51,8 +56,9 @@ def compared(
         directory: that of the night, to which the paths of runs are relative.
         master: the URL of the Spark master; None: this machine.
         tell: is called with a sentence before Spark is asked.
+        copies: by cell, the URI of a copy of its run that Spark reads instead.
     """
-    judged = [one for result in results if (one := _judged(result, directory)) is not None]
+    judged = [one for result in results if (one := _judged(result, directory, copies.get(result.cell))) is not None]
     if not judged:
         return list(results), ["No run has kept its tables, so that Spark was not asked."]
     tell(f"asking Spark about {len(judged)} of {len(results)} cells, which must agree with the reference engine")
@@ -67,17 +73,15 @@ def compared(
     return agreed, [note] if differing else []
 
 
-def _judged(result: CellResult, directory: Path) -> _Judged | None:
+def _judged(result: CellResult, directory: Path, copy: str | None) -> _Judged | None:
     if result.run is None or result.outcome not in _JUDGED:
         return None
-    if "://" in result.run:
-        return _Judged(result, result.run, result.run, None)
     # The directory of the night may not be there yet, so that the system could not follow its `..`.
     found = RunDirectory(Path(os.path.normpath(directory / result.run)))
     try:
-        if not all(map(found.has_table, TABLES)) or (document := found.read_verdict()) is None:
+        if (document := found.read_verdict()) is None or not (copy or all(map(found.has_table, TABLES))):
             return None
-        return _Judged(result, found.path, found.manifest().run, from_json(document))
+        return _Judged(result, copy or found.path, found.manifest().run, from_json(document))
     except SeawallError:
         return None
 
@@ -101,10 +105,8 @@ def _verdicts(batch: Sequence[_Judged], master: str | None) -> list[tuple[_Judge
 
 def _differing(one: _Judged, verdict: RunVerdict) -> str:
     """What Spark says otherwise, in words; empty: nothing."""
-    if one.first is not None:
-        as_written = from_json(json.loads(json.dumps(to_json(verdict))))
-        return ", ".join(differing_parts(one.first, as_written))
-    return "" if verdict.exit_code == one.result.exit_code else "outcome"
+    as_written = from_json(json.loads(json.dumps(to_json(verdict))))
+    return ", ".join(differing_parts(one.first, as_written))
 
 
 def _disagreement(result: CellResult, parts: str) -> CellResult:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -148,7 +149,8 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """Stands in for Spark: it agrees, but about a run of which the name says otherwise; the jobs that it was given."""
     jobs: list[list[str]] = []
 
-    def check(places: Sequence[Path], engine: str, master: str | None) -> list[RunVerdict]:
+    def check(asked: Sequence[Path | str], engine: str, master: str | None) -> list[RunVerdict]:
+        places = [Path(str(place).removeprefix("file://")) for place in asked]
         jobs.append([place.name for place in places] + [engine, str(master)])
         verdicts = _CHECK(places, "reference")
         return [replace(one, counts={}) if one.run == "doubted" else one for one in verdicts]
@@ -164,6 +166,19 @@ def test_one_job_judges_every_run_that_has_its_tables(merge: Merge, tmp_path: Pa
     assert (code, spark) == (0, [["1", "2", "spark", "spark://m:7077"]])
     assert "asking Spark about 2 of 4 cells" in err
     assert out.startswith("4 pass\nsummary:")
+
+
+def test_a_copy_of_the_runs_is_judged_and_compared_with_the_verdicts_that_stayed(
+    merge: Merge, tmp_path: Path, spark: list[list[str]]
+) -> None:
+    for number, (name, run) in enumerate((("one", ""), ("two", "doubted")), 1):
+        shard(tmp_path / name, [recorded(tmp_path / name, number, run, shard=f"{number}/2")])
+        shutil.copytree(tmp_path / name / "runs", tmp_path / "copy" / "runs", dirs_exist_ok=True)
+        for table in (tmp_path / name).rglob("*.parquet"):
+            table.unlink()
+    code, out, _ = merge("merge", "one", "two", "--runs", f"{(tmp_path / 'copy').as_uri()}/", "--master", "spark://m:7")
+    assert spark == [["1", "2", "spark", "spark://m:7"]]
+    assert (code, out.startswith("1 disagreement, 1 pass\nSpark agrees about 1 of 2 runs.\n")) == (70, True)
 
 
 def test_runs_of_shards_are_found_from_a_directory_that_is_not_there_yet(
