@@ -12,6 +12,7 @@ from harness.cli.spark import decides_alone
 from harness.cli.terminal import progress
 from harness.cli.verdicts import Engine
 from harness.errors import UsageError
+from harness.nightly.keeping import Keep
 
 if TYPE_CHECKING:
     from harness.nightly.result import CellResult
@@ -50,6 +51,10 @@ def merge(
             help="Where a Spark master finds a copy of what is in DIR, of all shards in one place.",
         ),
     ] = None,
+    keep: Annotated[
+        Keep,
+        typer.Option(help="failing, none: what Spark has agreed about keeps its verdict, report and manifest alone."),
+    ] = Keep.ALL,
     partial: Annotated[bool, typer.Option("--partial", help="Merge although shards are missing.")] = False,
 ) -> int:
     """Merge a night: ask Spark about all its runs in one job, and write its outputs, history, index and seed bank.
@@ -68,9 +73,8 @@ def merge(
     place = out or _place(by_directory)
     results = merged(by_directory, place)
     if engine is Engine.SPARK and ((master or copied_to) is not None or not decides_alone()):
-        results, said = second_opinion.compared(
-            results, place, master, say, copies(by_directory, copied_to) if copied_to else {}
-        )
+        elsewhere = copies(by_directory, copied_to) if copied_to else {}
+        results, said = second_opinion.compared(results, place, master, say, copies=elsewhere, keep=keep)
         notes += said
     grown = seeds.updated(known, results)
     found = outputs.write(place, results, past, grown, notes)

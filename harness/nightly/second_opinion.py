@@ -18,6 +18,7 @@ from harness.errors import EnvironmentFault, ExitCode, SeawallError
 from harness.history.run_directory import RunDirectory
 from harness.history.schema import TABLES
 from harness.nightly.conclusion import FAILURES
+from harness.nightly.keeping import ALWAYS, Keep, prune
 from harness.nightly.result import CellOutcome, CellResult
 
 _JUDGED = frozenset(map(CellOutcome, Outcome))
@@ -29,12 +30,14 @@ class _Judged:
     """A cell whose run can be judged again.
 
     Attributes:
-        place: a path of this machine or a URI.
+        here: its run directory.
+        place: what Spark reads, a path of this machine or a URI.
         run: the identifier of the run.
         first: the reference engine's verdict.
     """
 
     result: CellResult
+    here: Path
     place: Path | str
     run: str
     first: RunVerdict
@@ -45,7 +48,9 @@ def compared(
     directory: Path,
     master: str | None,
     tell: Callable[[str], None],
+    *,
     copies: Mapping[str, str] = MappingProxyType({}),
+    keep: Keep = Keep.ALL,
 ) -> tuple[list[CellResult], list[str]]:
     """The results, of which those about which Spark differs are disagreements; and sentences about the whole.
 
@@ -57,6 +62,10 @@ def compared(
         master: the URL of the Spark master; None: this machine.
         tell: is called with a sentence before Spark is asked.
         copies: by cell, the URI of a copy of its run that Spark reads instead.
+        keep: of which runs the tables stay after the engines have agreed.
+
+    Raises:
+        EnvironmentFault: Spark cannot be started on the given ``master``.
     """
     judged = [one for result in results if (one := _judged(result, directory, copies.get(result.cell))) is not None]
     if not judged:
@@ -65,9 +74,14 @@ def compared(
     try:
         verdicts = [verdict for batch in _batches(judged) for verdict in _verdicts(batch, master)]
     except EnvironmentFault as fault:
+        if master is not None:
+            raise
         return list(results), [f"{fault.sentence} The verdicts are those of the reference engine alone."]
     differing = {one.result.cell: parts for one, verdict in verdicts if (parts := _differing(one, verdict))}
     _rewrite_reports([one for one, _ in verdicts if one.result.cell in differing or one.result.outcome in FAILURES])
+    for one, _ in verdicts:
+        if one.result.cell not in differing:
+            prune(one.here, one.result.outcome, keep, ALWAYS)
     agreed = [_disagreement(one, differing[one.cell]) if one.cell in differing else one for one in results]
     note = f"Spark agrees about {len(verdicts) - len(differing)} of {len(verdicts)} runs."
     return agreed, [note] if differing else []
@@ -81,7 +95,7 @@ def _judged(result: CellResult, directory: Path, copy: str | None) -> _Judged | 
     try:
         if (document := found.read_verdict()) is None or not (copy or all(map(found.has_table, TABLES))):
             return None
-        return _Judged(result, copy or found.path, found.manifest().run, from_json(document))
+        return _Judged(result, found.path, copy or found.path, found.manifest().run, from_json(document))
     except SeawallError:
         return None
 
@@ -119,5 +133,5 @@ def _rewrite_reports(judged: Sequence[_Judged]) -> None:
     from reports import write  # noqa: PLC0415 - reads Parquet files
 
     for one in judged:
-        if isinstance(one.place, Path):
-            write(one.place)
+        if all(map(RunDirectory(one.here).has_table, TABLES)):
+            write(one.here)

@@ -15,6 +15,7 @@ from harness.checker import RunVerdict
 from harness.cli import main
 from harness.errors import EnvironmentFault
 from harness.nightly import bank, history_file, results_file
+from harness.nightly.keeping import UNTIL_MERGED
 from harness.nightly.result import CellOutcome, CellResult
 from tests.checkers.story import Story
 from tests.harness.nightly.cells import cell, lossy
@@ -166,6 +167,31 @@ def test_one_job_judges_every_run_that_has_its_tables(merge: Merge, tmp_path: Pa
     assert (code, spark) == (0, [["1", "2", "spark", "spark://m:7077"]])
     assert "asking Spark about 2 of 4 cells" in err
     assert out.startswith("4 pass\nsummary:")
+
+
+def test_what_passed_keeps_its_tables_until_the_engines_agree(
+    merge: Merge, tmp_path: Path, spark: list[list[str]]
+) -> None:
+    outcomes = (CellOutcome.PASS, CellOutcome.VIOLATION, CellOutcome.PASS)
+    told = [{"run": run, "outcome": outcome} for run, outcome in zip(("", "", "doubted"), outcomes, strict=True)]
+    shard(tmp_path / "one", [recorded(tmp_path / "one", seed, **one) for seed, one in enumerate(told)])
+    assert merge("merge", "one", "--keep", "failing")[0] == 1
+    kept = [{path.name for path in (tmp_path / "one/runs" / str(seed)).iterdir()} for seed in range(3)]
+    assert kept[0] == {"run.json", "verdict.json"}
+    assert all(names >= UNTIL_MERGED - {"diary.json", "report.html"} for names in kept[1:])
+
+
+def test_a_master_that_was_named_and_does_not_answer_is_an_error(
+    merge: Merge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check(*_: object) -> None:
+        raise EnvironmentFault("Spark does not start on master spark://m:7.", "Start it.")
+
+    monkeypatch.setattr(checkers, "check", check)
+    shard(tmp_path / "one", [recorded(tmp_path / "one", 1)])
+    assert merge("merge", "one")[0] == 0
+    code, _, err = merge("merge", "one", "--master", "spark://m:7")
+    assert (code, "Spark does not start on master spark://m:7." in err) == (4, True)
 
 
 def test_a_copy_of_the_runs_is_judged_and_compared_with_the_verdicts_that_stayed(
