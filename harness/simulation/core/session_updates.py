@@ -91,9 +91,14 @@ class Informing:
 
     def _insist(self, word: _Word) -> None:
         core = self._controller.core
-        if self._is_owed(word) and core is not None and word.broker.node in core.live_brokers:
-            self._transmit(word)
-            self._scheduler.after(self._controller, self._again_ns, self._insist, word)
+        if not self._is_owed(word) or core is None:
+            return
+        if word.broker.node not in core.live_brokers:
+            # It has not confirmed, so that it is sent all there is when its session returns.
+            del self._owed[word.broker.node], self._told[word.broker.node]
+            return
+        self._transmit(word)
+        self._scheduler.after(self._controller, self._again_ns, self._insist, word)
 
     def _transmit(self, word: _Word) -> None:
         if self._is_owed(word):

@@ -1,4 +1,7 @@
-"""R1b: a batch follows the same batch in every log that it followed where its leader wrote it."""
+"""R1b: a batch follows the same batch in every log that it followed where its leader wrote it.
+
+A log that begins with a batch has none to compare. Whether it may begin there is another invariant's (R8).
+"""
 
 from __future__ import annotations
 
@@ -46,9 +49,12 @@ class LogMatching(Invariant):
             self._batches[key] = (records, parent)
         elif broker.replica is not None and broker.replica.role == "leader":
             self._accuse(broker, span, f"epoch {span.leader_epoch} is used again for offset {span.base_offset}")
-        elif known[0] != records or (known[1] != parent and span.base_offset > self._committed.deleted):
+        elif known[0] != records or (known[1] != parent and not self._may_begin_with(broker, span)):
             batch_of = f"the batch of epoch {span.leader_epoch}"
             self._accuse(broker, span, f"{batch_of} is put after {parent}, which its leader had after {known[1]}")
+
+    def _may_begin_with(self, broker: Broker, span: BatchSpan) -> bool:
+        return span.base_offset <= self._committed.deleted or span.base_offset == broker.disk.start
 
     def _accuse(self, broker: Broker, span: BatchSpan, why: str) -> None:
         self._findings.accuse("R1b", DANGER, why, offset=span.base_offset, nodes=(broker.node,))

@@ -56,6 +56,22 @@ MUTANTS = [
 """Knobs, the invariants that one of them may break first, and the first seed that breaks one."""
 
 
+REMEDIES = {"replication.reelected_leader": "forgets", "replication.straddled_batch": "cut"}
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        # Broker 1 loses its session before it confirms that broker 0 has one, and returns.
+        1501971108,
+        # Broker 0 lost its log, and begins anew where its leader's log begins.
+        1502017646,
+    ],
+)
+def test_a_seed_that_was_accused_by_mistake_is_safe(seed: int) -> None:
+    assert run_seed(seed, setup("4.1", {"min.insync.replicas": "2", **REMEDIES})).violation is None
+
+
 @pytest.mark.parametrize(("knob", "value", "invariants", "first"), MUTANTS, ids=[f"{k}={v}" for k, v, *_ in MUTANTS])
 def test_a_protocol_with_one_rule_broken_is_caught(knob: str, value: str, invariants: set[str], first: int) -> None:
     chosen = setup("4.1", SAFE | {f"replication.{knob}": value})
