@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -18,7 +19,6 @@ Configuration = dict[str, Any]
 ClientT = TypeVar("ClientT")
 
 _CONNECTIONS: Configuration = {
-    "broker.address.family": "v4",
     "allow.auto.create.topics": False,
     "enable.metrics.push": False,
     "log.connection.close": False,
@@ -36,11 +36,25 @@ def configuration(bootstrap: str, client_id: str, log: logging.Logger) -> Config
     """The configuration common to producers and consumers."""
     return {
         **_CONNECTIONS,
+        "broker.address.family": _family(),
         "bootstrap.servers": bootstrap,
         "client.id": client_id,
         "logger": log,
         "error_cb": _error_logger(client_id, log),
     }
+
+
+def _family() -> str:
+    """IPv4, or ``any`` where the machine has no address but loopback, as a container without a network.
+
+    There the C library resolves no address of IPv4, not even 127.0.0.1, for a program that asks for IPv4 alone and with
+    ``AI_ADDRCONFIG``, as librdkafka does.
+    """
+    try:
+        socket.getaddrinfo("127.0.0.1", None, socket.AF_INET, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG)
+    except socket.gaierror:
+        return "any"
+    return "v4"
 
 
 class ClientError(Exception):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
+import socket
 from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from harness.clients.librdkafka import ClientError, calling, close_log, file_log, made
+from harness.clients.librdkafka import ClientError, calling, close_log, configuration, file_log, made
 from harness.errors import EnvironmentFault
 
 FENCED = KafkaException(KafkaError(KafkaError._FENCED, fatal=True))
@@ -34,6 +36,18 @@ def test_whatever_librdkafka_raises_is_one_kind_of_error_with_a_name(raised: Exc
 def test_what_is_not_librdkafkas_stays_what_it_is(raised: Exception) -> None:
     with pytest.raises(type(raised)), calling():
         raise raised
+
+
+def test_clients_ask_for_ipv4_but_where_the_c_library_would_resolve_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked(answer: object) -> object:
+        monkeypatch.setattr(socket, "getaddrinfo", answer)
+        return configuration("127.0.0.1:9092", "seawall-7", logging.getLogger())["broker.address.family"]
+
+    def refuse(*_: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    assert asked(lambda *_: []) == "v4"
+    assert asked(refuse) == "any"  # a container without a network
 
 
 def test_a_client_that_cannot_be_started_is_the_fault_of_the_machine() -> None:
