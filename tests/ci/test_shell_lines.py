@@ -232,8 +232,8 @@ def test_a_skipped_cell_leaves_every_system_green(system: System, tmp_path: Path
 
 def test_this_projects_own_night_fetches_the_releases_of_its_plan(tmp_path: Path) -> None:
     prepare = read(".github/workflows/nightly.yml")["jobs"]["night"]["with"]["prepare"]
-    releases = {"cells": [{"releases": ["4.3.0#quorum", "3.9.1"]}, {"kind": "simulate"}, {"releases": ["4.3.0"]}]}
-    machine = Machine(tmp_path, plan=json.dumps(releases))
+    groups = [{"releases": ["4.3.0#quorum", "3.9.1"]}, {"targets": ["builtin", "process:4.1.0#combined"]}, {}]
+    machine = Machine(tmp_path, plan=json.dumps({"cells": groups}))
     machine.record()
     assert machine.run(prepare, machine.repository, {}, ("bash", "-eo", "pipefail")) == 0
-    assert machine.asked == ["kafka fetch 3.9.1", "kafka fetch 4.3.0"]
+    assert machine.asked == [f"kafka fetch {release}" for release in ("3.9.1", "4.1.0", "4.3.0")]
