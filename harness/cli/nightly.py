@@ -214,7 +214,7 @@ def _probe(name: str) -> str | None:
 def _execute(context: typer.Context, directory: NightDirectory, night: Night, plan_text: str | None = None) -> int:
     """Run a night; ``plan_text`` is None of one that goes on."""
     from harness.cli.nightly_view import view
-    from harness.nightly.conclusion import exit_code, gravity
+    from harness.nightly.conclusion import SKIPS, exit_code, gravity
     from harness.nightly.execution import Execution
 
     with directory.held():
@@ -237,8 +237,8 @@ def _execute(context: typer.Context, directory: NightDirectory, night: Night, pl
                 written(execution.in_order(), at_once=True)
     results = execution.in_order()
     _show(results, directory)
-    if not results:
-        return ExitCode.PASS  # more shards than cells
+    if night.shard is not None and all(one.outcome in SKIPS for one in results):
+        return ExitCode.PASS  # the merge judges whether enough of the night has run
     _lead_to(context, min(results, key=gravity))
     return exit_code(results)
 

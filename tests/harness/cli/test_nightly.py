@@ -122,6 +122,15 @@ def test_shards_divide_a_night(seawall: Seawall, plan: Path) -> None:
     assert len(lines) == len(set(lines)) == 4
 
 
+def test_a_shard_in_which_no_cell_ran_leaves_the_judgement_to_the_merge(seawall: Seawall, plan: Path) -> None:
+    plan.write_text("cells: [{kind: command, name: absent, argv: [no-such-program]}]")
+    shards = ["shards/1", "shards/2"]
+    codes = [seawall("nightly", plan, "--night", "n1", "--shard", f"{one[-1]}/2", "--out", one).code for one in shards]
+    assert codes == [0, 0]
+    assert seawall("nightly", "merge", *shards, "--out", "night").code == 2
+    assert seawall("nightly", plan, "--night", "n1").code == 2
+
+
 @pytest.mark.parametrize(
     ("words", "named"),
     [
