@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from harness.errors import UsageError
 from harness.model import CONTROLLER, NodeId, Offset, TopicPartition
@@ -54,6 +54,13 @@ class PartitionView:
     isr: tuple[NodeId, ...]
     replicas: tuple[NodeId, ...]
     elr: tuple[NodeId, ...] = ()
+
+
+class Leadership(NamedTuple):
+    """The leader of a partition and its ISR, as the controller has last decided."""
+
+    leader: NodeId
+    isr: tuple[NodeId, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +209,15 @@ class Observable(Protocol):
 
     def committed(self, group: str) -> Mapping[TopicPartition, Offset]:
         """The committed offsets of a consumer group in the cluster; empty when unknown."""
+        ...
+
+
+@runtime_checkable
+class KnowsLeaders(Protocol):
+    """A target that learns of elections and ISRs without asking a node."""
+
+    def known_leaders(self) -> Mapping[TopicPartition, Leadership]:
+        """What is known now; any thread may call it. It sends no request."""
         ...
 
 

@@ -19,11 +19,12 @@ from harness.controls import DiskContents, DiskSpace, Elections, Links, LogDirec
 from harness.errors import EnvironmentFault, NoAnswer
 from harness.model import CLIENTS, CONTROLLER_ID, Link, NodeId, Offset, TopicPartition, node_id, node_name
 from harness.replication.knobs import Knobs
-from harness.target import ClusterView, Receipt, ReplicaView, TopicSpec
+from harness.target import ClusterView, Leadership, Receipt, ReplicaView, TopicSpec
 from harness.targets.addresses import Address, Addresses
 from harness.targets.awaiting import await_that
 from harness.targets.builtin_disks import BuiltinDisks
 from harness.targets.cluster_kind import ClusterKind, StartJournal
+from harness.targets.controller_tail import ControllerTail, GrowingFile
 from harness.targets.link_probe import nudge_as_client, ping_as_client, probe_link, try_link
 from harness.targets.node_evidence import folder_of, timeline_rows
 from harness.targets.node_logs import copy_logs
@@ -76,6 +77,7 @@ class BuiltinTarget(BuiltinDisks):
         self._cut: set[Link] = set()
         self._offsets_ms: dict[str, int] = {}
         self._last_seen: dict[str, dict[str, Any]] = {}
+        self._decisions = ControllerTail(GrowingFile(self._node(node_name(CONTROLLER_ID)).timeline))
 
     # ------------------------------------------------------------------------------------------------ life
 
@@ -136,6 +138,10 @@ class BuiltinTarget(BuiltinDisks):
         live = tuple(NodeId(broker["id"]) for broker in status["brokers"] if broker["live"])
         partitions = {partition_of(row): partition_view(row) for row in status["partitions"]}
         return ClusterView(status["monotonic_ns"], live, partitions)
+
+    def known_leaders(self) -> Mapping[TopicPartition, Leadership]:
+        """See :class:`harness.target.KnowsLeaders`: from the file of the controller's timeline."""
+        return self._decisions.leaders()
 
     def replica(self, node: str, partition: TopicPartition) -> ReplicaView | None:
         """See :class:`harness.target.Target`."""

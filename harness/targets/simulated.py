@@ -24,8 +24,9 @@ from harness.simulation.stack.links import LinkConditions
 from harness.simulation.stack.network import Stream
 from harness.simulation.stack.node import SimulatedNode
 from harness.simulation.stack.scheduler import VirtualScheduler
-from harness.target import ClusterView, Receipt, ReplicaView, TopicSpec
+from harness.target import ClusterView, Leadership, Receipt, ReplicaView, TopicSpec
 from harness.targets.cluster_kind import ClusterKind, StartJournal
+from harness.targets.controller_tail import ControllerTail, GrowingList
 from harness.targets.link_probe import probe_link, try_link
 from harness.targets.node_evidence import NODE_DATA, NODE_TIMELINE, folder_of, timeline_rows
 from harness.targets.node_status import ELECTED, partition_of, partition_view, replica_view
@@ -84,6 +85,7 @@ class SimulatedTarget(SimulatedDisks):
         self._cut: set[Link] = set()
         self._last_seen: dict[str, dict[str, Any]] = {}
         self._is_laid_out = False
+        self._decisions = ControllerTail(GrowingList(self._node(CONTROLLER).rows))
 
     # ------------------------------------------------------------------------------------------------ life
 
@@ -133,6 +135,10 @@ class SimulatedTarget(SimulatedDisks):
         live = tuple(NodeId(broker["id"]) for broker in status["brokers"] if broker["live"])
         partitions = {partition_of(row): partition_view(row) for row in status["partitions"]}
         return ClusterView(status["monotonic_ns"], live, partitions)
+
+    def known_leaders(self) -> Mapping[TopicPartition, Leadership]:
+        """See :class:`harness.target.KnowsLeaders`: from the controller's timeline."""
+        return self._decisions.leaders()
 
     def replica(self, node: str, partition: TopicPartition) -> ReplicaView | None:
         """See :class:`harness.target.Target`."""

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from harness.errors import EnvironmentFault
 from harness.model import NodeId, Offset, TopicPartition, node_id
-from harness.target import ClusterView, Ending, Receipt, ReplicaView, TopicSpec
+from harness.target import ClusterView, Ending, Leadership, Receipt, ReplicaView, TopicSpec
 from harness.targets.awaiting import Talkative, await_that
 from harness.targets.kafka.electing import Electing
 from harness.targets.kafka.observation import ClusterObservation
@@ -255,6 +255,11 @@ class RealKafka(ABC, Generic[SomeNode]):
     def view(self) -> ClusterView:
         """See :class:`harness.target.Target`."""
         return self.observation.view()
+
+    def known_leaders(self) -> Mapping[TopicPartition, Leadership]:
+        """See :class:`harness.target.KnowsLeaders`: what the sampler has read; this does not make one."""
+        sampler: TimelineSampler | None = vars(self).get("sampler")
+        return {} if sampler is None else sampler.known_leaders()
 
     def replica(self, node: str, partition: TopicPartition) -> ReplicaView | None:
         """See :class:`harness.target.Target`."""

@@ -29,6 +29,7 @@ from typing import TextIO
 
 from harness.errors import EnvironmentFault, NoAnswer
 from harness.model import CONTROLLER, CONTROLLER_ID, NO_LEADER, NodeId, Offset, TopicPartition, node_id
+from harness.target import Leadership
 from harness.targets.kafka.decisions import Decision, PartitionDecision, Withdrawal, decision_row
 from harness.targets.kafka.observation import ClusterObservation, Leaders
 from harness.targets.kafka.quorum import QuorumObservation
@@ -294,6 +295,12 @@ class TimelineSampler:
             yield CONTROLLER, []
         if self._quorum:
             yield from self._last_look_at_quorum()
+
+    def known_leaders(self) -> Mapping[TopicPartition, Leadership]:
+        """See :class:`harness.target.KnowsLeaders`: by the decisions that have been read."""
+        decided = dict(self._log.partitions)
+        own = ((name, state) for name, state in decided.items() if not name.topic.startswith(_INTERNAL))
+        return {name: Leadership(state.leader, tuple(state.isr)) for name, state in own}
 
     def last_log_starts(self, name: str) -> Mapping[TopicPartition, Offset]:
         """The log start offsets in a broker's last answer; empty if it did not answer at the end."""
