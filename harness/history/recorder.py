@@ -106,6 +106,9 @@ class Recorder:
 
     Attributes:
         orders: the DeleteRecords of the run, which are no rows of the history.
+        operations: how many operations have been invoked.
+        acknowledged: how many sends were acknowledged.
+        errors: how many operations ended without success: failed, or with an unknown outcome.
     """
 
     def __init__(
@@ -121,6 +124,8 @@ class Recorder:
             part_seconds: how long the first row of a part may wait to be written.
         """
         self.orders = DeleteRecordsLog(clock.monotonic_ns)
+        self.acknowledged = 0
+        self.errors = 0
         self._run = run
         self._directory = directory
         self._clock = clock
@@ -134,6 +139,11 @@ class Recorder:
         self._op = 0
         self._part = 0
         self._closed = False
+
+    @property
+    def operations(self) -> int:
+        """See the class."""
+        return self._op
 
     def invoke_send(self, process: ProcessId, send: Sending) -> int:
         """A client is about to send a value; returns the operation's number for :meth:`complete_send`."""
@@ -291,9 +301,20 @@ class Recorder:
     def _complete(self, op: int, rows: Callable[[list[_Row]], list[_Row]]) -> None:
         with self._lock:
             assert op in self._open, f"operation {op} was never invoked or has already completed"
-            due = self._append(rows(self._open.pop(op)))
+            completed = rows(self._open.pop(op))
+            self._count(completed)
+            due = self._append(completed)
         if due:
             self._write_part()
+
+    def _count(self, completed: list[_Row]) -> None:
+        first = completed[0]
+        if first.type != "ok":
+            self.errors += first.f != "crash"
+        elif first.txn:
+            self.acknowledged += sum(row.f == "send" for row in completed)
+        else:
+            self.acknowledged += first.f == "send"
 
     def _append(self, rows: list[_Row]) -> bool:
         """Give ``rows`` their indexes and the time, and buffer them; returns whether a part is due."""

@@ -17,6 +17,7 @@ from harness.runner.reporting import Reporter, silent
 from harness.runner.run import play
 from harness.runner.run_environment import Voice, environment_of
 from harness.runner.run_lifecycle import RunLifecycle
+from harness.runner.run_progress import Watch, unwatched
 
 _NOBODY = logging.getLogger("seawall.clients.nobody")
 _NOBODY.addHandler(logging.NullHandler())
@@ -31,7 +32,7 @@ class Rehearsal:
     archive: KeptArchive
 
 
-def rehearse(plan: Plan, report: Reporter = silent) -> Rehearsal:
+def rehearse(plan: Plan, report: Reporter = silent, watch: Watch = unwatched) -> Rehearsal:
     """Run ``plan`` on a target that lives in this process alone, and keep everything in memory.
 
     No process is started and nothing journaled: there is nothing to undo, and no file stays behind.
@@ -44,6 +45,7 @@ def rehearse(plan: Plan, report: Reporter = silent) -> Rehearsal:
         nothing = NothingToUndo()
         environment = environment_of(plan, Path(scratch), Voice(_NOBODY), nothing)
         lifecycle = RunLifecycle(plan, archive, environment, nothing, report)
+        watch(lifecycle.progress)
         try:
             play(lifecycle)
         except InvalidRun as error:

@@ -21,6 +21,7 @@ from harness.runner.plan import Plan
 from harness.runner.reporting import Reporter, silent
 from harness.runner.run_environment import Voice, environment_of
 from harness.runner.run_lifecycle import RunLifecycle
+from harness.runner.run_progress import Watch, unwatched
 from harness.scratch import note_unfinished
 
 
@@ -36,7 +37,7 @@ class BrokenOff(InvalidRun):
         self.directory = directory
 
 
-def run(plan: Plan, out_dir: Path, report: Reporter = silent) -> RunDirectory:
+def run(plan: Plan, out_dir: Path, report: Reporter = silent, watch: Watch = unwatched) -> RunDirectory:
     """Run ``plan`` and record everything in ``out_dir/<scenario>/<time>-<seed>/``.
 
     Must be called from the main thread, which becomes the parent of the nodes. Returns the run directory of a
@@ -62,6 +63,7 @@ def run(plan: Plan, out_dir: Path, report: Reporter = silent) -> RunDirectory:
         log = file_log(directory.broker_logs / "clients.log", directory.path.name)
         environment = environment_of(plan, directory.path, Voice(log, interruption.give_up), journal)
         lifecycle = RunLifecycle(plan, DirectoryArchive(directory), environment, journal, report)
+        watch(lifecycle.progress)
         try:
             try:
                 interruption.let_in()

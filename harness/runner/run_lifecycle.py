@@ -20,6 +20,7 @@ from harness.runner.plan import Plan
 from harness.runner.reporting import Reporter
 from harness.runner.run_clients import RunClients
 from harness.runner.run_environment import RunEnvironment
+from harness.runner.run_progress import RunProgress
 from harness.runner.schedule_executor import ExecutionContext, ScheduleExecutor
 from harness.runner.schedule_log import ScheduleLog
 from harness.runner.service import Sends, reads
@@ -34,6 +35,7 @@ class RunLifecycle:
     """Everything that one run uses; :meth:`clear` leaves nothing of it behind, however far the run came.
 
     Attributes:
+        progress: what it does at this moment.
         waited: whether the cluster had the time to come to rest that it was promised.
     """
 
@@ -47,6 +49,7 @@ class RunLifecycle:
         self._target = environment.target
         self._recorder = archive.recorder(environment.clock)
         self._nemesis = Nemesis(self._target, journal, environment.clock, plan.seed, report, noted=archive.take_faults)
+        self.progress = RunProgress(plan, self._target, environment.clock, self._recorder, self._nemesis)
         self._chaos = chaos_of(plan, self._target, self._nemesis, environment.clock)
         self._diary = ScheduleLog(plan.partitions)
         self._clients: RunClients | None = None
@@ -55,6 +58,7 @@ class RunLifecycle:
 
     def start_cluster(self) -> None:
         """Start the nodes and create the topics."""
+        self.progress.begins("starting the cluster", is_up=False)
         cluster = self._plan.scenario.cluster
         self._report(f"starting {self._plan.system.control.in_words(cluster.brokers)}, {self._plan.system.name}")
         self._target.start()
@@ -63,6 +67,7 @@ class RunLifecycle:
 
     def start_load(self) -> None:
         """Start the workload's producers and consumers."""
+        self.progress.begins("starting the load")
         plan = self._plan
         self._clients = self._environment.clients(self._recorder)
         self._report(f"starting workload {plan.scenario.workload.name} on {len(plan.partitions)} partitions")
@@ -91,25 +96,31 @@ class RunLifecycle:
     def _run_faults(self) -> None:
         assert self._clients is not None
         if self._chaos is not None:
+            self.progress.begins("random faults", self._plan.duration_s)
             self._report(f"random faults for {self._plan.duration_s:g} s, seed {self._plan.seed}")
             self._chaos.unleash()
         else:
+            self.progress.begins("schedule")
             context = ExecutionContext(self._target, self._clients, self._nemesis, self._environment.clock)
             noted = self._archive.take_diary
-            ScheduleExecutor(self._plan, context, self._diary, self._report, noted).perform()
+            begun = self.progress.step
+            ScheduleExecutor(self._plan, context, self._diary, self._report, noted=noted, begun=begun).perform()
 
     def heal(self) -> None:
         """Heal whatever is still in force."""
+        self.progress.begins("healing")
         self._nemesis.heal_all()
 
     def stop_load(self) -> None:
         """Stop producers and tailing consumers; every outstanding answer comes in first."""
         assert self._clients is not None
+        self.progress.begins("stopping the load")
         self._report("stopping the load")
         self._clients.stop()
 
     def settle(self) -> None:
         """Wait until the cluster is whole again; that it does not get there may be what the scenario expects."""
+        self.progress.begins("waiting for full ISRs")
         self._report("waiting until every replica is in sync and equally far")
         missing = self._settle() if self._plan.expectation is not None else self._awaited()
         if not missing and self._plan.expectation is None and self._plan.workload.has_background_load:
@@ -180,6 +191,7 @@ class RunLifecycle:
 
     def read_everything(self) -> None:
         """Read every partition from the start to its end, as far as one can, and close the history."""
+        self.progress.begins("final read")
         assert self._clients is not None
         self._report("reading everything from the beginning")
         timeout_s = self._plan.scenario.settle_s if self._diary.unsettled else _FINAL_READ_TIMEOUT_S
@@ -193,10 +205,12 @@ class RunLifecycle:
 
     def stop_cluster(self) -> None:
         """Stop the nodes."""
+        self.progress.begins("stopping the cluster", is_up=False)
         self._target.stop()
 
     def collect(self) -> None:
         """Hand over what the nodes, the nemesis and the schedule know."""
+        self.progress.begins("collecting the evidence", is_up=False)
         if not self._collected:
             collect(self._archive, self._target, self._nemesis, self._diary, self._recorder.orders)
             self._collected = True
@@ -213,6 +227,7 @@ class RunLifecycle:
 
     def clear(self) -> None:
         """Heal, stop and write down whatever has not been; each part is tried whatever becomes of the others."""
+        self.progress.begins("healing and stopping")
         with ExitStack() as last_things_first:
             last_things_first.callback(self.collect)
             last_things_first.callback(self._recorder.flush)

@@ -35,7 +35,12 @@ class ExecutionContext:
 
 
 class ScheduleExecutor:
-    """Performs the schedule of one plan, and keeps ``diary``, of which ``noted`` is told after every step."""
+    """Performs the schedule of one plan, and keeps ``diary``.
+
+    Args:
+        noted: called with the diary after every step.
+        begun: called with the number of each step, from 0, before it.
+    """
 
     def __init__(
         self,
@@ -43,10 +48,13 @@ class ScheduleExecutor:
         context: ExecutionContext,
         diary: ScheduleLog,
         report: Reporter,
+        *,
         noted: Callable[[ScheduleLog], None] = lambda diary: None,
+        begun: Callable[[int], None] = lambda number: None,
     ) -> None:
         self.diary = diary
         self._noted = noted
+        self._begun = begun
         self._plan = plan
         self._target = context.target
         self._workload = context.clients.workload
@@ -62,7 +70,8 @@ class ScheduleExecutor:
         Raises:
             InvalidRun: a step did not come true; says which, and what was seen instead.
         """
-        for index, step in self._plan.steps.items():
+        for number, (index, step) in enumerate(self._plan.steps.items()):
+            self._begun(number)
             self._perform(index, step, f"schedule[{index}].{step.kind}")
             self._noted(self.diary)
         for operation in self._named.values():

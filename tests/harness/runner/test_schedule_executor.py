@@ -61,7 +61,7 @@ class Performing:
         clients = RunClients(ScriptedLoad(), self.client, self.client)
         context = ExecutionContext(self.target, clients, nemesis, self.clock)
         self.noted.clear()
-        ScheduleExecutor(made, context, diary, lambda line: None, self._note).perform()
+        ScheduleExecutor(made, context, diary, lambda line: None, noted=self._note).perform()
         return diary
 
     def _note(self, diary: ScheduleLog) -> None:
