@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -32,8 +32,15 @@ if TYPE_CHECKING:
 
 Engine = Literal["spark", "reference"]
 
+Report = Callable[[str], None]
+"""Called, from any thread, with what is done from now on; words for a status line."""
+
 _UNKNOWN = 1 << 40
 """Assumed size in bytes where it cannot be known before Spark has started."""
+
+
+def _silent(stage: str) -> None:
+    """Prints nothing."""
 
 
 def check(
@@ -41,6 +48,7 @@ def check(
     engine: Engine = "spark",
     master: str | None = None,
     session: SparkSession | None = None,
+    report: Report = _silent,
 ) -> list[RunVerdict]:
     """Check runs and write each one's ``verdict.json``.
 
@@ -50,6 +58,7 @@ def check(
         engine: ``spark``, or ``reference``: plain Python in memory, without Java; it reads this machine's files alone.
         master: the Spark master's URL; None: this machine. Ignored when ``session`` is given.
         session: the Spark session to use; None: the process's own.
+        report: see :data:`Report`.
 
     Returns:
         one verdict per run directory, in their order.
@@ -61,15 +70,17 @@ def check(
         TooManyRows: the reference is asked about more than it holds in memory.
         EnvironmentFault: there is no PySpark, no Java for it, or a file system does not answer.
     """
+    report("reading the files")
     if engine == "reference":
         sources, spark = _local(run_dirs), None
         runs = [source.opened() for source in sources]
     else:
         sources, runs, spark = _opened(run_dirs, master, session)
     _require_distinct(sources, runs)
-    answers, witnesses = _ask_reference(runs) if spark is None else _ask_spark(sources, runs, spark)
+    answers, witnesses = _ask_reference(runs, report) if spark is None else _ask_spark(sources, runs, spark, report)
     verdicts = []
-    for source, run in zip(sources, runs, strict=True):
+    for number, (source, run) in enumerate(zip(sources, runs, strict=True), 1):
+        report(f"judging run {number} of {len(runs)}" if len(runs) > 1 else "judging")
         evidence = Evidence(run.manifest, run.faults, run.unreadable)
         verdict = judge(evidence, answers, witnesses[run.manifest.run], engine)
         source.write_verdict(sealed(to_json(verdict), run.inputs))
@@ -123,7 +134,7 @@ def _require_distinct(sources: Sequence[Source], runs: Sequence[Opened]) -> None
         known[name] = where
 
 
-def _ask_reference(runs: Sequence[Opened]) -> tuple[Answers, dict[str, Witnesses]]:
+def _ask_reference(runs: Sequence[Opened], report: Report) -> tuple[Answers, dict[str, Witnesses]]:
     tables = []
     for run in runs:
         history, timeline, replica_logs = (_held(run, name) for name in ASKED)
@@ -133,7 +144,7 @@ def _ask_reference(runs: Sequence[Opened]) -> tuple[Answers, dict[str, Witnesses
         rows.run: Witnesses(rows.history, rows.timeline, rows.replica_logs, run.faults)
         for rows, run in zip(tables, runs, strict=True)
     }
-    return reference.answer(tables), witnesses
+    return reference.answer(tables, report), witnesses
 
 
 def _held(run: Opened, table: str) -> list[Row]:
@@ -146,7 +157,7 @@ def _held(run: Opened, table: str) -> list[Row]:
 
 
 def _ask_spark(
-    sources: Sequence[Source], runs: Sequence[Opened], spark: SparkSession
+    sources: Sequence[Source], runs: Sequence[Opened], spark: SparkSession, report: Report
 ) -> tuple[Answers, dict[str, Witnesses]]:
     from spark_analysis.answers import ask  # noqa: PLC0415 - see _session
 
@@ -164,7 +175,7 @@ def _ask_spark(
     answers, rows = ask(
         spark, names, files, healed, beside, sampled=sampled, settled=settled, lag_ns=lag_ns, min_isr=min_isr,
         rotten={name: logs for name, logs in spoilt.items() if logs},
-        swapped={name: places for name, places in foreign.items() if places},
+        swapped={name: places for name, places in foreign.items() if places}, report=report,
     )  # fmt: skip
     return answers, {run.manifest.run: _witnesses(rows.get(run.manifest.run, {}), run.faults) for run in runs}
 

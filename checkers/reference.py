@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from checkers.extents import ranges
 from checkers.facts import facts
@@ -14,9 +14,10 @@ from harness.facts import joined
 from harness.findings import KEPT_PER_GROUP, Answers, Finding, of_group, position
 
 
-def answer(runs: Sequence[RunRows]) -> Answers:
-    """The answers to all questions about ``runs``."""
-    found = [finding for rows in runs for finding in find(rows)]
+def answer(runs: Sequence[RunRows], report: Callable[[str], None] = lambda stage: None) -> Answers:
+    """The answers to all questions about ``runs``; ``report`` is called with what is done from now on."""
+    found = [finding for rows in runs for finding in find(rows, report)]
+    report("the facts")
     return Answers(
         findings=kept(found),
         ranges=ranges(found),
@@ -29,9 +30,13 @@ def answer(runs: Sequence[RunRows]) -> Answers:
     )
 
 
-def find(rows: RunRows) -> list[Finding]:
-    """Every finding about one run."""
-    return [finding for promise in PROMISES for finding in promise.find(rows)]
+def find(rows: RunRows, report: Callable[[str], None] = lambda stage: None) -> list[Finding]:
+    """Every finding about one run; ``report`` as above."""
+    found: list[Finding] = []
+    for number, promise in enumerate(PROMISES, 1):
+        report(f"rule {number} of {len(PROMISES)}: {promise.KINDS[0].name}")
+        found += promise.find(rows)
+    return found
 
 
 def kept(findings: Iterable[Finding]) -> list[Finding]:

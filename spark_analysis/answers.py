@@ -7,6 +7,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import count
 from types import MappingProxyType
 from typing import Any
 
@@ -129,6 +130,7 @@ def ask(
     min_isr: Mapping[str, int] = MappingProxyType({}),
     rotten: Mapping[str, Sequence[Log]] = MappingProxyType({}),
     swapped: Mapping[str, Sequence[tuple[str, int]]] = MappingProxyType({}),
+    report: Callable[[str], None] = lambda stage: None,
 ) -> tuple[Answers, Mapping[str, Rows]]:
     """Ask everything about some runs.
 
@@ -145,12 +147,15 @@ def ask(
         rotten: by run, the logs that a fault has damaged unnoticed: topic, partition and node.
         swapped: by run, the partitions of which a fault has put records of another cluster into a log.
 
+        report: called, from any thread, with what is done from now on.
+
     Returns:
         the answers; and the rows that the findings may cite as evidence, by run and table.
 
     Raises:
         EnvironmentFault: Spark itself failed.
     """
+    report("waiting for the warm-up" if _asking.locked() else "planning")
     names, sizes = list(runs), _sizes(files)
     large = sizing.are_large(sizing.content(sizes), len(names))
     with (
@@ -177,8 +182,9 @@ def ask(
                 swapped=swapped,
             )
             nodes = partial(_of_nodes, spark, tables.timeline, lag_ns, sampled)
-            parts = together(spark, [partial(_collected, nodes), partial(_asked, spark, looking, healed)])
+            parts = together(spark, [partial(_collected, nodes), partial(_asked, spark, looking, healed, report)])
             answers = _answers(names, [row for rows in parts for row in rows])
+            report("the evidence of the findings")
             return answers, witnesses(spark, tables, answers.findings) if answers.findings else {}
         except PythonException as error:
             reason = [line for line in str(error).splitlines() if line.strip()][-1]
@@ -198,10 +204,12 @@ def _sizes(files: Mapping[str, Sequence[TableFile]]) -> list[int]:
     return [file.size for several in files.values() for file in several]
 
 
-def _asked(spark: SparkSession, looking: Callable[[], Views], healed: Mapping[str, int]) -> list[Row]:
+def _asked(
+    spark: SparkSession, looking: Callable[[], Views], healed: Mapping[str, int], report: Callable[[str], None]
+) -> list[Row]:
     """The answers of the questions; those that need no findings do not wait for them."""
     views, healings = looking(), _by_run(spark, "healed_ns", healed)
-    sections = [partial(_of_findings, spark, views), partial(_of_runs, spark, views, healings)]
+    sections = [partial(_of_findings, spark, views, report), partial(_of_runs, spark, views, healings)]
     return [row for rows in together(spark, [partial(_collected, one) for one in sections]) for row in rows]
 
 
@@ -215,9 +223,17 @@ def _collected(sections: Callable[[], Mapping[str, DataFrame | None]]) -> list[R
     return gathered(united(packed, DataFrame.union)).collect() if packed else []
 
 
-def _of_findings(spark: SparkSession, views: Views) -> dict[str, DataFrame | None]:
+def _of_findings(spark: SparkSession, views: Views, report: Callable[[str], None]) -> dict[str, DataFrame | None]:
     """The findings, which are held, so that later questions about them do not plan all questions again."""
-    parts = [rows for rows in together(spark, [partial(one, views) for one in _sensible(views)]) if rows is not None]
+    questions, planned = _sensible(views), count(1)
+
+    def plan(question: Question) -> DataFrame | None:
+        rows = question(views)
+        report(f"question {next(planned)} of {len(questions)} planned")
+        return rows
+
+    parts = [rows for rows in together(spark, [partial(plan, one) for one in questions]) if rows is not None]
+    report("computing")
     if not parts:
         return {}
     found = views.hold(gathered(united(parts)), few=True)

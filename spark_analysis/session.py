@@ -80,6 +80,11 @@ def session(master: str | None = None, size: int = 0) -> SparkSession:
         return _state["session"]
 
 
+def running() -> SparkSession | None:
+    """The process's session if it has been started; starts none, and waits for none."""
+    return _state.get("session")
+
+
 def in_background(work: Callable[[], None]) -> threading.Thread:
     """Start ``work``, which uses the :func:`session`, early, in a thread that :func:`end` ends, too.
 
