@@ -21,7 +21,7 @@ import typer
 from harness.cli.application import app
 from harness.cli.origin import require_one_origin
 from harness.cli.reproduction import Reproduction
-from harness.cli.terminal import tell
+from harness.cli.terminal import be_quiet, remark, tell
 from harness.errors import ExitCode, SeawallError, came_of_an_interruption
 from harness.scratch import scratch
 from harness.signals import caught, ignore, raised_once
@@ -40,6 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
     os.umask(os.umask(_NOT_BY_OTHERS) | _NOT_BY_OTHERS)
     reproduction = Reproduction(words)
+    be_quiet(False)
     logging.basicConfig(handlers=[logging.NullHandler()])  # py4j logs a traceback for every Ctrl-C
     with raised_once(tell, to_the_end=arguments is None):
         try:
@@ -51,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt:  # outside of the command: before it, or after it
             code = _complain("interrupted.", "", ExitCode.INTERRUPTED)
     if code and code != ExitCode.USAGE:
-        tell(f"reproduce: {reproduction}")
+        remark(f"reproduce: {reproduction}")
     return code
 
 
@@ -90,8 +91,10 @@ def _run(words: Sequence[str], reproduction: Reproduction) -> int:
     except OSError as error:
         remedy = "Make room on its file system." if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
         return _complain(_what_failed(error), remedy, ExitCode.ENVIRONMENT)
-    except SystemExit:  # typer's answer to a reader of standard output that went away, as in `seawall ... | head`
-        return _complain("the reader of the output is gone.", "", ExitCode.ENVIRONMENT)
+    except SystemExit as ended:
+        if ended.code:  # typer's answer to a reader of standard output that went away, as in `seawall ... | head`
+            return _complain("the reader of the output is gone.", "", ExitCode.ENVIRONMENT)
+        returned = ExitCode.PASS  # it has installed or shown a completion
     if returned == ExitCode.INTERRUPTED:  # what typer makes of a KeyboardInterrupt
         return _complain("interrupted.", "", ExitCode.INTERRUPTED)
     return int(returned or ExitCode.PASS)

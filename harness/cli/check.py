@@ -9,8 +9,10 @@ from typing import Annotated
 import typer
 
 from harness.checker import to_json
+from harness.cli.outcome import Quiet
 from harness.cli.spark import decides_alone
-from harness.cli.verdicts import Engine, exit_code, judge, show
+from harness.cli.terminal import be_quiet, progress
+from harness.cli.verdicts import Engine, exit_code, judge_shown, show
 from harness.errors import UsageError
 
 
@@ -27,17 +29,19 @@ def check(
         str | None, typer.Option(metavar="URL", help="A Spark master, see docs/scale.md; default: this machine.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as a JSON array.")] = False,
+    quiet: Quiet = False,
 ) -> int:
     """Check recorded runs, together; writes verdict.json and report.html into each (no report behind a URI)."""
+    be_quiet(quiet)
     if engine is None:
         engine = Engine.REFERENCE if master is None and decides_alone() else Engine.SPARK
     places = [place if "://" in place else Path(place) for place in run_directories]
     for place in places:
         if isinstance(place, Path) and not place.exists():
             raise UsageError(f"{place} does not exist.", "Name run directories, or URIs with a scheme.")
-    judged = judge(places, engine, master)
+    judged = judge_shown(places, engine, master, progress())
     if as_json:
         typer.echo(json.dumps([to_json(one.verdict) for one in judged], indent=1))
-    else:
+    elif not quiet:
         show(judged)
     return exit_code(judged)

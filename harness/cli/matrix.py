@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import typer
 from rich.box import SIMPLE
+from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
-from harness.cli.terminal import Say, stdout
+from harness.cli.terminal import Say, shown, stdout
 from harness.errors import ExitCode, worst
 
 if TYPE_CHECKING:
@@ -32,9 +33,12 @@ def played(plan: Plan, out: Path | None, say: Say) -> tuple[Cell, Path | None]:
     from harness.runner.observation import Gathered, observe
 
     if out is None:
+        from harness.cli.run_view import RunView
         from harness.runner.rehearsal import rehearse
 
-        rehearsal = rehearse(plan, say)
+        view = RunView()
+        with shown(view):
+            rehearsal = rehearse(plan, say, view.watch)
         return cell(plan, observe(Gathered.kept(rehearsal.manifest, rehearsal.archive))), None
     directory = record(plan, out, say)
     judge([directory], Engine.REFERENCE)
@@ -54,11 +58,11 @@ def in_short(cell: Cell) -> str:
             return f"differs as is known of {cell.release}: {why}"
 
 
-def show_cell(cell: Cell, settings: Sequence[str] = ()) -> None:
+def show_cell(cell: Cell, settings: Sequence[str] = (), console: Console | None = None) -> None:
     """Print one cell: words, and the logs on the disks; its predictions do not consider ``settings``."""
     from harness.runner.matrix import letters
 
-    console = stdout()
+    console = console or stdout()
     colour = _colour(cell)
     if settings:
         console.print(

@@ -21,5 +21,9 @@ class Reproduction:
         """Use these words after ``seawall`` instead."""
         self._words = list(words)
 
+    def without(self, *flags: str) -> str:
+        """As text, without these words."""
+        return shlex.join(["seawall", *(word for word in self._words if word not in flags)])
+
     def __str__(self) -> str:
         return shlex.join(["seawall", *self._words])

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.cli.outcome import AsJson, Outcomes, Quiet, outcomes
 from harness.cli.spark import warm_up
-from harness.cli.terminal import Say, progress, tell
-from harness.cli.verdicts import Engine, exit_code, judge_recorded
+from harness.cli.terminal import Say, progress, shown, tell
+from harness.cli.verdicts import Engine, Judged, exit_code, judge_recorded, show
 from harness.errors import UsageError
 from harness.replication.knobs import GENERATIONS
 
@@ -51,32 +53,62 @@ def run(
     engine: Annotated[
         Engine, typer.Option(help="Who decides: Spark, or the plain reference alone, which needs no Java.")
     ] = Engine.SPARK,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> int:
     """Run a scenario, or every variant of a catalogue entry: write run directories, check them, write their reports.
 
     Keys of --set: settings.min.insync.replicas=1, workload.producers=2, topic.partitions=3, replication.truncation=hw.
     """
+    if seed is None:
+        seed = random.SystemRandom().randrange(2**31)
+        context.obj.fix("--seed", seed)
+    with outcomes("run", context, as_json=as_json, quiet=quiet) as collected:
+        plans = _plans(scenario, target, service_pattern, generation, seed, duration_s, set_ or ())
+        say = progress()
+        directories = _recorded(plans, out, engine, say)
+        judged = judge_recorded(directories, context.obj, say, engine, partial(_present, collected))
+        collected.exit_code = exit_code(judged)
+        for made, directory, one in zip(plans, directories, judged, strict=True):
+            collected.add(made, directory, one.verdict)
+        return collected.exit_code
+
+
+def _plans(
+    scenario: str,
+    target: str,
+    service_pattern: str | None,
+    generation: str | None,
+    seed: int,
+    duration_s: float | None,
+    settings: Sequence[str],
+) -> list[Plan]:
     from harness.runner import plan
     from harness.runner.real import with_pattern
     from harness.scenario import find
 
-    if seed is None:
-        seed = random.SystemRandom().randrange(2**31)
-        context.obj.fix("--seed", seed)
     if service_pattern is not None:
         target = with_pattern(target, service_pattern)
-    settings = overrides(set_ or ())
-    plans = [plan(one, target, generation, seed, duration_s=duration_s, overrides=settings) for one in find(scenario)]
-    say, directories = progress(), []
+    changed = overrides(settings)
+    return [plan(one, target, generation, seed, duration_s=duration_s, overrides=changed) for one in find(scenario)]
+
+
+def _recorded(plans: Sequence[Plan], out: Path, engine: Engine, say: Say) -> list[Path]:
+    """Record each; Spark starts meanwhile if it is to decide."""
     if engine is Engine.SPARK and not any(made.system.is_heavy for made in plans):
         warm_up()
+    directories = []
     for made in plans:
         say(f"scenario {made.scenario.id}, {made.system.name}, seed {made.seed}")
         for sentence in made.left_out.values():
             say(f"left out: {sentence}")
         directories.append(record(made, out, say))
-    say("checking")
-    return exit_code(judge_recorded(directories, context.obj, say, engine))
+    return directories
+
+
+def _present(collected: Outcomes, judged: Sequence[Judged]) -> None:
+    if collected.console is not None:
+        show(judged, collected.console)
 
 
 def record(made: Plan, out: Path, say: Say) -> Path:
@@ -85,9 +117,12 @@ def record(made: Plan, out: Path, say: Say) -> Path:
     A run that broke off is kept and checked like any other: it is invalid, or what it recorded proves a violation.
     """
     from harness import runner
+    from harness.cli.run_view import RunView
 
+    view = RunView()
     try:
-        return runner.run(made, out, say).path
+        with shown(view):
+            return runner.run(made, out, say, view.watch).path
     except runner.BrokenOff as broken:
         tell(f"seawall: {broken}")
         return broken.directory

@@ -15,8 +15,9 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from harness.cli.outcome import AsJson, Outcomes, Quiet, outcomes
 from harness.cli.run import RUNS
-from harness.cli.terminal import Say, progress, stdout, tell
+from harness.cli.terminal import Say, be_quiet, progress, stdout, tell
 from harness.errors import EnvironmentFault, ExitCode, Interrupted, UsageError
 from harness.signals import die_with_parent, leave_silently
 
@@ -94,6 +95,8 @@ def run(
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override; may be given several times.")
     ] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> int:
     """Run a scenario, or every variant of a catalogue entry, and compare the outcome with the prediction.
 
@@ -101,20 +104,33 @@ def run(
     nothing does, but a run proves nothing. Known differences of a Kafka release are printed and count as neither.
     With --set, too, the prediction is that of the generation as it is.
     """
-    from harness.cli.matrix import exit_code, played, show_cell
+    from harness.cli.matrix import exit_code
+
+    settings = set_ or []
+    with outcomes("scenario run", context, as_json=as_json, quiet=quiet) as collected:
+        cells = list(_shown(_plans(name, target, generation, seed, settings), _out(target, out), settings, collected))
+        _lead_to_the_first_difference(context, cells, target, seed, settings)
+        collected.exit_code = exit_code(cells)
+        return collected.exit_code
+
+
+def _shown(plans: Iterator[Plan], out: Path | None, settings: Sequence[str], collected: Outcomes) -> Iterator[Cell]:
+    """Run each, print what came of it, and collect that."""
+    from harness.checker import from_json
+    from harness.cli.matrix import played, show_cell
+    from harness.history.run_directory import RunDirectory
 
     say = progress()
-    settings = set_ or []
-    cells = []
-    for plan in list(_plans(name, target, generation, seed, settings)):
-        say(f"{plan.scenario.id} on generation {plan.generation}, target {target}, seed {seed}")
-        cell, directory = played(plan, _out(target, out), say)
-        show_cell(cell, settings)
-        if directory is not None:
-            stdout().print(f"report: {directory / 'report.html'}", highlight=False, soft_wrap=True)
-        cells.append(cell)
-    _lead_to_the_first_difference(context, cells, target, seed, settings)
-    return exit_code(cells)
+    for plan in list(plans):
+        say(f"{plan.scenario.id} on generation {plan.generation}, target {plan.target}, seed {plan.seed}")
+        cell, directory = played(plan, out, say)
+        found = None if directory is None else RunDirectory(directory).read_verdict()
+        collected.add(plan, directory, None if found is None else from_json(found), cell)
+        if (console := collected.console) is not None:
+            show_cell(cell, settings, console)
+            if directory is not None:
+                console.print(f"report: {directory / 'report.html'}", highlight=False, soft_wrap=True)
+        yield cell
 
 
 @app.command()
@@ -241,7 +257,8 @@ def _cells(plans: list[Plan], out: Path | None, jobs: int) -> Iterator[Cell]:
 
 
 def _prepare() -> None:
-    """End with the parent, and silently: the parent reports a signal."""
+    """End with the parent, and silently: the parent reports a signal, and one process alone has a status line."""
+    be_quiet(True)
     leave_silently()
     die_with_parent()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.cli.terminal import tell
+from harness.cli.terminal import remark
 
 
 def decides_alone() -> bool:
@@ -11,7 +11,7 @@ def decides_alone() -> bool:
 
     if has_spark():
         return False
-    tell(f"seawall: {missing().sentence} The reference engine decides; 'seawall[spark]' installs Spark.")
+    remark(f"seawall: {missing().sentence} The reference engine decides; 'seawall[spark]' installs Spark.")
     return True
 
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
 from rich import box
+from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from harness.checker import Outcome, RunVerdict, differing_parts
+from harness.cli.check_view import SPARK, CheckView, checking
 from harness.cli.findings import counted, details, observations, styled
 from harness.cli.reproduction import Reproduction
 from harness.cli.spark import decides_alone
-from harness.cli.terminal import Say, stdout, tell
+from harness.cli.terminal import Say, remark, stdout
 from harness.errors import EnvironmentFault, ExitCode, Interrupted, came_of_an_interruption, worst
 
 _COLOURS = {
@@ -45,8 +48,18 @@ class Judged:
     report: Path | None
 
 
-def judge(run_directories: Sequence[Path | str], engine: Engine, master: str | None = None) -> list[Judged]:
+_NAMES = {Engine.SPARK: SPARK, Engine.REFERENCE: "the reference engine"}
+
+
+def judge(
+    run_directories: Sequence[Path | str],
+    engine: Engine,
+    master: str | None = None,
+    view: CheckView | None = None,
+) -> list[Judged]:
     """Check recorded runs together, as one Spark job, and write each verdict and each local run's report.
+
+    ``view`` shows how far that is.
 
     Raises:
         InvalidRun: one of them is no run directory.
@@ -56,23 +69,37 @@ def judge(run_directories: Sequence[Path | str], engine: Engine, master: str | N
     from checkers import check
     from reports import write
 
+    view = view or CheckView(0)
+    view.begins(_NAMES[engine])
     try:
-        verdicts = check(run_directories, engine.value, master)
+        verdicts = check(run_directories, engine.value, master, report=view.report)
     except Exception as error:
         if came_of_an_interruption(error):
             raise KeyboardInterrupt from error
         raise
+    view.report("writing the report")
     return [
         Judged(path, verdict, write(path) if isinstance(path, Path) else None)
         for path, verdict in zip(run_directories, verdicts, strict=True)
     ]
 
 
-def judge_recorded(
-    run_directories: Sequence[Path], reproduction: Reproduction, say: Say, engine: Engine = Engine.SPARK
-) -> list[Judged]:
-    """Judge and show just recorded runs; what fails from here on can be repeated without a new run.
+def judge_shown(run_directories: Sequence[Path | str], engine: Engine, master: str | None, say: Say) -> list[Judged]:
+    """As :func:`judge`, with a status line of how far it is."""
+    with checking(run_directories, _NAMES[engine], say) as view:
+        return judge(run_directories, engine, master, view)
 
+
+def judge_recorded(
+    run_directories: Sequence[Path],
+    reproduction: Reproduction,
+    say: Say,
+    engine: Engine = Engine.SPARK,
+    present: Callable[[Sequence[Judged]], None] | None = None,
+) -> list[Judged]:
+    """Judge and present just recorded runs; what fails from here on can be repeated without a new run.
+
+    ``present`` is called with what came of them; None: :func:`show`.
     With :attr:`Engine.REFERENCE` Spark is not asked.
 
     Raises:
@@ -80,8 +107,10 @@ def judge_recorded(
         Interrupted: a signal ended the check; the runs are complete and can still be checked.
     """
     try:
-        judged = _judge_twice(run_directories, say) if engine is Engine.SPARK else judge(run_directories, engine)
-        show(judged)
+        twice = engine is Engine.SPARK and not decides_alone()
+        alone = partial(judge_shown, engine=Engine.REFERENCE, master=None)
+        judged = (_judge_twice if twice else alone)(run_directories, say=say)
+        (present or show)(judged)
     except KeyboardInterrupt:
         _check_again(run_directories, reproduction)
         where = ", ".join(map(str, run_directories))
@@ -99,18 +128,19 @@ def _check_again(run_directories: Sequence[Path], reproduction: Reproduction) ->
 
 
 def _judge_twice(run_directories: Sequence[Path], say: Say) -> list[Judged]:
-    """As :func:`judge` with Spark, or with the reference engine where Spark is missing or cannot be started.
+    """As :func:`judge` with Spark, or with the reference engine where Spark cannot be started.
 
     Short runs are judged by the reference first, which needs no time to plan; both must agree.
     """
-    if decides_alone():
-        return judge(run_directories, Engine.REFERENCE)
-    first = _judge_at_once(run_directories, say) if _are_short(run_directories) else []
-    try:
-        judged = judge(run_directories, Engine.SPARK)
-    except EnvironmentFault as fault:
-        tell(f"seawall: {fault.sentence} The reference engine decides instead.")
-        return first or judge(run_directories, Engine.REFERENCE)
+    short = _are_short(run_directories)
+    engines = f"{_NAMES[Engine.REFERENCE]}, then {_NAMES[Engine.SPARK]}" if short else _NAMES[Engine.SPARK]
+    with checking(run_directories, engines, say) as view:
+        first = _judge_at_once(run_directories, say, view) if short else []
+        try:
+            judged = judge(run_directories, Engine.SPARK, view=view)
+        except EnvironmentFault as fault:
+            remark(f"seawall: {fault.sentence} The reference engine decides instead.")
+            return first or judge(run_directories, Engine.REFERENCE, view=view)
     if first:
         _require_agreement(first, judged)
     return judged
@@ -123,8 +153,8 @@ def _are_short(run_directories: Sequence[Path]) -> bool:
     return sum(LocalRun(directory).size() for directory in run_directories) <= SMALL
 
 
-def _judge_at_once(run_directories: Sequence[Path], say: Say) -> list[Judged]:
-    judged = judge(run_directories, Engine.REFERENCE)
+def _judge_at_once(run_directories: Sequence[Path], say: Say, view: CheckView) -> list[Judged]:
+    judged = judge(run_directories, Engine.REFERENCE, view=view)
     for one in judged:
         scenario, generation, word, _ = _told(one)
         say(f"the reference engine on {scenario}, {generation}: {word}")
@@ -143,9 +173,9 @@ def _require_agreement(first: Sequence[Judged], judged: Sequence[Judged]) -> Non
             )
 
 
-def show(judged: Sequence[Judged]) -> None:
+def show(judged: Sequence[Judged], console: Console | None = None) -> None:
     """Print one row per run, then the basis of each verdict, the anomalies, and the path of the report."""
-    console = stdout()
+    console = console or stdout()
     console.print(_table(judged))
     for one in judged:
         _, _, word, proof = _told(one)

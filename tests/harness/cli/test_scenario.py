@@ -14,6 +14,7 @@ from harness import scenario
 from harness.errors import EnvironmentFault
 from harness.runner import Plan, rehearsal
 from harness.runner.matrix import Cell
+from harness.runner.run_progress import Watch
 from harness.targets.kafka.fetching import Distribution
 from harness.targets.kafka.releases import release
 from tests.harness.cli.calling import Said, Seawall
@@ -142,11 +143,11 @@ def proves_something_at_last(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Lets a first and a second try of the scenario ``quiet`` prove nothing; returns what is played, in its order."""
     obedient, tried = rehearsal.rehearse, []
 
-    def rehearse(plan: Plan, say: Callable[[str], None]) -> rehearsal.Rehearsal:
+    def rehearse(plan: Plan, say: Callable[[str], None], watch: Watch) -> rehearsal.Rehearsal:
         tried.append(plan.scenario.id)
         if plan.scenario.id == "quiet" and tried.count("quiet") <= 2:
             raise EnvironmentFault("the brokers have not all registered within 60 s.")
-        return obedient(plan, say)
+        return obedient(plan, say, watch)
 
     monkeypatch.setattr(rehearsal, "rehearse", rehearse)
     return tried
@@ -176,10 +177,10 @@ def test_a_cluster_that_does_not_obey_takes_its_own_cell_alone(
     (shelf / "stubborn.yaml").write_text(QUIET.replace("id: quiet", "id: stubborn").replace("A99/quiet", "A97"))
     obedient = rehearsal.rehearse
 
-    def rehearse(plan: Plan, say: Callable[[str], None]) -> rehearsal.Rehearsal:
+    def rehearse(plan: Plan, say: Callable[[str], None], watch: Watch) -> rehearsal.Rehearsal:
         if plan.scenario.id == "stubborn":
             raise EnvironmentFault("the brokers have not all registered within 60 s.")
-        return obedient(plan, say)
+        return obedient(plan, say, watch)
 
     monkeypatch.setattr(rehearsal, "rehearse", rehearse)
     said = simulated(seawall, "matrix", "--generations", "4.1")

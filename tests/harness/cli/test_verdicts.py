@@ -17,6 +17,7 @@ from harness.errors import EnvironmentFault, ExitCode, InvalidRun
 from harness.history import RunDirectory
 from harness.replication.knobs import CURRENT_GENERATION
 from harness.runner import Plan, Reporter
+from harness.runner.run_progress import Watch
 from tests.checkers.sampling import SAMPLED, samples
 from tests.checkers.story import Story
 from tests.harness.cli.calling import Seawall
@@ -89,7 +90,7 @@ def test_a_check_whose_jvm_was_ended_by_the_same_signal_was_interrupted(
         except OSError as refused:
             raise error from refused
 
-    def interrupted(*_: object) -> None:
+    def interrupted(*_: object, **__: object) -> None:
         try:
             raise KeyboardInterrupt
         finally:
@@ -220,7 +221,7 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
     """Runs are not run but taken from hand-made ones, and nobody has Java; the list fills with their plans."""
     plans: list[Plan] = []
 
-    def run(plan: Plan, out_dir: Path, report: Reporter) -> RunDirectory:
+    def run(plan: Plan, out_dir: Path, report: Reporter, watch: Watch) -> RunDirectory:
         path = out_dir / str(len(plans))
         plans.append(plan)
         record = lossy if plan.generation == "0.10" else sound
@@ -271,7 +272,7 @@ def test_the_reference_is_not_asked_first_about_a_run_that_is_not_short(
 def test_engines_that_disagree_about_a_run_give_no_verdict_on_it(
     seawall: Seawall, tmp_path: Path, recorded: list[Plan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def check(runs: Sequence[Path], engine: checkers.Engine, master: str | None) -> list[RunVerdict]:
+    def check(runs: Sequence[Path], engine: checkers.Engine, master: str | None, **_: object) -> list[RunVerdict]:
         verdicts = asked(runs, "reference", master)
         if engine == "reference":
             return verdicts
@@ -322,8 +323,8 @@ def test_a_demo_that_breaks_off_is_checked_as_far_as_it_came(
 ) -> None:
     whole = runner.run
 
-    def broken(plan: Plan, out_dir: Path, report: Reporter) -> RunDirectory:
-        directory = whole(plan, out_dir, report)
+    def broken(plan: Plan, out_dir: Path, report: Reporter, watch: Watch) -> RunDirectory:
+        directory = whole(plan, out_dir, report, watch)
         if plan.generation == "0.10":
             return directory
         directory.finish("abandoned", 1.0, "schedule[3]: it did not come true.")
@@ -341,7 +342,7 @@ def test_a_demo_that_breaks_off_is_checked_as_far_as_it_came(
 def test_a_loss_in_a_run_that_broke_off_is_still_a_loss(
     seawall: Seawall, tmp_path: Path, recorded: list[Plan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(plan: Plan, out_dir: Path, report: Reporter) -> RunDirectory:
+    def broken(plan: Plan, out_dir: Path, report: Reporter, watch: Watch) -> RunDirectory:
         directory = RunDirectory(lossy(out_dir / "1", ()))
         directory.finish("abandoned", 1.0, "the cluster did not settle.")
         raise runner.BrokenOff(InvalidRun("the cluster did not settle."), directory.path)
@@ -356,7 +357,7 @@ def test_a_loss_in_a_run_that_broke_off_is_still_a_loss(
 def test_a_check_that_ends_early_is_done_again_without_a_new_run(
     seawall: Seawall, tmp_path: Path, recorded: list[Plan], monkeypatch: pytest.MonkeyPatch, end: BaseException
 ) -> None:
-    def ended(*_: object) -> None:
+    def ended(*_: object, **__: object) -> None:
         raise end
 
     monkeypatch.setattr("checkers.check", ended)
