@@ -9,7 +9,11 @@ if _signal.getsignal(_signal.SIGINT) is not _signal.SIG_IGN:
 
 
 def main() -> int:
-    """Run this process's command line and return its exit code."""
+    """Run this process's command line, or complete one for a shell, and return the exit code."""
+    from harness import completion  # noqa: PLC0415
+
+    if completion.answers_shell():
+        return completion.main()
     from harness.signals import leave_at_once  # noqa: PLC0415
 
     leave_at_once()

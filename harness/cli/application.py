@@ -31,7 +31,6 @@ from harness.cli import (
 app = typer.Typer(
     name="seawall",
     help="Break a Kafka-like log on purpose, and prove what it lost.",
-    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 pass, 1 violation, 2 inconclusive, 3 invalid run, 4 environment, 64 usage, "
     "70 bug in seawall, 130 interrupted.",
