@@ -75,7 +75,7 @@ def check(
         sources, spark = _local(run_dirs), None
         runs = [source.opened() for source in sources]
     else:
-        sources, runs, spark = _opened(run_dirs, master, session)
+        sources, runs, spark = _opened(run_dirs, master, session, report)
     _require_distinct(sources, runs)
     answers, witnesses = _ask_reference(runs, report) if spark is None else _ask_spark(sources, runs, spark, report)
     verdicts = []
@@ -101,7 +101,7 @@ def _local(places: Sequence[Path | str]) -> list[Source]:
 
 
 def _opened(
-    places: Sequence[Path | str], master: str | None, session: SparkSession | None
+    places: Sequence[Path | str], master: str | None, session: SparkSession | None, report: Report
 ) -> tuple[list[Source], list[Opened], SparkSession]:
     """The runs, looked through, and Spark; its JVM starts while the files of this machine are read."""
     local = {place: LocalRun(Path(place)) for place in places if not is_uri(place)}
@@ -109,6 +109,7 @@ def _opened(
         size = _UNKNOWN if len(local) < len(places) else 0
         started = starting.submit(lambda: session or _session(master, list(local.values()), size))
         opened = {place: run.opened() for place, run in local.items()}
+        report("starting Spark")
     spark = started.result()
     sources: list[Source] = [local[place] if place in local else HadoopRun(str(place), spark) for place in places]
     runs = [opened[place] if place in opened else at.opened() for place, at in zip(places, sources, strict=True)]

@@ -94,10 +94,18 @@ def _run(words: Sequence[str], reproduction: Reproduction) -> int:
     except SystemExit as ended:
         if ended.code:  # typer's answer to a reader of standard output that went away, as in `seawall ... | head`
             return _complain("the reader of the output is gone.", "", ExitCode.ENVIRONMENT)
-        returned = ExitCode.PASS  # it has installed or shown a completion
+        returned = _has_completion()
     if returned == ExitCode.INTERRUPTED:  # what typer makes of a KeyboardInterrupt
         return _complain("interrupted.", "", ExitCode.INTERRUPTED)
     return int(returned or ExitCode.PASS)
+
+
+def _has_completion() -> ExitCode:
+    """Typer has installed or shown a completion: prepare the first TAB."""
+    from harness import completion
+
+    completion.tree()
+    return ExitCode.PASS
 
 
 def _what_failed(error: OSError) -> str:

@@ -67,7 +67,7 @@ class CheckView:
         return int(time.monotonic() - self._began_s)
 
     def _doing(self, at_work: str) -> str:
-        return f"{self._engine}: {', '.join(filter(None, (self._stage, at_work)))}"
+        return ": ".join(filter(None, (self._engine, ", ".join(filter(None, (self._stage, at_work))))))
 
 
 @contextmanager

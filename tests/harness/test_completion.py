@@ -214,3 +214,4 @@ def test_an_installation_sources_the_script(cache: Path, tmp_path: Path) -> None
     ran = subprocess.run(command, capture_output=True, text=True, check=True, env=known)
     assert "installed" in ran.stdout
     assert ".bash_completions/seawall.sh" in (tmp_path / ".bashrc").read_text()
+    assert list(cache.glob("completion-*.json")), "the first TAB would be slow"
