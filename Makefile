@@ -23,7 +23,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_LINK_MODE ?= copy
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick matrix museum detection mutation nightly bench lint check lock clean healthy-runs broken-clusters
+.PHONY: help setup demo docs test quick matrix museum detection mutation nightly bench lint check lock clean healthy-runs broken-clusters
 .PHONY: $(ON_KAFKA) museum-page healthy-virtual healthy-real
 
 help: ## this list
@@ -33,6 +33,9 @@ setup: $(STAMP) ## create .venv with the command at .venv/bin/seawall, from requ
 
 demo: $(STAMP) ## lose acknowledged writes on Kafka 0.10, keep them on a current one, and prove both
 	@$(BIN)/seawall demo
+
+docs: $(STAMP) ## build the documentation site, site/index.html; a broken link, or a page outside of the navigation, fails
+	@$(BIN)/python -m sphinx -E -q -W --keep-going -d .sphinx_cache docs site
 
 # The others need a JVM, many nodes, containers or a browser, wait for signals, or play many seeds.
 QUICK = tests/test_*.py tests/checkers tests/faults tests/bench
@@ -107,7 +110,7 @@ lock: $(STAMP) ## pin again, with hashes: uv in requirements-uv.lock, and what p
 	@$(COMPILE) pyproject.toml --all-extras --group dev --upgrade --output-file requirements.lock
 
 clean: ## remove what was made here: .venv, caches, runs
-	@rm -rf $(VENV) runs dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) runs dist site .sphinx_cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMP): pyproject.toml requirements.lock requirements-uv.lock
