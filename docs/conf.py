@@ -31,6 +31,7 @@ html_css_files = ["site.css"]
 html_favicon = "_static/seawall.svg"
 html_copy_source = False
 html_show_sourcelink = False
+html_show_search_summary = False  # it would fetch pages, which a browser refuses a site that is opened from a disk
 
 _HAS_CONTENTS = ("index", "adr/README")
 _ENTRY = re.compile(r"^(?:\* |\| )\[([^\]]+)\]\(([^)#:]+)\.md\)", re.MULTILINE)
