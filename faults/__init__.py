@@ -22,7 +22,7 @@ from harness.errors import UsageError
 from harness.fault import DiskEffect, Fault, FaultTraits, ProcessEffect
 from harness.plugins import Registry
 from harness.target import Target
-from harness.validation import closest, validated
+from harness.validation import closest, shortened, validated
 
 AnyFault = (
     Kill | Stop | Pause | Partition | Stall | DiskFull | Clock | PowerLoss | WipeDisk | CorruptLog | LogDirFailure
@@ -80,7 +80,7 @@ def parse(written: Mapping[str, Any], path: str) -> Fault:
     kind = parameters.pop("fault", None)
     if kind is None:
         raise UsageError(f"{path}: 'fault' is missing.", f"Write one of {', '.join(KINDS)}.")
-    if kind not in KINDS:
-        raise UsageError(f"{path}: unknown fault {kind!r}; {closest(str(kind), KINDS)}")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise UsageError(f"{path}: unknown fault {shortened(kind)}; {closest(str(kind), KINDS)}")
     fault: Fault = validated(KINDS[kind], parameters, path)
     return fault

@@ -17,7 +17,11 @@ TOLERANCE_MS = 250
 
 
 class Clock(NodeFault):
-    """The wall clock is off by ``offset_ms`` (may be negative); the monotonic clock is untouched."""
+    """The wall clock is off; the monotonic clock is untouched.
+
+    Attributes:
+        offset_ms: the wall clock minus true time, in milliseconds.
+    """
 
     kind: ClassVar[str] = "clock"
     needs: ClassVar[type[Target]] = WallClocks

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from faults.down import Down
 from harness.controls import DiskContents, Processes
 from harness.fault import DiskEffect, FaultTraits, ProcessEffect
+from harness.json_schema import when
 from harness.model import TopicPartition
 from harness.target import LogDamage, Receipt, Target
 
@@ -38,6 +39,12 @@ class CorruptLog(Down):
         shown_as="down, log damaged",
         column="rot",
         column_on_controller=None,
+    )
+
+    model_config = ConfigDict(
+        json_schema_extra=when(
+            "interrupted", {"const": True}, {"required": ["clean"], "properties": {"clean": {"const": True}}}
+        )
     )
 
     topic: str

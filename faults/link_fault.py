@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
+from harness.json_schema import exactly_one
 from harness.model import CLIENTS, CONTROLLER, Link, is_broker
 from harness.selection import EndSelector, Selector, aim, nodes
 from harness.target import ClusterView
@@ -26,9 +27,17 @@ class LinkFault(BaseModel):
         direction: for ``isolate`` and ``between``: ``out`` cuts what the (first) node sends, ``in`` what it
             receives, ``both`` both.
         topic: with ``partition``, the one whose leader or follower is meant.
+        partition: its number.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        json_schema_extra={
+            **exactly_one("links", "isolate", "between"),
+            "not": {"required": ["links"], "properties": {"links": {"type": "array", "maxItems": 0}}},
+        },
+    )
 
     links: tuple[tuple[EndSelector, EndSelector], ...] | None = None
     isolate: Selector | None = None

@@ -12,9 +12,12 @@ from harness.target import ClusterView
 
 
 class NodeFault(BaseModel):
-    """A fault of one node, chosen by ``node``.
+    """A fault of one node.
 
-    ``leader`` and ``follower`` may be narrowed down by ``topic`` and ``partition``.
+    Attributes:
+        node: a broker's id, or a selector: ``leader``, ``follower``, ``any``, ``controller``.
+        topic: with ``partition``, the one whose leader or follower is meant.
+        partition: its number.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -9,12 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final, Literal
 
 from pydantic import RootModel
 
 from harness.errors import ExitCode, InvalidRun, UsageError
-from harness.validation import validated
+from harness.json_schema import published, schema_of
+from harness.validation import shortened, validated
+
+SCHEMA: Final = "verdict-1.json"
+"""The schema of ``verdict.json``, below ``docs/schemas``."""
+
+SCHEMA_VERSION: Final = 1
 
 
 class Verdict(StrEnum):
@@ -65,7 +71,13 @@ EXIT_CODES: Mapping[Outcome, ExitCode] = {
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A row that shows the anomaly: the table, the key of the row in it, and its content in words."""
+    """A row that shows the anomaly.
+
+    Attributes:
+        table: ``history``, ``timeline``, ``replica_logs`` or ``faults``; others are documents of the run.
+        row: the key of the row in it.
+        says: its content in words.
+    """
 
     table: str
     row: Mapping[str, int | str]
@@ -78,6 +90,13 @@ class Anomaly:
 
     Attributes:
         kind: Jepsen's name where it has one (``lost-write``, ``inconsistent-offsets``), else ours.
+        verdict: the verdict on it.
+        topic: where.
+        partition: its number.
+        offset: in the partition.
+        value: of the record concerned.
+        leader_epoch: of the record where any evidence has it; else of the leader concerned.
+        evidence: rows that show it.
         why: one sentence: the promise, and what was seen instead.
         because: one sentence: why this verdict, and what in the configuration permits it.
     """
@@ -99,8 +118,10 @@ class OffsetRange:
     """Consecutive offsets at each of which there are anomalies of one kind.
 
     Attributes:
+        first_offset: the lowest.
         end_offset: exclusive.
         count: how many anomalies there are at these offsets.
+        highest_value: likewise.
         lowest_value: of the records concerned; None where they name none, as is ``highest_value``.
     """
 
@@ -116,12 +137,15 @@ class Extent:
     """All anomalies of one kind in one partition with the same excuse, or none: their number and places.
 
     Attributes:
+        kind: of the anomalies.
         topic: with ``partition`` the place; None for anomalies of a node.
+        partition: its number.
         verdicts: those on the examples, gravest first.
         count: the number of anomalies.
         examples: how many of them the verdict's ``anomalies`` show with their evidence.
         ranges: their offsets; the lowest ranges where there are too many.
-        more_ranges: the number of further ranges, with ``in_more_ranges`` anomalies in them.
+        more_ranges: the number of further ranges.
+        in_more_ranges: the number of anomalies in them.
         without_offset: the number of anomalies without an offset.
     """
 
@@ -142,6 +166,10 @@ class Prediction:
     """An anomaly that a scenario predicts. None matches anything.
 
     Attributes:
+        kind: of the anomaly.
+        topic: where.
+        partition: its number.
+        offset: in the partition.
         verdict: the one without the prediction. An anomaly that the configuration permits does not reproduce a
             violation, so it matches only a prediction with its verdict.
     """
@@ -169,7 +197,11 @@ class Prediction:
 class CopyStory:
     """One replica's copy of a lost range, by its broker's timeline.
 
+    Times are in nanoseconds of the run's clock.
+
     Attributes:
+        node: the broker.
+        first_offset: of the range.
         end_offset: exclusive.
         held_ns: by when it had the whole range.
         event: what removed it: truncation, log_start, power_loss, wipe_disk, corrupt_log or restart; in a sampled
@@ -177,6 +209,8 @@ class CopyStory:
         reason: from the row about it, or the fault's proof.
         gone_ns: when; with ``incarnation`` and ``sequence`` the row of the node's timeline that shows it. In a sampled
             timeline: when it was first seen to be gone.
+        incarnation: of the node in that row.
+        sequence: of that row.
         seen_ns: the last row before that in which it was still there.
     """
 
@@ -196,13 +230,21 @@ class CopyStory:
 class LossStory:
     """The story of lost records at consecutive offsets of one partition and one leader epoch.
 
+    Times are in nanoseconds of the run's clock.
+
     Attributes:
+        topic: where.
+        partition: its number.
+        first_offset: the lowest.
         end_offset: exclusive.
         leader_epoch: of the records; None: unknown, and so is the rest, unless in a sampled timeline only one broker
             can have led when they were acknowledged.
         acks: the least of their senders' acks.
         acknowledged_by: the leader of that epoch.
-        committed_by: the leader whose high watermark passed all of them in that epoch, ``committed_ns``: by when.
+        first_acknowledged_ns: when the first of them was acknowledged.
+        last_acknowledged_ns: when the last of them was.
+        committed_by: the leader whose high watermark passed all of them in that epoch.
+        committed_ns: by when.
         copies: every copy of any of them, by its time.
         survivors: the nodes on whose disks some of them still are.
         last_copy: the copy that was removed last; None when there are survivors, or no row has the event. In a sampled
@@ -237,6 +279,10 @@ class Outage:
 
     It begins with the last acknowledgement before, or the first attempt, and ends with the next acknowledgement, or
     else with the last attempt, or its completion.
+
+    Attributes:
+        begin_ns: in nanoseconds of the run's clock.
+        end_ns: likewise.
     """
 
     begin_ns: int
@@ -247,7 +293,11 @@ class Outage:
 class Recovery:
     """How soon a partition was whole and in service again, without a verdict.
 
+    Times are in nanoseconds of the run's clock.
+
     Attributes:
+        topic: the partition's.
+        partition: its number.
         healed_ns: when the last fault of the run was proven healed; None: there was none.
         isr_full_ns: since when every replica was in the controller's ISR until the end; None: not at the end.
         first_ack_ns: the first acknowledgement after ``healed_ns``; None: there was none.
@@ -279,9 +329,13 @@ class RunVerdict:
     """The verdict on one run.
 
     Attributes:
+        run: the run's id.
+        outcome: of the run.
+        engine: what checked it: ``spark`` or ``reference``.
         anomalies: examples of each kind in each partition, with their evidence.
         extents: the number and places of all anomalies of each kind.
         reasons: one sentence each for an invalid or inconclusive outcome.
+        predicted: what the scenario predicts.
         unmet: predictions that nothing matched.
         counts: acknowledged, failed and indeterminate sends, polled records, faults proven ... by name.
         losses: the story of each lost range.
@@ -316,9 +370,36 @@ class RunVerdict:
         return sum(one.count for one in self.extents if one.kind == kind and EXCUSED.issuperset(one.verdicts))
 
 
+@dataclass(frozen=True, slots=True)
+class VerdictFile(RunVerdict):
+    """``verdict.json``: the verdict on a run, and what it was made of.
+
+    Attributes:
+        inputs: the SHA-256 of each document and table that the checker read, by name; empty for a run behind a URI.
+            The output of ``seawall check --json`` has neither this nor the digest.
+        digest: the SHA-256 of all the rest; see ``harness/history/seal.py``.
+        schema_version: of this document.
+    """
+
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    digest: str = ""
+    schema_version: Literal[1] = 1
+
+
+def schema() -> str:
+    """The JSON Schema of ``verdict.json``, as ``docs/schemas/verdict-1.json`` has it."""
+    found = schema_of(VerdictFile)
+    found["properties"]["exit_code"] = {
+        "enum": sorted({int(code) for code in EXIT_CODES.values()}),
+        "description": "Of a command that checked this run alone.",
+    }
+    found["required"] = [*(key for key in found["required"] if key not in ("inputs", "digest")), "exit_code"]
+    return published(SCHEMA, "verdict.json of a run directory of seawall", found)
+
+
 def to_json(verdict: RunVerdict) -> dict[str, Any]:
-    """``verdict.json`` as plain data."""
-    return {**asdict(verdict), "exit_code": int(verdict.exit_code)}
+    """``verdict.json`` as plain data; :func:`harness.history.seal.sealed` adds what it was made of."""
+    return {"schema_version": SCHEMA_VERSION, **asdict(verdict), "exit_code": int(verdict.exit_code)}
 
 
 def differing_parts(one: RunVerdict, other: RunVerdict) -> list[str]:
@@ -333,8 +414,13 @@ def from_json(document: Mapping[str, Any]) -> RunVerdict:
     Raises:
         InvalidRun: a key is missing, or its value has the wrong type; names the key.
     """
+    if (version := document.get("schema_version", SCHEMA_VERSION)) != SCHEMA_VERSION:
+        raise InvalidRun(
+            f"verdict.json: schema_version {shortened(version)} is not this version's {SCHEMA_VERSION}.",
+            "Check the run again.",
+        )
     try:
-        found = validated(_Document, document, "").root
+        found = validated(_Document, document, "", whole="it").root
     except UsageError as error:
         raise InvalidRun(f"verdict.json: {error.sentence}", "Check the run again.") from None
     values = ((one.name, getattr(found, one.name)) for one in fields(found))

@@ -27,6 +27,7 @@ from pydantic import (
 from harness import documents
 from harness.documents import BeyondLimits, BoundedLoader, Unfit, yaml_document
 from harness.errors import UsageError
+from harness.json_schema import exactly_one, when
 from harness.outcome import Word
 from harness.schedule import Chaos, Step, wrong_names
 from harness.steps import PartitionName, Seconds
@@ -98,7 +99,12 @@ Setting = Annotated[int | bool | str, BeforeValidator(_unchanged)]
 
 
 class Cluster(BaseModel):
-    """The cluster: the number of brokers, and settings by Kafka's names."""
+    """The cluster.
+
+    Attributes:
+        brokers: their number; their ids begin with 0.
+        settings: of every broker, by Kafka's names.
+    """
 
     model_config = _STRICT
 
@@ -107,14 +113,21 @@ class Cluster(BaseModel):
 
 
 class Topic(BaseModel):
-    """A topic. ``replicas``, preferred leader first, are those of every partition; without it the cluster chooses.
+    """A topic.
 
-    None of Kafka's own: those are compacted, and a checker cannot distinguish compacted from lost records.
+    Attributes:
+        name: none of Kafka's own: those are compacted, and a checker cannot distinguish compacted from lost records.
+        partitions: their number.
+        replication_factor: the number of replicas of each.
+        replicas: the brokers of every partition, preferred leader first; None: the cluster chooses.
     """
 
     model_config = _STRICT
 
-    name: Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,200}$")]
+    name: Annotated[
+        str,
+        Field(pattern=r"^[a-zA-Z0-9._-]{1,200}$", json_schema_extra={"not": {"pattern": "^__"}}),
+    ]
     partitions: int = Field(default=1, ge=1, le=1000)
     replication_factor: int = Field(default=3, ge=1)
     replicas: tuple[int, ...] | None = None
@@ -136,7 +149,11 @@ class Topic(BaseModel):
 
 
 class Workload(BaseModel):
-    """The workload's name, and its parameters, not yet validated."""
+    """The workload's name, and its parameters, not yet validated.
+
+    Attributes:
+        name: of the workload.
+    """
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -151,6 +168,10 @@ class Prediction(BaseModel):
     """An anomaly that a protocol generation is known to show here. What is not written matches anything.
 
     Attributes:
+        kind: of the anomaly, as in docs/anomalies.md.
+        topic: where; None: anywhere, as are the next two.
+        partition: its number.
+        offset: in the partition.
         verdict: the one without the prediction. A ``DOCUMENTED`` or ``WEAK`` anomaly does not reproduce a violation.
     """
 
@@ -176,7 +197,13 @@ class Expectation(BaseModel):
         note: the reason, in a sentence.
     """
 
-    model_config = _STRICT
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        json_schema_extra=when(
+            "outcome", {"contains": {"const": "safe"}}, {"properties": {"outcome": {"maxItems": 1}}}
+        ),
+    )
 
     outcome: tuple[Word, ...] = Field(min_length=1)
     final_logs: Mapping[PartitionName, Mapping[ReplicaNames, tuple[LogEntry, ...]]] = {}
@@ -194,15 +221,23 @@ class Scenario(BaseModel):
     """A scenario file.
 
     Attributes:
+        version: of this format.
         id: the scenario's name; that of its file.
         catalogue: the entry of the catalogue of losses that it replays, ``A02``, or its variant, ``A01/unclean``;
             entries with N were found by seawall itself.
+        title: what it does, in a line.
         source: of the loss: a KIP, an issue, a post-mortem.
+        description: for people; Markdown.
         preconditions: of the loss, in words.
+        generation: of the replication protocol, if the command line names none; None: the current one.
         replication: knobs of the protocol set for this scenario, on every generation: a known bug switched on.
+        cluster: the brokers and their settings.
+        topics: to be created before anything else.
+        workload: the load in the background.
         schedule: awaited steps; or
         chaos: random faults under load for ``duration_s``.
-        settle_s: how long the healed cluster may take to become whole again.
+        duration_s: how many seconds random faults go on.
+        settle_s: how many seconds the healed cluster may take to become whole again.
         predictions: per protocol generation, the anomalies to expect; or
         outcomes: per generation (``"0.10"``) or several of them (``"0.10, 2.0.0-2.1"``), the outcome to expect. A
             scenario with outcomes runs only on generations that one of them names.
@@ -210,8 +245,19 @@ class Scenario(BaseModel):
             built-in brokers, and why, in a sentence.
     """
 
-    model_config = _STRICT
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        json_schema_extra={
+            **exactly_one("schedule", "chaos"),
+            "not": {
+                "required": ["predictions", "outcomes"],
+                "properties": {"predictions": {"minProperties": 1}, "outcomes": {"minProperties": 1}},
+            },
+        },
+    )
 
+    version: Literal[1] = 1
     id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,99}$")]
     catalogue: Annotated[str, Field(pattern=r"^[A-HN][0-9]{2}(/[a-z0-9.-]{1,40})?$")] | None = None
     title: str

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from harness.json_schema import Schema, exactly_one
 from harness.steps import (
     Commit,
     Consume,
@@ -37,19 +38,32 @@ GenerationRange = Annotated[str, Field(pattern=r"^[0-9.]+(-[0-9.]+)?$")]
 """A protocol generation, ``"0.10"``, or a range of them, both ends included: ``"0.11-2.0.1"``."""
 
 
+def _is_one_kind(schema: Schema) -> None:
+    schema |= exactly_one(*(name for name in schema["properties"] if name != "generations"))
+
+
 class Step(BaseModel):
     """One step of a schedule: exactly one of its fields, besides ``generations``.
 
     Attributes:
+        send: records, and waits for the answers.
         inject: a fault with a name: ``{fault: kill, node: 0, as: dead}``.
         heal: the name of an injected fault.
+        hold: every byte back on directed links.
         release: the name of a ``hold``.
+        elect: leaders, as an operator does.
+        commit: offsets of a consumer group.
+        consume: as a new member of a consumer group.
+        delete_records: before an offset.
+        spoof_fetch: as if a client were a follower.
+        until: waits until this is observed.
+        unavailable: the partitions have no leader meanwhile.
         sync: brokers whose written bytes all reach the disk now.
         wait_s: seconds to let pass. For what cannot be observed; prefer ``until``.
         generations: those on which the step is performed; None: all.
     """
 
-    model_config = _STRICT
+    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=_is_one_kind)
 
     send: Send | None = None
     inject: FaultMapping | None = None
@@ -122,8 +136,9 @@ class Chaos(BaseModel):
     Attributes:
         faults: the mix. Besides its parameters a fault may have a ``weight`` (how often it comes up in a round,
             default 1) and a ``for_s`` of its own.
-        interval_s: the time without faults between two of them; of several at once, between their beginnings.
-        for_s: how long a fault lasts.
+        interval_s: shortest and longest time in seconds without faults between two of them; of several at once, between
+            their beginnings.
+        for_s: shortest and longest time in seconds that a fault lasts.
         at_once: how many faults may be in force at one time, besides those that only move a clock. With 1 each waits
             until every ISR is full again.
         budget: which may be in force at once: no more than the configuration promises to survive, or ``any``; see

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, WithJsonSchema
 
 from harness.errors import EnvironmentFault
 from harness.model import CLIENTS, CONTROLLER, CONTROLLER_ID, NO_LEADER, NodeId, TopicPartition, node_name
@@ -46,10 +46,15 @@ def is_of_a_quorum(selector: int | str) -> bool:
     return isinstance(selector, str) and _OF_A_QUORUM.fullmatch(selector) is not None
 
 
-Selector = Annotated[int | str, BeforeValidator(_is_selector)]
+def _schema(words: Sequence[str]) -> WithJsonSchema:
+    quorum = {"type": "string", "pattern": f"^{_OF_A_QUORUM.pattern}$"}
+    return WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, {"enum": [*words]}, quorum]})
+
+
+Selector = Annotated[int | str, BeforeValidator(_is_selector), _schema(_WORDS)]
 """A node as a scenario names it."""
 
-EndSelector = Annotated[int | str, BeforeValidator(_is_end)]
+EndSelector = Annotated[int | str, BeforeValidator(_is_end), _schema((*_WORDS, CLIENTS))]
 """An end of a link as a scenario names it: a node, or ``clients``."""
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from harness.json_schema import exactly_one, filled, given, when
 from harness.model import NO_LEADER, TopicPartition
 from harness.orders import Ending
 from harness.selection import EndSelector
@@ -39,7 +40,13 @@ PartitionName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]+-[0-9]+$")]
 
 
 class Where(BaseModel):
-    """A step about some partitions: those of ``topic`` with the number ``partition``; None: all."""
+    """A step about some partitions.
+
+    Attributes:
+        topic: of the partitions; None: every topic.
+        partition: their number; None: every number.
+        within_s: after how many seconds the step fails if it has not succeeded.
+    """
 
     model_config = _STRICT
 
@@ -68,7 +75,8 @@ class Send(Where):
         batch: the number of records in a batch, which is one request.
         age_s: how long before now the records' CreateTime is; negative: in the future.
         expect: ``ok``: every record must be acknowledged; ``refused``: none may be; ``any``: any answer.
-        retries: how often the client repeats a request that was refused or not answered in ``retry_after_s``.
+        retries: how often the client repeats a request that was refused, or not answered in
+        retry_after_s: seconds.
         producer: a name: sends with the same one are of one producer, and share its order and sequence numbers.
         idempotent: whether the producer is idempotent (KIP-98); needs ``producer``.
         transaction: the records of each partition are a transaction of ``producer``, which ends with ``commit``, or
@@ -76,6 +84,19 @@ class Send(Where):
             producer's next send continues it on any partition. Only real Kafka has transactions.
         name: (``as``) with a name the schedule goes on at once, and ``until: {sent: name}`` waits for the answers.
     """
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            **exactly_one("per_partition", "records"),
+            "allOf": [
+                when("records", {"maxItems": 0, "type": "array"},
+                      {"required": ["transaction"], "properties": {"transaction": {"enum": ["commit", "abort"]}}}),
+                when("idempotent", {"const": True}, given("producer")),
+                when("transaction", {"type": "string"},
+                      {**given("producer"), "allOf": [{"properties": {"acks": {"const": "all"}}}]}),
+            ],
+        }
+    )  # fmt: skip
 
     per_partition: int | None = Field(default=None, ge=1, le=MAX_RECORDS)
     records: tuple[Name, ...] | None = Field(default=None, max_length=MAX_RECORDS)
@@ -112,6 +133,10 @@ class Hold(BaseModel):
     """Hold every byte back on directed links until ``release``: ``[[2, 1]]`` holds what 2 sends to 1.
 
     Equal to the fault ``partition`` with these links, and likewise proven.
+
+    Attributes:
+        links: pairs of a sender and a receiver: a broker, a selector such as ``leader``, or ``clients``.
+        name: (``as``) by which ``release`` ends it.
     """
 
     model_config = _STRICT
@@ -138,8 +163,11 @@ class Commit(BaseModel):
     """Commit offsets for a consumer group, whatever it has read.
 
     Attributes:
+        group: the consumer group.
         offsets: by partition, the offset of the next record to read.
         leader_epoch: the epoch of the last record read, which clients since KIP-320 commit, too; -1: an old client.
+        expect: ``ok``: the coordinator must accept it; ``refused``: it must refuse; ``any``.
+        within_s: after how many seconds the step fails if it has not succeeded.
     """
 
     model_config = _STRICT
@@ -155,6 +183,7 @@ class Consume(Where):
     """A new member of a consumer group reads the selected partitions up to their high watermarks, and stops.
 
     Attributes:
+        group: the consumer group.
         start: where it begins: at the ``committed`` offset, at the ``beginning``, or at the ``end``.
         reset: its ``auto.offset.reset``, for a position out of range or without a committed offset.
         checks_epochs: whether the client validates its position by leader epoch before it reads (KIP-320, 2.3).
@@ -191,6 +220,7 @@ class SpoofFetch(Where):
 
     Attributes:
         to: the broker that receives it.
+        replica: the follower's broker id in the request.
         offset: the fetch offset, which the leader takes for the follower's log end offset.
         leader_epoch: the current leader epoch in the request; -1: none, as from an old follower.
         last_fetched_epoch: the epoch of the last record that the follower claims to have; -1: none.
@@ -204,13 +234,27 @@ class SpoofFetch(Where):
 
 
 class Unavailable(Where):
-    """The selected partitions have no leader for ``for_s``: the evidence for the outcome ``unavailable``."""
+    """The selected partitions have no leader for a while: the evidence for the outcome ``unavailable``.
+
+    Attributes:
+        for_s: for how many seconds.
+    """
 
     for_s: Seconds = Field(default=1.0, ge=0)
 
 
 class ReplicaState(BaseModel):
-    """The state that the broker ``node`` must report of its replica; unset fields may have any value."""
+    """The state that the broker ``node`` must report of its replica; unset fields may have any value.
+
+    Attributes:
+        node: the broker's id.
+        role: of the replica.
+        leader: the broker that it follows, or is.
+        leader_epoch: of that leader.
+        log_start_offset: the first offset in its log.
+        log_end_offset: one more than the last offset in its log.
+        high_watermark: below which it takes records for committed.
+    """
 
     model_config = _STRICT
 
@@ -224,7 +268,12 @@ class ReplicaState(BaseModel):
 
 
 class Committed(BaseModel):
-    """What a consumer group must have committed: by partition, the offset of the next record to read."""
+    """What a consumer group must have committed.
+
+    Attributes:
+        group: the consumer group.
+        offsets: by partition, the offset of the next record to read.
+    """
 
     model_config = _STRICT
 
@@ -237,6 +286,7 @@ class Until(Where):
 
     Attributes:
         leader: by the controller; -1: there is none.
+        leader_epoch: by the controller.
         isr: by the controller, in any order.
         elr: the eligible leader replicas (KIP-966), likewise.
         replicas: the brokers' states of their own replicas.
@@ -246,6 +296,15 @@ class Until(Where):
         sent: the ``as`` of a ``send`` whose answers must all have arrived.
         polled: up to which offset, exclusive, the tailing consumers must have read.
     """
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [
+                *map(given, ("leader", "leader_epoch", "isr", "elr", "live", "committed", "sent", "polled")),
+                *map(filled, ("replicas", "exited")),
+            ]
+        }
+    )
 
     leader: int | None = Field(default=None, ge=-1)
     leader_epoch: int | None = None

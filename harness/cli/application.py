@@ -24,6 +24,7 @@ from harness.cli import (
     report,
     run,
     scenario,
+    schema,
     shrink,
     simulate,
 )
@@ -46,6 +47,7 @@ app.command("replay")(replay.replay)
 app.command("shrink")(shrink.shrink)
 app.command("detection")(detection.detection)
 app.command("museum")(museum.museum)
+app.command("schema")(schema.schema)
 app.command("doctor")(doctor.doctor)
 app.command("heal")(heal.heal)
 app.add_typer(cluster.app, name="cluster")

@@ -100,14 +100,6 @@ def run(
     return _execute(context, NightDirectory(where), decided, loaded.text)
 
 
-@app.command("schema")
-def schema() -> None:
-    """Print the JSON Schema of a plan, for editors."""
-    from harness.nightly.plan import schema
-
-    typer.echo(schema(), nl=False)
-
-
 def _refuse_what_is_decided(plan: Path | None, resume: Path, **options: object) -> None:
     """A night that goes on does what was decided when it began."""
     given = [f"--{name}" for name, value in options.items() if value is not None]

@@ -20,7 +20,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import RootModel
 
 from harness import documents
 from harness.clock import Clock
@@ -29,12 +31,25 @@ from harness.errors import InvalidRun, UsageError
 from harness.history.arrow import write_rows
 from harness.history.diary_json import DiaryDocument
 from harness.history.recorder import Recorder
-from harness.history.run_json import wrong
+from harness.history.run_json import (
+    Configuration,
+    EndingDocument,
+    Guarantees,
+    OrderDocument,
+    PredictionDocument,
+    Seconds,
+    TableSize,
+    UnrestDocument,
+)
 from harness.history.schema import FORMAT_VERSION, TABLES, Table
 from harness.history.table_file import read_files, require_readable
 from harness.history.unwritable import unwritable, writing_below
+from harness.json_schema import Shape, published, schema_of
 from harness.scratch import unfinished
 from harness.validation import shortened, validated
+
+SCHEMA: Final = "run-1.json"
+"""The schema of ``run.json``, below ``docs/schemas``."""
 
 _LAST_WORDS_BYTES = 256 * 1024
 
@@ -49,7 +64,9 @@ class Manifest:
     Attributes:
         run: the run's id; the same as in every row of every table.
         scenario: the scenario's name.
+        seed: of everything that was drawn.
         started_wall: when it started, ISO 8601 with offset.
+        state: how far it came.
         versions: of seawall, Python, the target, the clients ... by name.
         generation: the replication protocol's generation, of real Kafka the release's; empty of an imported history.
         configuration: the resolved scenario: target, settings, knobs, topics, workload, faults.
@@ -62,11 +79,12 @@ class Manifest:
         endings: the exits of nodes that the harness did not order, with the fields of :class:`harness.target.Ending`.
         orders: every DeleteRecords that a client sent, and how it ended
             (:class:`harness.history.delete_records_log.DeleteRecordsLog`); None: unknown.
-        duration_s: from start to the last collected row; None while running.
+        duration_s: seconds from start to the last collected row; None while running.
         why: one sentence on why the run is not ``complete``; empty when it is.
         tables: the size of each table when the run had ended, ``{"rows": 41210, "parts": 3}``; empty before, and in
             runs of older versions.
         format: the version of the tables (``schema.FORMAT_VERSION``).
+        schema_version: of this document.
     """
 
     run: str
@@ -76,16 +94,17 @@ class Manifest:
     state: RunState = "running"
     versions: Mapping[str, str] = field(default_factory=dict)
     generation: str = ""
-    configuration: Mapping[str, Any] = field(default_factory=dict)
-    predictions: Sequence[Mapping[str, Any]] = ()
-    guarantees: Mapping[str, Any] = field(default_factory=dict)
-    unrest: Mapping[str, Any] = field(default_factory=dict)
-    endings: Sequence[Mapping[str, Any]] = field(default_factory=list)
-    orders: Sequence[Mapping[str, Any]] | None = None
-    duration_s: float | None = None
+    configuration: Annotated[Mapping[str, Any], Shape(Configuration)] = field(default_factory=dict)
+    predictions: Annotated[Sequence[Mapping[str, Any]], Shape(tuple[PredictionDocument, ...])] = ()
+    guarantees: Annotated[Mapping[str, Any], Shape(Guarantees)] = field(default_factory=dict)
+    unrest: Annotated[Mapping[str, Any], Shape(UnrestDocument)] = field(default_factory=dict)
+    endings: Annotated[Sequence[Mapping[str, Any]], Shape(tuple[EndingDocument, ...])] = field(default_factory=list)
+    orders: Annotated[Sequence[Mapping[str, Any]] | None, Shape(tuple[OrderDocument, ...] | None)] = None
+    duration_s: Seconds | None = None
     why: str = ""
-    tables: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    tables: Annotated[Mapping[str, Mapping[str, int]], Shape(Mapping[str, TableSize])] = field(default_factory=dict)
     format: int = FORMAT_VERSION
+    schema_version: Literal[1] = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,16 +296,21 @@ def manifest_of(document: Mapping[str, Any], path: object) -> Manifest:
             f"{path}: format {shortened(document.get('format'))} is not this version's {FORMAT_VERSION}.",
             "Check it with the version of seawall that recorded it.",
         )
-    if found := wrong(document):
-        raise InvalidRun(f"{path}: {found}.")
-    known = {f.name for f in fields(Manifest)}
     try:
-        manifest = Manifest(**{key: value for key, value in document.items() if key in known})
-    except TypeError as error:
-        raise InvalidRun(f"{path} is incomplete: {error}.") from error
-    if manifest.state not in get_args(RunState):
-        raise InvalidRun(f"{path}: state {shortened(manifest.state)} is none of {', '.join(get_args(RunState))}.")
-    return manifest
+        validated(_Document, document, "", whole="it")
+        known = {f.name for f in fields(Manifest)}
+        return Manifest(**{key: value for key, value in document.items() if key in known})
+    except UsageError as error:
+        raise InvalidRun(f"{path}: {error.sentence}") from None
+
+
+def manifest_schema() -> str:
+    """The JSON Schema of ``run.json``, as ``docs/schemas/run-1.json`` has it."""
+    return published(SCHEMA, "run.json of a run directory of seawall", schema_of(Manifest))
+
+
+class _Document(RootModel[Manifest]):
+    """``run.json`` with validated types."""
 
 
 def _file_name(table: Table) -> str:

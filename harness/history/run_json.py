@@ -1,179 +1,266 @@
-"""Validates ``run.json``: every value must have the type that its reader expects.
+"""Declares what stands inside ``run.json``: every value must have the type that its reader expects.
 
-Otherwise a checker could misread a guarantee of the run, or ignore it.
+Otherwise a checker could misread a guarantee of the run, or ignore it. :class:`harness.history.run_directory.Manifest`
+has the keys of the document itself. Keys that no reader knows are ignored, except those of predictions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, get_args
 
-from harness.validation import shortened
+from pydantic import BaseModel, ConfigDict, Field
 
-VERDICTS = ("VIOLATION", "EXPECTED", "DOCUMENTED", "WEAK", "INDETERMINATE")
+PredictedVerdict = Literal["VIOLATION", "EXPECTED", "DOCUMENTED", "WEAK", "INDETERMINATE"]
+
+VERDICTS = get_args(PredictedVerdict)
 """What a prediction's verdict may be: the values of ``harness.checker.Verdict``."""
 
-
-class Kind(NamedTuple):
-    """The name of a type of values, and a test for it."""
-
-    name: str
-    fits: Callable[[Any], bool]
+Count = Annotated[int, Field(ge=0)]
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-def _is_int(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+class Guarantees(BaseModel):
+    """What the configuration promises. A key is missing where nothing is known about it.
 
-
-_STRING = Kind("a string", lambda value: isinstance(value, str))
-_INTEGER = Kind("a whole number", _is_int)
-_COUNT = Kind("a whole number from 0 on", lambda value: _is_int(value) and value >= 0)
-_FLAG = Kind("true or false", lambda value: isinstance(value, bool))
-_OBJECT = Kind("an object", lambda value: isinstance(value, dict))
-_OBJECTS = Kind("a list of objects", lambda value: isinstance(value, list) and all(map(_OBJECT.fits, value)))
-_OBJECTS_OR_NULL = Kind("a list of objects or null", lambda value: value is None or _OBJECTS.fits(value))
-_SECONDS = Kind(
-    "a number from 0 on or null",
-    lambda value: value is None or ((_is_int(value) or isinstance(value, float)) and value >= 0),
-)
-_TEXT = Kind("a string or null", lambda value: value is None or isinstance(value, str))
-_COUNT_OR_NULL = Kind("a whole number from 0 on or null", lambda value: value is None or _COUNT.fits(value))
-
-
-def _one_of(*words: str) -> Kind:
-    return Kind(f"one of {', '.join(words)}", lambda value: value in words)
-
-
-def _up_to(most: int) -> Kind:
-    """A number from which readers make a list, which must not fill the memory."""
-    return Kind(f"a whole number from 0 to {most:,}", lambda value: _is_int(value) and 0 <= value <= most)
-
-
-def _are_counts_or_null(value: Any) -> bool:
-    return value is None or (isinstance(value, list) and all(map(_COUNT.fits, value)))
-
-
-_DOCUMENT: Mapping[str, Kind] = {
-    **dict.fromkeys(("run", "scenario", "started_wall", "state", "generation", "why"), _STRING),
-    "seed": _INTEGER,
-    **dict.fromkeys(("versions", "configuration", "guarantees", "tables", "unrest"), _OBJECT),
-    **dict.fromkeys(("predictions", "endings"), _OBJECTS),
-    "orders": _OBJECTS_OR_NULL,
-    "duration_s": _SECONDS,
-}
-_GUARANTEES: Mapping[str, Kind] = {
-    **dict.fromkeys(("min_insync_replicas", "replication_factor", "laggards_leave_ms"), _COUNT_OR_NULL),
-    **dict.fromkeys(
-        ("unclean_election", "retention", "idempotent_producers", "eligible_replicas", "settles"), _FLAG
-    ),
-    **dict.fromkeys(("timeline", "time"), _STRING),
-}  # fmt: skip
-_STRINGS = Kind("a list of strings", lambda value: isinstance(value, list) and all(map(_STRING.fits, value)))
-_COUNTS = Kind("a list of whole numbers", lambda value: isinstance(value, list) and all(map(_COUNT.fits, value)))
-_UNREST: Mapping[str, Kind] = {
-    "of": _one_of("rest", "reads", "sends"),
-    "still_s": _SECONDS,
-    "looks": _COUNT,
-    **dict.fromkeys(("missing", "eligible"), _OBJECT),
-    "gone": _COUNTS,
-    "probes": _STRINGS,
-}
-_ENDING: Mapping[str, Kind] = {
-    **dict.fromkeys(("node", "incarnation", "time_ns"), _COUNT),
-    "status": _INTEGER,
-    **dict.fromkeys(("said", "blames"), _STRING),
-}
-_ORDER: Mapping[str, Kind] = {
-    "topic": _STRING,
-    **dict.fromkeys(("partition", "timeout_ms", "invoked_ns"), _COUNT),
-    **dict.fromkeys(("before", "node", "completed_ns"), _COUNT_OR_NULL),
-    "error": _TEXT,
-    "low_watermark": Kind("a whole number or null", lambda value: value is None or _is_int(value)),
-}
-_PREDICTION: Mapping[str, Kind] = {
-    "kind": _STRING,
-    "topic": _TEXT,
-    **dict.fromkeys(("partition", "offset"), _COUNT_OR_NULL),
-    "verdict": _one_of(*VERDICTS),
-}
-_SIZE: Mapping[str, Kind] = dict.fromkeys(("rows", "parts"), _COUNT)
-
-_CONFIGURATION: Mapping[str, Kind] = {
-    **dict.fromkeys(("target", "reproduce"), _STRING),
-    **dict.fromkeys(("scenario", "knobs", "settings", "workload", "imported"), _OBJECT),
-}
-_SCENARIO: Mapping[str, Kind] = {
-    "cluster": _OBJECT,
-    "topics": _OBJECTS,
-    "schedule": _OBJECTS_OR_NULL,
-    "chaos": Kind("an object or null", lambda value: value is None or _OBJECT.fits(value)),
-}
-_CLUSTER: Mapping[str, Kind] = {"brokers": _up_to(1_000)}
-_TOPIC: Mapping[str, Kind] = {
-    "name": _STRING,
-    "partitions": _up_to(100_000),
-    "replication_factor": _up_to(1_000),
-    "replicas": Kind("a list of whole numbers from 0 on or null", _are_counts_or_null),
-}
-_STEP: Mapping[str, Kind] = dict.fromkeys(("inject", "hold"), _OBJECT)
-_NAMED: Mapping[str, Kind] = {"as": _STRING, "fault": _STRING}
-_CHAOS: Mapping[str, Kind] = {"faults": _OBJECTS}
-_CHAOS_FAULT: Mapping[str, Kind] = {"fault": _STRING, "weight": _up_to(10_000)}
-
-
-def wrong(document: Mapping[str, Any]) -> str | None:
-    """The first key of ``run.json`` with a wrong value, in a clause; None: there is none.
-
-    Examples:
-        ``guarantees.min_insync_replicas is '2', and should be a whole number from 0 on or null``
+    Attributes:
+        min_insync_replicas: the least ``min.insync.replicas`` of any topic.
+        replication_factor: the least of any topic.
+        unclean_election: whether a replica outside the ISR may be elected.
+        retention: whether records may be deleted.
+        idempotent_producers: whether every producer numbers its records, or sends each only once.
+        eligible_replicas: whether elections go by eligible leader replicas (KIP-966).
+        settles: whether the run had time for the cluster to come to rest.
+        laggards_leave_ms: how many milliseconds a lagging replica may stay in the ISR; null: not bounded.
+        timeline: ``sampled`` where the harness looked at brokers from outside many times a second.
+        time: ``virtual`` where the simulator ran the brokers.
     """
-    return next(_wrong(document), None)
+
+    min_insync_replicas: Count | None = None
+    replication_factor: Count | None = None
+    unclean_election: bool = False
+    retention: bool = False
+    idempotent_producers: bool = False
+    eligible_replicas: bool = False
+    settles: bool = False
+    laggards_leave_ms: Count | None = None
+    timeline: str = ""
+    time: str = ""
 
 
-def _wrong(document: Mapping[str, Any]) -> Iterator[str]:
-    yield from _mistyped("", document, _DOCUMENT)
-    yield from _mistyped("guarantees.", document.get("guarantees", {}), _GUARANTEES)
-    yield from _mistyped("unrest.", unrest := document.get("unrest", {}), _UNREST)
-    for key, kind in (("missing", _STRINGS), ("eligible", _COUNTS)):
-        named = unrest.get(key, {})
-        yield from _mistyped(f"unrest.{key}.", named, dict.fromkeys(named, kind))
-    for number, prediction in enumerate(document.get("predictions", ())):
-        where = f"predictions[{number}]"
-        for key in sorted(set(prediction) - set(_PREDICTION)):
-            yield f"{where} has the key {key!r}, which is none of {', '.join(_PREDICTION)}"
-        if "kind" not in prediction:
-            yield f"{where} has no kind"
-        yield from _mistyped(f"{where}.", prediction, _PREDICTION)
-    for name, keys in (("endings", _ENDING), ("orders", _ORDER)):
-        for number, one in enumerate(document.get(name) or ()):
-            yield from (f"{name}[{number}] has no {key}" for key in keys if key not in one)
-            yield from _mistyped(f"{name}[{number}].", one, keys)
-    yield from _of_configuration(document.get("configuration", {}))
-    for name, size in document.get("tables", {}).items():
-        if not _OBJECT.fits(size):
-            yield f"tables.{name} is {shortened(size)}, and should be {_OBJECT.name}"
-        yield from _mistyped(f"tables.{name}.", size, _SIZE)
+class UnrestDocument(BaseModel):
+    """How the healed cluster did not recover although no probe blames the environment; empty: it did.
+
+    Attributes:
+        of: what did not recover: coming to ``rest``, delivering ``reads``, acknowledging ``sends``.
+        still_s: for how many seconds it had made no progress.
+        looks: the number of observations meanwhile.
+        missing: by partition, what was missing in the end, a phrase each.
+        eligible: by partition without a leader, the brokers that could be elected.
+        gone: the brokers that had exited by themselves.
+        probes: the results of the probes of the environment, a sentence each.
+    """
+
+    of: Literal["rest", "reads", "sends"] = "rest"
+    still_s: Seconds | None = None
+    looks: Count = 0
+    missing: Mapping[str, tuple[str, ...]] = {}
+    eligible: Mapping[str, tuple[Count, ...]] = {}
+    gone: tuple[Count, ...] = ()
+    probes: tuple[str, ...] = ()
 
 
-def _of_configuration(configuration: Mapping[str, Any]) -> Iterator[str]:
-    """Validates what readers use of the resolved scenario; the rest may be anything."""
-    yield from _mistyped("configuration.", configuration, _CONFIGURATION)
-    where, scenario = "configuration.scenario", configuration.get("scenario", {})
-    yield from _mistyped(f"{where}.", scenario, _SCENARIO)
-    yield from _mistyped(f"{where}.cluster.", scenario.get("cluster", {}), _CLUSTER)
-    for number, topic in enumerate(scenario.get("topics", ())):
-        yield from _mistyped(f"{where}.topics[{number}].", topic, _TOPIC)
-    for number, step in enumerate(scenario.get("schedule") or ()):
-        yield from _mistyped(f"{where}.schedule[{number}].", step, _STEP)
-        for kind in _STEP:
-            yield from _mistyped(f"{where}.schedule[{number}].{kind}.", step.get(kind, {}), _NAMED)
-    chaos = scenario.get("chaos") or {}
-    yield from _mistyped(f"{where}.chaos.", chaos, _CHAOS)
-    for number, fault in enumerate(chaos.get("faults", ())):
-        yield from _mistyped(f"{where}.chaos.faults[{number}].", fault, _CHAOS_FAULT)
+class EndingDocument(BaseModel):
+    """The exit of a node that the harness did not order.
+
+    Attributes:
+        node: its id.
+        incarnation: how often it had been started before.
+        time_ns: when, in nanoseconds of the run's clock.
+        status: the exit status; negative: the signal.
+        said: the node's last words.
+        blames: what in the environment it blames; empty: nothing.
+    """
+
+    node: Count
+    incarnation: Count
+    time_ns: Count
+    status: int
+    said: str
+    blames: str
 
 
-def _mistyped(where: str, values: Mapping[str, Any], kinds: Mapping[str, Kind]) -> Iterator[str]:
-    for key, kind in kinds.items():
-        if key in values and not kind.fits(values[key]):
-            yield f"{where}{key} is {shortened(values[key])}, and should be {kind.name}"
+class OrderDocument(BaseModel):
+    """A DeleteRecords request of a client, and how it ended.
+
+    Attributes:
+        topic: whose records it deletes.
+        partition: its number.
+        before: the first offset to keep; null: the high watermark.
+        timeout_ms: how many milliseconds the leader may wait for the followers.
+        node: the broker that received it; null: the client found the leader.
+        invoked_ns: when it was sent, in nanoseconds of the run's clock.
+        completed_ns: when it ended; null: it did not.
+        error: its name; null: the records are deleted, or it did not end.
+        low_watermark: the smallest log start offset of the replicas, from the answer; null: it has none.
+    """
+
+    topic: str
+    partition: Count
+    before: Count | None
+    timeout_ms: Count
+    node: Count | None
+    invoked_ns: Count
+    completed_ns: Count | None
+    error: str | None
+    low_watermark: int | None
+
+
+class PredictionDocument(BaseModel):
+    """An anomaly that the scenario predicts; what is missing or null matches anything.
+
+    Attributes:
+        kind: of the anomaly, as in docs/anomalies.md.
+        topic: where.
+        partition: its number.
+        offset: in the partition.
+        verdict: the one without the prediction; missing: ``VIOLATION``.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: str
+    topic: str | None = None
+    partition: Count | None = None
+    offset: Count | None = None
+    verdict: PredictedVerdict = "VIOLATION"
+
+
+class TableSize(BaseModel):
+    """The size of a table.
+
+    Attributes:
+        rows: in all its files.
+        parts: the number of its files.
+    """
+
+    rows: Count = 0
+    parts: Count = 0
+
+
+class _Open(BaseModel):
+    """A part of the resolved scenario, of which this is what readers use; docs/schemas/scenario-1.json has the rest."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class _Named(_Open):
+    """A fault of a schedule.
+
+    Attributes:
+        name: (``as``) by which a later step heals it.
+        fault: its kind.
+    """
+
+    name: str = Field(default="", alias="as")
+    fault: str = ""
+
+
+class _Step(_Open):
+    """A step of the schedule.
+
+    Attributes:
+        inject: a fault.
+        hold: bytes on links.
+    """
+
+    inject: _Named = _Named()
+    hold: _Named = _Named()
+
+
+class _MixedFault(_Open):
+    """A fault of the random mix.
+
+    Attributes:
+        fault: its kind.
+        weight: how often it comes up in a round.
+    """
+
+    fault: str = ""
+    weight: int = Field(default=1, ge=0, le=10_000)
+
+
+class _Chaos(_Open):
+    """Random faults.
+
+    Attributes:
+        faults: the mix.
+    """
+
+    faults: tuple[_MixedFault, ...] = ()
+
+
+class _Cluster(_Open):
+    """The cluster.
+
+    Attributes:
+        brokers: their number.
+    """
+
+    brokers: int = Field(default=3, ge=0, le=1_000)
+
+
+class _Topic(_Open):
+    """A topic.
+
+    Attributes:
+        name: of the topic.
+        partitions: their number.
+        replication_factor: the number of replicas of each.
+        replicas: the brokers of every partition; null: the cluster chose.
+    """
+
+    name: str = ""
+    partitions: int = Field(default=1, ge=0, le=100_000)
+    replication_factor: int = Field(default=3, ge=0, le=1_000)
+    replicas: tuple[Count, ...] | None = None
+
+
+class _Scenario(_Open):
+    """The resolved scenario.
+
+    Attributes:
+        cluster: the brokers.
+        topics: those that were created.
+        schedule: the steps that were performed; null: random faults.
+        chaos: random faults; null: a schedule.
+    """
+
+    cluster: _Cluster = _Cluster()
+    topics: tuple[_Topic, ...] = ()
+    schedule: tuple[_Step, ...] | None = None
+    chaos: _Chaos | None = None
+
+
+class Configuration(BaseModel):
+    """The resolved configuration. Which keys it has depends on what ran; these are known.
+
+    Attributes:
+        target: as ``--target`` spells it.
+        scenario: with every default.
+        knobs: of the replication protocol.
+        settings: of the brokers.
+        workload: its name and parameters.
+        imported: where an imported history comes from, and what was assumed about it.
+        reproduce: the command that runs it again.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    target: str = ""
+    scenario: _Scenario = _Scenario()
+    knobs: Mapping[str, Any] = {}
+    settings: Mapping[str, Any] = {}
+    workload: Mapping[str, Any] = {}
+    imported: Mapping[str, Any] = {}
+    reproduce: str = ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_val
 from harness import documents
 from harness.documents import BoundedLoader, Unfit, require_yaml, yaml_document
 from harness.errors import UsageError
+from harness.json_schema import given, published, schema_of
 from harness.nightly.plan_values import Duration, Durations, Seeds, Settings, SomeSeeds, Text
 from harness.replication.knobs import CURRENT_GENERATION
 from harness.targets.kinds import BUILTIN
@@ -53,6 +53,7 @@ class RunGroup(_Group):
     """Scenarios: a cell for each target, generation or release, scenario, settings, duration and seed.
 
     Attributes:
+        kind: of the entry.
         targets: as ``--target`` has them. ``process`` without a release is combined with ``releases``.
         generations: for targets that run any; empty: the scenario's own, else the current one. Ranges are allowed.
         releases: of Kafka, for ``process``.
@@ -74,11 +75,18 @@ class SimulateGroup(_Group):
     """Explorations in virtual time: a cell for each generation, settings and first seed.
 
     Attributes:
+        kind: of the entry.
+        generations: of the replication protocol.
+        depth: the replicas and the controller alone (``core``), or the whole broker (``stack``).
         count: how many seeds a cell explores, or
         minutes: for how long it does.
         seeds: the first seed of each cell.
         processes: of each cell.
     """
+
+    model_config = ConfigDict(
+        json_schema_extra={"not": {"allOf": [given("count"), given("minutes")]}},
+    )
 
     kind: Literal["simulate"]
     generations: tuple[Text, ...] = Field(default=(CURRENT_GENERATION,), min_length=1)
@@ -100,6 +108,7 @@ class CommandGroup(_Group):
     """A command, judged by its exit code as seawall's own commands are.
 
     Attributes:
+        kind: of the entry.
         argv: its words; ``{seed}``, ``{night}`` and ``{out}``, a directory of the cell, are replaced. The first word
             ``seawall`` is this seawall, and ``python`` its interpreter.
         seeds: a cell for each; None: one cell.
@@ -157,12 +166,14 @@ class NightPlan(_Part):
     """The whole plan.
 
     Attributes:
+        version: of this format.
         budget: for the whole night, or each shard of it.
         time_limit: of each try of a cell, unless its entry has one.
         retries: how often a cell that ended inconclusive, invalid or for the environment's sake is tried again.
         require: patterns of targets, scenarios, entries' names, kinds or series: a cell whose capability is missing is
             then a failure of the environment, and not skipped.
         allow: exceptions.
+        cells: what runs.
     """
 
     version: Literal[1] = 1
@@ -238,21 +249,13 @@ def _validated(document: Mapping[str, Any]) -> NightPlan:
             raise UsageError(f"{path}.kind: {kind!r} is not known; {closest(kind, _KINDS)}")
         validated(_KINDS[kind], entry, path)
         groups.append({"kind": "run", **entry})
-    try:
-        return validated(NightPlan, {**document, **({"cells": groups} if groups else {})}, "")
-    except UsageError as error:
-        raise UsageError(error.sentence.replace("the scenario: ", "the plan: ", 1), error.remedy) from None
+    cells = {"cells": groups} if groups else {}
+    return validated(NightPlan, {**document, **cells}, "", whole="the plan")
 
 
 def schema() -> str:
     """The JSON Schema of a plan, for editors."""
-    document = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": SCHEMA,
-        "title": "A plan of seawall nightly",
-        **{key: value for key, value in NightPlan.model_json_schema().items() if key != "title"},
-    }
-    return json.dumps(document, indent=2) + "\n"
+    return published(SCHEMA, "A plan of seawall nightly", schema_of(NightPlan))
 
 
 # -------------------------------------------------------------------------------------------------- places in the file

@@ -101,7 +101,7 @@ SomeSeeds = Annotated[
                 {"type": "string", "pattern": r"^\d+\.\.\d+$"},
                 {
                     "type": "object",
-                    "properties": {"draw": {"type": "integer", "minimum": 1}},
+                    "properties": {"draw": {"type": "integer", "minimum": 1, "description": "How many seeds."}},
                     "required": ["draw"],
                     "additionalProperties": False,
                 },

@@ -43,6 +43,7 @@ class Incident(_Frozen):
     """Anomalies of one kind in one place, without values and offsets, which differ with every seed.
 
     Attributes:
+        kind: of the anomalies.
         place: ``topic/partition``, ``broker N``, or empty for the whole run.
         count: how many anomalies there are of this kind in this place.
     """
@@ -53,7 +54,14 @@ class Incident(_Frozen):
 
 
 class Try(_Frozen):
-    """One execution of a cell. Only what is inconclusive, invalid or of the environment is tried again."""
+    """One execution of a cell. Only what is inconclusive, invalid or of the environment is tried again.
+
+    Attributes:
+        outcome: how it ended.
+        exit_code: of its command; None: it was ended.
+        seconds: how long it took.
+        run: its run directory; None when nothing was recorded or kept.
+    """
 
     outcome: CellOutcome
     exit_code: int | None
@@ -62,7 +70,14 @@ class Try(_Frozen):
 
 
 class Measures(_Frozen):
-    """What trends show; None where the run says nothing about it."""
+    """What trends show; None where the run says nothing about it.
+
+    Attributes:
+        acknowledged_per_s: acknowledged sends per second.
+        p99_ms: the 99th percentile of the latency of sends in milliseconds.
+        longest_outage_s: the longest time in seconds without an acknowledgement of a partition.
+        recovery_s: seconds from the last healing until every ISR was full.
+    """
 
     acknowledged_per_s: float | None = None
     p99_ms: float | None = None
@@ -74,12 +89,20 @@ class CellResult(_Frozen):
     """The result of one cell.
 
     Attributes:
+        schema_version: of a line.
         night: the identifier of the night, by default its date in UTC.
         cell: its identity, unique in a night: of kind, target, generation, scenario, settings and seed.
         series: the same without the seed: what is compared across nights.
         generation: the generation of the built-in brokers, or the release of Kafka.
+        kind: of the entry of the plan.
+        target: as ``--target`` spells it.
+        scenario: its name; None for other kinds.
+        seed: None for a command without seeds.
         settings: what ``--set`` overrode.
+        duration_s: for how many seconds random faults were to go on; None: as in the scenario.
         bank: the cell is an entry of the seed bank.
+        outcome: how it ended.
+        exit_code: of its last try; None: there was none, or it was ended.
         signature: digest of the kinds and places of ``incidents``; None where there are none.
         incidents: gravest first: those that nothing predicted or excused.
         story: a few sentences: what was lost, where, and why.
@@ -88,9 +111,12 @@ class CellResult(_Frozen):
         run: the run directory, relative to the directory of the night; None when nothing was recorded or kept.
         report: the HTML report, relative to the directory of the night.
         started: UTC, ISO 8601.
-        seconds: of all tries together.
+        seconds: how long all tries together took.
+        tries: every execution.
+        measures: what trends show.
         versions: of seawall, the target, Python, and of others that the run names.
         plan: SHA-256 of the plan's content.
+        shard: ``2/5``; None: the night was not divided.
     """
 
     schema_version: Literal[1] = 1

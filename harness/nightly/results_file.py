@@ -14,6 +14,7 @@ from harness import documents
 from harness.documents import Unfit
 from harness.errors import InvalidRun, UsageError
 from harness.history.unwritable import writing_below
+from harness.json_schema import published, schema_of
 from harness.nightly.result import SCHEMA_VERSION, CellResult
 from harness.scratch import unfinished
 from harness.validation import validated
@@ -61,13 +62,10 @@ def read(path: Path) -> list[CellResult]:
     return list(_results(content, path))
 
 
-def schema() -> Mapping[str, Any]:
+def schema() -> str:
     """The JSON Schema of a line, as ``docs/schemas/cell-result-1.json`` has it."""
-    own = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": f"cell-result-{SCHEMA_VERSION}.json",
-    }
-    return {**own, **CellResult.model_json_schema(mode="serialization")}
+    name = f"cell-result-{SCHEMA_VERSION}.json"
+    return published(name, "A line of results.jsonl of seawall nightly", schema_of(CellResult, "serialization"))
 
 
 def _results(content: bytes, path: Path) -> Iterator[CellResult]:

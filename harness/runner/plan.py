@@ -262,7 +262,9 @@ def _chaos_faults(scenario: Scenario) -> Iterable[ChaosFault]:
 
 def _span(written: Any, path: str) -> tuple[float, float]:
     match written:
-        case [int() | float() as shortest, int() | float() as longest] if 0 <= shortest <= longest <= LONGEST_S:
+        case [int() | float() as shortest, int() | float() as longest] if (
+            0 <= shortest <= longest <= LONGEST_S and not isinstance(shortest, bool) and not isinstance(longest, bool)
+        ):
             return float(shortest), float(longest)
         case _:
             raise UsageError(f"{path}: {written!r} is not [shortest, longest] in seconds.")

@@ -139,7 +139,7 @@ def test_a_run_json_with_a_value_that_is_none_is_exit_code_3_and_one_sentence(
     file.write_text(json.dumps(document))
     assert main(["check", str(path), "--engine", engine]) == ExitCode.INVALID
     printed = "".join("".join(capsys.readouterr()).split())
-    assert "guarantees.min_insync_replicasis'2',andshouldbeawholenumber" in printed
+    assert "guarantees.min_insync_replicas:'2'isrefused:inputshouldbeavalidinteger" in printed
     assert "Traceback" not in printed
 
 

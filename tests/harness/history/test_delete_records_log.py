@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import asdict
 from itertools import count
 
+from harness.errors import InvalidRun
 from harness.history.delete_records_log import GAVE_UP, DeleteRecordsLog
-from harness.history.run_json import wrong
+from harness.history.run_directory import Manifest, manifest_of
 from harness.model import NodeId, TopicPartition
 
 LEDGER = TopicPartition("ledger", 1)
@@ -42,11 +44,18 @@ def test_an_order_in_run_json_is_whole_and_of_the_right_types() -> None:
     orders = DeleteRecordsLog(count().__next__)
     orders.sent(LEDGER, None, 100)
     [order] = orders.rows()
-    assert wrong({"orders": [order]}) is None
-    assert wrong({"orders": None}) is None
-    assert wrong({"orders": [order | {"before": -1}]}) == (
-        "orders[0].before is -1, and should be a whole number from 0 on or null"
+    assert refusal([order]) is None
+    assert refusal(None) is None
+    assert refusal([order | {"before": -1}]) == (
+        "run.json: orders[0].before: -1 is refused: input should be greater than or equal to 0."
     )
-    assert wrong({"orders": [{key: value for key, value in order.items() if key != "error"}]}) == (
-        "orders[0] has no error"
-    )
+    lacking = {key: value for key, value in order.items() if key != "error"}
+    assert refusal([lacking]) == "run.json: orders[0]: 'error' is missing."
+
+
+def refusal(orders: object) -> str | None:
+    try:
+        manifest_of({**asdict(Manifest("r", "s", 1, "")), "orders": orders}, "run.json")
+    except InvalidRun as refused:
+        return refused.sentence
+    return None

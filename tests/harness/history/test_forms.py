@@ -155,23 +155,26 @@ DOCUMENT: Row = {
 }
 
 WRONG: tuple[tuple[Row, str], ...] = (
-    ({"guarantees": "x"}, "guarantees is 'x', and should be an object"),
+    ({"guarantees": "x"}, "guarantees: 'x' is refused: input should be an object"),
     (
         {"guarantees": {"min_insync_replicas": "2"}},
-        "guarantees.min_insync_replicas is '2', and should be a whole number from 0 on or null",
+        "guarantees.min_insync_replicas: '2' is refused: input should be a valid integer",
     ),
-    ({"guarantees": {"unclean_election": 1}}, "guarantees.unclean_election is 1, and should be true or false"),
-    ({"seed": True}, "seed is True, and should be a whole number"),
-    ({"run": 7}, "run is 7, and should be a string"),
-    ({"configuration": []}, "configuration is [], and should be an object"),
-    ({"predictions": ["lost-write"]}, "predictions is ['lost-write'], and should be a list of objects"),
-    ({"predictions": [{"kindd": "lost-write"}]}, "predictions[0] has the key 'kindd', which is none of kind, topic"),
-    ({"predictions": [{"topic": "t"}]}, "predictions[0] has no kind"),
-    ({"predictions": [{"kind": "x", "offset": "7"}]}, "predictions[0].offset is '7', and should be"),
-    ({"predictions": [{"kind": "x", "verdict": "BAD"}]}, "predictions[0].verdict is 'BAD', and should be one of"),
-    ({"tables": {"history": 3}}, "tables.history is 3, and should be an object"),
-    ({"tables": {"history": {"rows": "3"}}}, "tables.history.rows is '3', and should be a whole number from 0 on"),
-    ({"state": ["complete"]}, "state is ['complete'], and should be a string"),
+    (
+        {"guarantees": {"unclean_election": 1}},
+        "guarantees.unclean_election: 1 is refused: input should be a valid boolean",
+    ),
+    ({"seed": True}, "seed: True is refused: input should be a valid integer"),
+    ({"run": 7}, "run: 7 is refused: input should be a valid string"),
+    ({"configuration": []}, "configuration: [] is refused: input should be an object"),
+    ({"predictions": ["lost-write"]}, "predictions[0]: 'lost-write' is refused: input should be an object"),
+    ({"predictions": [{"kindd": "lost-write"}]}, "predictions[0]: unknown key 'kindd'; did you mean 'kind'?"),
+    ({"predictions": [{"topic": "t"}]}, "predictions[0]: 'kind' is missing."),
+    ({"predictions": [{"kind": "x", "offset": "7"}]}, "predictions[0].offset: '7' is refused: "),
+    ({"predictions": [{"kind": "x", "verdict": "BAD"}]}, "predictions[0].verdict: 'BAD' is refused: input should be"),
+    ({"tables": {"history": 3}}, "tables.history: 3 is refused: input should be an object"),
+    ({"tables": {"history": {"rows": "3"}}}, "tables.history.rows: '3' is refused: input should be a valid integer"),
+    ({"state": ["complete"]}, "state: ['complete'] is refused: input should be"),
 )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,6 @@ from harness.nightly import results_file
 from harness.nightly.conclusion import ERRORS, FAILURES, GRAVEST_FIRST, PASSES, SKIPS, exit_code
 from harness.nightly.result import CellOutcome
 from tests.harness.nightly.cells import cell, lossy
-
-SCHEMA = Path(__file__).parents[3] / "docs/schemas/cell-result-1.json"
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
@@ -56,13 +53,6 @@ def test_what_is_no_directory_of_a_night_is_refused(tmp_path: Path) -> None:
 def test_a_name_that_is_not_utf_8_is_written_all_the_same(tmp_path: Path) -> None:
     results_file.write(tmp_path / "results.jsonl", [cell(target="compose:\udcff.yml")])
     assert results_file.read(tmp_path / "results.jsonl")[0].target == "compose:?.yml"
-
-
-def test_the_published_schema_is_that_of_the_model(request: pytest.FixtureRequest) -> None:
-    text = json.dumps(results_file.schema(), indent=2) + "\n"
-    if request.config.getoption("--rewrite"):
-        SCHEMA.write_text(text)
-    assert SCHEMA.read_text() == text
 
 
 def test_every_outcome_is_a_failure_an_error_a_skip_or_a_pass() -> None:
