@@ -15,6 +15,9 @@ from markupsafe import Markup
 from harness.history.unwritable import writing_below
 from harness.scratch import unfinished
 
+ROWS_AT_ONCE: Final = 100
+"""A long list is tables of so many rows, of which a browser lays out those that are on the screen."""
+
 _UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
 
@@ -37,6 +40,7 @@ def _rendered(template: str, context: dict[str, Any]) -> str:
     page = environment.get_template(template).render(
         style=Markup(style),  # noqa: S704 - our own file
         script=Markup(script),  # noqa: S704 - our own file
+        rows_at_once=ROWS_AT_ONCE,
         policy=f"{policy}; base-uri 'none'; form-action 'none'",
         **context,
     )
