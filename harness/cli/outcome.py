@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from pydantic import BaseModel, ConfigDict
@@ -16,14 +16,13 @@ from harness.checker import Outcome, RunVerdict
 from harness.cli.reproduction import Reproduction
 from harness.cli.terminal import be_quiet, stderr, stdout
 from harness.errors import ExitCode, Interrupted, SeawallError
+from harness.json_schema import published, schema_of
 
 if TYPE_CHECKING:
     from harness.runner import Plan
     from harness.runner.matrix import Cell
 
 SCHEMA_VERSION = 1
-SCHEMA = f"run-outcome-{SCHEMA_VERSION}.json"
-"""The file below ``docs/schemas``."""
 
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print one JSON object to standard output, and everything else to the other.")
@@ -51,6 +50,7 @@ class Comparison(_Frozen):
     """The outcome in words beside the predicted one, of ``scenario run``.
 
     Attributes:
+        predicted: the words of the scenario.
         observed: empty when the run proves nothing.
         differences: one sentence each; empty: none.
         known: why it differs, if that is a known difference of the release of Kafka.
@@ -66,12 +66,18 @@ class OneRun(_Frozen):
     """One run.
 
     Attributes:
+        scenario: its id.
+        target: as ``--target`` has it.
+        generation: of the replication protocol.
+        seed: that was given or drawn.
+        engine: that gave the verdict; None: the run was not checked.
         verdict: None: a simulated run without a run directory has none, and what is not checked.
         exit_code: of a command that ran this one alone.
         run_directory: as ``--out`` has it; None: nothing was recorded.
         report: the HTML report.
         anomalies: by kind.
         reasons: of a verdict that decides nothing, one sentence each.
+        comparison: None: of ``run``, which makes none.
     """
 
     scenario: str
@@ -92,8 +98,12 @@ class RunOutcome(_Frozen):
     """What came of a command.
 
     Attributes:
+        schema_version: of this object.
         command: ``run`` or ``scenario run``.
-        verdict: with ``run_directory`` and ``report`` those of the first run that has the exit code; None: no run has.
+        verdict: of the first run that has the exit code; None: no run has.
+        exit_code: of the command.
+        run_directory: of the same run.
+        report: of the same run.
         error: why the command ended before its time, in a sentence or two; None: it did not.
         anomalies: of all runs together.
         replay: the command that does the same again, with the seed that was drawn.
@@ -181,10 +191,10 @@ def outcomes(command: str, context: typer.Context, *, as_json: bool, quiet: bool
             typer.echo(collected.outcome(error).model_dump_json(indent=1))
 
 
-def schema() -> Mapping[str, Any]:
+def schema() -> str:
     """The JSON Schema of the object, as ``docs/schemas/run-outcome-1.json`` has it."""
-    own = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": SCHEMA}
-    return {**own, **RunOutcome.model_json_schema(mode="serialization")}
+    name = f"run-outcome-{SCHEMA_VERSION}.json"
+    return published(name, "What seawall run --json prints", schema_of(RunOutcome, "serialization"))
 
 
 def _code(ended: BaseException) -> ExitCode:

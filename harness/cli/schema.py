@@ -17,6 +17,7 @@ class Document(StrEnum):
     VERDICT = "verdict"
     RUN = "run"
     RESULT = "result"
+    OUTCOME = "outcome"
 
 
 def _scenario() -> str:
@@ -49,19 +50,28 @@ def _result() -> str:
     return schema()
 
 
+def _outcome() -> str:
+    from harness.cli.outcome import schema
+
+    return schema()
+
+
 SCHEMAS: Mapping[Document, Callable[[], str]] = {
     Document.SCENARIO: _scenario,
     Document.PLAN: _plan,
     Document.VERDICT: _verdict,
     Document.RUN: _run,
     Document.RESULT: _result,
+    Document.OUTCOME: _outcome,
 }
 
 
 def schema(
     document: Annotated[
         Document,
-        typer.Argument(help="A scenario or plan; verdict.json or run.json of a run; a line of results.jsonl."),
+        typer.Argument(
+            help="A scenario or plan; verdict.json or run.json; a line of results.jsonl; what run --json prints."
+        ),
     ],
 ) -> None:
     """Print the JSON Schema of a document, for editors and programs; that of scenarios knows the installed plugins."""
