@@ -136,12 +136,11 @@ class Outcomes:
         self._runs: list[OneRun] = []
         self.exit_code = ExitCode.PASS
 
-    def add(self, plan: Plan, directory: Path | None, verdict: RunVerdict | None, cell: Cell | None = None) -> None:
-        """Add a run; ``cell`` has the comparison with the predicted outcome."""
-        from harness.cli.matrix import exit_code
-
+    def add(
+        self, plan: Plan, directory: Path | None, verdict: RunVerdict | None, code: ExitCode, cell: Cell | None = None
+    ) -> None:
+        """Add a run, whose exit code is ``code``; ``cell`` has the comparison with the predicted outcome."""
         report = None if directory is None else directory / "report.html"
-        code = exit_code([cell]) if cell is not None else verdict.exit_code if verdict is not None else ExitCode.PASS
         self._runs.append(
             OneRun(
                 scenario=plan.scenario.id,

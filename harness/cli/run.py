@@ -70,7 +70,7 @@ def run(
         judged = judge_recorded(directories, context.obj, say, engine, partial(_present, collected))
         collected.exit_code = exit_code(judged)
         for made, directory, one in zip(plans, directories, judged, strict=True):
-            collected.add(made, directory, one.verdict)
+            collected.add(made, directory, one.verdict, one.verdict.exit_code)
         return collected.exit_code
 
 

@@ -117,7 +117,7 @@ def run(
 def _shown(plans: Iterator[Plan], out: Path | None, settings: Sequence[str], collected: Outcomes) -> Iterator[Cell]:
     """Run each, print what came of it, and collect that."""
     from harness.checker import from_json
-    from harness.cli.matrix import played, show_cell
+    from harness.cli.matrix import exit_code, played, show_cell
     from harness.history.run_directory import RunDirectory
 
     say = progress()
@@ -125,7 +125,7 @@ def _shown(plans: Iterator[Plan], out: Path | None, settings: Sequence[str], col
         say(f"{plan.scenario.id} on generation {plan.generation}, target {plan.target}, seed {plan.seed}")
         cell, directory = played(plan, out, say)
         found = None if directory is None else RunDirectory(directory).read_verdict()
-        collected.add(plan, directory, None if found is None else from_json(found), cell)
+        collected.add(plan, directory, None if found is None else from_json(found), exit_code([cell]), cell)
         if (console := collected.console) is not None:
             show_cell(cell, settings, console)
             if directory is not None:

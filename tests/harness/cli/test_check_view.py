@@ -46,6 +46,13 @@ def test_what_spark_computes_counts_only_when_it_is_asked(monkeypatch: pytest.Mo
         assert ("stage" in view.in_a_line()) is bool(said)
 
 
+def test_spark_that_has_not_been_started_computes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from spark_analysis import job_progress
+
+    monkeypatch.setattr("spark_analysis.session._state", {})
+    assert job_progress.stages() == ""
+
+
 def test_the_reference_engine_names_every_rule(seawall: Seawall, recorded: Path) -> None:
     from checkers import check
     from checkers.promises import PROMISES
