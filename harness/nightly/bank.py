@@ -118,8 +118,10 @@ def write(path: Path, bank: Bank) -> None:
     text = rendered(bank)
     if path.exists() and path.read_text(encoding="utf-8") == text:
         return
-    with writing_below(path), unfinished(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    with writing_below(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with unfinished(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
 
 
 def rendered(bank: Bank) -> str:

@@ -34,8 +34,10 @@ def write(path: Path, results: Iterable[CellResult]) -> None:
         EnvironmentFault: it cannot be written.
     """
     text = "".join(f"{line(one)}\n" for one in results)
-    with writing_below(path), unfinished(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    with writing_below(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with unfinished(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
 
 
 def line(result: CellResult) -> str:

@@ -120,6 +120,13 @@ def test_a_wrong_command_is_one_sentence(merge: Merge, words: Sequence[str], cod
     assert (found, named in err, "Traceback" in err) == (code, True, False)
 
 
+def test_the_directories_of_bank_and_history_are_made(merge: Merge, tmp_path: Path) -> None:
+    shard(tmp_path / "one", [lossy()])
+    assert merge("merge", "one", "--bank", "kept/seeds.yaml", "--history", "kept/past/history.jsonl")[0] == 1
+    assert bank.read(tmp_path / "kept/seeds.yaml")
+    assert history_file.read(tmp_path / "kept/past/history.jsonl")
+
+
 def test_only_retire_removes_an_entry(merge: Merge, tmp_path: Path) -> None:
     shard(tmp_path / "one", [lossy()])
     merge("merge", "one")
