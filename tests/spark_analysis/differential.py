@@ -33,6 +33,14 @@ AT_ONCE = 1000
 CHUNKS = (3, 1 << 16)
 """How many rows are looked at together: more than one chunk for what is in one, and one chunk for all."""
 
+_PLANNED_ONCE = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.constraintPropagation.enabled": "false",
+    "spark.sql.optimizer.disableHints": "true",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+}
+"""Planning takes longer than judging runs of a few rows. What is one chunk is planned as large runs are."""
+
 Verdicts = list[tuple[RunVerdict, RunVerdict]]
 """What Spark and the reference say of each run."""
 
@@ -50,6 +58,7 @@ def tiny_blocks(chunk: int = 3) -> Iterator[None]:
         patch.object(sizing, "LARGE", 0),
         # What compiling takes is more than so few rows give back.
         patch.dict("spark_analysis.sizing._OF_LARGE", {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}),
+        patch.dict("spark_analysis.sizing._OF_LARGE", _PLANNED_ONCE if chunk < max(CHUNKS) else {}),
         patch.multiple(blocks, BLOCK=3, WORD_SHIFT=1, OCTET_SHIFT=1),
         patch.object(disorder, "BLOCK", 3),
         patch.object(digesting, "CHUNK", chunk),
