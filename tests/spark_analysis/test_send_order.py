@@ -34,7 +34,13 @@ def followed_closely(story: Story) -> Story:
     return story.finish()
 
 
-@pytest.mark.parametrize(("chunk", "questions"), [(3, QUESTIONS), (8, THIS)])
+@pytest.mark.parametrize(
+    ("chunk", "questions"),
+    [
+        (3, QUESTIONS),
+        pytest.param(8, THIS, marks=pytest.mark.nightly("one more job of Spark; by day in chunks of three rows")),
+    ],
+)
 def test_a_consumer_that_follows_closely_makes_nobody_look_closely(
     chunk: int, questions: Sequence[Question], tmp_path: Path, spark: SparkSession
 ) -> None:

@@ -14,7 +14,7 @@ def test_what_is_neither_small_nor_large_gets_the_same_verdicts(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sizing, "SMALL", -1)
-    assert not [*disagreements(verdicts_on(random_runs(range(1000, 1030), tmp_path), spark))]
+    assert not [*disagreements(verdicts_on(random_runs(range(1000, 1015), tmp_path), spark))]
 
 
 def test_hundreds_of_small_runs_are_small() -> None:
