@@ -31,6 +31,7 @@ from harness.targets.kafka.process import ProcessTarget
 from harness.targets.kafka.server_properties import understood
 from harness.targets.replica_logs import final_rows, replica_log_rows
 from harness.wire.batches import BatchHeader, stored
+from tests.harness.targets.contract import EVERY_RELEASE
 from tests.records import record
 
 LEDGER, STAMPED, TRANSACTIONS = (TopicPartition(topic, 0) for topic in ("ledger", "stamped", "transactions"))
@@ -162,7 +163,7 @@ def eventually(look: Callable[[], bool], within_s: float = 30.0) -> bool:
     return held
 
 
-@pytest.fixture(scope="module", params=[OLD, NEW])
+@pytest.fixture(scope="module", params=[pytest.param(OLD, marks=EVERY_RELEASE), NEW])
 def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """A running broker; each test leaves it running."""
     try:
