@@ -21,6 +21,8 @@ PYTHON ?= python3 python3.13 python3.12 python3.11
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_LINK_MODE ?= copy
+# Tests start a thousand processes of Python: each would compile all of its modules again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo docs test quick matrix museum detection mutation nightly bench lint check lock clean healthy-runs broken-clusters
