@@ -218,13 +218,10 @@ def _scenarios(_: Tree, __: str) -> Iterator[Candidate]:
     yield from (Candidate(name, about) for name, about in sorted(entries.items()))
 
 
-def _targets(_: Tree, word: str) -> Iterator[Candidate]:
+def _targets(tree: Tree, word: str) -> Iterator[Candidate]:
     kind, colon, rest = word.partition(":")
     if not colon:
-        yield Candidate("builtin", "real processes of seawall's own brokers")
-        yield Candidate("simulated", "the same brokers in virtual time")
-        yield Candidate("compose:", "real Kafka in containers")
-        yield Candidate("process:", "real Kafka as processes")
+        yield from map(Candidate, tree["targets"])
     if not colon or kind == "process":
         for release in fetched():
             yield Candidate(f"process:{release}", f"Kafka {release}")

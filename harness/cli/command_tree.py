@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from enum import Enum
 from typing import Any, get_args, get_type_hints
 
 import typer
+
+from harness.errors import EnvironmentFault
 
 _SHOWN_OF_HELP = 120
 
@@ -21,8 +24,18 @@ def command_tree() -> dict[str, Any]:
     from harness.targets.kafka.releases import TRIED
 
     root = _command(typer.main.get_command(app))
-    names = {"generations": list(GENERATIONS), "bugs": list(BUGS), "releases": list(TRIED)}
+    names = {"generations": list(GENERATIONS), "bugs": list(BUGS), "releases": list(TRIED), "targets": list(_targets())}
     return {**root, **names, "keys": {key: list(values) for key, values in _keys()}}
+
+
+def _targets() -> Iterator[str]:
+    """The kinds that can be used; those that take a source end with a colon."""
+    from harness.targets.cluster_kind import ClusterKind
+    from harness.targets.kinds import KINDS
+
+    for name in KINDS:
+        with suppress(EnvironmentFault):
+            yield name if isinstance(KINDS[name], ClusterKind) else f"{name}:"
 
 
 def _command(command: Any) -> dict[str, Any]:
