@@ -81,8 +81,8 @@ bench: $(STAMP) ## how fast the simulator and the checker are, and how soon the 
 
 # After a crash, or Ctrl-C: seawall nightly --resume runs/nights/DATE
 nightly: $(STAMP) ## the cells of nightly.yaml, which take hours, with their outputs in runs/nights
-	@for release in $(KAFKA); do $(BIN)/seawall kafka fetch $$release; done
-	@$(BIN)/seawall nightly nightly.yaml --night $(NIGHT) --out runs/nights/$(NIGHT) $(PAST) --jobs 2 || test $$? -le 70
+	@for release in $(KAFKA); do $(BIN)/seawall kafka fetch $$release || exit; done
+	@$(BIN)/seawall nightly nightly.yaml --night $(NIGHT) --out runs/nights/$(NIGHT) $(PAST) --jobs 2 || { code=$$?; test $$code -le 4 || test $$code -eq 70; }
 	@$(BIN)/seawall nightly merge runs/nights/$(NIGHT) $(PAST)
 
 # Whatever these print is to be explained: a healthy cluster found guilty, and a broken one that left no verdict.

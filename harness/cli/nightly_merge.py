@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +16,6 @@ from harness.nightly.keeping import Keep
 
 if TYPE_CHECKING:
     from harness.nightly.result import CellResult
-    from harness.nightly.standing import Finding
 
 app = typer.Typer(help="What comes after a night's cells.", no_args_is_help=True)
 
@@ -59,17 +58,19 @@ def merge(
 ) -> int:
     """Merge a night: ask Spark about all its runs in one job, and write its outputs, history, index and seed bank.
 
-    Ends with the exit code of the night: 1 before 70 before 3 before 2 before 4, and 0 when every cell passed.
+    Ends with the exit code of the night: 1 before 70 before 3 before 2 before 4, and 0 when every cell passed and no
+    shard is missing.
     """
     from harness.nightly import bank as seeds
-    from harness.nightly import history_file, index, outputs, prose, results_file, second_opinion
+    from harness.nightly import history_file, index, outputs, prose, results_file, second_opinion, summary
     from harness.nightly.conclusion import exit_code
     from harness.nightly.merging import copies, merged, shards
 
     known = seeds.read(bank)
     past = history_file.read(history) if history else []
     say = progress()
-    by_directory, notes = shards(directories, partial=partial)
+    by_directory, missing = shards(directories, partial=partial)
+    notes = list(missing)
     place = out or _place(by_directory)
     results = merged(by_directory, place)
     if engine is Engine.SPARK and ((master or copied_to) is not None or not decides_alone()):
@@ -77,16 +78,17 @@ def merge(
         results, said = second_opinion.compared(results, place, master, say, copies=elsewhere, keep=keep)
         notes += said
     grown = seeds.updated(known, results)
-    found = outputs.write(place, results, past, grown, notes)
+    found = outputs.write(place, results, past, grown, notes=notes, missing=missing)
     seeds.write(bank, grown)
     every = history_file.updated(past, results)
     if history:
         results_file.write(history, every)
     written = index.write(place, index.Nights.of_one(results, every), grown)
-    _tell_github(results, found, notes)
+    code = exit_code(results, is_partial=bool(missing))
+    _tell_github(results, lambda left: summary.markdown(results, found, notes, left, is_partial=bool(missing)))
     for line in (f"{prose.counts(results)}", *notes, f"summary: {place / 'summary.md'}", f"index: {written}"):
         typer.echo(line)
-    return exit_code(results)
+    return code
 
 
 @app.command()
@@ -113,10 +115,11 @@ def _place(by_directory: Mapping[Path, Sequence[CellResult]]) -> Path:
     return place
 
 
-def _tell_github(results: Sequence[CellResult], found: Sequence[Finding], notes: Sequence[str]) -> None:
+def _tell_github(results: Sequence[CellResult], markdown: Callable[[int], str]) -> None:
+    """Print annotations and append the summary, ``markdown`` of so many bytes, in a job of GitHub Actions."""
     from harness.nightly import github, summary
 
     if github.is_here():
         for command in github.commands(results):
             typer.echo(command)
-        github.append_summary(lambda left: summary.markdown(results, found, notes, min(left, summary.MOST_BYTES)))
+        github.append_summary(lambda left: markdown(min(left, summary.MOST_BYTES)))

@@ -182,7 +182,7 @@ def outcomes(command: str, context: typer.Context, *, as_json: bool, quiet: bool
     error = None
     try:
         yield collected
-    except (SeawallError, KeyboardInterrupt, Exception) as ended:
+    except (KeyboardInterrupt, Exception) as ended:
         collected.exit_code, error = _code(ended), _sentence(ended)
         raise
     finally:

@@ -63,13 +63,15 @@ PRECEDENCE = (
 """Which exit code goes first where cells differ: 1 before 70 before 3 before 2 before 4."""
 
 
-def exit_code(results: Iterable[CellResult]) -> ExitCode:
+def exit_code(results: Iterable[CellResult], *, is_partial: bool = False) -> ExitCode:
     """The exit code of a night: the first of :data:`PRECEDENCE` that a cell has.
 
-    Skipped cells change nothing, but a night in which no cell ran is inconclusive (2).
+    Skipped cells change nothing, but a night in which no cell ran is inconclusive (2), and one of which a shard is
+    missing, ``is_partial``, is a failure of the environment (4).
     """
     outcomes = {one.outcome for one in results}
     codes = {_CODES[outcome] for outcome in outcomes if outcome in _CODES}
+    codes |= {ExitCode.ENVIRONMENT} if is_partial else set()
     if outcomes <= SKIPS:
         return ExitCode.INCONCLUSIVE
     return next((code for code in PRECEDENCE if code in codes), ExitCode.PASS)

@@ -37,24 +37,32 @@ _FORBIDDEN = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 Standings = Mapping[Key, Standing]
 
 
-def write(path: Path, results: Sequence[CellResult], standings: Standings | None = None) -> None:
+def write(
+    path: Path, results: Sequence[CellResult], standings: Standings | None = None, missing: Sequence[str] = ()
+) -> None:
     """Replace ``junit.xml`` at once; ``standings`` says what each finding is tonight.
+
+    Each of ``missing``, a sentence about a shard of the night that is not there, is an error.
 
     Raises:
         EnvironmentFault: it cannot be written.
     """
-    tree = ET.ElementTree(document(results, standings))
+    tree = ET.ElementTree(document(results, standings, missing))
     ET.indent(tree, " ")
     with writing_below(path), unfinished(path) as temporary:
         tree.write(temporary, encoding="utf-8", xml_declaration=True)
 
 
-def document(results: Sequence[CellResult], standings: Standings | None = None) -> ET.Element:
-    """The root element."""
+def document(
+    results: Sequence[CellResult], standings: Standings | None = None, missing: Sequence[str] = ()
+) -> ET.Element:
+    """The root element; arguments as of :func:`write`."""
     ordered = sorted(results, key=gravity)
     night = ordered[0].night if ordered else ""
     root = ET.Element("testsuites", name=_clean(f"seawall nightly {night}".rstrip()), time=_time(results))
-    _count(root, ordered, with_skips=False)
+    _count(root, ordered, len(missing), with_skips=False)
+    for sentence in missing:
+        _add_missing(root, sentence)
     left = MOST_OUTPUTS
     for result, name in zip(ordered, _names(ordered), strict=True):
         left -= _add(root, result, name, (standings or {}).get(key_of(result) or ("", "")), left)
@@ -98,6 +106,15 @@ def _add(root: ET.Element, result: CellResult, name: str, standing: Standing | N
     return len(output)
 
 
+def _add_missing(root: ET.Element, sentence: str) -> None:
+    name = sentence.partition(" of ")[0]
+    suite = ET.SubElement(root, "testsuite", name=f"seawall.{name}", time=_time([]))
+    _count(suite, [], 1, with_skips=True)
+    ET.SubElement(ET.SubElement(suite, "properties"), "property", name="outcome", value="missing")
+    case = ET.SubElement(suite, "testcase", classname="seawall", name=name, time=_time([]))
+    ET.SubElement(case, "error", type="missing", message=sentence).text = sentence
+
+
 def _tag(result: CellResult) -> str | None:
     for tag, outcomes in (("failure", FAILURES), ("error", ERRORS), ("skipped", SKIPS)):
         if result.outcome in outcomes:
@@ -105,9 +122,9 @@ def _tag(result: CellResult) -> str | None:
     return None
 
 
-def _count(element: ET.Element, results: Sequence[CellResult], *, with_skips: bool) -> None:
+def _count(element: ET.Element, results: Sequence[CellResult], missing: int = 0, *, with_skips: bool) -> None:
     tags = Counter(map(_tag, results))
-    counts = {"tests": len(results), "failures": tags["failure"], "errors": tags["error"]}
+    counts = {"tests": len(results) + missing, "failures": tags["failure"], "errors": tags["error"] + missing}
     for name, number in (counts | ({"skipped": tags["skipped"]} if with_skips else {})).items():
         element.set(name, str(number))
 

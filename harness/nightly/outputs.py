@@ -17,7 +17,9 @@ def write(
     results: Sequence[CellResult],
     history: Sequence[CellResult] = (),
     bank: Bank = (),
+    *,
     notes: Sequence[str] = (),
+    missing: Sequence[str] = (),
 ) -> list[Finding]:
     """Replace each output at once, so that those of a cancelled job are true; return the findings.
 
@@ -27,6 +29,7 @@ def write(
         history: the results of past nights, to tell what is new; what it has of this night is ignored.
         bank: the seeds that must pass before a finding counts as fixed.
         notes: sentences about the night as a whole.
+        missing: those of them that are about a missing shard.
 
     Raises:
         EnvironmentFault: an output cannot be written.
@@ -37,6 +40,7 @@ def write(
     found = findings([*(one for one in history if one.night not in nights), *ordered], seeds(bank))
     tonight = {one.key: one.standings[night] for one in found for night in nights if night in one.standings}
     results_file.write(directory / results_file.NAME, ordered)
-    junit.write(directory / junit.NAME, ordered, tonight)
-    summary.write(directory / summary.NAME, summary.markdown(ordered, found, notes))
+    junit.write(directory / junit.NAME, ordered, tonight, missing)
+    text = summary.markdown(ordered, found, notes, is_partial=bool(missing))
+    summary.write(directory / summary.NAME, text)
     return found

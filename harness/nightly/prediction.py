@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from harness.errors import InvalidRun
+from harness.history.run_directory import RunDirectory
+from harness.history.table_file import TooManyRows
 from harness.nightly.cells import Cell
 from harness.nightly.reading import Reading
 from harness.nightly.result import CellOutcome
@@ -36,15 +39,19 @@ def compared(cell: Cell, found: Reading) -> Reading:
     prediction. A violation stays one unless the difference is known. Settings that override the generation's make the
     prediction void.
 
-    Raises:
-        InvalidRun: a table of the run is broken.
+    A run that lacks a table, or is too large for memory, stays what its verdict says.
     """
     if cell.scenario is None or cell.settings or found.run is None or found.outcome not in _DECIDED:
         return found
-    scenario, run = load(cell.scenario), Gathered.recorded(found.run)
-    if run.manifest.generation not in expectations(scenario):
+    scenario = load(cell.scenario)
+    generation = RunDirectory(found.run).manifest().generation
+    if generation not in expectations(scenario):
         return found
-    return _corrected(found, matrix.compared(scenario, run.manifest.generation, observe(run), found.kafka))
+    try:
+        observed = observe(Gathered.recorded(found.run))
+    except (InvalidRun, TooManyRows):
+        return found
+    return _corrected(found, matrix.compared(scenario, generation, observed, found.kafka))
 
 
 def _corrected(found: Reading, seen: matrix.Cell) -> Reading:

@@ -24,6 +24,9 @@ from harness.nightly.result import CellOutcome, CellResult
 _JUDGED = frozenset(map(CellOutcome, Outcome))
 """The outcomes that are verdicts on a run."""
 
+_MOST_NAMED = 5
+"""How many cells a sentence names."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
@@ -83,8 +86,18 @@ def compared(
         if one.result.cell not in differing:
             prune(one.here, one.result.outcome, keep, ALWAYS)
     agreed = [_disagreement(one, differing[one.cell]) if one.cell in differing else one for one in results]
-    note = f"Spark agrees about {len(verdicts) - len(differing)} of {len(verdicts)} runs."
-    return agreed, [note] if differing else []
+    notes = [f"Spark agrees about {len(verdicts) - len(differing)} of {len(verdicts)} runs."] if differing else []
+    if unasked := _unasked(results, judged):
+        notes.append(f"Spark was not asked about {unasked}, whose tables or verdicts are not there.")
+    return agreed, notes
+
+
+def _unasked(results: Sequence[CellResult], judged: Sequence[_Judged]) -> str:
+    """The cells with a verdict that Spark could not be asked about, in words; empty: none."""
+    asked = {one.result.cell for one in judged}
+    lacking = [one.cell for one in results if one.run is not None and one.outcome in _JUDGED and one.cell not in asked]
+    more = f" and {len(lacking) - _MOST_NAMED} more" if len(lacking) > _MOST_NAMED else ""
+    return ", ".join(lacking[:_MOST_NAMED]) + more
 
 
 def _judged(result: CellResult, directory: Path, copy: str | None) -> _Judged | None:

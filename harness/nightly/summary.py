@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from harness.errors import ExitCode
 from harness.history.unwritable import writing_below
 from harness.nightly import prose
 from harness.nightly.conclusion import ERRORS, FAILURES, SKIPS, exit_code, gravity
@@ -51,6 +52,8 @@ def markdown(
     found: Sequence[Finding] = (),
     notes: Sequence[str] = (),
     most_bytes: int = MOST_BYTES,
+    *,
+    is_partial: bool = False,
 ) -> str:
     """The summary in GitHub's Markdown, in at most ``most_bytes`` bytes.
 
@@ -59,9 +62,11 @@ def markdown(
         found: the findings of this night and those before, if these are known.
         notes: sentences about the night as a whole.
         most_bytes: the size that is not exceeded; whole lines are left out from the end.
+        is_partial: whether a shard of the night is missing.
     """
     ordered = sorted(results, key=gravity)
-    lines = [*_head(ordered, found, notes), *_stories(ordered, found), *_gone(ordered, found), *_table(ordered)]
+    code = exit_code(ordered, is_partial=is_partial)
+    lines = [*_head(ordered, found, notes, code), *_stories(ordered, found), *_gone(ordered, found), *_table(ordered)]
     return _bounded(lines, most_bytes)
 
 
@@ -73,8 +78,9 @@ def escaped(text: str) -> str:
     return shown
 
 
-def _head(results: Sequence[CellResult], found: Sequence[Finding], notes: Sequence[str]) -> Iterator[str]:
-    code = exit_code(results)
+def _head(
+    results: Sequence[CellResult], found: Sequence[Finding], notes: Sequence[str], code: ExitCode
+) -> Iterator[str]:
     night = results[0].night if results else ""
     yield f"# seawall, night {escaped(night)}".rstrip()
     yield ""

@@ -84,12 +84,18 @@ def test_the_night_has_a_release_of_every_generation_the_tests_of_containers_and
     assert {one.generation for one in cells if one.group == "matrix"} == set(GENERATIONS)
 
 
-@pytest.mark.parametrize(("code", "merged"), [(0, 1), (1, 1), (70, 1), (130, 0)])
-def test_a_night_is_merged_unless_a_signal_ended_it(checkout: Path, code: int, merged: int) -> None:
+@pytest.mark.parametrize(("code", "merged"), [(0, 1), (1, 1), (4, 1), (70, 1), (64, 0), (130, 0)])
+def test_a_night_is_merged_unless_it_did_not_begin_or_a_signal_ended_it(checkout: Path, code: int, merged: int) -> None:
     ended, run, _ = asked(checkout, "nightly", "nightly nightly.yaml*", code)
     assert [line for line in run if "nightly.yaml" in line]
     assert sum(line.startswith("seawall nightly merge runs/nights/") for line in run) == merged
     assert (ended == 0) == bool(merged)
+
+
+def test_no_night_begins_without_its_releases(checkout: Path) -> None:
+    ended, run, _ = asked(checkout, "nightly", "*fetch 3.9.1", 4)
+    assert ended != 0
+    assert run[-1] == "seawall kafka fetch 3.9.1"
 
 
 def test_a_night_fails_as_its_merge_does(checkout: Path) -> None:

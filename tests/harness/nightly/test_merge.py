@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from junitparser import JUnitXml
+from xmlschema import XMLSchema
 
 import checkers
 from harness.checker import RunVerdict
@@ -103,7 +105,11 @@ def test_what_does_not_belong_together_is_refused(
 
 def test_a_missing_shard_is_accepted_on_request_and_reported(merge: Merge, tmp_path: Path) -> None:
     shard(tmp_path / "one", [cell(shard="1/2")])
-    assert merge("merge", "one", "--partial")[0] == 0
+    assert merge("merge", "one", "--partial")[0] == 4
+    suites = JUnitXml.fromfile(str(tmp_path / "one/junit.xml"))
+    assert (suites.tests, suites.errors) == (2, 1)
+    assert XMLSchema(Path(__file__).with_name("jenkins-junit.xsd")).is_valid(str(tmp_path / "one/junit.xml"))
+    assert "Exit code 4." in (tmp_path / "one/summary.md").read_text()
     assert "> shard 2/2 of the night is missing" in (tmp_path / "one/summary.md").read_text()
 
 
@@ -173,7 +179,7 @@ def test_one_job_judges_every_run_that_has_its_tables(merge: Merge, tmp_path: Pa
     code, out, err = merge("merge", "one", "--master", "spark://m:7077")
     assert (code, spark) == (0, [["1", "2", "spark", "spark://m:7077"]])
     assert "asking Spark about 2 of 4 cells" in err
-    assert out.startswith("4 pass\nsummary:")
+    assert out.startswith("4 pass\nSpark was not asked about run|builtin|4.1|random-chaos|3, whose tables")
 
 
 def test_what_passed_keeps_its_tables_until_the_engines_agree(
@@ -185,7 +191,7 @@ def test_what_passed_keeps_its_tables_until_the_engines_agree(
     assert merge("merge", "one", "--keep", "failing")[0] == 1
     kept = [{path.name for path in (tmp_path / "one/runs" / str(seed)).iterdir()} for seed in range(3)]
     assert kept[0] == {"run.json", "verdict.json"}
-    assert all(names >= UNTIL_MERGED - {"diary.json", "report.html"} for names in kept[1:])
+    assert all(names >= UNTIL_MERGED - {"diary.json", "findings.csv", "report.html"} for names in kept[1:])
 
 
 def test_a_master_that_was_named_and_does_not_answer_is_an_error(
@@ -212,6 +218,16 @@ def test_a_copy_of_the_runs_is_judged_and_compared_with_the_verdicts_that_stayed
     code, out, _ = merge("merge", "one", "two", "--runs", f"{(tmp_path / 'copy').as_uri()}/", "--master", "spark://m:7")
     assert spark == [["1", "2", "spark", "spark://m:7"]]
     assert (code, out.startswith("1 disagreement, 1 pass\nSpark agrees about 1 of 2 runs.\n")) == (70, True)
+
+
+def test_a_cell_that_spark_cannot_be_asked_about_is_named(merge: Merge, tmp_path: Path, spark: list[list[str]]) -> None:
+    kept = [recorded(tmp_path / "one", seed, cell=f"cell {seed}") for seed in (1, 2, 3)]
+    shutil.rmtree(tmp_path / "one/runs/2/timeline")
+    (tmp_path / "one/runs/3/verdict.json").write_text("{}")
+    shard(tmp_path / "one", kept)
+    code, out, _ = merge("merge", "one")
+    assert (code, spark) == (0, [["1", "spark", "None"]])
+    assert "Spark was not asked about cell 2, cell 3, whose tables or verdicts are not there.\n" in out
 
 
 def test_runs_of_shards_are_found_from_a_directory_that_is_not_there_yet(

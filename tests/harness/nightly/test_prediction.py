@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -103,3 +104,14 @@ def test_a_violation_and_a_run_without_a_verdict_stay_what_they_are(
 def test_predicted_unavailability_is_no_inconclusive_cell(innocent: Path) -> None:
     found = replace(read(cell(NAME), innocent, 0, is_late=False), outcome=CellOutcome.INCONCLUSIVE)
     assert compared(cell(NAME), found).outcome is CellOutcome.AS_PREDICTED
+
+
+def test_a_run_that_lacks_a_table_stays_what_its_verdict_says(
+    innocent: Path, with_longer_logs: str, tmp_path: Path
+) -> None:
+    shutil.copytree(innocent, tmp_path / "try-1", symlinks=True)
+    one = cell(with_longer_logs)
+    found = read(one, tmp_path / "try-1", 0, is_late=False)
+    assert found.run is not None
+    (found.run / "faults.parquet").unlink()
+    assert compared(one, found) is found
