@@ -19,6 +19,9 @@ from harness.runner.expectation import expectations
 from harness.runner.observation import Gathered, observe
 from harness.scenario import load
 
+_NO_FINAL_READ = "There is no final read."
+"""The reason of :mod:`checkers.history_is_complete`."""
+
 _DECIDED = frozenset(
     {
         CellOutcome.PASS,
@@ -34,8 +37,8 @@ _DECIDED = frozenset(
 def compared(cell: Cell, found: Reading) -> Reading:
     """``found`` of the run of ``cell``, corrected by the prediction of its scenario.
 
-    A run that differs exactly as is known of its release is as predicted, and so is one that the verdict calls
-    inconclusive because it ended in the predicted unavailability. One that differs otherwise did not reproduce the
+    A run that differs exactly as is known of its release is as predicted, and so is one that is inconclusive only
+    because a partition that is stuck, as predicted, had no final read. One that differs otherwise did not reproduce the
     prediction. A violation stays one unless the difference is known. Settings that override the generation's make the
     prediction void.
 
@@ -56,8 +59,8 @@ def compared(cell: Cell, found: Reading) -> Reading:
 
 def _corrected(found: Reading, seen: matrix.Cell) -> Reading:
     if seen.agrees:
-        is_open = found.outcome is CellOutcome.INCONCLUSIVE
-        return replace(found, outcome=CellOutcome.AS_PREDICTED) if is_open else found
+        is_unread = found.outcome is CellOutcome.INCONCLUSIVE and found.reason == _NO_FINAL_READ
+        return replace(found, outcome=CellOutcome.AS_PREDICTED) if is_unread else found
     if seen.known is not None:
         why = f"It differs as is known of Kafka {seen.release}: {seen.known}"
         return replace(found, outcome=CellOutcome.AS_PREDICTED, reason=why, incidents=(), story=())

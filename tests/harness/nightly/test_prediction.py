@@ -10,6 +10,7 @@ import pytest
 
 from harness import runner, scenario
 from harness.cli.verdicts import Engine, judge
+from harness.errors import ExitCode
 from harness.nightly.cells import Cell, expand
 from harness.nightly.plan import parse
 from harness.nightly.prediction import compared
@@ -101,9 +102,15 @@ def test_a_violation_and_a_run_without_a_verdict_stay_what_they_are(
     assert compared(one, found) is found
 
 
-def test_predicted_unavailability_is_no_inconclusive_cell(innocent: Path) -> None:
-    found = replace(read(cell(NAME), innocent, 0, is_late=False), outcome=CellOutcome.INCONCLUSIVE)
-    assert compared(cell(NAME), found).outcome is CellOutcome.AS_PREDICTED
+def test_a_predicted_stuck_partition_is_no_inconclusive_cell_and_other_gaps_are(tmp_path: Path) -> None:
+    one = cell("bit-rot-in-the-leaders-log")
+    made = plan(scenario.load("bit-rot-in-the-leaders-log"), "simulated", generation="4.1", seed=1)
+    judge([runner.run(made, tmp_path, lambda _: None).path], Engine.REFERENCE)
+    found = read(one, tmp_path, ExitCode.INCONCLUSIVE, is_late=False)
+    assert (found.outcome, found.reason) == (CellOutcome.INCONCLUSIVE, "There is no final read.")
+    assert compared(one, found).outcome is CellOutcome.AS_PREDICTED
+    unread = replace(found, reason="Nothing was acknowledged, so nothing could be lost. There is no final read.")
+    assert compared(one, unread) is unread
 
 
 def test_a_run_that_lacks_a_table_stays_what_its_verdict_says(
