@@ -225,6 +225,10 @@ class Broker:
         if moved or before.high_watermark != after.high_watermark:
             self.consumer_fetches.wake(partition.name)
 
+    def lower_recovery_points(self, directory: LogDirectory) -> None:
+        """See :class:`harness.broker.partition.Owner`."""
+        self._logs.lower_recovery_points(directory)
+
     def storage_refused(self) -> None:
         """See :class:`harness.broker.partition.Owner`.
 

@@ -104,6 +104,8 @@ class LogDirectory:
             OSError: the old one is still there.
         """
         self.files.replace_text(checkpoint, format_offsets(offsets), flush=True)
+        if checkpoint == RECOVERY_POINTS:
+            self._recovery_points = dict(offsets)
 
     def close(self, broker_epoch: int, incarnation: int) -> None:
         """Mark a clean shutdown after the last flush, with the broker epoch and (our own addition) the incarnation.

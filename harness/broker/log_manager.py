@@ -67,6 +67,18 @@ class LogManager:
         """Write ``recovery-point-offset-checkpoint``."""
         self._checkpoint(RECOVERY_POINTS, "recovery points", lambda partition: partition.log.recovery_point)
 
+    def lower_recovery_points(self, directory: LogDirectory) -> None:
+        """Write ``recovery-point-offset-checkpoint`` if that of ``directory`` is ahead of a log, which has been cut.
+
+        Otherwise the next start would take for flushed what is appended below the old recovery point.
+
+        Raises:
+            OSError: the old one is still there.
+        """
+        logs = {partition.name: partition.log for partition in self._replicas.within(directory)}
+        if any(log.recovery_point < directory.checkpointed(name).recovery_point for name, log in logs.items()):
+            directory.write(RECOVERY_POINTS, {name: log.recovery_point for name, log in logs.items()})
+
     def checkpoint_log_starts(self) -> None:
         """Write ``log-start-offset-checkpoint``."""
         self._checkpoint(LOG_STARTS, "log starts", lambda partition: partition.log.log_start_offset)
@@ -100,6 +112,8 @@ class LogManager:
                 self._halt(f"{name} lies in log directories {numbers}; remove it from the one that has failed recently")
             elif directory.online:
                 self._replicas.open(name, directory)
+        if directory.online:  # the last life may have ended between a truncation and its checkpoint
+            self.lower_recovery_points(directory)
 
     def _checkpoint(self, file: str, what: str, offset: Callable[[Partition], Offset]) -> None:
         """Write one checkpoint into every directory: of the replicas that lie there."""

@@ -87,6 +87,10 @@ class Owner(Protocol):
         """Whatever waits for this replica may go on."""
         ...
 
+    def lower_recovery_points(self, directory: LogDirectory) -> None:
+        """A log of ``directory`` was cut: see :meth:`harness.broker.log_manager.LogManager.lower_recovery_points`."""
+        ...
+
     def storage_refused(self) -> None:
         """Storage has refused something; :meth:`storage_failed` will follow, after the core's last answers."""
         ...
@@ -242,6 +246,7 @@ class Partition:
         except OSError as error:
             self._complain("truncate", StorageRefusal(error.errno or 0, str(self.name), "truncate"))
             return AppendFailed(error.errno or 0)
+        self._lower_recovery_point()
         end = self.log.log_end_offset
         self._cuts.append(("truncation", {"from_offset": from_offset, "to_offset": end, "reason": reason}))
         self._owner.say(f"Truncated {self.name} from offset {from_offset} to {end} ({reason}).")
@@ -266,10 +271,20 @@ class Partition:
         except OSError as error:
             self._complain("empty", StorageRefusal(error.errno or 0, str(self.name), "empty"))
             return AppendFailed(error.errno or 0)
+        self._lower_recovery_point()
         self._cuts.append(("truncation", {"from_offset": end, "to_offset": start, "reason": reason}))
         self._cuts.append(("log_start", {"from_offset": start, "to_offset": offset, "reason": reason}))
         self._owner.say(f"Emptied {self.name}, which ended at {end}; it starts at {offset} now ({reason}).")
         return LogStartedAt(offset)
+
+    def _lower_recovery_point(self) -> None:
+        """Write down a recovery point that a cut has lowered, before anything is appended, as Kafka does."""
+        try:
+            self._owner.lower_recovery_points(self.directory)
+        except OSError as error:
+            refusal = StorageRefusal(error.errno or 0, str(self.name), "checkpoint the recovery points")
+            self._complain("checkpoint the recovery point of", refusal)
+            self._failure = ReplicaFailed(error.errno or 0)
 
     def _checkpoint(self, entries: tuple[EpochEntry, ...]) -> None:
         try:

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from harness.broker.checkpoints import RECOVERY_POINTS, parse_offsets
 from harness.broker.log_directory import CLEAN_SHUTDOWN
-from harness.broker.settings import NodeFaults
+from harness.broker.settings import NEVER, NodeFaults
 from harness.model import CONTROLLER_ID
 from harness.replication.messages import DeleteRecordsRequested, ErrorCode
 from harness.wire.keys import ApiKey
@@ -109,6 +110,93 @@ def test_recovery_starts_at_the_checkpointed_recovery_point() -> None:
     cluster.world.sleep(2)
     cluster.kill(0)
     assert cluster.disk(0).read_text("recovery-point-offset-checkpoint") == "0\n1\nt 0 1\n"
+
+
+def overtaken(knobs: str, deleted: int = 0, *, killed: bool = False, **settings: Any) -> VirtualCluster:
+    """Broker 0 has stopped, cleanly or not, with four records; broker 1 leads, with another record."""
+    never = {"log_flush_offset_checkpoint_interval_ms": NEVER, "unclean_leader_election_enable": True}
+    cluster = cluster_with_topic(knobs, **never, **settings)
+    cluster.kill(1)
+    cluster.kill(2)
+    cluster.world.sleep(4)
+    for value in (b"a", b"b", b"c", b"d"):
+        cluster.produce(0, value, acks=1)
+    if deleted:
+        assert delete_records(cluster, 0, deleted) == (0, deleted)
+    cluster.kill(0) if killed else cluster.node(0).shut_down()
+    cluster.world.sleep(3)
+    cluster.start(1)
+    cluster.world.sleep(2)
+    assert cluster.produce(1, b"e", acks=1) == [(0, 0)]
+    return cluster
+
+
+def checkpointed_recovery_point(cluster: VirtualCluster, directory: str = "") -> int:
+    text = cluster.disk(0).read_text(directory + RECOVERY_POINTS)
+    assert text is not None
+    return parse_offsets(text)[T]
+
+
+@pytest.mark.parametrize(
+    ("knobs", "deleted", "cut_to", "start"),
+    [("0.10", 0, 1, 0), ("2.0.0", 0, 1, 0), ("4.1", 0, 0, 0), ("0.10", 3, 1, 1), ("2.0.0", 3, 1, 1)],
+)
+def test_a_truncation_lowers_the_recovery_point_on_disk_wherever_the_log_starts_then(
+    knobs: str, deleted: int, cut_to: int, start: int
+) -> None:
+    cluster = overtaken(knobs, deleted)
+    assert checkpointed_recovery_point(cluster) == 4
+    cluster.start(0)
+    cluster.world.sleep(2)
+    assert bounds(cluster, 0) == (start, 1)
+    assert checkpointed_recovery_point(cluster) == cut_to
+
+
+def test_what_is_appended_where_a_log_was_cut_is_not_taken_for_flushed_by_the_next_start() -> None:
+    cluster = overtaken("4.1")
+    cluster.start(0)
+    cluster.world.sleep(2)
+    for value in (b"f", b"g", b"h", b"i", b"j"):
+        cluster.produce(1, value, acks=1)
+    cluster.world.sleep(1)
+    cluster.kill(0)
+    log = cluster.start(0).partitions[T].log
+    assert (log.log_end_offset, log.recovery_point) == (6, 0)
+    cluster.node(0).lose_power()
+    assert cluster.start(0).partitions[T].log.log_end_offset == 0
+
+
+@pytest.mark.parametrize(
+    ("knobs", "directories", "failed", "exit_codes"),
+    [("0.10", 1, "", {0: 1}), ("4.1", 1, "", {0: 1}), ("4.1", 2, "log-0", {})],
+)
+def test_a_directory_that_refuses_a_lowered_recovery_point_goes_offline_and_gets_it_at_the_next_start(
+    knobs: str, directories: int, failed: str, exit_codes: dict[int, int]
+) -> None:
+    cluster = overtaken(knobs, log_dirs_count=directories)
+    within = f"{failed}/" if failed else ""
+    cluster.start(0)
+    cluster.disk(0).failed.add(failed)
+    cluster.world.sleep(2)
+    assert cluster.exit_codes == exit_codes
+    row = json.loads(cluster.node(0).timeline_rows("storage_failed")[0]["detail"])
+    assert (row["operation"], row["log_dir"]) == ("checkpoint the recovery points", 0)
+    assert cluster.brokers[0].partitions[T].replica.role == "offline"
+    cluster.disk(0).failed.clear()
+    assert checkpointed_recovery_point(cluster, within) == 4
+    if not exit_codes:
+        cluster.kill(0)
+    end = cluster.start(0).partitions[T].log.log_end_offset
+    assert end < 4
+    assert checkpointed_recovery_point(cluster, within) == end
+
+
+def test_a_truncation_above_the_recovery_point_on_disk_leaves_the_checkpoint_alone() -> None:
+    cluster = overtaken("4.1", killed=True)
+    cluster.start(0)
+    cluster.world.sleep(2)
+    assert any("Truncated t-0 from offset 4 to 0" in line for line in cluster.said)
+    assert cluster.disk(0).read_text(RECOVERY_POINTS) is None
 
 
 # ------------------------------------------------------------------------------------------------- shutdowns
