@@ -57,6 +57,7 @@ app.add_typer(jepsen.exports, name="export")
 app.add_typer(scenario.app, name="scenario")
 nightly.app.command("merge")(nightly_merge.merge)
 nightly.app.command("retire")(nightly_merge.retire)
+nightly.app.command("keep")(nightly_merge.keep)
 app.add_typer(nightly.app, name="nightly")
 
 

@@ -1,4 +1,4 @@
-"""``seawall nightly merge`` and ``seawall nightly retire``: what comes after a night's cells."""
+"""``seawall nightly merge``, ``retire`` and ``keep``: the outputs of a night, and its seed bank."""
 
 from __future__ import annotations
 
@@ -102,6 +102,26 @@ def retire(
     left = seeds.retired(seeds.read(bank), entry, bank)
     seeds.write(bank, left)
     typer.echo(f"{bank}: {entry} is retired, {len(left)} entries are left")
+
+
+@app.command()
+def keep(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="What CI keeps between nights: seeds.yaml, committed.yaml, now.yaml.")
+    ],
+) -> None:
+    """Add to the seed bank that CI keeps what the repository's has, and remove what was retired there.
+
+    now.yaml is the repository's bank of this night; committed.yaml is that of the last night, and becomes a copy of it.
+    """
+    from harness.nightly import bank as seeds
+
+    now = seeds.read(directory / seeds.NOW)
+    path, committed = directory / seeds.NAME, directory / seeds.COMMITTED
+    kept = seeds.kept(seeds.read(path), now, seeds.read(committed))
+    seeds.write(path, kept)
+    seeds.write(committed, now)
+    typer.echo(f"{path}: {len(kept)} entries are kept")
 
 
 def _place(by_directory: Mapping[Path, Sequence[CellResult]]) -> Path:

@@ -1,8 +1,9 @@
 """The seed bank, ``seeds.yaml``: the cells that violated a promise, in a file that the user commits.
 
 The merge of a night adds an entry for every violation, and the next night begins with the entries. Only
-``seawall nightly retire`` removes one. The file is written for ``git diff``: a key a line in a fixed order, entries by
-name with an empty line between them, and a known entry changes in the line of ``last_seen`` alone.
+``seawall nightly retire`` removes one, and ``seawall nightly keep`` in CI follows the repository in that. The file is
+written for ``git diff``: a key a line in a fixed order, entries by name with an empty line between them, and a known
+entry changes in the line of ``last_seen`` alone.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ from harness.scratch import unfinished
 from harness.validation import closest, validated
 
 NAME = "seeds.yaml"
+
+NOW, COMMITTED = "now.yaml", "committed.yaml"
+"""Beside it in the directory that a CI system keeps: the repository's bank of this night, and of the last one."""
 
 MOST_SEEDS = 3
 """How many seeds the bank holds of one finding: more of them cost time and show the same."""
@@ -157,6 +161,22 @@ def retired(bank: Bank, name: str, origin: Path) -> Bank:
         known = f"{closest(name, names)}" if names else "the bank is empty."
         raise UsageError(f"{origin} has no entry {name!r}; {known}")
     return tuple(one for one in bank if one.entry != name)
+
+
+def kept(bank: Bank, now: Bank, committed: Bank) -> Bank:
+    """The bank that the nights have kept, after the repository's went from ``committed`` to ``now``.
+
+    An entry that the repository no longer has was retired; one that it never had stays. Where both have one, the
+    repository decides all but when it was seen last.
+    """
+    ours, theirs = ({one.entry: one for one in entries} for entries in (bank, now))
+    retired = {one.entry for one in committed} - theirs.keys()
+    for name, entry in theirs.items():
+        last_seen = max(entry.last_seen, ours.get(name, entry).last_seen)
+        theirs[name] = entry.model_copy(update={"last_seen": last_seen})
+    more = [one for name, one in ours.items() if name not in retired | theirs.keys()]
+    found = [*theirs.values(), *more[: max(0, MOST_ENTRIES - len(theirs))]]
+    return tuple(sorted(found, key=lambda one: one.entry))
 
 
 def seeds(bank: Bank) -> Mapping[Key, frozenset[int]]:

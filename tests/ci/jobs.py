@@ -24,6 +24,10 @@ _RECORDING = """\
 #!/bin/sh
 echo "$*" >> "$ASKED"
 code=${RUNS:-0}
+if test "$2" = keep; then
+  touch "$3/seeds.yaml" "$3/committed.yaml"
+  exec "$KEEPS" "$@"
+fi
 test "$2" = merge && code=${MERGES:-0}
 while test $# -gt 0; do
   case $1 in
@@ -63,13 +67,18 @@ class Machine:
         # Without Java the merge keeps what the reference engine said.
         self.environment = {"JAVA_HOME": "/nonexistent", "HOME": str(self.scratch), **self.environment}
 
-    def record(self, runs: int = 0, merges: int = 0) -> None:
-        """Replace ``seawall`` by a script that records its words, and ends with these exit codes."""
+    def record(self, runs: int = 0, merges: int = 0, keeps: str = "true") -> None:
+        """Replace ``seawall`` by a script that records its words, and ends with these exit codes.
+
+        Args:
+            keeps: the program that does what ``seawall nightly keep`` does.
+        """
         script = self.scratch / "bin" / "seawall"
         script.parent.mkdir(exist_ok=True)
         script.write_text(_RECORDING)
         script.chmod(0o755)
         self.environment |= {"ASKED": str(self.scratch / "asked"), "RUNS": str(runs), "MERGES": str(merges)}
+        self.environment["KEEPS"] = keeps
 
     @property
     def asked(self) -> list[str]:

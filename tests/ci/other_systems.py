@@ -80,7 +80,7 @@ class Jenkins:
         self._machine = machine
         text = JENKINS.read_text()
         blocks = [dedent(block).replace("\\\\", "\\") for block in _BLOCK.findall(text)]
-        [self._begin] = [block for block in blocks if "committed" in block]
+        [self._begin] = [block for block in blocks if "now.yaml" in block]
         [self._merge] = [block for block in blocks if "nightly merge" in block]
         [self._shard] = [block for block in blocks if "--shard" in block]
         defaults = dict(re.findall(r"string\(name: '(\w+)', defaultValue: '([^']*)'", text))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from harness.nightly import bank, history_file, results_file
 from tests.ci.actions import Actions, read
 from tests.ci.jobs import GUILTY, SOUND, Machine
 from tests.ci.other_systems import GitLab, Jenkins
+from tests.harness.nightly.cells import lossy
 from tests.test_house import complaints
 
 
@@ -63,6 +65,7 @@ def jenkins(machine: Machine) -> Night:
     return Night(merge / "seawall-kept", merge / "night", [name for name, code in build.codes.items() if code])
 
 
+KEEP = "nightly keep seawall-kept"
 SYSTEMS = (workflow, action, gitlab, jenkins)
 System = Callable[[Machine], Night]
 
@@ -77,8 +80,8 @@ def recording(tmp_path: Path) -> Machine:
 
 
 def words(asked: Sequence[str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """Each call: what comes before its options, and they."""
-    for line in asked:
+    """Each call but those of ``keep``: what comes before its options, and they."""
+    for line in (one for one in asked if one != KEEP):
         before, *options = line.replace("--partial", "--partial yes").split(" --")
         yield before, {name: value for name, _, value in (one.partition(" ") for one in options)}
 
@@ -89,6 +92,7 @@ def test_every_part_of_a_night_is_the_same_night_with_the_same_past(system: Syst
     assert night.red == []
     *shards, merge = words(recording.asked)
     number = 1 if system is action else 2
+    assert [line == KEEP for line in recording.asked] == [True, False] * (number + 1)
     assert [before for before, _ in shards] == ["nightly nightly.yaml"] * number
     assert [one["shard"] for _, one in shards] == [f"{part}/{number}" for part in range(1, number + 1)]
     assert [one["out"] for _, one in shards] == [f"shards/{part}" for part in range(1, number + 1)]
@@ -146,19 +150,21 @@ def _subdirectory(machine: Machine, name: str) -> Path:
     return place
 
 
-@pytest.mark.parametrize(
-    ("committed", "left"),
-    [("# one\n", "# one\n# found\n"), ("# two\n", "# two\n"), (None, "")],
-    ids=["as it was", "changed", "removed"],
-)
 @pytest.mark.parametrize("system", [workflow, gitlab, jenkins], ids=lambda system: system.__name__)
-def test_a_seed_bank_that_changed_in_the_repository_replaces_the_kept_one(
-    system: System, committed: str | None, left: str, tmp_path: Path
+def test_a_bank_of_an_earlier_night_in_the_repository_loses_nothing_but_what_was_retired(
+    system: System, tmp_path: Path
 ) -> None:
-    files = {"seawall-kept/committed.yaml": "# one\n", "seawall-kept/seeds.yaml": "# one\n# found\n"}
-    machine = Machine(tmp_path, files={**files, **({} if committed is None else {"seeds.yaml": committed})})
-    machine.record()
-    assert (system(machine).kept / "seeds.yaml").read_text() == left
+    first, second, old = bank.updated((), [lossy(seed=1), lossy("2026-03-05", seed=2), lossy(seed=3)])
+    files = {
+        "seeds.yaml": [first],
+        "seawall-kept/committed.yaml": [old],
+        "seawall-kept/seeds.yaml": [first, second, old],
+    }
+    machine = Machine(tmp_path, files={name: bank.rendered(tuple(entries)) for name, entries in files.items()})
+    machine.record(keeps=str(Path(sys.executable).parent / "seawall"))
+    kept = system(machine).kept
+    assert bank.read(kept / "seeds.yaml") == (first, second)
+    assert bank.read(kept / "committed.yaml") == (first,)
 
 
 @pytest.mark.parametrize(

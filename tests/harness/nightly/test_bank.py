@@ -86,6 +86,24 @@ def test_a_wrong_bank_is_refused_by_name(tmp_path: Path, text: str, named: str) 
     assert "seeds.yaml" in refused.value.sentence
 
 
+def test_a_bank_that_is_kept_gets_what_the_repository_has_and_loses_what_was_retired_there() -> None:
+    a, b, c = bank.updated((), [lossy(seed=seed) for seed in (1, 2, 3)])
+    assert bank.kept((a, b), (a,), ()) == (a, b)  # the repository has the bank of the first night
+    assert bank.kept((a, b), (c,), ()) == (a, b, c)
+    assert bank.kept((a, b), (), (a,)) == (b,)
+    assert bank.kept((), (a,), (a, b)) == (a,)
+    seen, edited = (b.model_copy(update={one: "later"}) for one in ("last_seen", "reproduce"))
+    assert bank.kept((seen,), (edited,), (b,)) == (edited.model_copy(update={"last_seen": "later"}),)
+    assert bank.kept((b,), (seen,), (b,)) == (seen,)
+
+
+def test_a_bank_that_is_kept_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b, c = bank.updated((), [lossy(seed=seed) for seed in (1, 2, 3)])
+    monkeypatch.setattr(bank, "MOST_ENTRIES", 2)
+    assert bank.kept((a, b), (c,), ()) == (a, c)
+    assert bank.kept((), (a, b, c), ()) == (a, b, c)
+
+
 def test_only_a_command_retires_an_entry() -> None:
     entries = bank.updated((), [lossy(seed=1), lossy(seed=2)])
     assert bank.retired(entries, entries[0].entry, Path("seeds.yaml")) == entries[1:]

@@ -144,6 +144,22 @@ def test_only_retire_removes_an_entry(merge: Merge, tmp_path: Path) -> None:
     assert bank.read(tmp_path / "seeds.yaml") == ()
 
 
+def test_what_ci_keeps_follows_the_repository_and_a_second_call_changes_nothing(merge: Merge, tmp_path: Path) -> None:
+    a, b, c = bank.updated((), [lossy(seed=seed) for seed in (1, 2, 3)])
+    kept = tmp_path / "kept"
+    assert merge("keep", "kept")[:2] == (0, "kept/seeds.yaml: 0 entries are kept\n")
+    bank.write(kept / "seeds.yaml", (a, b, c))
+    bank.write(kept / "committed.yaml", (a, b))
+    bank.write(kept / "now.yaml", (b,))
+    for _ in range(2):
+        assert merge("keep", "kept")[:2] == (0, "kept/seeds.yaml: 2 entries are kept\n")
+        assert [bank.read(kept / name) for name in ("seeds.yaml", "committed.yaml")] == [(b, c), (b,)]
+    (kept / "now.yaml").write_text("entries: 3")
+    code, _, err = merge("keep", "kept")
+    assert (code, "kept/now.yaml" in err) == (64, True)
+    assert bank.read(kept / "seeds.yaml") == (b, c)
+
+
 # ------------------------------------------------------------------------------------------------- what Spark says
 
 
