@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.ci.actions import read
 from tests.ci.jobs import ROOT
@@ -20,6 +21,7 @@ from tests.ci.other_systems import GITLAB, JENKINS
 
 ACTIONLINT = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12"
 GROOVY = "org.apache.groovy:groovy:4.0.33"
+DOCUMENT = ROOT / "docs/ci.md"
 WORKFLOWS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / ".github/workflows").iterdir())
 ON_GITHUB = [*WORKFLOWS, "action.yml"]
 
@@ -160,8 +162,17 @@ def test_ci_runs_what_the_tests_of_this_project_run_on() -> None:
     ]
 
 
+def test_nights_of_one_name_wait_for_each_other() -> None:
+    workflow, own = (read(f".github/workflows/{name}.yml") for name in ("nightly-reusable", "nightly"))
+    [whole] = re.findall(r"^```yaml\n(# \.github/[^`]*)^```", DOCUMENT.read_text(), re.MULTILINE)
+    groups = [one["concurrency"] for one in (workflow, own, yaml.safe_load(whole))]
+    assert not any(group.get("cancel-in-progress") for group in groups)
+    assert "${{ inputs.name }}" in groups[0]["group"]
+    assert groups[0]["group"].partition("/")[0] != groups[1]["group"]  # a workflow would wait for its caller
+
+
 def test_the_document_names_every_input_and_every_file() -> None:
-    text = (ROOT / "docs/ci.md").read_text()
+    text = DOCUMENT.read_text()
     inputs = read(".github/workflows/nightly-reusable.yml")[True]["workflow_call"]["inputs"]
     variables = [*read("docs/ci/gitlab-nightly.yml")["variables"]]
     parameters = re.findall(r"string\(name: '(\w+)'", JENKINS.read_text())

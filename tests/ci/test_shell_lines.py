@@ -144,6 +144,21 @@ def test_the_next_night_finds_what_the_last_one_left(recording: Machine) -> None
     assert (second / "seeds.yaml").read_text().count("# found") == 2
 
 
+@pytest.mark.parametrize("is_action", [True, False], ids=["action", "workflow"])
+def test_a_night_does_not_take_what_another_keeps_whose_name_begins_alike(is_action: bool, recording: Machine) -> None:
+    def play(actions: Actions, name: str) -> None:
+        actions.action({"name": name}) if is_action else actions.workflow("nightly-reusable.yml", {"name": name})
+
+    actions = Actions(recording)
+    play(actions, "nightly-big")
+    again = Actions(Machine(_subdirectory(recording, "again"), environment=recording.environment), run=2)
+    again.caches = actions.caches
+    (again._machine.scratch / "bin").symlink_to(recording.scratch / "bin")
+    play(again, "nightly")
+    lengths = [len((cache / "seawall-kept/history.jsonl").read_text().splitlines()) for cache in again.caches.values()]
+    assert lengths[0] == lengths[1]
+
+
 def _subdirectory(machine: Machine, name: str) -> Path:
     place = machine.scratch / name
     place.mkdir()
