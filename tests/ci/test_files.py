@@ -99,6 +99,14 @@ def test_the_jenkinsfile_is_balanced_and_runs_the_merge_whatever_the_shards_come
     assert re.search(r"def shard\(number\) \{\s+catchError\(buildResult: 'FAILURE'", JENKINS.read_text())
 
 
+def test_a_build_that_ended_before_its_merge_does_not_hide_what_those_before_it_kept() -> None:
+    # lastCompleted() takes an aborted build, which has archived nothing, and optional: true then copies nothing.
+    [[selector, filtered]] = re.findall(r"copyArtifacts .*?selector: (\w+)\(\),\s+filter: '(.*?)'", JENKINS.read_text())
+    assert (selector, filtered) == ("lastWithArtifacts", "seawall-kept/**")
+    archived = re.findall(r"archiveArtifacts artifacts: '(.*?)'", JENKINS.read_text())
+    assert [filtered in one.split(", ") for one in archived] == [True]  # so that a build with artifacts has these
+
+
 # -------------------------------------------------------------------------------------------------------------- rights
 
 
