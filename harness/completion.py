@@ -28,6 +28,7 @@ _MADE_OF = ("harness/cli/*.py", "harness/scenario.py", "harness/broker/settings.
 _MADE_OF_TOO = ("harness/replication/bugs.py", "workloads/*.py")
 _SHELLS = ("bash", "zsh", "fish")
 _BREAKS = re.compile(r"[:=]+")
+_PLAIN = re.compile(r"[\w@%+=:,./#-]+")
 _RELEASE = re.compile(r"\d+(\.\d+)+")
 _QUORUMS_SINCE = (3, 3)
 _MOST_RUNS = 50
@@ -119,7 +120,11 @@ def of_bash(words: Sequence[str], cursor: int) -> Question:
 
 
 def candidates(root: Tree, question: Question) -> Iterator[Candidate]:
-    """The values that may stand for the word under the cursor."""
+    """The values that may stand for the word under the cursor, without those that a shell would not take literally.
+
+    The script of zsh evaluates them, and bash writes them into the command line as they are: a directory named
+    ``$(command)`` would run it.
+    """
     command, awaited, given, positions = _parsed(root, question.words)
     word = question.word
     if awaited is not None:
@@ -135,7 +140,7 @@ def candidates(root: Tree, question: Question) -> Iterator[Candidate]:
         argument = _argument(command, positions)
         found, before = iter(()) if argument is None else _values(root, argument, word), ""
     for one in found:
-        if one.value.startswith(word) and not re.search(r"\s", one.value):
+        if one.value.startswith(word) and _PLAIN.fullmatch(one.value):
             yield Candidate(before + one.value, one.help)
 
 
@@ -286,7 +291,7 @@ def _for_zsh(found: Sequence[Candidate]) -> str:
 
 
 def _escaped(text: str) -> str:
-    for plain, escaped in (('"', '""'), ("'", "''"), ("$", "\\$"), ("`", "\\`"), (":", r"\\:")):
+    for plain, escaped in (("\\", r"\\\\"), ('"', '""'), ("'", "''"), ("$", "\\$"), ("`", "\\`"), (":", r"\\:")):
         text = text.replace(plain, escaped)
     return text
 

@@ -93,6 +93,35 @@ def test_run_directories_come_newest_first(
     assert offered(tree, "diff", "runs/a/20260101T000000-1", "elsewhere/") == ["elsewhere/20260103T000000-1"]
 
 
+SUBSTITUTION = "$({touch,PWNED})"
+HOSTILE = (
+    SUBSTITUTION, f"\\{SUBSTITUTION}", "`touch${IFS}PWNED`", "a;touch", "a'b", 'a"b', r"a\b", "*", "a|b", "a&b",
+    "\x1b[2J",
+)  # fmt: skip
+
+
+def test_what_a_shell_would_not_take_literally_is_not_offered(
+    tree: completion.Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in (*HOSTILE, "Läufe-1,2@x+y=z"):
+        run = tmp_path / "runs" / name
+        run.mkdir(parents=True)
+        (run / "run.json").touch()
+    assert offered(tree, "check", "") == ["runs/Läufe-1,2@x+y=z"]
+    assert offered(tree, "run", "--target", "compose:runs/") == ["compose:runs/Läufe-1,2@x+y=z/"]
+    assert offered(tree, "run", "--target=compose:runs/") == ["--target=compose:runs/Läufe-1,2@x+y=z/"]
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+@pytest.mark.parametrize("text", [rf"\{SUBSTITUTION}", rf"\\{SUBSTITUTION}", f"a'b{SUBSTITUTION}", r"\`touch PWNED\`"])
+def test_what_zsh_evaluates_twice_runs_nothing(text: str, tmp_path: Path) -> None:
+    answer = completion._for_zsh([completion.Candidate(text, text)])
+    program = '_arguments() { list=${1#*((}; eval "found=( ${list%))} )"; }; eval "$1"'
+    subprocess.run(("bash", "--norc", "-c", program, "bash", answer), cwd=tmp_path, check=True)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("words", "word", "kept"),
     [
