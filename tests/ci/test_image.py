@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.controls import DiskSpace, Power, WallClocks
 from harness.errors import EnvironmentFault
+from harness.targets.kafka.disks import NEEDS_SHIM
 from tests.ci.jobs import ROOT
 from tests.harness.targets.compose.daemon import own_engine
 
@@ -45,6 +47,17 @@ def test_the_image_runs_as_a_user_without_rights_and_installs_what_is_pinned() -
     installs = [line for line in before.replace("\\\n", " ").splitlines() if " install " in line]
     assert ["--require-hashes" in installs[0], "--constraint requirements.lock" in installs[1]] == [True, True]
     assert [line.split()[-2:] for line in installs[2:]] == [["--no-deps", "dist/*.whl"]]
+
+
+def test_the_document_names_what_is_installed_and_what_is_not() -> None:
+    _, _, page = (ROOT / "docs/ci.md").read_text().partition("## Container image")
+    [installed] = re.findall(r"apt-get install --yes --no-install-recommends ([^\\\n]+)", DOCKERFILE.read_text())
+    assert [package for package in installed.split() if f"`{package}`" not in page] == []
+    assert not {"gcc", "maven", "docker-cli"} & set(installed.split())
+    assert all(lack in page for lack in ("C compiler", "Maven", "Docker client"))
+    controls = {DiskSpace: "disk_full", Power: "power_loss", WallClocks: "clock"}
+    assert set(controls) == NEEDS_SHIM
+    assert [fault for fault in controls.values() if f"`{fault}`" not in page] == []
 
 
 # ------------------------------------------------------------------------------------------------------ with an engine

@@ -52,6 +52,12 @@ def test_the_readme_has_two_pictures_and_leads_to_the_site() -> None:
     assert "](docs/getting-started.md)" in readme
 
 
+def test_the_first_page_leads_to_ci_and_the_page_of_outputs_warns_of_what_is_removed() -> None:
+    assert "[Every night in CI](ci.md)" in (DOCS / "getting-started.md").read_text()
+    merge, _, _ = (DOCS / "nightly-outputs.md").read_text().partition("## What is new tonight")
+    assert "`--keep none`" in merge
+
+
 def pictures() -> list[Path]:
     return sorted((DOCS / "img").glob("*.svg"))
 
