@@ -27,6 +27,7 @@ from harness.model import TopicPartition
 
 ADVANCE_BELOW_MIN_ISR = AnomalyKind(
     name="advance-below-min-isr",
+    invariants=("T8",),
     meaning="A leader committed records with fewer than min.insync.replicas in sync.",
     shows_loss=False,
     relies_on=frozenset({Needs.TIMELINE, Needs.ISR}),
@@ -39,6 +40,7 @@ ADVANCE_BELOW_MIN_ISR = AnomalyKind(
 
 ACK_BELOW_MIN_ISR = AnomalyKind(
     name="ack-below-min-isr",
+    invariants=("T9",),
     meaning="A leader took acks=all with fewer than min.insync.replicas in sync.",
     shows_loss=False,
     relies_on=frozenset({Needs.TIMELINE, Needs.ENDS, Needs.ISR}),

@@ -31,6 +31,7 @@ from harness.payload import FOREIGN_VALUE
 
 ALTERED_RECORD = AnomalyKind(
     name="altered-record",
+    invariants=("R1",),
     meaning="The final log holds another record than the one delivered or acknowledged at its offset.",
     shows_loss=False,
     relies_on=frozenset({Needs.REPLICA_LOGS, Needs.ENDS}),

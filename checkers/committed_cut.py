@@ -42,6 +42,7 @@ from harness.model import TopicPartition
 
 COMMITTED_CUT = AnomalyKind(
     name="committed-cut",
+    invariants=("R10",),
     meaning="A replica cut committed records off its log; nothing is lost yet.",
     shows_loss=False,
     relies_on=frozenset({Needs.TIMELINE}),

@@ -47,6 +47,7 @@ from harness.model import TopicPartition
 
 LOG_OVERLAP = AnomalyKind(
     name="log-overlap",
+    invariants=("R5", "T14"),
     meaning="A log holds two records at one offset.",
     shows_loss=False,
     relies_on=frozenset(),
@@ -59,6 +60,7 @@ LOG_OVERLAP = AnomalyKind(
 
 DAMAGED_RECORD = AnomalyKind(
     name="damaged-record",
+    invariants=("R9",),
     meaning="A replica's disk holds a committed record whose bytes do not match their checksum.",
     shows_loss=False,
     relies_on=frozenset(),
@@ -79,6 +81,7 @@ DAMAGED_RECORD = AnomalyKind(
 
 BOUNDS_CROSSED = AnomalyKind(
     name="bounds-crossed",
+    invariants=("R8",),
     meaning="A running broker's log start, watermark and log end were not in this order.",
     shows_loss=False,
     relies_on=frozenset(),
@@ -91,6 +94,7 @@ BOUNDS_CROSSED = AnomalyKind(
 
 UNCOMMITTED_DELETION = AnomalyKind(
     name="uncommitted-deletion",
+    invariants=("R8",),
     meaning="A leader deleted records that were not committed.",
     shows_loss=False,
     relies_on=frozenset(),
@@ -103,6 +107,7 @@ UNCOMMITTED_DELETION = AnomalyKind(
 
 REPEATED_SEQUENCE = AnomalyKind(
     name="repeated-sequence",
+    invariants=("R11",),
     meaning="A log holds a sequence number of an idempotent producer twice.",
     shows_loss=False,
     relies_on=frozenset(),
@@ -115,6 +120,7 @@ REPEATED_SEQUENCE = AnomalyKind(
 
 SEQUENCE_GAP = AnomalyKind(
     name="sequence-gap",
+    invariants=("C5", "R11"),
     meaning="A log lacks sequence numbers of an idempotent producer.",
     shows_loss=False,
     relies_on=frozenset({Needs.REPLICA_LOGS}),
@@ -135,6 +141,7 @@ SEQUENCE_GAP = AnomalyKind(
 
 ZOMBIE_APPEND = AnomalyKind(
     name="zombie-append",
+    invariants=("R11",),
     meaning="A log holds a record of a producer's older epoch behind one of a newer.",
     shows_loss=False,
     relies_on=frozenset(),

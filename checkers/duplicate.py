@@ -41,6 +41,7 @@ from harness.model import TopicPartition
 
 DUPLICATE = AnomalyKind(
     name="duplicate",
+    invariants=("C4",),
     meaning="One value, sent once and never retried, is at two or more offsets.",
     shows_loss=False,
     relies_on=frozenset({Needs.VALUES, Needs.ENDS}),

@@ -34,6 +34,7 @@ from harness.model import TopicPartition
 
 EPOCH_REGRESSION = AnomalyKind(
     name="epoch-regression",
+    invariants=("T4", "T11"),
     meaning="A broker or the controller fell back to an older epoch.",
     shows_loss=False,
     relies_on=frozenset(),
@@ -46,6 +47,7 @@ EPOCH_REGRESSION = AnomalyKind(
 
 EPOCH_DISORDER = AnomalyKind(
     name="epoch-disorder",
+    invariants=("R6", "T14"),
     meaning="A log holds a record of an older leader epoch behind one of a newer.",
     shows_loss=False,
     relies_on=frozenset(),
@@ -58,6 +60,7 @@ EPOCH_DISORDER = AnomalyKind(
 
 EPOCH_CACHE_MISMATCH = AnomalyKind(
     name="epoch-cache-mismatch",
+    invariants=("R7",),
     meaning="The leader epochs that a replica has written down are not those of its log.",
     shows_loss=False,
     relies_on=frozenset({Needs.REPLICA_LOGS}),

@@ -32,6 +32,7 @@ from harness.model import NO_LEADER, TopicPartition
 
 FOLLOWER_HW_REGRESSION = AnomalyKind(
     name="follower-hw-regression",
+    invariants=("T1",),
     meaning="A follower's high watermark fell while it followed one leader in one epoch.",
     shows_loss=False,
     relies_on=frozenset({Needs.TIMELINE}),

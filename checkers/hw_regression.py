@@ -49,6 +49,7 @@ from harness.model import TopicPartition
 
 HW_REGRESSION = AnomalyKind(
     name="hw-regression",
+    invariants=("R3", "T1", "T2", "T14"),
     meaning=(
         "A leader's high watermark fell, or a leader began with a log that ended below what an earlier "
         "leader had committed."
@@ -72,6 +73,7 @@ HW_REGRESSION = AnomalyKind(
 
 TWO_LEADERS = AnomalyKind(
     name="two-leaders",
+    invariants=("T3", "T14"),
     meaning="Two brokers led one partition in the same leader epoch.",
     shows_loss=False,
     relies_on=frozenset(),
@@ -84,6 +86,7 @@ TWO_LEADERS = AnomalyKind(
 
 UNJUSTIFIED_ACK = AnomalyKind(
     name="unjustified-ack",
+    invariants=("T9", "T11"),
     meaning="A send with acks=all was acknowledged at an offset that no leader's high watermark had passed.",
     shows_loss=False,
     relies_on=frozenset({Needs.TIMELINE, Needs.ENDS, Needs.TIMES}),
@@ -96,6 +99,7 @@ UNJUSTIFIED_ACK = AnomalyKind(
 
 UNCOMMITTED_READ = AnomalyKind(
     name="uncommitted-read",
+    invariants=("C9",),
     meaning="A consumer was given a record that no leader had committed.",
     shows_loss=False,
     relies_on=frozenset({Needs.TIMELINE, Needs.TIMES}),

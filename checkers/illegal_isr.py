@@ -35,6 +35,7 @@ from harness.model import CONTROLLER_ID, NO_LEADER, TopicPartition
 
 ILLEGAL_ISR = AnomalyKind(
     name="illegal-isr",
+    invariants=("T5",),
     meaning="The controller decided on a leader or an ISR that may not be.",
     shows_loss=False,
     relies_on=frozenset({Needs.TIMELINE, Needs.ISR}),
@@ -47,6 +48,7 @@ ILLEGAL_ISR = AnomalyKind(
 
 MISCLASSIFIED_ELECTION = AnomalyKind(
     name="misclassified-election",
+    invariants=("T12",),
     meaning="An election was recorded as clean, or unclean, and was not.",
     shows_loss=False,
     relies_on=frozenset({Needs.TIMELINE}),

@@ -43,6 +43,7 @@ from harness.model import TopicPartition
 
 INCOMPLETE_LEADER = AnomalyKind(
     name="incomplete-leader",
+    invariants=("R3",),
     meaning="A leader began with something else in its log where records had been committed.",
     shows_loss=False,
     relies_on=frozenset({Needs.TIMELINE}),
@@ -65,6 +66,7 @@ INCOMPLETE_LEADER = AnomalyKind(
 
 INCOMPLETE_CANDIDATE = AnomalyKind(
     name="incomplete-candidate",
+    invariants=("R4",),
     meaning="A replica may be elected that has cut committed records off its log.",
     shows_loss=False,
     relies_on=frozenset({Needs.TIMELINE, Needs.ISR}),

@@ -40,6 +40,7 @@ from harness.model import TopicPartition
 
 INCONSISTENT_EPOCHS = AnomalyKind(
     name="inconsistent-epochs",
+    invariants=("R6",),
     meaning="A poll named another leader epoch for a record than the log has it in.",
     shows_loss=False,
     relies_on=frozenset({Needs.REPLICA_LOGS}),

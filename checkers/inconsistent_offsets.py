@@ -25,6 +25,7 @@ from harness.model import TopicPartition
 
 INCONSISTENT_OFFSETS = AnomalyKind(
     name="inconsistent-offsets",
+    invariants=("C2",),
     meaning="Acknowledgements and reads name two or more values for one offset.",
     shows_loss=False,
     relies_on=frozenset({Needs.ENDS}),

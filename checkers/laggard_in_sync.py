@@ -35,6 +35,7 @@ from harness.model import TopicPartition
 
 LAGGARD_IN_SYNC = AnomalyKind(
     name="laggard-in-sync",
+    invariants=("C16", "T13"),
     meaning="A leader kept a replica in the ISR that had stood still for too long.",
     shows_loss=False,
     relies_on=frozenset({Needs.TIMELINE, Needs.ISR}),

@@ -27,6 +27,7 @@ from harness.model import TopicPartition
 
 LINEAGE_BREAK = AnomalyKind(
     name="lineage-break",
+    invariants=("R1b", "T14"),
     meaning="Two replicas share records, and differ before them.",
     shows_loss=False,
     relies_on=frozenset(),

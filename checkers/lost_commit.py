@@ -42,6 +42,7 @@ from harness.model import TopicPartition
 
 LOST_COMMIT = AnomalyKind(
     name="lost-commit",
+    invariants=("C12", "C13"),
     meaning="A consumer group was given another offset than its last commit.",
     shows_loss=False,
     relies_on=frozenset({Needs.HISTORY}),
@@ -62,6 +63,7 @@ LOST_COMMIT = AnomalyKind(
 
 COMMIT_BEYOND_END = AnomalyKind(
     name="commit-beyond-end",
+    invariants=("C11", "C12"),
     meaning="A consumer group has committed an offset beyond the end of the log.",
     shows_loss=False,
     relies_on=frozenset(),

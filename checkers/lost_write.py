@@ -41,6 +41,7 @@ from harness.findings import Excuse, Finding
 
 LOST_WRITE = AnomalyKind(
     name="lost-write",
+    invariants=("C1", "C1b", "R9"),
     meaning="A send was acknowledged; the final read does not have its value at its offset.",
     shows_loss=True,
     relies_on=frozenset({Needs.HISTORY, Needs.ENDS}),

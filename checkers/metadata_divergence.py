@@ -31,6 +31,7 @@ from harness.model import CONTROLLER_ID, TopicPartition
 
 METADATA_DIVERGENCE = AnomalyKind(
     name="metadata-divergence",
+    invariants=("T14",),
     meaning="Two rows give different contents for one decision of the controller.",
     shows_loss=False,
     relies_on=frozenset({Needs.ISR}),

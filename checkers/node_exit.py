@@ -42,6 +42,7 @@ from harness.model import CONTROLLER, NodeId, TopicPartition, is_broker, node_na
 
 NODE_EXIT = AnomalyKind(
     name="node-exit",
+    invariants=("T13",),
     meaning="A broker or a controller ended although nothing had ordered it to.",
     shows_loss=False,
     relies_on=frozenset(),

@@ -56,6 +56,7 @@ from harness.model import TopicPartition
 
 NONMONOTONIC_POLL = AnomalyKind(
     name="nonmonotonic-poll",
+    invariants=("C7",),
     meaning="A consumer was given an offset that is not above the one before it.",
     shows_loss=False,
     relies_on=frozenset({Needs.HISTORY}),
@@ -76,6 +77,7 @@ NONMONOTONIC_POLL = AnomalyKind(
 
 POLL_SKIP = AnomalyKind(
     name="poll-skip",
+    invariants=("C7",),
     meaning="A consumer was given an offset beyond the next one, although the log has a record between.",
     shows_loss=False,
     relies_on=frozenset({Needs.HISTORY, Needs.VALUES, Needs.ENDS}),
@@ -96,6 +98,7 @@ POLL_SKIP = AnomalyKind(
 
 INT_NONMONOTONIC_POLL = AnomalyKind(
     name="int-nonmonotonic-poll",
+    invariants=("C7",),
     meaning="One operation was given an offset that is not above the one before it.",
     shows_loss=False,
     relies_on=frozenset({Needs.HISTORY}),
@@ -116,6 +119,7 @@ INT_NONMONOTONIC_POLL = AnomalyKind(
 
 INT_POLL_SKIP = AnomalyKind(
     name="int-poll-skip",
+    invariants=("C7",),
     meaning="One operation was given two records and not one that lies between them.",
     shows_loss=False,
     relies_on=frozenset({Needs.HISTORY, Needs.VALUES, Needs.ENDS}),

@@ -35,6 +35,7 @@ from harness.payload import FOREIGN_VALUE
 
 REPLICA_DIVERGENCE = AnomalyKind(
     name="replica-divergence",
+    invariants=("R1", "R1b", "R2", "T14"),
     meaning=("Replicas hold different records at one committed offset, or two records of the same leader epoch."),
     shows_loss=False,
     relies_on=frozenset({Needs.REPLICA_LOGS}),

@@ -47,6 +47,7 @@ from harness.model import TopicPartition
 
 INT_NONMONOTONIC_SEND = AnomalyKind(
     name="int-nonmonotonic-send",
+    invariants=("C5",),
     meaning="One transaction's records are stored in another order than it sent them.",
     shows_loss=False,
     relies_on=frozenset({Needs.VALUES, Needs.ENDS}),
@@ -67,6 +68,7 @@ INT_NONMONOTONIC_SEND = AnomalyKind(
 
 NONMONOTONIC_SEND = AnomalyKind(
     name="nonmonotonic-send",
+    invariants=("C5",),
     meaning="A process's record was stored before one whose acknowledgement it had waited for.",
     shows_loss=False,
     relies_on=frozenset({Needs.HISTORY, Needs.VALUES, Needs.ENDS}),
@@ -87,6 +89,7 @@ NONMONOTONIC_SEND = AnomalyKind(
 
 G0_REALTIME = AnomalyKind(
     name="G0-realtime",
+    invariants=("C6",),
     meaning="A record was stored before one that another process had been acknowledged before.",
     shows_loss=False,
     relies_on=frozenset({Needs.HISTORY, Needs.VALUES, Needs.ENDS}),
@@ -107,6 +110,7 @@ G0_REALTIME = AnomalyKind(
 
 G1C_REALTIME = AnomalyKind(
     name="G1c-realtime",
+    invariants=("C6",),
     meaning="A record was stored before one that a consumer had been given before it was sent.",
     shows_loss=False,
     relies_on=frozenset({Needs.HISTORY, Needs.VALUES, Needs.ENDS}),

@@ -36,6 +36,7 @@ from harness.model import NodeId, TopicPartition, node_name
 
 SHRUNK_LOG = AnomalyKind(
     name="shrunk-log",
+    invariants=("R9",),
     meaning="A broker that was started again had less in its log than before, and lost no disk.",
     shows_loss=False,
     relies_on=frozenset({Needs.TIMELINE, Needs.FAULTS}),

@@ -37,6 +37,7 @@ from harness.model import TopicPartition, is_broker
 
 STALLED_WATERMARK = AnomalyKind(
     name="stalled-watermark",
+    invariants=("C16",),
     meaning="A leader committed nothing for too long, although its ISR had time to catch up.",
     shows_loss=False,
     relies_on=frozenset({Needs.TIMELINE, Needs.ISR}),

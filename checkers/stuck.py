@@ -49,6 +49,7 @@ from harness.model import TopicPartition, partition_named
 
 STUCK = AnomalyKind(
     name="stuck",
+    invariants=("C16", "R2", "T13"),
     meaning="All faults were healed, and a partition did not come to rest.",
     shows_loss=False,
     relies_on=frozenset({Needs.TIMELINE}),

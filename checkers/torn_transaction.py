@@ -46,6 +46,7 @@ from harness.model import TopicPartition
 
 PRECOMMITTED_READ = AnomalyKind(
     name="precommitted-read",
+    invariants=("C14",),
     meaning="A transaction was given a record that it was itself about to write.",
     shows_loss=False,
     relies_on=frozenset({Needs.VALUES, Needs.ENDS}),
@@ -58,6 +59,7 @@ PRECOMMITTED_READ = AnomalyKind(
 
 TORN_TRANSACTION = AnomalyKind(
     name="torn-transaction",
+    invariants=("C13",),
     meaning="One record of a transaction was delivered, and another one is gone.",
     shows_loss=True,
     relies_on=frozenset({Needs.HISTORY, Needs.VALUES, Needs.ENDS}),

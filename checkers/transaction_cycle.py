@@ -26,6 +26,7 @@ from harness.model import TopicPartition
 
 G1C = AnomalyKind(
     name="G1c",
+    invariants=("C13",),
     meaning="Transactions that read from, or wrote after, each other in a circle.",
     shows_loss=False,
     relies_on=frozenset({Needs.VALUES, Needs.ENDS}),
@@ -38,6 +39,7 @@ G1C = AnomalyKind(
 
 G0 = AnomalyKind(
     name="G0",
+    invariants=("C13",),
     meaning="Transactions that wrote after each other in a circle.",
     shows_loss=False,
     relies_on=frozenset({Needs.VALUES, Needs.ENDS}),

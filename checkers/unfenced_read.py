@@ -22,6 +22,7 @@ from harness.model import TopicPartition
 
 UNFENCED_READ = AnomalyKind(
     name="unfenced-read",
+    invariants=("T11",),
     meaning="A consumer was given records of a later leader epoch than its fetch had named.",
     shows_loss=False,
     relies_on=frozenset(),

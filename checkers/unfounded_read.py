@@ -38,6 +38,7 @@ from harness.findings import Finding
 
 CORRUPT_READ = AnomalyKind(
     name="corrupt-read",
+    invariants=("C15",),
     meaning=(
         "A consumer was given a record that is not what was sent to that partition: its hash, key, "
         "headers or CreateTime is wrong."
@@ -53,6 +54,7 @@ CORRUPT_READ = AnomalyKind(
 
 UNWRITTEN_READ = AnomalyKind(
     name="unwritten-read",
+    invariants=("C3",),
     meaning="A consumer was given a value that no producer had sent to that partition.",
     shows_loss=False,
     relies_on=frozenset({Needs.HISTORY, Needs.ENDS}),
@@ -65,6 +67,7 @@ UNWRITTEN_READ = AnomalyKind(
 
 ABORTED_READ = AnomalyKind(
     name="aborted-read",
+    invariants=("C3", "C9"),
     meaning="A consumer was given a value whose send was proven never to have happened.",
     shows_loss=False,
     relies_on=frozenset({Needs.VALUES, Needs.ENDS}),

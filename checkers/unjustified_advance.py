@@ -45,6 +45,7 @@ from harness.model import CONTROLLER_ID, TopicPartition
 
 UNJUSTIFIED_ADVANCE = AnomalyKind(
     name="unjustified-advance",
+    invariants=("R4", "T6", "T7", "T11"),
     meaning="A leader committed records that a member of its ISR did not have.",
     shows_loss=False,
     relies_on=frozenset({Needs.TIMELINE, Needs.ISR}),
@@ -59,6 +60,7 @@ UNJUSTIFIED_ADVANCE = AnomalyKind(
 
 UNJUSTIFIED_JOIN = AnomalyKind(
     name="unjustified-join",
+    invariants=("R4", "T6", "T10"),
     meaning="A leader counted a replica as in sync that lacked what was committed.",
     shows_loss=False,
     relies_on=frozenset({Needs.TIMELINE, Needs.ISR}),

@@ -42,6 +42,7 @@ from harness.model import CONTROLLER, TopicPartition
 
 UNJUSTIFIED_REFUSAL = AnomalyKind(
     name="unjustified-refusal",
+    invariants=("R11",),
     meaning="A broker refused a valid send that nothing had given it a reason to refuse.",
     shows_loss=False,
     relies_on=frozenset({Needs.HISTORY, Needs.TIMELINE, Needs.FAULTS, Needs.ENDS}),

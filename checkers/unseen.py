@@ -21,6 +21,7 @@ from harness.findings import Finding
 
 UNSEEN = AnomalyKind(
     name="unseen",
+    invariants=("C10",),
     meaning="A send was acknowledged, no consumer ever read it, and nothing proves that it is gone.",
     shows_loss=False,
     relies_on=frozenset(),

@@ -29,6 +29,7 @@ from harness.model import TopicPartition
 
 VANISHED_READ = AnomalyKind(
     name="vanished-read",
+    invariants=("C1b", "C8", "C11"),
     meaning="A consumer was given a record that the final read no longer has there.",
     shows_loss=True,
     relies_on=frozenset({Needs.HISTORY}),

@@ -40,6 +40,7 @@ from harness.model import NodeId, TopicPartition, node_name
 
 WRONG_DELETION = AnomalyKind(
     name="wrong-deletion",
+    invariants=("R8",),
     meaning="DeleteRecords deleted something else than it was asked to, or nothing.",
     shows_loss=False,
     relies_on=frozenset({Needs.TIMELINE}),
@@ -52,6 +53,7 @@ WRONG_DELETION = AnomalyKind(
 
 UNANSWERED_DELETION = AnomalyKind(
     name="unanswered-deletion",
+    invariants=("R8",),
     meaning="A leader refused a DeleteRecords, or did not answer it, for no reason.",
     shows_loss=False,
     relies_on=frozenset({Needs.TIMELINE, Needs.FAULTS}),

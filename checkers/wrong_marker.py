@@ -50,6 +50,7 @@ from harness.findings import Finding
 
 WRONG_MARKER = AnomalyKind(
     name="wrong-marker",
+    invariants=("C9", "C13", "R12"),
     meaning="A transaction that was committed is closed by an abort marker, or the other way round.",
     shows_loss=False,
     relies_on=frozenset({Needs.REPLICA_LOGS, Needs.VALUES, Needs.ENDS}),
@@ -70,6 +71,7 @@ WRONG_MARKER = AnomalyKind(
 
 OPEN_TRANSACTION = AnomalyKind(
     name="open-transaction",
+    invariants=("R12",),
     meaning="No marker closes the records of a transaction.",
     shows_loss=False,
     relies_on=frozenset({Needs.REPLICA_LOGS, Needs.VALUES, Needs.ENDS}),

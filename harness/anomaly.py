@@ -150,6 +150,7 @@ class AnomalyKind:
 
     Attributes:
         name: as in ``verdict.json``.
+        invariants: those of docs/anomalies.md that it is a breach of, by their ids; of a plugin's, none.
         meaning: for people, a sentence.
         shows_loss: whether it shows that a delivered or acknowledged record is gone.
         relies_on: the evidence that must be whole.
@@ -161,6 +162,7 @@ class AnomalyKind:
     """
 
     name: str
+    invariants: tuple[str, ...]
     meaning: str
     shows_loss: bool
     relies_on: frozenset[Needs]

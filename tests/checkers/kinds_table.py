@@ -1,7 +1,11 @@
-"""The table of ``docs/anomalies.md`` with all kinds of anomaly: what their records in ``checkers/*.py`` hold."""
+"""The parts of ``docs/anomalies.md`` that are made of the records in ``checkers/*.py``.
+
+The table has all kinds of anomaly, and the line of an invariant ends with the kinds that are a breach of it.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from enum import Enum
 from itertools import chain
@@ -12,6 +16,8 @@ from harness.anomaly import AnomalyKind, CauseAt, Found, LossyFailure, Needs, Re
 
 PAGE = Path(__file__).parents[2] / "docs" / "anomalies.md"
 BEGIN, END = "<!-- kinds -->\n", "<!-- /kinds -->"
+
+INVARIANT = re.compile(r"^(\* ([CRT]\d+b?) .*): ((?:`[\w-]+`(?:, )?)*)$", re.MULTILINE)
 
 _FOUND = {Found.ALL: "all", Found.SOME: "some", Found.SOME_WITH_EVERY_LEADER: "leaders", Found.NONE: "none"}
 
@@ -34,6 +40,15 @@ def with_table(page: str) -> str:
     """``page`` with the present table between its markers."""
     before, _, rest = page.partition(BEGIN)
     return f"{before}{table()}{rest.partition(END)[2]}"
+
+
+def with_invariants(page: str) -> str:
+    """``page`` with the present kinds at the end of the line of each invariant."""
+    return INVARIANT.sub(lambda line: f"{line[1]}: {_breaches(line[2])}", page)
+
+
+def _breaches(invariant: str) -> str:
+    return ", ".join(f"`{name}`" for name, (_, kind) in homes().items() if invariant in kind.invariants)
 
 
 def _legend() -> Iterator[str]:

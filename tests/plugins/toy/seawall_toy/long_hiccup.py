@@ -16,6 +16,7 @@ LONGEST_NS = 10_000_000_000
 KINDS = (
     AnomalyKind(
         name="long-hiccup",
+        invariants=(),
         meaning="A node had the hiccups for longer than anybody can bear.",
         shows_loss=False,
         relies_on=frozenset({Needs.FAULTS}),
