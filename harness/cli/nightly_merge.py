@@ -116,9 +116,14 @@ def keep(
     """
     from harness.nightly import bank as seeds
 
-    now = seeds.read(directory / seeds.NOW)
-    path, committed = directory / seeds.NAME, directory / seeds.COMMITTED
-    kept = seeds.kept(seeds.read(path), now, seeds.read(committed))
+    path, new, committed = (directory / name for name in (seeds.NAME, seeds.NOW, seeds.COMMITTED))
+    now, before = seeds.read(new), seeds.read(committed)
+    if before and not (new.exists() and new.read_bytes().strip()):
+        raise UsageError(
+            f"the repository's seed bank had {before[0].entry!r} in the last night, and {new} is empty.",
+            "Name the bank's file as it is called now, or retire its entries with `seawall nightly retire`.",
+        )
+    kept = seeds.kept(seeds.read(path), now, before)
     seeds.write(path, kept)
     seeds.write(committed, now)
     typer.echo(f"{path}: {len(kept)} entries are kept")

@@ -236,6 +236,18 @@ def test_a_copy_of_the_runs_is_judged_and_compared_with_the_verdicts_that_stayed
     assert (code, out.startswith("1 disagreement, 1 pass\nSpark agrees about 1 of 2 runs.\n")) == (70, True)
 
 
+def test_a_bank_that_is_gone_retires_nothing(merge: Merge, tmp_path: Path) -> None:
+    shard(tmp_path / "one", [lossy()])
+    merge("merge", "one", "--bank", "kept/committed.yaml")
+    shutil.copy(tmp_path / "kept/committed.yaml", tmp_path / "kept/seeds.yaml")
+    (tmp_path / "kept/now.yaml").touch()
+    code, _, err = merge("keep", "kept")
+    assert (code, "in the last night, and kept/now.yaml is empty" in err) == (64, True)
+    assert len(bank.read(tmp_path / "kept/seeds.yaml")) == 1
+    bank.write(tmp_path / "kept/now.yaml", ())
+    assert merge("keep", "kept")[:2] == (0, "kept/seeds.yaml: 0 entries are kept\n")
+
+
 def test_a_cell_that_spark_cannot_be_asked_about_is_named(merge: Merge, tmp_path: Path, spark: list[list[str]]) -> None:
     kept = [recorded(tmp_path / "one", seed, cell=f"cell {seed}") for seed in (1, 2, 3)]
     shutil.rmtree(tmp_path / "one/runs/2/timeline")
