@@ -98,7 +98,7 @@ def _asked_by(shell: str) -> Question:
 def of_bash(words: Sequence[str], cursor: int) -> Question:
     """What bash asks with ``COMP_WORDS`` and ``COMP_CWORD``: it takes ``:`` and ``=`` for words of their own.
 
-    With them goes what surrounds them, as nobody writes blanks there.
+    With them goes what surrounds them, because seawall writes no blanks there.
     """
     whole: list[str] = []
     kept, goes_on = "", False

@@ -1,4 +1,4 @@
-"""Pages at three widths look as when somebody last looked at them: a guilty run's report, the index, a comparison.
+"""Pages at three widths look like the screenshots that a maintainer approved: a guilty report, the index, a comparison.
 
 ``pytest tests/reports/test_screenshots.py --rewrite`` approves what they look like now; look at the images then.
 Fonts differ between machines, so that elsewhere than where they were approved the comparison is skipped.

@@ -1,4 +1,4 @@
-"""What a status line is told of a run."""
+"""What the runner reports to the status line of a run."""
 
 from __future__ import annotations
 
