@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from harness.checker import Outcome
 from harness.errors import ExitCode
 from harness.nightly.result import CellOutcome, CellResult
 
@@ -23,6 +24,9 @@ ERRORS = frozenset(
 
 SKIPS = frozenset({CellOutcome.SKIPPED, CellOutcome.NOT_RUN})
 """The cell did not run."""
+
+VERDICTS = frozenset(map(CellOutcome, Outcome))
+"""The outcomes that are verdicts on a run."""
 
 PASSES = frozenset({CellOutcome.PASS, CellOutcome.AS_PREDICTED})
 

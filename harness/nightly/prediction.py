@@ -12,6 +12,7 @@ from harness.errors import InvalidRun
 from harness.history.run_directory import RunDirectory
 from harness.history.table_file import TooManyRows
 from harness.nightly.cells import Cell
+from harness.nightly.conclusion import VERDICTS
 from harness.nightly.reading import Reading
 from harness.nightly.result import CellOutcome
 from harness.runner import matrix
@@ -21,17 +22,6 @@ from harness.scenario import load
 
 _NO_FINAL_READ = "There is no final read."
 """The reason of :mod:`checkers.history_is_complete`."""
-
-_DECIDED = frozenset(
-    {
-        CellOutcome.PASS,
-        CellOutcome.AS_PREDICTED,
-        CellOutcome.VIOLATION,
-        CellOutcome.NOT_REPRODUCED,
-        CellOutcome.INCONCLUSIVE,
-        CellOutcome.INVALID,
-    }
-)
 
 
 def compared(cell: Cell, found: Reading) -> Reading:
@@ -44,7 +34,7 @@ def compared(cell: Cell, found: Reading) -> Reading:
 
     A run that lacks a table, or is too large for memory, stays what its verdict says.
     """
-    if cell.scenario is None or cell.settings or found.run is None or found.outcome not in _DECIDED:
+    if cell.scenario is None or cell.settings or found.run is None or found.outcome not in VERDICTS:
         return found
     scenario = load(cell.scenario)
     generation = RunDirectory(found.run).manifest().generation

@@ -13,16 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from harness.checker import Outcome, RunVerdict, differing_parts, from_json, to_json
+from harness.checker import RunVerdict, differing_parts, from_json, to_json
 from harness.errors import EnvironmentFault, ExitCode, SeawallError
 from harness.history.run_directory import RunDirectory
 from harness.history.schema import TABLES
-from harness.nightly.conclusion import FAILURES
+from harness.nightly.conclusion import FAILURES, VERDICTS
 from harness.nightly.keeping import ALWAYS, Keep, prune
 from harness.nightly.result import CellOutcome, CellResult
-
-_JUDGED = frozenset(map(CellOutcome, Outcome))
-"""The outcomes that are verdicts on a run."""
 
 _MOST_NAMED = 5
 """How many cells a sentence names."""
@@ -95,13 +92,13 @@ def compared(
 def _unasked(results: Sequence[CellResult], judged: Sequence[_Judged]) -> str:
     """The cells with a verdict that Spark could not be asked about, in words; empty: none."""
     asked = {one.result.cell for one in judged}
-    lacking = [one.cell for one in results if one.run is not None and one.outcome in _JUDGED and one.cell not in asked]
+    lacking = [one.cell for one in results if one.run is not None and one.outcome in VERDICTS and one.cell not in asked]
     more = f" and {len(lacking) - _MOST_NAMED} more" if len(lacking) > _MOST_NAMED else ""
     return ", ".join(lacking[:_MOST_NAMED]) + more
 
 
 def _judged(result: CellResult, directory: Path, copy: str | None) -> _Judged | None:
-    if result.run is None or result.outcome not in _JUDGED:
+    if result.run is None or result.outcome not in VERDICTS:
         return None
     # The directory of the night may not be there yet, so that the system could not follow its `..`.
     found = RunDirectory(Path(os.path.normpath(directory / result.run)))
