@@ -39,10 +39,15 @@ done
 
 @pytest.fixture
 def project(engine: Engine, tmp_path: Path) -> Iterator[Project]:
-    """One broker, which does nothing but write to its disk as an ordinary user, and the holder."""
+    """One broker, which does nothing but write to its disk as an ordinary user, and the holder.
+
+    Its working directory is in its image: without ``nocopy``, if the engine makes the broker while the holder already
+    runs, it gives the volume that directory's owner and mode.
+    """
     engine.need("tools")
     tools = {"image": "seawall/tools", "init": True}
-    broker = {"working_dir": DISK, "user": "1000:1000", "command": ["bash", "-c", WRITER], "volumes": [f"disk:{DISK}"]}
+    writer = {"working_dir": DISK, "user": "1000:1000", "command": ["bash", "-c", WRITER]}
+    broker = {**writer, "volumes": [f"disk:{DISK}:nocopy"]}
     holder = {"command": ["sleep", "infinity"], "volumes": [f"disk:{HELD}/{NODE}"]}
     size = {"driver": "local", "driver_opts": {"type": "tmpfs", "device": "tmpfs", "o": "size=8m,mode=1777"}}
     services = {NODE: {**tools, **broker}, HOLDER: {**tools, **holder}}
