@@ -12,44 +12,42 @@ from harness.fault import Fault
 from harness.model import Link, TopicPartition
 from harness.target import Target
 from harness.targets.builtin import BuiltinTarget
+from harness.targets.compose.inspected_stack import InspectedStack
+from harness.targets.compose.target import ComposeTarget
+from harness.targets.kafka import shim
+from harness.targets.kafka.process import ProcessTarget, controls
+from harness.targets.kafka.releases import release
 from harness.targets.simulated import SimulatedTarget
 from harness.testing.scripted_target import ScriptedTarget, cluster_view, partition_view
+from tests.faults.cases import CASES, Case
+from tests.harness.targets.compose.files import BITNAMI, read
 
 VIEW = cluster_view(3, {TopicPartition("ledger", 0): partition_view(1, [1, 0, 2])})
 
-EVERY_FAULT: list[dict[str, Any]] = [
-    {"fault": "kill", "node": "leader"},
-    {"fault": "kill", "node": "controller"},
-    {"fault": "pause", "node": "follower", "topic": "ledger", "partition": 0},
-    {"fault": "partition", "links": [[2, 1]]},
-    {"fault": "partition", "links": [["clients", "leader"]]},
-    {"fault": "partition", "isolate": "any"},
-    {"fault": "partition", "between": ["leader", "follower"], "direction": "out"},
-    {"fault": "stall", "links": [["clients", "leader"]]},
-    {"fault": "disk_full", "node": "any", "free_bytes": 100},
-    {"fault": "clock", "node": 0, "offset_ms": -5000},
-    {"fault": "stop", "node": "leader"},
-    {"fault": "power_loss", "node": "follower"},
-    {"fault": "wipe_disk", "node": "any"},
-    {"fault": "wipe_disk", "node": 0, "clean": True},
-    {"fault": "corrupt_log", "node": "leader", "topic": "ledger", "offset": 3},
-    {"fault": "corrupt_log", "node": 2, "topic": "ledger", "partition": 1, "offset": 0, "how": "cut", "clean": True},
-]
-DOES_IT = {
-    "kill": "kill", "pause": "pause", "partition": "cut", "stall": "stall", "disk_full": "limit_disk",
-    "clock": "offset_clock", "stop": "shut_down", "power_loss": "lose_power", "wipe_disk": "wipe_disk",
-    "corrupt_log": "damage_log",
-}  # fmt: skip
+EVERY_FAULT = [(case, {"fault": kind, **written}) for kind, case in CASES.items() for written in case.scripted]
 
 
 def aimed(written: dict[str, Any]) -> Fault:
     return faults.parse(written, "faults[0]").aimed(VIEW, seed=3)
 
 
+def test_every_kind_of_fault_has_a_case() -> None:
+    assert set(CASES) == faults.KINDS.own.keys()
+    assert all(case.scripted for case in CASES.values())
+    assert {kind for kind, case in CASES.items() if not case.asked} == {"corrupt_log"}, "asked elsewhere: see Case"
+
+
 def test_the_scripted_target_supports_every_control() -> None:
     target: Target = ScriptedTarget()
     assert target.nodes() == ["0", "1", "2", "controller"]
     assert all(isinstance(target, control) for control in CONTROLS)
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_the_target_of_a_case_supports_what_its_fault_needs(kind: str) -> None:
+    target, needs = CASES[kind].target(), faults.KINDS[kind].needs
+    assert isinstance(target, needs)
+    assert needs in target.controls
 
 
 @pytest.mark.parametrize("kind", sorted(faults.KINDS.own))
@@ -59,20 +57,37 @@ def test_a_fault_calls_only_what_it_needs(kind: str, method: str) -> None:
     assert get_type_hints(getattr(fault, method))["target"] in fault.needs.__mro__
 
 
+def protocols() -> frozenset[type[Target]]:
+    """Those of :mod:`harness.controls`, and those that faults bring themselves."""
+    return CONTROLS.union(fault.needs for fault in faults.KINDS.own.values())
+
+
+def has(target: type[Target], control: type[Target]) -> bool:
+    """Whether a class has all methods of a protocol."""
+    return all(hasattr(target, name) for name in vars(control) if not name.startswith("_"))
+
+
 @pytest.mark.parametrize("target", [BuiltinTarget, SimulatedTarget], ids=lambda target: target.name)
 def test_a_target_has_the_methods_of_what_it_supports_and_of_nothing_else(
     target: type[BuiltinTarget | SimulatedTarget],
 ) -> None:
-    def has(control: type[Target]) -> bool:
-        return all(hasattr(target, name) for name in vars(control) if not name.startswith("_"))
-
-    assert {control for control in CONTROLS if has(control)} == target.controls
+    assert {control for control in protocols() if has(target, control)} == target.controls
 
 
-@pytest.mark.parametrize("written", EVERY_FAULT, ids=str)
+@pytest.mark.parametrize("target", [ProcessTarget, ComposeTarget], ids=lambda target: target.name)
+def test_a_target_of_real_kafka_has_the_methods_of_what_a_machine_may_support(
+    target: type[ProcessTarget | ComposeTarget], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shim, "is_available", lambda: True)
+    kraft = InspectedStack(read(BITNAMI), {}, (), release("4.1.0"), takes_shim=True)
+    supported = controls() if target is ProcessTarget else kraft.controls
+    assert {control for control in protocols() if has(target, control)} == supported
+
+
+@pytest.mark.parametrize(("case", "written"), EVERY_FAULT, ids=str)
 class TestEveryFault:
-    def test_is_in_effect_exactly_between_injection_and_healing(self, written: dict[str, Any]) -> None:
-        target, fault = ScriptedTarget(), aimed(written)
+    def test_is_in_effect_exactly_between_injection_and_healing(self, case: Case, written: dict[str, Any]) -> None:
+        target, fault = case.target(), aimed(written)
         assert not fault.probe(target).holds
         fault.inject(target)
         assert fault.probe(target).holds
@@ -81,17 +96,17 @@ class TestEveryFault:
         assert not fault.probe(target).holds
         assert fault.probe_healed(target).holds
 
-    def test_that_silently_does_nothing_is_not_proven(self, written: dict[str, Any]) -> None:
-        target, fault = ScriptedTarget(ignored={DOES_IT[written["fault"]]}), aimed(written)
+    def test_that_silently_does_nothing_is_not_proven(self, case: Case, written: dict[str, Any]) -> None:
+        target, fault = case.target(ignored={case.does_it}), aimed(written)
         fault.inject(target)
         assert not fault.probe(target).holds
 
-    def test_may_be_healed_without_having_been_injected(self, written: dict[str, Any]) -> None:
-        target, fault = ScriptedTarget(), aimed(written)
+    def test_may_be_healed_without_having_been_injected(self, case: Case, written: dict[str, Any]) -> None:
+        target, fault = case.target(), aimed(written)
         fault.heal(target)
         assert fault.probe_healed(target).holds
 
-    def test_aims_the_same_again_and_says_in_plain_data_what_it_is(self, written: dict[str, Any]) -> None:
+    def test_aims_the_same_again_and_says_in_plain_data_what_it_is(self, case: Case, written: dict[str, Any]) -> None:
         once, again = aimed(written), aimed(written)
         assert once == again
         assert faults.parse({"fault": once.kind, **once.parameters()}, "journal") == once

@@ -17,6 +17,7 @@ from harness.errors import EnvironmentFault
 from harness.model import Link, NodeId, TopicPartition, is_broker
 from harness.target import LogDamage, TopicSpec
 from harness.wire.messages.quorum import METADATA_TOPIC
+from tests.faults.cases import CASES
 from tests.harness.targets.contract import LEDGER, NAMES, Trial, on_trial
 
 
@@ -28,34 +29,7 @@ def trial(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.mark.parametrize(
-    "written",
-    [
-        {"fault": "kill", "node": 2},
-        {"fault": "kill", "node": "controller"},
-        {"fault": "stop", "node": 2},
-        {"fault": "stop", "node": "controller"},
-        {"fault": "power_loss", "node": 2},
-        {"fault": "power_loss", "node": "controller"},
-        {"fault": "wipe_disk", "node": 2},
-        {"fault": "wipe_disk", "node": 2, "clean": True},
-        {"fault": "pause", "node": 2},
-        {"fault": "pause", "node": "controller"},
-        {"fault": "partition", "links": [[2, 1]]},
-        {"fault": "partition", "isolate": 2},
-        {"fault": "partition", "links": [["clients", 2]]},
-        {"fault": "partition", "links": [[2, "clients"]]},
-        {"fault": "partition", "links": [["clients", 2], [2, "clients"]]},
-        {"fault": "stall", "links": [["clients", 2]]},
-        {"fault": "stall", "links": [[2, "clients"]]},
-        {"fault": "stall", "links": [[2, 1]]},
-        {"fault": "disk_full", "node": 2, "free_bytes": 0},
-        {"fault": "disk_full", "node": 2, "free_bytes": 0, "log_dir": 0},
-        {"fault": "log_dir_failure", "node": 2, "log_dir": 0},
-        {"fault": "log_dir_failure", "node": 2, "log_dir": 0, "replaced": True},
-        {"fault": "clock", "node": 2, "offset_ms": -60000},
-        {"fault": "clock", "node": "controller", "offset_ms": 60000},
-    ],
-    ids=str,
+    "written", [{"fault": kind, **written} for kind, case in CASES.items() for written in case.asked], ids=str
 )
 def test_a_fault_is_seen_exactly_while_it_is_in_effect(trial: Trial, written: dict[str, object]) -> None:
     fault = faults.parse(written, "test").aimed(trial.target.view(), seed=1)
