@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from harness.births import boot, start_time
+from harness.unwritable import writing_below
 
 _PREFIX = "seawall-scratch-"
 _UNFINISHED = "unfinished"
@@ -82,12 +83,16 @@ def unfinished(path: Path) -> Iterator[Path]:
     """A file beside ``path`` to write to, which becomes ``path`` at the end, unless there is an error.
 
     An unfinished one is removed, by :func:`sweep` if this process was killed.
+
+    Raises:
+        EnvironmentFault: the file system refuses a write; the error names ``path``.
     """
     temporary = path.with_name(f".{path.name}.partial")
     note_unfinished(temporary)
     try:
-        yield temporary
-        temporary.replace(path)
+        with writing_below(path):
+            yield temporary
+            temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.history.run_directory import RunDirectory
-from harness.history.unwritable import writing_below
 from harness.scratch import unfinished
 from reports.incidents import incidents
 from reports.page import rendered, sources_of
@@ -32,6 +31,6 @@ def write(run_directory: Path) -> Path:
     found, sources = incidents(run.verdict), sources_of(run)
     write_findings(run, found, sources.sends_of, run_directory / FILE)
     page = rendered(run, found, sources)
-    with writing_below(path), unfinished(path) as temporary:
+    with unfinished(path) as temporary:
         temporary.write_text(page, encoding="utf-8")
     return path

@@ -10,7 +10,6 @@ from typing import Final
 
 from harness.anomaly import LOST_WRITE
 from harness.checker import Anomaly
-from harness.history.unwritable import writing_below
 from harness.model import TopicPartition
 from harness.scratch import unfinished
 from reports.incidents import Incident, Piece
@@ -90,7 +89,7 @@ def write(run: Run, found: Sequence[Incident], sends_of: _Sends, path: Path) -> 
     if not found:
         path.unlink(missing_ok=True)
         return
-    with writing_below(path), unfinished(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+    with unfinished(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(_COLUMNS)
         rows.writerows(_row(run, one) for incident in found for one in records(incident, sends_of))

@@ -12,7 +12,6 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from harness.history.unwritable import writing_below
 from harness.scratch import unfinished
 
 ROWS_AT_ONCE: Final = 100
@@ -28,7 +27,7 @@ def write(path: Path, template: str, **context: Any) -> None:
         EnvironmentFault: it cannot be written.
     """
     page = _rendered(template, context)
-    with writing_below(path), unfinished(path) as temporary:
+    with unfinished(path) as temporary:
         temporary.write_text(page, encoding="utf-8")
 
 

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.history.schema import ColumnType, Table
-from harness.history.unwritable import writing_below
 from harness.scratch import unfinished
 
 _TYPES: Mapping[ColumnType, pa.DataType] = {
@@ -76,11 +75,7 @@ def _arrow(table: Table, columns: Sequence[Sequence[Any]]) -> pa.Table:
 def _writer(table: Table, path: Path) -> Iterator[pq.ParquetWriter]:
     """A writer to a temporary file that becomes ``path`` when complete, and else is removed."""
     schema = arrow_schema(table)
-    with (
-        writing_below(path),
-        unfinished(path) as temporary,
-        pq.ParquetWriter(temporary, schema, write_page_checksum=True) as writer,
-    ):
+    with unfinished(path) as temporary, pq.ParquetWriter(temporary, schema, write_page_checksum=True) as writer:
         yield writer
 
 

@@ -43,9 +43,9 @@ from harness.history.run_json import (
 )
 from harness.history.schema import FORMAT_VERSION, TABLES, Table
 from harness.history.table_file import read_files, require_readable
-from harness.history.unwritable import unwritable, writing_below
 from harness.json_schema import Shape, published, schema_of
 from harness.scratch import unfinished
+from harness.unwritable import unwritable, writing_below
 from harness.validation import shortened, validated
 
 SCHEMA: Final = "run-1.json"
@@ -331,5 +331,5 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _write_json(path: Path, document: Mapping[str, Any]) -> None:
-    with writing_below(path), unfinished(path) as temporary:
+    with unfinished(path) as temporary:
         temporary.write_text(json.dumps(document, indent=1) + "\n")

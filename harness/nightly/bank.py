@@ -20,11 +20,11 @@ from pydantic import BaseModel, ConfigDict
 from harness import documents
 from harness.documents import Unfit
 from harness.errors import UsageError
-from harness.history.unwritable import writing_below
 from harness.nightly import prose
 from harness.nightly.result import CellOutcome, CellResult
 from harness.nightly.standing import Key
 from harness.scratch import unfinished
+from harness.unwritable import writing_below
 from harness.validation import closest, validated
 
 NAME = "seeds.yaml"
@@ -124,8 +124,8 @@ def write(path: Path, bank: Bank) -> None:
         return
     with writing_below(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with unfinished(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+    with unfinished(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 def rendered(bank: Bank) -> str:

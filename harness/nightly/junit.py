@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-from harness.history.unwritable import writing_below
 from harness.nightly import prose
 from harness.nightly.conclusion import ERRORS, FAILURES, SKIPS, gravity
 from harness.nightly.result import CellResult
@@ -49,7 +48,7 @@ def write(
     """
     tree = ET.ElementTree(document(results, standings, missing))
     ET.indent(tree, " ")
-    with writing_below(path), unfinished(path) as temporary:
+    with unfinished(path) as temporary:
         tree.write(temporary, encoding="utf-8", xml_declaration=True)
 
 

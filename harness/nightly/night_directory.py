@@ -27,7 +27,6 @@ from pydantic import BaseModel, ConfigDict
 from harness import documents
 from harness.documents import Unfit
 from harness.errors import UsageError
-from harness.history.unwritable import writing_below
 from harness.nightly import results_file
 from harness.nightly.attempt import end_leftover
 from harness.nightly.cells import Cell
@@ -35,6 +34,7 @@ from harness.nightly.keeping import Keep
 from harness.nightly.result import CellResult
 from harness.runner import heal_leftovers
 from harness.scratch import unfinished
+from harness.unwritable import writing_below
 from harness.validation import validated
 
 _LONGEST_SLUG = 80
@@ -189,7 +189,7 @@ class NightDirectory:
 
     def _write(self, name: str, text: str) -> None:
         path = self.path / name
-        with writing_below(path), unfinished(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+        with unfinished(path) as temporary, temporary.open("w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

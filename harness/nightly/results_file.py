@@ -13,10 +13,10 @@ from pydantic_core import PydanticSerializationError
 from harness import documents
 from harness.documents import Unfit
 from harness.errors import InvalidRun, UsageError
-from harness.history.unwritable import writing_below
 from harness.json_schema import published, schema_of
 from harness.nightly.result import SCHEMA_VERSION, CellResult
 from harness.scratch import unfinished
+from harness.unwritable import writing_below
 from harness.validation import validated
 
 NAME = "results.jsonl"
@@ -36,8 +36,8 @@ def write(path: Path, results: Iterable[CellResult]) -> None:
     text = "".join(f"{line(one)}\n" for one in results)
     with writing_below(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with unfinished(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+    with unfinished(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 def line(result: CellResult) -> str:

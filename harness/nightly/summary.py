@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from harness.errors import ExitCode
-from harness.history.unwritable import writing_below
 from harness.nightly import prose
 from harness.nightly.conclusion import ERRORS, FAILURES, SKIPS, exit_code, gravity
 from harness.nightly.result import CellResult
@@ -43,7 +42,7 @@ def write(path: Path, text: str) -> None:
     Raises:
         EnvironmentFault: it cannot be written.
     """
-    with writing_below(path), unfinished(path) as temporary:
+    with unfinished(path) as temporary:
         temporary.write_text(text, encoding="utf-8", errors="replace")
 
 

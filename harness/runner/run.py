@@ -12,7 +12,6 @@ from pathlib import Path
 from harness.clients.librdkafka import close_log, file_log
 from harness.errors import EnvironmentFault, Interrupted, InvalidRun, SeawallError
 from harness.history.run_directory import RunDirectory, RunState
-from harness.history.unwritable import writing_below
 from harness.runner.archive import DirectoryArchive
 from harness.runner.interruption import Interruption
 from harness.runner.journal import Journal, heal_leftovers
@@ -23,6 +22,7 @@ from harness.runner.run_environment import Voice, environment_of
 from harness.runner.run_lifecycle import RunLifecycle
 from harness.runner.run_progress import Watch, unwatched
 from harness.scratch import note_unfinished
+from harness.unwritable import writing_below
 
 
 class BrokenOff(InvalidRun):

@@ -27,11 +27,11 @@ from harness.history.arrow import write_columns
 from harness.history.recorder import Recorder
 from harness.history.run_directory import RunDirectory
 from harness.history.schema import Table
-from harness.history.unwritable import unwritable
 from harness.runner import heal_leftovers, plan, run
 from harness.runner.journal import Journal, journal_directory
 from harness.runner.run_lifecycle import RunLifecycle
 from harness.targets.simulated import SimulatedTarget
+from harness.unwritable import unwritable
 
 HARNESS = Path(__file__).parent / "harness_to_be_ended.py"
 

@@ -9,7 +9,7 @@ import pytest
 
 from harness.errors import EnvironmentFault
 from harness.history import Manifest, RunDirectory
-from harness.history.unwritable import unwritable, writing_below
+from harness.unwritable import unwritable, writing_below
 
 MANIFEST = Manifest("r1", "quiet", 7, "2025-01-01T00:00:00+00:00")
 
