@@ -36,6 +36,9 @@ NO_EPOCH = -1
 NO_OFFSET = -1
 """An unknown offset (Kafka's ``UNDEFINED_EPOCH_OFFSET``)."""
 
+CORE, STACK = "core", "stack"
+"""How much of a broker a simulation runs: the replication core alone, or the whole broker."""
+
 
 class TopicPartition(NamedTuple):
     """A partition of a topic, ordered by name and then number; prints as ``ledger-0``."""

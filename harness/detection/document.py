@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from checkers.promises import KINDS
 from harness.detection.matrix import Matrix, Score
 from harness.detection.mixes import CHAOS, FAULTS, SYNTHETIC, WORKLOADS, Mix, faults_at, workloads_at
-from harness.detection.table import TABLE, Bug
+from harness.detection.table import TABLE
 from harness.detection.trial import SCENARIO, Cell
-from harness.simulation.core.configuration import CORE, STACK
+from harness.model import CORE, STACK
+from harness.replication.bugs import Bug
 from reports.power import Interval, wilson
 
 NO_VIOLATION: Mapping[str, tuple[str, str]] = {

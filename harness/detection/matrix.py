@@ -11,10 +11,11 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from harness.detection.mixes import SYNTHETIC, faults_at, workloads_at
-from harness.detection.table import TABLE, Bug
+from harness.detection.table import TABLE
 from harness.detection.trial import BROKEN, SCENARIO, Cell, Trial, attempt
+from harness.model import CORE, STACK
+from harness.replication.bugs import Bug
 from harness.signals import die_with_parent, ignore, withheld
-from harness.simulation.core.configuration import CORE, STACK
 from harness.workers import workers
 from reports.power import Interval, wilson
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from harness.model import CORE, STACK
 from harness.replication.knobs import CURRENT_GENERATION
 from harness.scenario import Scenario
-from harness.simulation.core.configuration import CORE, STACK, Setup, setup
+from harness.simulation.core.configuration import Setup, setup
 from harness.validation import validated
 
 SYNTHETIC = "synthetic"

@@ -1,45 +1,17 @@
-"""The bugs of the matrix: what a broken broker does, how to switch it on, and where it lives.
+"""The detection matrix's rows: the switchable bugs, protocol knobs with a known flaw, and made-up histories.
 
-A new one is a line in :data:`harness.replication.bugs.BUGS`, its defect at one place in the code, and a row here.
+A switchable bug is a record in :mod:`harness.replication.bugs`, and takes no line here. The order of schedules decides
+which seeds each gets (:func:`harness.detection.matrix.first_seed`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-
 from harness.detection.mixes import SYNTHETIC
 from harness.errors import UsageError
-from harness.replication.bugs import BUGS
-from harness.simulation.core.configuration import CORE, STACK
+from harness.model import CORE, STACK
+from harness.replication import bugs
+from harness.replication.bugs import Bug
 from harness.validation import closest
-
-
-@dataclass(frozen=True, slots=True)
-class Bug:
-    """One bug.
-
-    Attributes:
-        name: of the row.
-        idea: the KIP, the issue or the thought behind it.
-        does: what the broken broker does, in a sentence.
-        depth: where it can be seen: on the bare core, on the whole broker, or in made-up histories alone.
-        knobs: what switches it on, as ``--set replication.<knob>=<value>`` does; empty: a made-up history.
-        unnoticed: why it may go unnoticed, in a sentence.
-        scenarios: the schedules that are made for it, or for what it breaks.
-    """
-
-    name: str
-    idea: str
-    does: str
-    depth: str = CORE
-    knobs: Mapping[str, str] = field(default_factory=dict)
-    unnoticed: str = ""
-    scenarios: tuple[str, ...] = ()
-
-
-def _switched(name: str, idea: str, depth: str = CORE, unnoticed: str = "", scenarios: tuple[str, ...] = ()) -> Bug:
-    return Bug(name, idea, BUGS[name], depth, {"bugs": name}, unnoticed, scenarios)
 
 
 def _knob(
@@ -60,30 +32,14 @@ def _told(name: str, idea: str, does: str) -> Bug:
 
 
 _ACKNOWLEDGING = (
-    _switched("ack_on_append", "acknowledge before the ISR has it"),
-    _switched("timeout_answered_as_ok", "an expired request answered with the success of its append"),
-    _switched("timeout_answered_as_refused", "REQUEST_TIMED_OUT mistaken for NOT_ENOUGH_REPLICAS"),
-    _switched("acks_all_unanswered", "a purgatory that nothing is completed in after an election", STACK),
-    _switched("min_isr_unchecked", "KIP-16's min.insync.replicas forgotten"),
-    _switched("min_isr_unchecked_at_append", "KIP-16's check left to the acknowledgement"),
-    _switched("acks_1_not_appended", "an acknowledgement that waits for nothing",
-              scenarios=("kept-by-a-leader-that-leads-on",)),
-    _switched("stamps_previous_epoch", "partitionLeaderEpoch set before the epoch is"),
-    _switched("sound_batch_refused", "a check of requests that is too strict"),
+    *bugs.ACKNOWLEDGING,
     _knob("min_isr_unchecked_by_the_watermark", "KAFKA-15583",
           "The watermark advances although fewer replicas than min.insync.replicas are in sync.",
           hw_below_min_isr="advance"),
 )  # fmt: skip
 
 _WATERMARKS = (
-    _switched("watermark_ignores_the_slowest", "a quorum instead of the ISR"),
-    _switched("silent_followers_count", "an unknown log end read as a caught-up one"),
-    _switched("commits_all_when_elected", "the log end for the checkpoint in makeLeader"),
-    _switched("watermark_falls", "the leader's max() forgotten"),
-    _switched("watermark_min_max_swapped", "min and max swapped"),
-    _switched("follower_watermark_falls", "two offsets of a fetch response swapped"),
-    _switched("watermark_is_the_end_at_start", "the checkpoint of the watermark written before the data counts"),
-    _switched("reads_above_the_watermark", "read_uncommitted to the log end"),
+    *bugs.WATERMARKS,
     _knob("watermark_never_rises", "min of min",
           "A leader's watermark is the least of itself and the log ends, and so never leaves 0.",
           hw_rule="min_of_all"),
@@ -100,15 +56,7 @@ _WATERMARKS = (
 )  # fmt: skip
 
 _IN_SYNC = (
-    _switched("isr_joined_early", "the condition of Partition.maybeExpandIsr forgotten"),
-    _switched("isr_shrunk_alone", "an ISR change that is not waited for"),
-    _switched("isr_never_shrunk", "the ISR expiration thread died",
-              unnoticed="a replica that stands still while its session lives is soon moving again in the random mixes",
-              scenarios=("a-laggard-with-a-session",)),
-    _switched("frozen_at_min_isr", "KAFKA-15583 off by one",
-              unnoticed="no broker is away for long enough in the random mixes",
-              scenarios=("committed-by-two-of-three",)),
-    _switched("isr_never_grown", "Partition.maybeExpandIsr never called"),
+    *bugs.IN_SYNC,
     _knob("isr_joined_at_a_stale_watermark", "KAFKA-7128",
           "A follower joins the ISR that has not reached the start of its leader's epoch.",
           scenarios=("in-sync-at-a-stale-watermark",), isr_join="hw"),
@@ -140,46 +88,11 @@ _FOLLOWING = (
           "would take two controllers that decide at once, and here there is one (the schedule "
           "`words-of-a-dead-controller` passes with it, too)",
           controller_epoch_fencing="false"),
-    _switched("divergence_unnoticed", "KIP-595 without the comparison of epochs",
-              scenarios=("tail-of-another-cluster",)),
-    _switched("stale_fetch_applied", "a response that has outlived its question",
-              unnoticed="what it brings the new leader mostly has, too, and if not, the next fetch finds that out"),
-    _switched("truncates_one_more", "an off-by-one in truncateTo"),
-    _switched("cut_ends_the_broker", "a halt where an exception would do", STACK),
-    _switched("epochs_not_truncated", "the leader epoch cache out of step with the log"),
-)  # fmt: skip
-
-_DELETING = (
-    _switched("retention_above_the_watermark", "KIP-107's bound forgotten"),
-    _switched("deletes_above_the_watermark", "KIP-107's bound forgotten",
-              unnoticed="records at the very end are asked to be deleted by nobody here but in its schedule",
-              scenarios=("deleted-before-it-is-committed",)),
-    _switched("deletes_one_more", "an off-by-one in KIP-107", STACK, "the random mixes delete nothing on request",
-              ("deleted-up-to-an-offset",)),
-    _switched("deletes_nothing", "KIP-107 answered before it is done", STACK,
-              "the random mixes delete nothing on request", ("deleted-up-to-an-offset",)),
-    _switched("deletion_unanswered", "KIP-107's purgatory never asked"),
-    _switched("deletes_a_segment_more", "an off-by-one in deleteOldSegments", STACK,
-              "the random mixes delete nothing on request", ("deleted-within-a-segment",)),
-    _switched("retention_in_seconds", "a unit of time mistaken for another", STACK,
-              "the random mixes have Kafka's own limit of seven days", ("an-hour-is-no-second",)),
-    _switched("log_start_not_followed", "KIP-107's log start not propagated"),
+    *bugs.FOLLOWING,
 )  # fmt: skip
 
 _CONTROLLER = (
-    _switched("leader_epoch_not_raised", "the epoch raised in memory only"),
-    _switched("anybody_elected", "an unclean election that the configuration forbids"),
-    _switched("unclean_called_clean", "the same, and a log that lies"),
-    _switched("unclean_shutdown_unnoticed", "KIP-966's clean shutdown file forgotten",
-              scenarios=("last-replica-loses-page-cache",)),
-    _switched("isr_change_unchecked", "AlterPartition without a version check"),
-    _switched("ended_session_ignored", "a broker's failure recorded, and its partitions not elected anew"),
-    _switched("first_isr_is_the_leader", "the ISR of a new partition filled by who fetches, and not by assignment"),
-    _switched("controller_epoch_not_raised", "a controller epoch that is written down and not raised at a start"),
-    _switched("eligible_forgotten_at_start", "KIP-966's eligible leader replicas kept in memory only",
-              unnoticed="a controller has to start again while the ISR is below min.insync.replicas",
-              scenarios=("eligible-through-a-restart",)),
-    _switched("state_written_late", "act, then persist"),
+    *bugs.CONTROLLER,
     _knob("placing_forgets_eligible", "apache/kafka#20716",
           "When a broker tells in which log directory a replica is, the controller forgets who is eligible to lead.",
           "it takes a replica that is made anew while others are eligible, and the mixes replace no disks",
@@ -190,27 +103,7 @@ _CONTROLLER = (
 )  # fmt: skip
 
 _STORAGE = (
-    _switched("flush_forgotten", "acknowledge before flush", scenarios=("all-page-caches-lost-but-flushed",)),
-    _switched("watermark_beyond_the_end", "min() forgotten", STACK),
-    _switched("torn_append_kept", "a partial write taken for a whole one", STACK,
-              "what one broker has in part only it fetches again after its next start, for the others have it"),
-    _switched("cut_segments_stay", "a file that cannot be removed (KAFKA-1194), unnoticed", STACK,
-              "what is cut is mostly less than a segment", ("cut-at-the-start-of-a-segment",)),
-    _switched("follower_skips_crc", "no checksum on the replication path", STACK,
-              "a leader would have to serve a damaged batch", ("copied-from-a-rotten-log",)),
-    _switched("follower_leaves_a_gap", "an off-by-one on the replication path", STACK),
-    _switched("recovery_skips_crc", "no checksum at recovery", STACK, scenarios=("corrupt-tail-follower",)),
-    _switched("recovery_drops_a_batch", "an off-by-one at recovery", STACK,
-              "what one broker drops it fetches again, for the others have it",
-              ("full-disks-no-unclean-election", "sole-isr-member-dies-offline")),
-    _switched("log_dropped_at_start", "a first segment expected at offset 0", STACK,
-              "the random mixes delete nothing on request", ("started-again-after-a-deletion",)),
-    _switched("unreadable_acknowledged", "LogValidator left out", STACK),
-    _switched("garbled_before_crc", "memory corruption before the checksum", STACK),
-    _switched("key_garbled_before_crc", "a buffer of a key that is used again too early", STACK),
-    _switched("header_garbled_before_crc", "records that are rewritten before the checksum", STACK),
-    _switched("timestamp_garbled_before_crc", "a delta that is added to the wrong base", STACK),
-    _switched("follower_drops_headers", "records that are rewritten on the replication path", STACK),
+    *bugs.STORAGE,
     _knob("recovered_tail_not_flushed", "KAFKA-10101",
           "What is found beyond the recovery point after a crash is taken for flushed.",
           "since KIP-966 the log of a crashed broker is not trusted, and the mixes do not flush every record",
@@ -222,43 +115,6 @@ _STORAGE = (
     _knob("clean_marker_kept", "KAFKA-10471", "The file that says that the last shutdown was clean stays for ever.",
           depth=STACK, scenarios=("crash-while-loading", "torn-tail-behind-clean-marker"),
           clean_shutdown_marker="kept"),
-)  # fmt: skip
-
-_SERVING = (
-    _switched("fetch_skips_a_batch", "an off-by-one in the offset index", STACK),
-    _switched("fetch_repeats_a_batch", "an off-by-one the other way", STACK,
-              "the protocol lets a leader send what lies before the offset asked for, and clients leave it out"),
-    _switched("fetch_stops_short", "an index that is not extended any more", STACK),
-    _switched("fetch_loses_a_batch", "a response cut and glued together", STACK),
-    _switched("fetch_swaps_batches", "responses put together by several threads", STACK,
-              scenarios=("more-than-one-poll-takes",)),
-    _switched("fetch_garbles_a_key", "records that are rewritten on their way to a consumer", STACK),
-    _switched("fetch_drops_headers", "down-conversion to message format v1", STACK),
-    _switched("fetch_stamps_records", "KIP-32's timestamp type mistaken", STACK),
-    _switched("fetch_repeats_contents", "an answer built from the wrong buffer", STACK),
-    _switched("fetch_misstates_epochs", "KIP-320's epoch taken from the leader, and not from the batch", STACK),
-    _switched("tailing_fetch_misstates_epochs", "the same, in the path of what is in memory", STACK),
-    _switched("fetch_epochs_unchecked", "KIP-320 for followers alone", STACK,
-              "a consumer has to miss that its leader is in another epoch now",
-              scenarios=("given-up-and-late",)),
-    _switched("fetch_mixes_partitions", "a buffer given to the wrong partition", STACK),
-    _switched("sequence_unchecked", "KIP-98 without its check", STACK,
-              "the random mixes have no producers that send again",
-              ("lost-ack-and-retried-idempotent", "two-in-flight-idempotent")),
-    _switched("sequence_expected_again", "KIP-98's next sequence number, one too low", STACK,
-              "the random mixes have no producers that number their batches", ("a-numbered-load",)),
-    _switched("batch_appended_twice", "an append that is repeated after it has succeeded", STACK),
-    _switched("producers_forgotten", "producer state not rebuilt on election", STACK,
-              "the random mixes have no producers that send again", ("retried-at-the-next-leader",)),
-    _switched("producer_epochs_unfenced", "KIP-98 without fencing, KIP-360", STACK,
-              "the random mixes have no producers that go on in another epoch", ("given-up-and-late",)),
-)  # fmt: skip
-
-_GROUPS = (
-    _switched("commit_forgotten", "a coordinator that does not wait for its own log", STACK,
-              "the random mixes have no groups", ("where-a-group-goes-on",)),
-    _switched("commits_swapped", "answers, or offsets, put together in another order", STACK,
-              "the random mixes have no groups", ("where-a-group-goes-on",)),
 )  # fmt: skip
 
 _MADE_UP = (
@@ -292,8 +148,8 @@ _MADE_UP = (
 )  # fmt: skip
 
 TABLE: tuple[Bug, ...] = (
-    *_ACKNOWLEDGING, *_WATERMARKS, *_IN_SYNC, *_FOLLOWING, *_DELETING, *_CONTROLLER, *_STORAGE, *_SERVING, *_GROUPS,
-    *_MADE_UP,
+    *_ACKNOWLEDGING, *_WATERMARKS, *_IN_SYNC, *_FOLLOWING, *bugs.DELETING, *_CONTROLLER, *_STORAGE, *bugs.SERVING,
+    *bugs.GROUPS, *_MADE_UP,
 )  # fmt: skip
 """Every bug, in the order in which it is shown."""
 

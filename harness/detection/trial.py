@@ -15,12 +15,12 @@ from harness.checker import Outcome, Verdict
 from harness.detection.mixes import SYNTHETIC, core_setup, stack_scenario
 from harness.detection.synthetic import told
 from harness.history import Manifest
+from harness.model import STACK
 from harness.replication.knobs import Knobs, written
 from harness.runner import plan
 from harness.runner.archive import Rows
 from harness.runner.rehearsal import rehearse
 from harness.scenario import Scenario, load
-from harness.simulation.core.configuration import STACK
 from harness.simulation.depth import run_of
 
 SCENARIO = "scenario"

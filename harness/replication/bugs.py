@@ -3,106 +3,273 @@
 They measure whether the checkers detect them; see :mod:`harness.detection`. No generation has any of them:
 ``Knobs.bugs`` names those that are switched on, as ``--set replication.bugs=ack_on_append`` does. A replica or
 controller with a bug does not check its own invariants, so that the checkers have to find it by its evidence.
+
+A new one is a record here, in the group of what it breaks, and its defect at one place in the code.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
-BUGS: Mapping[str, str] = MappingProxyType(
+from harness.model import CORE, STACK
+
+
+@dataclass(frozen=True, slots=True)
+class Bug:
+    """One bug: a row of the detection matrix.
+
+    Attributes:
+        name: of the row.
+        idea: the KIP, the issue or the thought behind it.
+        does: what the broken broker does, in a sentence.
+        depth: where it can be seen: on the bare core, on the whole broker, or in made-up histories alone.
+        knobs: what switches it on, as ``--set replication.<knob>=<value>`` does; empty: a made-up history.
+        unnoticed: why it may go unnoticed, in a sentence.
+        scenarios: the schedules that are made for it, or for what it breaks.
+    """
+
+    name: str
+    idea: str
+    does: str
+    depth: str = CORE
+    knobs: Mapping[str, str] = field(default_factory=dict)
+    unnoticed: str = ""
+    scenarios: tuple[str, ...] = ()
+
+
+def _bug(
+    name: str, idea: str, does: str, depth: str = CORE, *, unnoticed: str = "", scenarios: tuple[str, ...] = ()
+) -> Bug:
+    return Bug(name, idea, does, depth, {"bugs": name}, unnoticed, scenarios)
+
+
+ACKNOWLEDGING = (
+    _bug("ack_on_append", "acknowledge before the ISR has it",
+         "A leader acknowledges acks=all as soon as the records are in its own log."),
+    _bug("timeout_answered_as_ok", "an expired request answered with the success of its append",
+         "A leader acknowledges what it has waited for in vain."),
+    _bug("timeout_answered_as_refused", "REQUEST_TIMED_OUT mistaken for NOT_ENOUGH_REPLICAS",
+         "A leader says that it has refused what it has appended and waited for in vain."),
+    _bug("acks_all_unanswered", "a purgatory that nothing is completed in after an election",
+         "A leader of a later epoch than the first never answers acks=all.", STACK),
+    _bug("min_isr_unchecked", "KIP-16's min.insync.replicas forgotten",
+         "A leader takes acks=all, and commits, however few replicas are in sync."),
+    _bug("min_isr_unchecked_at_append", "KIP-16's check left to the acknowledgement",
+         "A leader appends acks=all although fewer replicas than min.insync.replicas are in sync, and acknowledges "
+         "it once there are enough."),
+    _bug("acks_1_not_appended", "an acknowledgement that waits for nothing",
+         "A leader acknowledges one request in 16 with acks=1 and appends nothing.",
+         scenarios=("kept-by-a-leader-that-leads-on",)),
+    _bug("stamps_previous_epoch", "partitionLeaderEpoch set before the epoch is",
+         "A leader appends records with the leader epoch before its own."),
+    _bug("sound_batch_refused", "a check of requests that is too strict",
+         "A leader refuses one batch in 16 as invalid."),
+)  # fmt: skip
+
+WATERMARKS = (
+    _bug("watermark_ignores_the_slowest", "a quorum instead of the ISR",
+         "The watermark waits for all of the ISR but the slowest member."),
+    _bug("silent_followers_count", "an unknown log end read as a caught-up one",
+         "A new leader takes a follower that has not fetched yet for one that has everything."),
+    _bug("commits_all_when_elected", "the log end for the checkpoint in makeLeader",
+         "A new leader takes everything in its log for committed."),
+    _bug("watermark_falls", "the leader's max() forgotten",
+         "A leader's watermark is the least log end of the ISR, even if that is lower than before."),
+    _bug("watermark_min_max_swapped", "min and max swapped",
+         "A follower's watermark is the greater of the leader's and its own log end."),
+    _bug("follower_watermark_falls", "two offsets of a fetch response swapped",
+         "A follower with uncommitted records takes its log start for its high watermark."),
+    _bug("watermark_is_the_end_at_start", "the checkpoint of the watermark written before the data counts",
+         "A broker that starts believes everything in its log to be committed."),
+    _bug("reads_above_the_watermark", "read_uncommitted to the log end",
+         "A leader gives consumers whatever is in its log."),
+)  # fmt: skip
+
+IN_SYNC = (
+    _bug("isr_joined_early", "the condition of Partition.maybeExpandIsr forgotten",
+         "A leader proposes every follower that fetches, however far behind it is."),
+    _bug("isr_shrunk_alone", "an ISR change that is not waited for",
+         "A leader no longer waits for a lagging member, and does not tell the controller."),
+    _bug("isr_never_shrunk", "the ISR expiration thread died",
+         "A leader never proposes to drop a member that lags.",
+         unnoticed="a replica that stands still while its session lives is soon moving again in the random mixes",
+         scenarios=("a-laggard-with-a-session",)),
+    _bug("frozen_at_min_isr", "KAFKA-15583 off by one",
+         "A leader commits nothing while exactly min.insync.replicas are in sync.",
+         unnoticed="no broker is away for long enough in the random mixes", scenarios=("committed-by-two-of-three",)),
+    _bug("isr_never_grown", "Partition.maybeExpandIsr never called",
+         "A leader never proposes to take a follower back into the ISR."),
+)  # fmt: skip
+
+FOLLOWING = (
+    _bug("divergence_unnoticed", "KIP-595 without the comparison of epochs",
+         "A leader never says that a follower's log differs from its own.", scenarios=("tail-of-another-cluster",)),
+    _bug("stale_fetch_applied", "a response that has outlived its question",
+         "A follower appends what it had asked an earlier leader for, if it fits its log's end.",
+         unnoticed="what it brings the new leader mostly has, too, and if not, the next fetch finds that out"),
+    _bug("truncates_one_more", "an off-by-one in truncateTo",
+         "A follower that cuts its log cuts one record more than it should."),
+    _bug("cut_ends_the_broker", "a halt where an exception would do",
+         "A broker whose replica has to be cut ends itself.", STACK),
+    _bug("epochs_not_truncated", "the leader epoch cache out of step with the log",
+         "A follower cuts its log, and not the list of its leader epochs."),
+)  # fmt: skip
+
+DELETING = (
+    _bug("retention_above_the_watermark", "KIP-107's bound forgotten",
+         "Retention deletes records that are not committed yet."),
+    _bug("deletes_above_the_watermark", "KIP-107's bound forgotten",
+         "DeleteRecords deletes records that are not committed yet.",
+         unnoticed="records at the very end are asked to be deleted by nobody here but in its schedule",
+         scenarios=("deleted-before-it-is-committed",)),
+    _bug("deletes_one_more", "an off-by-one in KIP-107",
+         "DeleteRecords deletes one record more than it is asked to.", STACK,
+         unnoticed="the random mixes delete nothing on request", scenarios=("deleted-up-to-an-offset",)),
+    _bug("deletes_nothing", "KIP-107 answered before it is done",
+         "DeleteRecords says that it has deleted, and deletes nothing.", STACK,
+         unnoticed="the random mixes delete nothing on request", scenarios=("deleted-up-to-an-offset",)),
+    _bug("deletion_unanswered", "KIP-107's purgatory never asked",
+         "A leader that deletes what DeleteRecords asks for never answers."),
+    _bug("deletes_a_segment_more", "an off-by-one in deleteOldSegments",
+         "A broker that deletes the segments below its log's start deletes one too many.", STACK,
+         unnoticed="the random mixes delete nothing on request", scenarios=("deleted-within-a-segment",)),
+    _bug("retention_in_seconds", "a unit of time mistaken for another",
+         "Retention deletes what is a thousandth of log.retention.ms old.", STACK,
+         unnoticed="the random mixes have Kafka's own limit of seven days", scenarios=("an-hour-is-no-second",)),
+    _bug("log_start_not_followed", "KIP-107's log start not propagated",
+         "A follower keeps what its leader has deleted."),
+)  # fmt: skip
+
+CONTROLLER = (
+    _bug("leader_epoch_not_raised", "the epoch raised in memory only",
+         "The controller elects another leader in the same leader epoch."),
+    _bug("anybody_elected", "an unclean election that the configuration forbids",
+         "The controller elects the first replica that is alive, in sync or not."),
+    _bug("unclean_called_clean", "the same, and a log that lies", "The same, and records the election as clean."),
+    _bug("unclean_shutdown_unnoticed", "KIP-966's clean shutdown file forgotten",
+         "The controller trusts a broker's log after an unclean shutdown as before.",
+         scenarios=("last-replica-loses-page-cache",)),
+    _bug("isr_change_unchecked", "AlterPartition without a version check",
+         "The controller adopts any ISR that any leader, also a deposed one, proposes."),
+    _bug("ended_session_ignored", "a broker's failure recorded, and its partitions not elected anew",
+         "The controller leaves the brokers whose sessions end in office and in the ISR."),
+    _bug("first_isr_is_the_leader", "the ISR of a new partition filled by who fetches, and not by assignment",
+         "The controller begins a partition with its leader alone in the ISR."),
+    _bug("controller_epoch_not_raised", "a controller epoch that is written down and not raised at a start",
+         "A controller that starts again goes on in its old controller epoch."),
+    _bug("eligible_forgotten_at_start", "KIP-966's eligible leader replicas kept in memory only",
+         "A controller that starts again does not remember who is eligible.",
+         unnoticed="a controller has to start again while the ISR is below min.insync.replicas",
+         scenarios=("eligible-through-a-restart",)),
+    _bug("state_written_late", "act, then persist",
+         "The controller writes down the state before the one that it acts on."),
+)  # fmt: skip
+
+STORAGE = (
+    _bug("flush_forgotten", "acknowledge before flush",
+         "A broker that is configured to flush every record does not.",
+         scenarios=("all-page-caches-lost-but-flushed",)),
+    _bug("watermark_beyond_the_end", "min() forgotten",
+         "A follower takes the leader's watermark although its own log ends before it.", STACK),
+    _bug("torn_append_kept", "a partial write taken for a whole one",
+         "A broker whose disk is full acknowledges what it could write only in part.", STACK,
+         unnoticed="what one broker has in part only it fetches again after its next start, for the others have it"),
+    _bug("cut_segments_stay", "a file that cannot be removed (KAFKA-1194), unnoticed",
+         "A broker that cuts whole segments off its log leaves their files where they are.", STACK,
+         unnoticed="what is cut is mostly less than a segment", scenarios=("cut-at-the-start-of-a-segment",)),
+    _bug("follower_skips_crc", "no checksum on the replication path",
+         "A follower appends what it has fetched without looking at the checksum.", STACK,
+         unnoticed="a leader would have to serve a damaged batch", scenarios=("copied-from-a-rotten-log",)),
+    _bug("follower_leaves_a_gap", "an off-by-one on the replication path",
+         "A follower leaves out the first of several batches that it has fetched.", STACK),
+    _bug("recovery_skips_crc", "no checksum at recovery",
+         "A broker that recovers its log after a crash does not look at checksums.", STACK,
+         scenarios=("corrupt-tail-follower",)),
+    _bug("recovery_drops_a_batch", "an off-by-one at recovery",
+         "A broker that recovers its log after a crash cuts one sound batch too many.", STACK,
+         unnoticed="what one broker drops it fetches again, for the others have it",
+         scenarios=("full-disks-no-unclean-election", "sole-isr-member-dies-offline")),
+    _bug("log_dropped_at_start", "a first segment expected at offset 0",
+         "A broker that starts drops a log whose first segment does not begin at offset 0.", STACK,
+         unnoticed="the random mixes delete nothing on request", scenarios=("started-again-after-a-deletion",)),
+    _bug("unreadable_acknowledged", "LogValidator left out",
+         "A leader acknowledges one batch in 16 whose records no consumer can parse.", STACK),
+    _bug("garbled_before_crc", "memory corruption before the checksum",
+         "A leader damages one record in 16 before it computes the checksum.", STACK),
+    _bug("key_garbled_before_crc", "a buffer of a key that is used again too early",
+         "The same, of the record's key.", STACK),
+    _bug("header_garbled_before_crc", "records that are rewritten before the checksum",
+         "The same, of a header of the record.", STACK),
+    _bug("timestamp_garbled_before_crc", "a delta that is added to the wrong base",
+         "The same, of the record's CreateTime.", STACK),
+    _bug("follower_drops_headers", "records that are rewritten on the replication path",
+         "A follower takes the headers off one record of each batch, and mends the checksum.", STACK),
+)  # fmt: skip
+
+SERVING = (
+    _bug("fetch_skips_a_batch", "an off-by-one in the offset index",
+         "A leader leaves out the first batch of every 16th answer to a consumer.", STACK),
+    _bug("fetch_repeats_a_batch", "an off-by-one the other way",
+         "A leader begins every 16th answer to a consumer one batch too early.", STACK,
+         unnoticed="the protocol lets a leader send what lies before the offset asked for, and clients leave it out"),
+    _bug("fetch_stops_short", "an index that is not extended any more",
+         "A leader gives a consumer nothing from offset 40 on.", STACK),
+    _bug("fetch_loses_a_batch", "a response cut and glued together",
+         "A leader leaves out the second of several batches that it gives a consumer.", STACK),
+    _bug("fetch_swaps_batches", "responses put together by several threads",
+         "A leader gives a consumer the last two of several batches in the wrong order.", STACK,
+         scenarios=("more-than-one-poll-takes",)),
+    _bug("fetch_garbles_a_key", "records that are rewritten on their way to a consumer",
+         "A leader gives a consumer another key in every 16th answer, and mends the checksum.", STACK),
+    _bug("fetch_drops_headers", "down-conversion to message format v1",
+         "A leader gives a consumer a record without headers in every 16th answer.", STACK),
+    _bug("fetch_stamps_records", "KIP-32's timestamp type mistaken",
+         "A leader gives a consumer LogAppendTime for CreateTime in every 16th answer.", STACK),
+    _bug("fetch_repeats_contents", "an answer built from the wrong buffer",
+         "A leader gives consumers the batch before in place of some batches of an answer.", STACK),
+    _bug("fetch_misstates_epochs", "KIP-320's epoch taken from the leader, and not from the batch",
+         "A leader names the leader epoch beside the right one for some batches of an answer.", STACK),
+    _bug("tailing_fetch_misstates_epochs", "the same, in the path of what is in memory",
+         "The same, only where an answer is one batch: to who reads at the log's end.", STACK),
+    _bug("fetch_epochs_unchecked", "KIP-320 for followers alone",
+         "A leader answers consumers whatever leader epoch they name.", STACK,
+         unnoticed="a consumer has to miss that its leader is in another epoch now", scenarios=("given-up-and-late",)),
+    _bug("fetch_mixes_partitions", "a buffer given to the wrong partition",
+         "A leader gives every 16th consumer's fetch what another partition has there.", STACK),
+    _bug("sequence_unchecked", "KIP-98 without its check",
+         "A leader appends an idempotent producer's batch whatever its sequence number.", STACK,
+         unnoticed="the random mixes have no producers that send again",
+         scenarios=("lost-ack-and-retried-idempotent", "two-in-flight-idempotent")),
+    _bug("sequence_expected_again", "KIP-98's next sequence number, one too low",
+         "A leader expects the last sequence number of an idempotent producer once more.", STACK,
+         unnoticed="the random mixes have no producers that number their batches", scenarios=("a-numbered-load",)),
+    _bug("batch_appended_twice", "an append that is repeated after it has succeeded",
+         "A leader appends one batch in 16 twice.", STACK),
+    _bug("producers_forgotten", "producer state not rebuilt on election",
+         "A new leader knows nothing of the idempotent producers in its log.", STACK,
+         unnoticed="the random mixes have no producers that send again", scenarios=("retried-at-the-next-leader",)),
+    _bug("producer_epochs_unfenced", "KIP-98 without fencing, KIP-360",
+         "A leader appends a batch of an older epoch of its producer.", STACK,
+         unnoticed="the random mixes have no producers that go on in another epoch", scenarios=("given-up-and-late",)),
+)  # fmt: skip
+
+GROUPS = (
+    _bug("commit_forgotten", "a coordinator that does not wait for its own log",
+         "The controller acknowledges what a group commits, and keeps nothing of it.", STACK,
+         unnoticed="the random mixes have no groups", scenarios=("where-a-group-goes-on",)),
+    _bug("commits_swapped", "answers, or offsets, put together in another order",
+         "The controller keeps the offsets of one commit in the wrong order of its partitions.", STACK,
+         unnoticed="the random mixes have no groups", scenarios=("where-a-group-goes-on",)),
+)  # fmt: skip
+
+BUGS: Mapping[str, Bug] = MappingProxyType(
     {
-        # ------------------------------------------------------------------------------------- acknowledging
-        "ack_on_append": "A leader acknowledges acks=all as soon as the records are in its own log.",
-        "timeout_answered_as_ok": "A leader acknowledges what it has waited for in vain.",
-        "timeout_answered_as_refused": "A leader says that it has refused what it has appended and waited for in vain.",
-        "acks_all_unanswered": "A leader of a later epoch than the first never answers acks=all.",
-        "min_isr_unchecked": "A leader takes acks=all, and commits, however few replicas are in sync.",
-        "min_isr_unchecked_at_append": "A leader appends acks=all although fewer replicas than min.insync.replicas are "
-        "in sync, and acknowledges it once there are enough.",
-        "batch_appended_twice": "A leader appends one batch in 16 twice.",
-        "acks_1_not_appended": "A leader acknowledges one request in 16 with acks=1 and appends nothing.",
-        "stamps_previous_epoch": "A leader appends records with the leader epoch before its own.",
-        "sound_batch_refused": "A leader refuses one batch in 16 as invalid.",
-        # ------------------------------------------------------------------------------------- watermarks
-        "watermark_ignores_the_slowest": "The watermark waits for all of the ISR but the slowest member.",
-        "silent_followers_count": "A new leader takes a follower that has not fetched yet for one that has everything.",
-        "commits_all_when_elected": "A new leader takes everything in its log for committed.",
-        "watermark_falls": "A leader's watermark is the least log end of the ISR, even if that is lower than before.",
-        "watermark_min_max_swapped": "A follower's watermark is the greater of the leader's and its own log end.",
-        "follower_watermark_falls": "A follower with uncommitted records takes its log start for its high watermark.",
-        "watermark_beyond_the_end": "A follower takes the leader's watermark although its own log ends before it.",
-        "watermark_is_the_end_at_start": "A broker that starts believes everything in its log to be committed.",
-        "reads_above_the_watermark": "A leader gives consumers whatever is in its log.",
-        # ------------------------------------------------------------------------------------- the in-sync set
-        "isr_joined_early": "A leader proposes every follower that fetches, however far behind it is.",
-        "isr_shrunk_alone": "A leader no longer waits for a lagging member, and does not tell the controller.",
-        "frozen_at_min_isr": "A leader commits nothing while exactly min.insync.replicas are in sync.",
-        "isr_never_shrunk": "A leader never proposes to drop a member that lags.",
-        "isr_never_grown": "A leader never proposes to take a follower back into the ISR.",
-        # ------------------------------------------------------------------------------------- following
-        "divergence_unnoticed": "A leader never says that a follower's log differs from its own.",
-        "stale_fetch_applied": "A follower appends what it had asked an earlier leader for, if it fits its log's end.",
-        "truncates_one_more": "A follower that cuts its log cuts one record more than it should.",
-        "cut_ends_the_broker": "A broker whose replica has to be cut ends itself.",
-        "epochs_not_truncated": "A follower cuts its log, and not the list of its leader epochs.",
-        "log_start_not_followed": "A follower keeps what its leader has deleted.",
-        # ------------------------------------------------------------------------------------- deleting
-        "retention_above_the_watermark": "Retention deletes records that are not committed yet.",
-        "deletes_above_the_watermark": "DeleteRecords deletes records that are not committed yet.",
-        "deletes_one_more": "DeleteRecords deletes one record more than it is asked to.",
-        "deletes_nothing": "DeleteRecords says that it has deleted, and deletes nothing.",
-        "deletion_unanswered": "A leader that deletes what DeleteRecords asks for never answers.",
-        "deletes_a_segment_more": "A broker that deletes the segments below its log's start deletes one too many.",
-        "retention_in_seconds": "Retention deletes what is a thousandth of log.retention.ms old.",
-        # ------------------------------------------------------------------------------------- idempotence
-        "sequence_unchecked": "A leader appends an idempotent producer's batch whatever its sequence number.",
-        "sequence_expected_again": "A leader expects the last sequence number of an idempotent producer once more.",
-        "producers_forgotten": "A new leader knows nothing of the idempotent producers in its log.",
-        "producer_epochs_unfenced": "A leader appends a batch of an older epoch of its producer.",
-        # ------------------------------------------------------------------------------------- the controller
-        "leader_epoch_not_raised": "The controller elects another leader in the same leader epoch.",
-        "anybody_elected": "The controller elects the first replica that is alive, in sync or not.",
-        "unclean_called_clean": "The same, and records the election as clean.",
-        "unclean_shutdown_unnoticed": "The controller trusts a broker's log after an unclean shutdown as before.",
-        "isr_change_unchecked": "The controller adopts any ISR that any leader, also a deposed one, proposes.",
-        "ended_session_ignored": "The controller leaves the brokers whose sessions end in office and in the ISR.",
-        "first_isr_is_the_leader": "The controller begins a partition with its leader alone in the ISR.",
-        "controller_epoch_not_raised": "A controller that starts again goes on in its old controller epoch.",
-        "eligible_forgotten_at_start": "A controller that starts again does not remember who is eligible.",
-        "state_written_late": "The controller writes down the state before the one that it acts on.",
-        # ------------------------------------------------------------------------------------- storage
-        "flush_forgotten": "A broker that is configured to flush every record does not.",
-        "torn_append_kept": "A broker whose disk is full acknowledges what it could write only in part.",
-        "cut_segments_stay": "A broker that cuts whole segments off its log leaves their files where they are.",
-        "follower_skips_crc": "A follower appends what it has fetched without looking at the checksum.",
-        "follower_leaves_a_gap": "A follower leaves out the first of several batches that it has fetched.",
-        "recovery_skips_crc": "A broker that recovers its log after a crash does not look at checksums.",
-        "recovery_drops_a_batch": "A broker that recovers its log after a crash cuts one sound batch too many.",
-        "log_dropped_at_start": "A broker that starts drops a log whose first segment does not begin at offset 0.",
-        "unreadable_acknowledged": "A leader acknowledges one batch in 16 whose records no consumer can parse.",
-        "garbled_before_crc": "A leader damages one record in 16 before it computes the checksum.",
-        "key_garbled_before_crc": "The same, of the record's key.",
-        "header_garbled_before_crc": "The same, of a header of the record.",
-        "timestamp_garbled_before_crc": "The same, of the record's CreateTime.",
-        "follower_drops_headers": "A follower takes the headers off one record of each batch, and mends the checksum.",
-        # ------------------------------------------------------------------------------------- serving
-        "fetch_skips_a_batch": "A leader leaves out the first batch of every 16th answer to a consumer.",
-        "fetch_repeats_a_batch": "A leader begins every 16th answer to a consumer one batch too early.",
-        "fetch_loses_a_batch": "A leader leaves out the second of several batches that it gives a consumer.",
-        "fetch_swaps_batches": "A leader gives a consumer the last two of several batches in the wrong order.",
-        "fetch_garbles_a_key": "A leader gives a consumer another key in every 16th answer, and mends the checksum.",
-        "fetch_drops_headers": "A leader gives a consumer a record without headers in every 16th answer.",
-        "fetch_stamps_records": "A leader gives a consumer LogAppendTime for CreateTime in every 16th answer.",
-        "fetch_repeats_contents": "A leader gives consumers the batch before in place of some batches of an answer.",
-        "fetch_misstates_epochs": "A leader names the leader epoch beside the right one for some batches of an answer.",
-        "tailing_fetch_misstates_epochs": "The same, only where an answer is one batch: to who reads at the log's end.",
-        "fetch_epochs_unchecked": "A leader answers consumers whatever leader epoch they name.",
-        "fetch_stops_short": "A leader gives a consumer nothing from offset 40 on.",
-        "fetch_mixes_partitions": "A leader gives every 16th consumer's fetch what another partition has there.",
-        # ------------------------------------------------------------------------------------- groups
-        "commit_forgotten": "The controller acknowledges what a group commits, and keeps nothing of it.",
-        "commits_swapped": "The controller keeps the offsets of one commit in the wrong order of its partitions.",
+        bug.name: bug
+        for bug in (
+            *ACKNOWLEDGING, *WATERMARKS, *IN_SYNC, *FOLLOWING, *DELETING, *CONTROLLER, *STORAGE, *SERVING, *GROUPS,
+        )
     }
-)
-"""What each bug does, in a sentence."""
+)  # fmt: skip
+"""Every switchable bug by its name, in the order in which ``Knobs.bugs`` names several."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.simulation.core.configuration import STACK, Configuration, Setup
+from harness.model import STACK
+from harness.simulation.core.configuration import Configuration, Setup
 from harness.simulation.core.core_simulation import CoreSimulation
 from harness.simulation.core.planned_fault import PlannedFault
 from harness.simulation.stack.stack_simulation import StackSimulation

@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 import typer
 
+from harness.model import CORE
 from harness.replication.knobs import Knobs
-from harness.simulation.core.configuration import CORE, Setup, setup
+from harness.simulation.core.configuration import Setup, setup
 from harness.simulation.explore import run_seed
 
 LIMIT = 20_000

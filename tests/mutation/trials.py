@@ -21,12 +21,12 @@ from harness.checker import Outcome, Verdict
 from harness.detection.mixes import core_setup
 from harness.detection.trial import OWN_SCENARIOS, SCENARIO, Endless, limited, scenario_of
 from harness.history import Manifest
+from harness.model import CORE, STACK
 from harness.replication.knobs import CURRENT_GENERATION, GENERATIONS
 from harness.runner import plan
 from harness.runner.archive import Rows
 from harness.runner.rehearsal import rehearse
 from harness.scenario import Scenario, shipped
-from harness.simulation.core.configuration import CORE, STACK
 from harness.simulation.depth import run_of
 from harness.validation import validated
 

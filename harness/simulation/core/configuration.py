@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from harness.errors import UsageError
-from harness.model import TopicPartition
+from harness.model import CORE, STACK, TopicPartition
 from harness.replication.knobs import CURRENT_GENERATION, GENERATIONS, Knobs
 from harness.simulation.core.fault_kinds import FAULTS
 
@@ -86,7 +86,6 @@ class Configuration:
         return min(self.min_insync_replicas, self.nodes)
 
 
-CORE, STACK = "core", "stack"
 DEPTHS = (CORE, STACK)
 """How much of a broker is real: see ``docs/simulation.md``."""
 

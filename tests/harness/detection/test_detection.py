@@ -31,13 +31,13 @@ from harness.detection.matrix import (
 )
 from harness.detection.mixes import FAULTS, SYNTHETIC
 from harness.detection.synthetic import HARM, told
-from harness.detection.table import TABLE, Bug, chosen
+from harness.detection.table import TABLE, chosen
 from harness.detection.trial import SCENARIO, Cell, Trial, attempt
 from harness.errors import UsageError
-from harness.replication.bugs import BUGS
+from harness.model import CORE, STACK
+from harness.replication.bugs import BUGS, Bug
 from harness.replication.knobs import GENERATIONS, Knobs, generation
 from harness.scenario import load
-from harness.simulation.core.configuration import CORE, STACK
 from reports.power import POWER_FILE
 
 if TYPE_CHECKING:
