@@ -13,6 +13,7 @@ from checkers.conclusion import is_sampled, isr_wanted, lag_allowed_ns
 from checkers.expected import expected
 from checkers.judge import judge
 from checkers.memory import rows_in_memory
+from checkers.promises import RULES
 from checkers.proofs_match import filed
 from checkers.recovery import comes_to_rest, healed_ns
 from checkers.rotten_logs import rotten, swapped
@@ -174,7 +175,8 @@ def _ask_spark(
     foreign = {name: sorted(swapped(faults)) for name, faults in trusted.items()}
     beside = sources[0].uri if sources else None
     answers, rows = ask(
-        spark, names, files, healed, beside, sampled=sampled, settled=settled, lag_ns=lag_ns, min_isr=min_isr,
+        spark, names, files, healed, beside, rules=RULES,
+        sampled=sampled, settled=settled, lag_ns=lag_ns, min_isr=min_isr,
         rotten={name: logs for name, logs in spoilt.items() if logs},
         swapped={name: places for name, places in foreign.items() if places}, report=report,
     )  # fmt: skip

@@ -55,9 +55,11 @@ from harness.plugins import Registry
 class Promise(Protocol):
     """One promise: a module whose docstring states what is promised, and how a breach is judged.
 
-    A new one is a module with these names, a line in :data:`PROMISES`, and the same question put to Spark in
-    ``spark_analysis``.
+    A new one is a module with these names, a line in :data:`PROMISES`, and the same question put to Spark in the
+    module of ``spark_analysis`` that has the same file name.
     """
+
+    __name__: str
 
     @property
     def KINDS(self) -> tuple[AnomalyKind, ...]:  # noqa: N802 - a module's constant
@@ -117,6 +119,9 @@ PROMISES: tuple[Promise, ...] = (
     hw_regression,
     unjustified_advance,
 )
+
+RULES: tuple[str, ...] = tuple(promise.__name__.rpartition(".")[2] for promise in PROMISES)
+"""The file names of the promises' modules, by which Spark finds its questions."""
 
 _OWN: Mapping[str, AnomalyKind] = MappingProxyType(
     {kind.name: kind for kinds in (*(p.KINDS for p in PROMISES), *(c.KINDS for c in CONCLUSIONS)) for kind in kinds}

@@ -9,6 +9,7 @@ from harness.history.schema import ColumnType
 from harness.payload import FOREIGN_VALUE
 from spark_analysis.lost_write import excuse, with_authors
 from spark_analysis.partitions import missing
+from spark_analysis.question import Question
 from spark_analysis.tables import PLACE, table_of
 from spark_analysis.views import Views, findings, with_partitions
 
@@ -72,3 +73,6 @@ def _swapped(views: Views) -> DataFrame:
     ]
     types: dict[str, ColumnType] = {"run": "string", "topic": "string", "partition": "int32", "swapped": "bool"}
     return table_of(views.tables.history.sparkSession, named, types)
+
+
+QUESTIONS = (Question(altered_records, about="record"),)

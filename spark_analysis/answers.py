@@ -31,84 +31,27 @@ from harness.findings import (
     position,
 )
 from spark_analysis import sizing
-from spark_analysis.altered_record import altered_records
 from spark_analysis.completeness import counts, lives, replicas
 from spark_analysis.dependencies import dependencies
 from spark_analysis.digests import Digests
-from spark_analysis.duplicate import duplicates
 from spark_analysis.facts_asked import facts_of, questions_of_fact
 from spark_analysis.files import TableFile
 from spark_analysis.finding_ranges import finding_ranges
-from spark_analysis.hw_regression import hw_regressions_between_terms, hw_regressions_within_terms, two_leaders
-from spark_analysis.inconsistent_offsets import inconsistent_offsets
 from spark_analysis.lags import lags
-from spark_analysis.lost_commit import lost_commits
-from spark_analysis.lost_write import lost_ranges, lost_writes
+from spark_analysis.lost_write import lost_ranges
 from spark_analysis.packing import packed
 from spark_analysis.parallel_jobs import together
-from spark_analysis.poll_order import poll_order
-from spark_analysis.replica_divergence import replica_divergence
+from spark_analysis.question import Question, questions_of
 from spark_analysis.result_cache import holding
-from spark_analysis.send_order import send_order
 from spark_analysis.session import innermost
 from spark_analysis.sizing import gathered
 from spark_analysis.stalls import stalls
 from spark_analysis.state_intervals import intervals
 from spark_analysis.tables import PLACE, read_tables, table_of, united
 from spark_analysis.thin_acks import thin_acks
-from spark_analysis.torn_transaction import torn_transactions
-from spark_analysis.unfounded_read import unfounded_reads
-from spark_analysis.unjustified_ack import unjustified_acks
-from spark_analysis.unjustified_advance import unjustified_advances
-from spark_analysis.unseen import unseen
 from spark_analysis.unwatched import unwatched
-from spark_analysis.vanished_read import vanished_reads
 from spark_analysis.views import Log, Views, views_of
 from spark_analysis.witnesses import Rows, witnesses
-
-Question = Callable[[Views], DataFrame | None]
-
-QUESTIONS: tuple[Question, ...] = (
-    lost_writes,
-    vanished_reads,
-    replica_divergence,
-    altered_records,
-    inconsistent_offsets,
-    unfounded_reads,
-    duplicates,
-    unseen,
-    torn_transactions,
-    send_order,
-    poll_order,
-    lost_commits,
-    hw_regressions_within_terms,
-    hw_regressions_between_terms,
-    two_leaders,
-    unjustified_acks,
-    unjustified_advances,
-)
-"""A question takes the :class:`Views` and answers with the columns of ``answer.COLUMNS``; None: it finds nothing."""
-
-ASKED_OF: Mapping[Question, str] = MappingProxyType(
-    {
-        torn_transactions: "txn",
-        lost_commits: "commit",
-        **dict.fromkeys(
-            (
-                lost_writes,
-                vanished_reads,
-                altered_records,
-                inconsistent_offsets,
-                unfounded_reads,
-                duplicates,
-                unseen,
-                unjustified_acks,
-            ),
-            "record",
-        ),
-    }
-)
-"""The questions that are asked only when some run has rows that they are about; see :class:`Views`."""
 
 _REMEDY = "Check without Spark: --engine reference."
 _WORKERS = "Executors need Python with NumPy and pyarrow for large runs: PYSPARK_PYTHON says which (docs/scale.md)."
@@ -124,6 +67,7 @@ def ask(
     healed: Mapping[str, int] = MappingProxyType({}),
     beside: str | None = None,
     *,
+    rules: Iterable[str],
     sampled: Sequence[str] = (),
     settled: Sequence[str] = (),
     lag_ns: Mapping[str, int] = MappingProxyType({}),
@@ -140,6 +84,7 @@ def ask(
         files: by table name, the Parquet files of all of them.
         healed: by run, when its last fault was healed; a run without faults is not in it.
         beside: the URI of a directory that every machine of a cluster sees, where results may be kept meanwhile.
+        rules: the file names of the rules whose questions are asked, see :func:`questions_of`.
         sampled: the runs whose timelines consist of samples of the brokers' states.
         settled: the runs that promise to come to rest, and in which every fault was healed.
         lag_ns: by run, how long a replica that lags may stay in the ISR; without runs that do not state it.
@@ -156,7 +101,7 @@ def ask(
         EnvironmentFault: Spark itself failed.
     """
     report("waiting for the warm-up" if _asking.locked() else "planning")
-    names, sizes = list(runs), _sizes(files)
+    questions, names, sizes = questions_of(rules), list(runs), _sizes(files)
     large = sizing.are_large(sizing.content(sizes), len(names))
     with (
         _asking,
@@ -182,7 +127,8 @@ def ask(
                 swapped=swapped,
             )
             nodes = partial(_of_nodes, spark, tables.timeline, lag_ns, sampled)
-            parts = together(spark, [partial(_collected, nodes), partial(_asked, spark, looking, healed, report)])
+            asked = partial(_asked, spark, questions, looking, healed, report)
+            parts = together(spark, [partial(_collected, nodes), asked])
             answers = _answers(names, [row for rows in parts for row in rows])
             report("the evidence of the findings")
             return answers, witnesses(spark, tables, answers.findings) if answers.findings else {}
@@ -205,11 +151,16 @@ def _sizes(files: Mapping[str, Sequence[TableFile]]) -> list[int]:
 
 
 def _asked(
-    spark: SparkSession, looking: Callable[[], Views], healed: Mapping[str, int], report: Callable[[str], None]
+    spark: SparkSession,
+    questions: Sequence[Question],
+    looking: Callable[[], Views],
+    healed: Mapping[str, int],
+    report: Callable[[str], None],
 ) -> list[Row]:
     """The answers of the questions; those that need no findings do not wait for them."""
     views, healings = looking(), _by_run(spark, "healed_ns", healed)
-    sections = [partial(_of_findings, spark, views, report), partial(_of_runs, spark, views, healings)]
+    sensible = _sensible(questions, views)
+    sections = [partial(_of_findings, spark, sensible, views, report), partial(_of_runs, spark, views, healings)]
     return [row for rows in together(spark, [partial(_collected, one) for one in sections]) for row in rows]
 
 
@@ -223,12 +174,14 @@ def _collected(sections: Callable[[], Mapping[str, DataFrame | None]]) -> list[R
     return gathered(united(packed, DataFrame.union)).collect() if packed else []
 
 
-def _of_findings(spark: SparkSession, views: Views, report: Callable[[str], None]) -> dict[str, DataFrame | None]:
+def _of_findings(
+    spark: SparkSession, questions: Sequence[Question], views: Views, report: Callable[[str], None]
+) -> dict[str, DataFrame | None]:
     """The findings, which are held, so that later questions about them do not plan all questions again."""
-    questions, planned = _sensible(views), count(1)
+    planned = count(1)
 
     def plan(question: Question) -> DataFrame | None:
-        rows = question(views)
+        rows = question.ask(views)
         report(f"question {next(planned)} of {len(questions)} planned")
         return rows
 
@@ -279,9 +232,9 @@ def _by_run(spark: SparkSession, name: str, numbers: Mapping[str, int]) -> DataF
     return table_of(spark, rows, {"run": "string", name: "int64"})
 
 
-def _sensible(views: Views) -> list[Question]:
+def _sensible(questions: Iterable[Question], views: Views) -> list[Question]:
     """The questions that the runs give occasion for: in a short run planning one costs as much as asking it."""
-    return [question for question in QUESTIONS if question not in ASKED_OF or ASKED_OF[question] in views.uses]
+    return [question for question in questions if question.about is None or question.about in views.uses]
 
 
 def kept(findings: DataFrame) -> DataFrame:

@@ -7,6 +7,7 @@ from pyspark.sql import functions as f
 
 from harness.findings import RESENT_NS
 from spark_analysis.leadership import given_up
+from spark_analysis.question import Question
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings, with_partitions
 
@@ -50,3 +51,6 @@ def _is_given_up() -> Column:
     later = f.exists("unclean", lambda election: election["leader_epoch"] > epoch)
     unseen = f.coalesce(f.col("sampled") & later, f.lit(False))
     return unseen | given_up(epoch, f.col("offset"), f.col("seen_ns"))
+
+
+QUESTIONS = (Question(duplicates, about="record"),)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
+from spark_analysis.question import Question
 from spark_analysis.tables import PLACE
+from spark_analysis.unjustified_ack import unjustified_acks
 from spark_analysis.views import Views, findings
 
 
@@ -70,3 +72,11 @@ def two_leaders(views: Views) -> DataFrame:
         "two-leaders",
         **{name: name for name in ("leader_epoch", "time_ns", "node", "other_node")},
     )
+
+
+QUESTIONS = (
+    Question(hw_regressions_within_terms),
+    Question(hw_regressions_between_terms),
+    Question(two_leaders),
+    Question(unjustified_acks, about="record"),
+)

@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from spark_analysis.leadership import given_up
+from spark_analysis.question import Question
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings, with_partitions
 
@@ -34,3 +35,6 @@ def inconsistent_offsets(views: Views) -> DataFrame:
         since_ns=f.when(~unsent, begun_ns),
         by_ns=second["seen_ns"],
     )
+
+
+QUESTIONS = (Question(inconsistent_offsets, about="record"),)

@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from spark_analysis.leadership import cut_off
+from spark_analysis.question import Question
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings, with_partitions
 
@@ -85,3 +86,6 @@ def _beyond(rows: DataFrame, views: Views) -> DataFrame:
         process="first.process",
         other_offset="leader.log_end_offset",
     )
+
+
+QUESTIONS = (Question(lost_commits, about="commit"),)

@@ -9,6 +9,7 @@ from pyspark.sql import functions as f
 
 from spark_analysis.leadership import begins_behind, given_up, led_during
 from spark_analysis.partitions import missing
+from spark_analysis.question import Question
 from spark_analysis.records import ALL, is_hidden
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings, with_partitions
@@ -127,3 +128,6 @@ def excuse(*, hidden: bool) -> Column:
     of_any = f.exists("able", lambda term: given_up(term["leader_epoch"], f.col("offset"), f.col("invoked_ns")))
     gone = f.when(unknown, of_any).otherwise(given_up(f.col("known_epoch"), f.col("offset"), f.col("invoked_ns")))
     return f.when(expired, "retention").when(weak, "acks").when(gone | is_hidden() if hidden else gone, "unclean")
+
+
+QUESTIONS = (Question(lost_writes, about="record"),)

@@ -10,6 +10,7 @@ from pyspark.sql import functions as f
 
 from spark_analysis.blocks import Earlier, with_earlier
 from spark_analysis.leadership import cut_off, deleted_to, gave_up_some, thrown_back
+from spark_analysis.question import Question
 from spark_analysis.records import is_hidden, is_uncommitted, reads
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings, with_partitions
@@ -205,3 +206,6 @@ def _rebalanced() -> Column:
 
 def _meanwhile() -> Column:
     return (f.col("move.at") >= f.col("step.before.row")) & (f.col("move.at") < f.col("step.row"))
+
+
+QUESTIONS = (Question(poll_order),)

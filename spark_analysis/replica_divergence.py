@@ -11,6 +11,7 @@ from harness.history.schema import ColumnType
 from harness.payload import FOREIGN_VALUE
 from spark_analysis.blocks import different, merged, word_of
 from spark_analysis.leadership import still_given_up
+from spark_analysis.question import Question
 from spark_analysis.tables import PLACE, table_of
 from spark_analysis.views import Views, findings, with_partitions
 
@@ -215,3 +216,6 @@ def _range(bounds: Column) -> Column:
     return f.struct(
         bounds["node"].alias("node"), bounds["log_start"].alias("log_start"), end.alias("end"), end.alias("whole")
     )
+
+
+QUESTIONS = (Question(replica_divergence),)

@@ -12,6 +12,7 @@ from spark_analysis.chunks import NEVER
 from spark_analysis.digest_rows import ACKS
 from spark_analysis.digests import Digests, sent_since
 from spark_analysis.leadership import cut_off
+from spark_analysis.question import Question
 from spark_analysis.records import ALL, UNKNOWN
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings, with_partitions
@@ -174,3 +175,6 @@ def _within_operations(views: Views) -> DataFrame:
         *PLACE, f.lit("int-nonmonotonic-send").alias("kind"), "process", "offset", "value", "acks", "row", "time_ns",
         "earlier",
     )  # fmt: skip
+
+
+QUESTIONS = (Question(send_order),)

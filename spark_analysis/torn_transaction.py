@@ -7,6 +7,7 @@ from pyspark.sql import functions as f
 
 from spark_analysis.leadership import begins_behind, gave_up_of, may_be_deleted
 from spark_analysis.partitions import missing
+from spark_analysis.question import Question
 from spark_analysis.records import UNKNOWN, is_proof
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings, with_partitions
@@ -73,3 +74,6 @@ def _excuse() -> Column:
     deleted = f.when(known_offset.isNull(), may_be_deleted(since_ns)).otherwise(begins_behind(known_offset))
     given_up = f.when(gave_up_of(known_offset, since_ns), "unclean")
     return f.when(f.col("aborted"), "unclean").when(deleted, "retention").otherwise(given_up)
+
+
+QUESTIONS = (Question(torn_transactions, about="txn"),)

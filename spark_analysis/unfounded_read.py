@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from spark_analysis.question import Question
 from spark_analysis.records import FAILED
 from spark_analysis.views import Views, findings
 
@@ -30,3 +31,6 @@ def unfounded_reads(views: Views) -> DataFrame:
         time_ns=f.when(aborted, f.col("committed_ns")).otherwise(f.col("read_ns")),
         since_ns=f.when(aborted, f.col("invoked_ns")),
     )
+
+
+QUESTIONS = (Question(unfounded_reads, about="record"),)

@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from harness.model import CONTROLLER_ID
+from spark_analysis.question import Question
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings
 
@@ -152,3 +153,6 @@ def _goes_on(before: Column) -> Column:
     leads = (before["role"] == "leader") & (before["incarnation"] == f.col("incarnation"))
     step = f.col("leader_epoch") - before["leader_epoch"]
     return f.coalesce(leads & step.isin(0, 1), f.lit(False))
+
+
+QUESTIONS = (Question(unjustified_advances),)

@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from spark_analysis.partitions import missing
+from spark_analysis.question import Question
 from spark_analysis.records import ALL
 from spark_analysis.views import Views, findings, with_partitions
 
@@ -21,3 +22,6 @@ def unseen(views: Views) -> DataFrame:
         row="ack_row",
         time_ns="acked_ns",
     )
+
+
+QUESTIONS = (Question(unseen, about="record"),)

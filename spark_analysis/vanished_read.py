@@ -7,6 +7,7 @@ from pyspark.sql import functions as f
 
 from spark_analysis.leadership import begins_behind, given_up
 from spark_analysis.partitions import missing
+from spark_analysis.question import Question
 from spark_analysis.records import is_hidden, is_uncommitted
 from spark_analysis.views import Views, findings, with_partitions
 
@@ -28,3 +29,6 @@ def vanished_reads(views: Views) -> DataFrame:
         other_value="final_value",
         since_ns="invoked_ns",
     )
+
+
+QUESTIONS = (Question(vanished_reads, about="record"),)

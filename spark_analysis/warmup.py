@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,20 +22,20 @@ _LEADER = {**_HERE, "role": "leader", "leader": 0, "leader_epoch": 0, "high_wate
 _NOTHING: Mapping[ColumnType, Any] = MappingProxyType({"string": "", "int32": 0, "int64": 0, "bool": False})
 
 
-def warm_up(master: str | None = None) -> Thread:
-    """Start the JVM in the background and let it answer every question once, about a tiny run.
+def warm_up(rules: Sequence[str], master: str | None = None) -> Thread:
+    """Start the JVM in the background and let it answer the questions of ``rules`` once, about a tiny run.
 
     The first questions are slow because the JVM loads and compiles what they need; a later check does not wait for
     that. It costs a processor some twenty seconds. Returns the thread; see :func:`session.in_background`.
     """
-    return session.in_background(partial(_ask_once, master))
+    return session.in_background(partial(_ask_once, rules, master))
 
 
-def _ask_once(master: str | None) -> None:
+def _ask_once(rules: Sequence[str], master: str | None) -> None:
     from spark_analysis.answers import ask  # noqa: PLC0415 - it imports Spark's functions, which takes a second
 
     with TemporaryDirectory() as directory:
-        ask(session.session(master), [RUN], tiny_run(Path(directory)))
+        ask(session.session(master), [RUN], tiny_run(Path(directory)), rules=rules)
 
 
 def tiny_run(directory: Path) -> dict[str, list[TableFile]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
+from spark_analysis.question import Question
 from spark_analysis.records import FAILED, OK, is_proof
 from spark_analysis.tables import PLACE
 from spark_analysis.transaction_markers import transaction_ends
@@ -59,3 +60,7 @@ def _answers(firsts: DataFrame) -> DataFrame:
         since_ns="first.invoked_ns",
         committed=f.when(~unclosed, f.col("first.closed") == "abort"),
     )
+
+
+QUESTIONS: tuple[Question, ...] = ()
+"""None of its own: :mod:`spark_analysis.torn_transaction` answers with these, too."""

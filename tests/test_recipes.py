@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import pytest
 
+from harness.replication.bugs import BUGS
+
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("harness", "faults", "workloads", "checkers", "reports", "spark_analysis")
 
@@ -20,7 +22,7 @@ MOST: Mapping[str, int] = {
     "A Kafka API": 5,
     "An anomaly": 6,
 }
-"""How many files adding one may touch; of a target beside its own modules."""
+"""How many files adding one may touch; of a target beside its own modules, of an anomaly with the bug that it finds."""
 
 BESIDE = {"A target": "harness/targets/"}
 """Where a kind's own modules are that its recipe does not list."""
@@ -41,9 +43,9 @@ class Example(NamedTuple):
 
 def _examples() -> Iterator[Example]:
     for section in (ROOT / "CONTRIBUTING.md").read_text().split("\n### ")[1:]:
-        if found := re.search(r"^Worked example, (.*?): (.*)$", section, re.MULTILINE):
-            name, *aliases = re.findall(r"`([^`]+)`", found[1])
-            yield Example(section.splitlines()[0], name, tuple(aliases), tuple(re.findall(r"\]\(([^)]+)\)", found[2])))
+        for what, files in re.findall(r"^Worked example, (.*?): (.*)$", section, re.MULTILINE):
+            name, *aliases = re.findall(r"`([^`]+)`", what)
+            yield Example(section.splitlines()[0], name, tuple(aliases), tuple(re.findall(r"\]\(([^)]+)\)", files)))
 
 
 EXAMPLES = tuple(_examples())
@@ -55,19 +57,26 @@ def names(path: str, *words: str) -> bool:
 
 
 def test_every_recipe_has_an_example_of_no_more_files_than_it_may_take() -> None:
-    counted = {example.recipe: len(set(example.files)) for example in EXAMPLES}
-    assert counted.keys() == MOST.keys()
-    assert {recipe: files for recipe, files in counted.items() if files > MOST[recipe]} == {}
+    assert {example.recipe for example in EXAMPLES} == MOST.keys()
+    counted = {example.name: len(set(example.files)) for example in EXAMPLES}
+    assert [example.name for example in EXAMPLES if counted[example.name] > MOST[example.recipe]] == []
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.recipe)
+def test_an_anomaly_has_an_example_with_a_question_to_spark_and_one_without() -> None:
+    of_anomalies = [example for example in EXAMPLES if example.recipe == "An anomaly"]
+    assert {f"spark_analysis/{one.name}.py" in one.files for one in of_anomalies} == {True, False}
+    assert all({f"checkers/{one.name}.py", "harness/replication/bugs.py"} <= {*one.files} for one in of_anomalies)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_each_file_of_an_example_names_it(example: Example) -> None:
     assert [file for file in example.files if not names(file, example.name, *example.aliases)] == []
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.recipe)
-def test_no_other_module_names_an_example(example: Example) -> None:
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+def test_no_other_module_names_an_example_or_its_bug(example: Example) -> None:
     modules = [str(path.relative_to(ROOT)) for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
     beside = BESIDE.get(example.recipe, "/")
     others = [file for file in modules if file not in example.files and not file.startswith(beside)]
-    assert [file for file in others if names(file, example.name)] == []
+    words = (example.name, *BUGS.keys() & {*example.aliases})
+    assert [file for file in others if names(file, *words)] == []

@@ -18,6 +18,7 @@ import psutil
 import typer
 
 from checkers import check
+from checkers.promises import RULES
 from harness import runner
 from harness.runner.expectation import expectations
 from harness.scenario import shipped
@@ -68,7 +69,7 @@ def main() -> None:
         runs = recorded(number, Path(directory))
         actions: list[tuple[str, Callable[[], object]]] = [
             ("starting the JVM", session),
-            ("warming it up", lambda: warm_up().join()),
+            ("warming it up", lambda: warm_up(RULES).join()),
             *[(f"one small run, check {i + 1}", lambda: check(runs[:1])) for i in range(REPEATED)],
             (f"{number} small runs in one job", lambda: check(runs)),
         ]

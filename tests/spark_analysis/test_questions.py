@@ -1,19 +1,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
 import pytest
 from pyspark.sql import SparkSession
 
+import spark_analysis
 from checkers import check
+from checkers.promises import RULES
 from harness.checker import Outcome, RunVerdict
 from harness.findings import COLUMNS, COUNTS
 from harness.history import RunDirectory
 from harness.history.arrow import arrow_schema
 from harness.history.schema import TABLES
-from spark_analysis.answers import QUESTIONS, ask
+from spark_analysis.answers import ask
 from spark_analysis.files import local_files
+from spark_analysis.question import Question, questions_of
 from spark_analysis.tables import SPARK_TYPES, Tables, read_tables, spark_schema
 from spark_analysis.views import Views, views_of
 from tests.checkers.story import Story
@@ -40,10 +45,33 @@ def views(tables: Tables) -> Views:
     return views_of(tables)
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.__name__)
-def test_every_question_answers_with_the_declared_columns(question: object, views: Views) -> None:
-    assert callable(question)
-    answer = question(views)
+QUESTIONS = questions_of(RULES)
+
+BEFORE = (
+    *("lost_writes", "vanished_reads", "replica_divergence", "altered_records", "inconsistent_offsets"),
+    *("unfounded_reads", "duplicates", "unseen", "torn_transactions", "send_order", "poll_order", "lost_commits"),
+    *("hw_regressions_within_terms", "hw_regressions_between_terms", "two_leaders", "unjustified_acks"),
+    "unjustified_advances",
+)
+"""The questions, in their order, from when one module listed them all; a newer one takes no line here."""
+
+
+def test_the_questions_are_collected_in_the_order_of_their_rules() -> None:
+    names = [question.ask.__name__ for question in QUESTIONS]
+    assert [name for name in names if name in BEFORE] == list(BEFORE)
+    assert len(set(names)) == len(names)
+
+
+def test_no_question_is_left_out() -> None:
+    modules = [one.name for one in iter_modules(spark_analysis.__path__)]
+    asking = [name for name in modules if hasattr(import_module(f"spark_analysis.{name}"), "QUESTIONS")]
+    assert sorted(asking) == sorted(RULES)
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.ask.__name__)
+def test_every_question_answers_with_the_declared_columns(question: Question, views: Views) -> None:
+    answer = question.ask(views)
+    assert answer is not None
     assert {field.name: field.dataType for field in answer.schema} == {
         name: SPARK_TYPES[type_] for name, type_ in COLUMNS.items()
     }
@@ -66,7 +94,7 @@ SET_BY_ASKING = ("spark.sql.shuffle.partitions", "spark.sql.codegen.factoryMode"
 
 def test_a_table_without_files_is_empty_and_asking_leaves_the_session_as_it_was(spark: SparkSession) -> None:
     before = {name: spark.conf.get(name) for name in SET_BY_ASKING}
-    answers, rows = ask(spark, ["nothing"], {})
+    answers, rows = ask(spark, ["nothing"], {}, rules=RULES)
     assert {name: spark.conf.get(name) for name in SET_BY_ASKING} == before
     assert answers.counts == {"nothing": dict.fromkeys(COUNTS, 0)}
     assert not answers.findings

@@ -10,15 +10,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 from checkers import check
+from checkers.promises import RULES
 from harness.checker import Outcome
 from spark_analysis import answers, send_order
-from spark_analysis.answers import QUESTIONS, Question
+from spark_analysis.question import Question, questions_of
 from tests.checkers.clients import poll
 from tests.checkers.send_cases import overtake
 from tests.checkers.story import Story
 from tests.spark_analysis.differential import disagreements, tiny_blocks
 
-THIS = (send_order.send_order,)
+THIS = send_order.QUESTIONS
 """Asked alone: every other question is planned for seconds, and none is about this."""
 
 
@@ -37,7 +38,7 @@ def followed_closely(story: Story) -> Story:
 @pytest.mark.parametrize(
     ("chunk", "questions"),
     [
-        (3, QUESTIONS),
+        (3, questions_of(RULES)),
         pytest.param(8, THIS, marks=pytest.mark.nightly("one more job of Spark; by day in chunks of three rows")),
     ],
 )
@@ -47,7 +48,7 @@ def test_a_consumer_that_follows_closely_makes_nobody_look_closely(
     run = followed_closely(Story()).write(tmp_path / "r")
     with (
         tiny_blocks(chunk),
-        patch.object(answers, "QUESTIONS", questions),
+        patch.object(answers, "questions_of", return_value=questions),
         patch.object(send_order, "_late", side_effect=LookedAtCloselyError),
     ):
         (verdict,) = check([run], engine="spark", session=spark)
@@ -62,7 +63,7 @@ def test_what_overtakes_makes_somebody_look_closely(tmp_path: Path, spark: Spark
     run = story.finish().write(tmp_path / "r")
     with (
         tiny_blocks(),
-        patch.object(answers, "QUESTIONS", THIS),
+        patch.object(answers, "questions_of", return_value=THIS),
         patch.object(send_order, "_late", side_effect=LookedAtCloselyError),
         pytest.raises(LookedAtCloselyError),
     ):

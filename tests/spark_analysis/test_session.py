@@ -16,6 +16,7 @@ import psutil
 import pytest
 from py4j.protocol import Py4JNetworkError
 
+from checkers.promises import RULES
 from harness.errors import EnvironmentFault
 from spark_analysis import session, warmup
 from tests.harness.fake_java import fake_java
@@ -124,7 +125,7 @@ def test_an_interrupted_start_leaves_no_jvm_behind(monkeypatch: pytest.MonkeyPat
 def test_warming_up_without_java_is_harmless(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setattr(session, "_state", {})
-    thread = warmup.warm_up()
+    thread = warmup.warm_up(RULES)
     thread.join()
     assert not session._state
 
@@ -133,7 +134,7 @@ def test_a_jvm_that_is_ended_while_it_warms_up_is_no_complaint(monkeypatch: pyte
     complaints: list[object] = []
     monkeypatch.setattr(threading, "excepthook", complaints.append)
     monkeypatch.setattr(session, "session", Mock(side_effect=ConnectionRefusedError))
-    warmup.warm_up().join()
+    warmup.warm_up(RULES).join()
     assert not complaints
 
 
@@ -152,8 +153,8 @@ def test_a_session_whose_jvm_has_gone_is_stopped_without_a_complaint(
 @pytest.mark.parametrize("after_s", [0.0, 1.0, 4.0])
 def test_a_command_that_ends_soon_ends_what_warms_spark_up_without_a_word(after_s: float) -> None:
     script = (
-        "import time; from spark_analysis import session, warmup\n"
-        f"warmup.warm_up(); time.sleep({after_s}); session.end()\n"
+        "import time; from checkers.promises import RULES; from spark_analysis import session, warmup\n"
+        f"warmup.warm_up(RULES); time.sleep({after_s}); session.end()\n"
         "import psutil; print(len(psutil.Process().children()))\n"
     )
     done = subprocess.run((sys.executable, "-c", script), capture_output=True, text=True, check=False)

@@ -7,6 +7,7 @@ from unittest.mock import patch
 import pytest
 from pyspark.sql import SparkSession
 
+from checkers.promises import RULES
 from harness.findings import Answers
 from spark_analysis import answers
 from spark_analysis.views import Views, views_of
@@ -32,7 +33,7 @@ def warmed(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> War
         return views
 
     with patch.object(answers, "views_of", looking):
-        told = answers.ask(spark, [RUN], tiny_run(tmp_path_factory.mktemp("tiny")))
+        told = answers.ask(spark, [RUN], tiny_run(tmp_path_factory.mktemp("tiny")), rules=RULES)
     return Warmed(uses[0], *told)
 
 

@@ -10,7 +10,7 @@ from tests.harness.cli.calling import Said, Seawall
 
 @pytest.fixture
 def seawall(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Seawall:
-    monkeypatch.setattr("spark_analysis.warmup.warm_up", lambda: None)  # its thread would outlive the test
+    monkeypatch.setattr("spark_analysis.warmup.warm_up", lambda rules: None)  # its thread would outlive the test
 
     def call(*words: object) -> Said:
         code = main([str(word) for word in words])
