@@ -163,7 +163,7 @@ def eventually(look: Callable[[], bool], within_s: float = 30.0) -> bool:
     return held
 
 
-@pytest.fixture(scope="module", params=[pytest.param(OLD, marks=EVERY_RELEASE), NEW])
+@pytest.fixture(scope="module", params=[pytest.param(one, marks=EVERY_RELEASE) for one in (OLD, NEW)])
 def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """A running broker; each test leaves it running."""
     try:
@@ -203,7 +203,6 @@ def test_a_broker_whose_disk_is_full_halts_and_goes_on_when_there_is_space_again
     assert broker.offsets()[-4:] == [*before, *after]
 
 
-@pytest.mark.nightly("starts a broker for a case of its own")
 def test_a_full_log_directory_is_given_up_by_a_new_release_and_the_others_are_not(broker: Broker) -> None:
     target, log_dir = broker.target, broker.log_dir
     target.limit_disk("0", 0, log_dir)
@@ -241,7 +240,6 @@ def test_a_power_loss_takes_exactly_what_was_not_flushed(broker: Broker) -> None
     assert [answer.offset for answer in broker.send()] == lost[:1]
 
 
-@pytest.mark.nightly("starts a broker for a case of its own")
 def test_a_new_segment_s_name_survives_a_power_loss_only_since_kafka_flushes_directories(broker: Broker) -> None:
     """KAFKA-3968: until 3.0 nobody flushed the directory that a new segment was in."""
     target = broker.target
@@ -261,7 +259,6 @@ def test_a_new_segment_s_name_survives_a_power_loss_only_since_kafka_flushes_dir
     assert [answer.offset for answer in broker.send()] == [int(second.stem)]
 
 
-@pytest.mark.nightly("starts a broker for a case of its own")
 def test_a_clean_shutdown_is_seen_on_the_disk(broker: Broker) -> None:
     target = broker.target
     target.shut_down("0")

@@ -1,4 +1,4 @@
-"""Whole runs on real Kafka, and what is left of them. All releases but one are for the night."""
+"""Whole runs on real Kafka, and what is left of them. All releases but the newest are for the night."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ from harness.targets.kafka.fetching import Distribution
 from harness.targets.kafka.jvm import Jvm
 from harness.targets.kafka.local import LocalKafka
 from harness.targets.kafka.process import ProcessTarget
-from harness.targets.kafka.releases import release
+from harness.targets.kafka.releases import TRIED, release
 from harness.targets.kafka.server_properties import understood
 from harness.targets.kafka.zookeeper import vacate_control
 from tests.harness.targets.contract import all_but, fetched_or_skip
 
 HARNESS = Path(__file__).parent / "kafka_to_be_killed.py"
-QUICK = "0.10.2.2"
+QUICK, NEWEST = "0.10.2.2", TRIED[-1]
+WITH_ZOOKEEPER = pytest.mark.nightly("starts Kafka for a case of its own; by day the newest release is run and killed")
 LEADER_DIES = """\
 id: leader-dies
 title: The leader dies under load and comes back
@@ -50,12 +51,25 @@ schedule:
   - until: {isr: [0, 1, 2], within_s: 40}
   - send: {per_partition: 10}
 """
+BY_DAY = (
+    LEADER_DIES.replace("fault: kill", "fault: power_loss")
+    + """\
+  - inject: {fault: partition, links: [[1, 2]], as: cut}
+  - inject: {fault: clock, node: 0, offset_ms: 60000, as: early}
+  - inject: {fault: disk_full, node: 0, free_bytes: 60000, as: limited}
+  - heal: cut
+  - heal: early
+  - heal: limited
+"""
+)
+"""For the newest release: links, the clock and the disk are bent, too, each with its probe."""
 
 
-@pytest.mark.parametrize("version", all_but(QUICK))
+@pytest.mark.parametrize("version", all_but(NEWEST))
 def test_a_release_is_started_loaded_killed_and_found_to_have_kept_everything(version: str, tmp_path: Path) -> None:
     fetched_or_skip(version)
-    directory = runner.run(plan(scenario.parse(LEADER_DIES), f"process:{version}", seed=1), tmp_path)
+    steps = BY_DAY if version == NEWEST else LEADER_DIES
+    directory = runner.run(plan(scenario.parse(steps), f"process:{version}", seed=1), tmp_path)
     verdict = judge([directory.path], Engine.REFERENCE)[0].verdict
     assert verdict.outcome.value == "pass", verdict.reasons
     rows = [row for row in directory.read_table("replica_logs") if row["topic"] == "ledger"]
@@ -64,6 +78,15 @@ def test_a_release_is_started_loaded_killed_and_found_to_have_kept_everything(ve
         on_disk[row["node"], row["partition"]] += 1
     assert on_disk == {(node, partition): 30 for node in (0, 1, 2) for partition in (0, 1)}
     assert directory.manifest().versions["kafka"] == version
+    for fault in directory.read_table("faults"):
+        assert fault["proof"], fault["kind"]
+        assert fault["heal_proof"], fault["kind"]
+    elected = [
+        row for row in directory.read_table("timeline") if row["kind"] == "election" and row["topic"] == "ledger"
+    ]
+    assert {(row["partition"], row["leader"], row["leader_epoch"]) for row in elected if row["leader"] == 1} == {
+        (partition, 1, elected[-1]["leader_epoch"]) for partition in (0, 1)
+    }
 
 
 @pytest.mark.nightly("a run for each of many releases")
@@ -136,6 +159,7 @@ def deposed_soon(monkeypatch: pytest.MonkeyPatch) -> list[Address]:
     return vacated
 
 
+@WITH_ZOOKEEPER
 def test_a_controller_from_which_the_brokers_hear_nothing_is_elected_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,6 +175,7 @@ def test_a_controller_from_which_the_brokers_hear_nothing_is_elected_anew(
         target.stop()
 
 
+@WITH_ZOOKEEPER
 def test_a_controller_that_does_not_act_is_elected_anew_at_every_election(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

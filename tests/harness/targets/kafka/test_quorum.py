@@ -33,6 +33,7 @@ from harness.wire.messages.quorum import (
 from tests.harness.targets.contract import Trial, fetched_or_skip, on_trial
 
 NOT_LEADER = 6
+REAL_QUORUM = pytest.mark.nightly("starts three real controllers; by day test_process runs the newest release with one")
 LOAD = """\
 id: headless
 title: Who controls dies, is cut off and loses power under load
@@ -59,6 +60,7 @@ def under_load(target: str, directory: Path, *faults: str) -> tuple[RunDirectory
     return run, [json.loads(row["detail"]) for row in sorted(elected, key=lambda row: row["time_ns"])]
 
 
+@REAL_QUORUM
 def test_a_node_that_is_a_broker_and_the_active_controller_dies_and_nothing_is_lost(tmp_path: Path) -> None:
     run, elected = under_load("process:4.1.0#combined", tmp_path, "fault: kill, node: controller, for_s: [4, 4]")
     [fault] = run.read_table("faults")
@@ -70,7 +72,7 @@ def test_a_node_that_is_a_broker_and_the_active_controller_dies_and_nothing_is_l
     assert lives == {(0, 0), (1, 0), (2, 0), (int(fault["nodes"][0]), 1)}
 
 
-@pytest.mark.nightly("six Java processes; by day one run has combined brokers")
+@REAL_QUORUM
 @pytest.mark.parametrize("version", ["3.9.1", "4.1.0"])
 def test_a_quorum_outlives_its_active_controller_however_that_goes(version: str, tmp_path: Path) -> None:
     run, elected = under_load(
@@ -122,7 +124,7 @@ def leads(trial: Trial, controller: str) -> bool:
     return topic.partitions[0].error_code != NOT_LEADER
 
 
-@pytest.mark.nightly("six Java processes; by day one run has combined brokers")
+@REAL_QUORUM
 def test_the_active_controller_is_cut_off_resigns_and_is_succeeded(trial: Trial) -> None:
     deposed, before = active(trial)
     assert leads(trial, deposed)
@@ -134,7 +136,7 @@ def test_the_active_controller_is_cut_off_resigns_and_is_succeeded(trial: Trial)
     assert trial.send().kind == "ok"
 
 
-@pytest.mark.nightly("six Java processes; by day one run has combined brokers")
+@REAL_QUORUM
 def test_nobody_controls_when_two_of_three_are_dead(trial: Trial) -> None:
     first, _ = active(trial)
     with trial.in_effect(fault="kill", node="controller"):
@@ -147,7 +149,7 @@ def test_nobody_controls_when_two_of_three_are_dead(trial: Trial) -> None:
             assert trial.eventually(lambda: trial.target.view().controller is not None)
 
 
-@pytest.mark.nightly("six Java processes; by day one run has combined brokers")
+@REAL_QUORUM
 def test_controllers_that_have_all_lost_power_come_back_one_after_the_other(trial: Trial) -> None:
     """The first of them is alone, and nobody can be elected yet."""
     controllers = cluster(trial).layout.controllers
@@ -160,7 +162,7 @@ def test_controllers_that_have_all_lost_power_come_back_one_after_the_other(tria
     assert trial.settles()
 
 
-@pytest.mark.nightly("six Java processes; by day one run has combined brokers")
+@REAL_QUORUM
 def test_what_is_told_as_decided_is_what_the_quorum_says_it_is(trial: Trial) -> None:
     """The harness reads disks, and the active controller tells its watermark: they meet."""
     running = cluster(trial)
@@ -179,7 +181,7 @@ def test_what_is_told_as_decided_is_what_the_quorum_says_it_is(trial: Trial) -> 
     assert set(active(trial)[1].log_end_offsets) == set(running.layout.controllers)
 
 
-@pytest.mark.nightly("six Java processes; by day one run has combined brokers")
+@REAL_QUORUM
 def test_no_connection_between_nodes_passes_the_proxies(trial: Trial) -> None:
     with trial.in_effect(fault="kill", node="controller"):
         active(trial)
@@ -196,7 +198,7 @@ def test_no_connection_between_nodes_passes_the_proxies(trial: Trial) -> None:
     assert not direct
 
 
-@pytest.mark.nightly("six Java processes; by day one run has combined brokers")
+@REAL_QUORUM
 def test_what_of_the_metadata_log_a_power_loss_would_take_is_known(trial: Trial) -> None:
     running = cluster(trial)
     for name in running.layout.controllers:

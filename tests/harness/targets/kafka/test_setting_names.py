@@ -6,14 +6,14 @@ import shutil
 
 import pytest
 
-from harness.targets.kafka.releases import Metadata, release
+from harness.targets.kafka.releases import TRIED, Metadata, release
 from harness.targets.kafka.server_properties import DEFAULTS
 from harness.targets.kafka.setting_names import _table, is_known
 from tests.harness.targets.contract import all_but, fetched_or_skip
 from tests.harness.targets.kafka.settings_of_releases import names, rows
 
 
-@pytest.mark.parametrize("version", all_but("0.10.2.2", "4.1.0"))
+@pytest.mark.parametrize("version", all_but(TRIED[-1]))
 def test_the_table_knows_what_brokers_know(version: str) -> None:
     if shutil.which("javac") is None:
         pytest.skip("no Java compiler: what Kafka knows cannot be asked")

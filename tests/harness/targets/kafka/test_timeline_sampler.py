@@ -1,6 +1,6 @@
 """Looking at, watching and steering real Kafka.
 
-By day one release of KRaft's, and one of ZooKeeper's that tells no epochs; in the night all that are known to run.
+All of it is for the night; by day :mod:`tests.harness.targets.kafka.test_process` watches a run of the newest release.
 """
 
 from __future__ import annotations
@@ -27,14 +27,11 @@ from harness.target import ClusterView, PartitionView, ReplicaView, TopicSpec
 from harness.targets.kafka.local import LocalKafka
 from harness.targets.kafka.observation import ClusterObservation
 from harness.targets.kafka.process import ProcessTarget
-from harness.targets.kafka.releases import TRIED
 from harness.targets.kafka.server_properties import understood
 from tests.harness.broker.cluster import wait_until
-from tests.harness.targets.contract import EVERY_RELEASE, fetched_or_skip
+from tests.harness.targets.contract import all_but, fetched_or_skip
 from tests.records import bare
 
-BY_DAY = ("4.1.0",)
-RELEASES = [pytest.param(one, marks=() if one in BY_DAY else EVERY_RELEASE) for one in TRIED]
 LEDGER = TopicPartition("ledger", 0)
 BROKERS = ("0", "1", "2")
 TIMEOUT_S = 60.0
@@ -100,7 +97,7 @@ def eventually(holds: Callable[[], bool]) -> bool:
     return held
 
 
-@pytest.fixture(scope="module", params=RELEASES)
+@pytest.fixture(scope="module", params=all_but())
 def trial(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trial]:
     """A running cluster that is watched; each test leaves it whole."""
     distribution = fetched_or_skip(request.param)
