@@ -26,6 +26,9 @@ from harness.targets.compose.project import TOXIPROXY_IMAGE, Project, connected
 from harness.targets.compose.removal import removed
 from tests.harness.targets.compose.daemon import locked, own_engine
 
+ANOTHER_PROJECT = pytest.mark.nightly(
+    "starts containers for a case of its own; by day test_target has a project with a broker, a fault and its probe"
+)
 _ROOT = Path(__file__).parents[4]
 _BUILD = Path("compose", "images", "build.py")
 _BUILD_TIMEOUT_S = 600.0

@@ -29,11 +29,19 @@ told.write_text("\\n".join([str(os.getpid()), *children, " ".join(sys.argv[1:]),
 os.kill(harness, signal.SIGINT)
 time.sleep(600)
 """
+MORE_FILES = pytest.mark.nightly("starts every compose tool for a file like another; by day one of each kind is read")
 SHIPPED = Path(__file__).parents[4] / "compose"
 
 
 @pytest.mark.usefixtures("tool")
-@pytest.mark.parametrize("written", ["version: '2.1'", 'version: "2.1"', "version: '2.1' # as it was"])
+@pytest.mark.parametrize(
+    "written",
+    [
+        "version: '2.1' # as it was",
+        pytest.param("version: '2.1'", marks=MORE_FILES),
+        pytest.param('version: "2.1"', marks=MORE_FILES),
+    ],
+)
 def test_the_version_is_the_one_that_is_written(written: str, tmp_path: Path) -> None:
     file = tmp_path / "compose.yml"
     file.write_text(f"{written}\nservices: {{kafka: {{image: kafka}}}}\n")
@@ -41,10 +49,12 @@ def test_the_version_is_the_one_that_is_written(written: str, tmp_path: Path) ->
 
 
 @pytest.mark.usefixtures("tool")
-def test_where_no_version_is_written_there_is_none(tmp_path: Path) -> None:
+def test_where_no_version_is_written_there_is_none_and_a_dollar_comes_through_as_it_is(tmp_path: Path) -> None:
     file = tmp_path / "compose.yml"
-    file.write_text("services: {kafka: {image: kafka, labels: {version: '3'}}}\n")
-    assert compose_tool.resolved(file)["version"] is None
+    file.write_text("services: {kafka: {image: kafka, labels: {version: '3'}, environment: {PASSWORD: 'a$$b'}}}\n")
+    found = compose_tool.resolved(file)
+    assert found["version"] is None
+    assert found["services"]["kafka"]["environment"]["PASSWORD"] == "a$b"
 
 
 @pytest.mark.usefixtures("tool")
@@ -71,7 +81,11 @@ def test_a_file_that_does_not_exist_is_refused_with_what_to_do(tmp_path: Path) -
 @pytest.mark.usefixtures("tool")
 @pytest.mark.parametrize(
     ("name", "ids", "controllers"),
-    [("kafka-kraft.yml", [1, 2, 3], 1), ("kafka-toxiproxy.yml", [1, 2, 3], 0), ("kafka-zookeeper.yml", [1, 2, 3], 0)],
+    [
+        ("kafka-kraft.yml", [1, 2, 3], 1),
+        pytest.param("kafka-toxiproxy.yml", [1, 2, 3], 0, marks=MORE_FILES),
+        pytest.param("kafka-zookeeper.yml", [1, 2, 3], 0, marks=MORE_FILES),
+    ],
 )
 def test_the_shipped_files_are_understood_as_every_tool_resolves_them(
     name: str, ids: list[int], controllers: int, monkeypatch: pytest.MonkeyPatch
@@ -149,10 +163,3 @@ def test_ctrl_c_while_the_tool_creates_containers_ends_the_tool_with_its_plugin(
     assert not any(psutil.pid_exists(int(pid)) for pid in pids)
     assert words == f"--project-directory {tmp_path} -f - -p seawall-1 up --detach kafka"
     assert given == '{"services": {"kafka": {"image": "a$$b"}}}'
-
-
-@pytest.mark.usefixtures("tool")
-def test_a_dollar_of_a_file_comes_through_as_it_is(tmp_path: Path) -> None:
-    file = tmp_path / "compose.yml"
-    file.write_text("services: {kafka: {image: kafka, environment: {PASSWORD: 'a$$b'}}}\n")
-    assert compose_tool.resolved(file)["services"]["kafka"]["environment"]["PASSWORD"] == "a$b"

@@ -13,7 +13,7 @@ from harness.targets.compose.container_clock import Clocks, takes_shim
 from harness.targets.compose.containers import told_by
 from harness.targets.compose.project import Project
 from harness.targets.kafka import shim
-from tests.harness.targets.compose.conftest import Engine
+from tests.harness.targets.compose.conftest import ANOTHER_PROJECT, Engine
 
 TOLERANCE_MS = 250
 HOUR_MS = 3_600_000
@@ -50,6 +50,7 @@ def _await_java(clocks: Clocks) -> None:
             return
 
 
+@ANOTHER_PROJECT
 @pytest.mark.parametrize("offset_ms", [HOUR_MS, -HOUR_MS, 0])
 def test_java_and_whoever_asks_in_its_container_read_the_same_wrong_time(
     project_and_clocks: tuple[Project, Clocks], offset_ms: int
@@ -65,11 +66,13 @@ def test_java_and_whoever_asks_in_its_container_read_the_same_wrong_time(
     assert before - 1 <= java <= time.time() + 1
 
 
+@ANOTHER_PROJECT
 def test_a_java_without_the_shim_is_told_from_one_with_it(project_and_clocks: tuple[Project, Clocks]) -> None:
     with pytest.raises(EnvironmentFault, match=r"cannot be bent: its Java has no shim\."):
         project_and_clocks[1].offset_ms("1")
 
 
+@ANOTHER_PROJECT
 def test_a_container_that_stands_still_does_not_tell_the_time(project_and_clocks: tuple[Project, Clocks]) -> None:
     project, clocks = project_and_clocks
     [container] = project.containers("0")

@@ -8,9 +8,10 @@ import pytest
 
 from harness.errors import EnvironmentFault
 from harness.model import Link
+from harness.targets.compose import network as network_module
 from harness.targets.compose.network import Network
 from harness.targets.compose.project import Project
-from tests.harness.targets.compose.conftest import Engine
+from tests.harness.targets.compose.conftest import ANOTHER_PROJECT, Engine
 
 THERE, BACK = Link("0", "1"), Link("1", "0")
 SLEEPER = {"image": "seawall/tools", "init": True, "command": ["sleep", "infinity"], "cap_drop": ["ALL"]}
@@ -36,13 +37,10 @@ def network(project: Project) -> Iterator[Network]:
         network.close()
 
 
-def test_a_whole_link_carries_and_is_not_taken_for_cut(network: Network) -> None:
+def test_each_direction_is_cut_by_itself_and_mended_again(network: Network) -> None:
     assert network.carries(THERE).holds
     assert network.carries(BACK).holds
     assert not network.is_cut(THERE).holds
-
-
-def test_each_direction_is_cut_by_itself_and_mended_again(network: Network) -> None:
     network.cut([THERE])
     network.cut([THERE])
     assert network.is_cut(THERE).holds, network.is_cut(THERE)
@@ -56,6 +54,7 @@ def test_each_direction_is_cut_by_itself_and_mended_again(network: Network) -> N
     assert not network.is_cut(BACK).holds
 
 
+@ANOTHER_PROJECT
 @pytest.mark.parametrize("killed", ["0", "1"])
 def test_a_link_stays_cut_when_an_end_of_it_dies_and_starts_again(
     network: Network, project: Project, killed: str
@@ -75,6 +74,7 @@ def test_a_link_stays_cut_when_an_end_of_it_dies_and_starts_again(
     assert network.carries(THERE).holds
 
 
+@ANOTHER_PROJECT
 def test_a_node_that_has_ended_again_at_once_is_no_trouble_and_is_attached_when_it_starts(
     network: Network, project: Project
 ) -> None:
@@ -91,7 +91,10 @@ def test_a_node_that_has_ended_again_at_once_is_no_trouble_and_is_attached_when_
     assert network.carries(THERE).holds
 
 
-def test_nothing_is_cut_of_what_only_does_not_answer(network: Network, project: Project) -> None:
+def test_nothing_is_cut_of_what_only_does_not_answer(
+    network: Network, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(network_module, "_ARRIVAL_TIMEOUT_S", 0.5)  # all of it is waited for what cannot arrive
     [container] = project.containers("1")
     container.kill()
     container.wait()
@@ -103,6 +106,7 @@ def test_nothing_is_cut_of_what_only_does_not_answer(network: Network, project: 
         container.start()
 
 
+@ANOTHER_PROJECT
 def test_a_paused_container_is_still_reached(network: Network, project: Project) -> None:
     [container] = project.containers("1")
     container.pause()

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,19 @@ import yaml
 from harness import runner, scenario
 from harness.cli.verdicts import Engine as Judge
 from harness.cli.verdicts import judge
+from harness.clock import SystemClock
 from harness.errors import EnvironmentFault
+from harness.model import NodeId
 from harness.runner import plan
 from harness.runner.journal import heal_leftovers
+from harness.target import TopicSpec
 from harness.targets.compose.inspected_stack import find
 from harness.targets.compose.project import TOOLS_IMAGE
 from harness.targets.compose.target import ComposeTarget
 from harness.targets.kafka.server_properties import understood
 from harness.wire.messages.quorum import METADATA_TOPIC
-from tests.harness.targets.compose.conftest import Engine
+from tests.harness.targets.compose.conftest import ANOTHER_PROJECT, Engine
+from tests.harness.targets.contract import LEDGER, Trial, send_once
 
 HARNESS = Path(__file__).parent / "compose_to_be_killed.py"
 IMAGE = "kafka:4.1.0"
@@ -88,6 +93,7 @@ def left_of(engine: Engine, project: str) -> list[object]:
     ]
 
 
+@ANOTHER_PROJECT
 @pytest.mark.parametrize("gone", [("run",), ("run", "journals")], ids=", ".join)
 def test_heal_removes_what_a_harness_that_was_killed_has_left_whatever_else_is_gone(
     engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gone: tuple[str, ...]
@@ -109,6 +115,7 @@ def test_heal_removes_what_a_harness_that_was_killed_has_left_whatever_else_is_g
     assert not any(project in said for said in heal_leftovers(containers=True))
 
 
+@ANOTHER_PROJECT
 def test_a_project_that_does_not_come_up_leaves_nothing(
     engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,7 +137,7 @@ def test_a_project_that_does_not_come_up_leaves_nothing(
     assert not [*again.timeline("r"), *again.replica_logs("r")]
 
 
-def test_what_is_the_users_stays_as_it_was(engine: Engine, tmp_path: Path) -> None:
+def test_a_broker_is_cut_off_and_killed_and_what_is_the_users_stays_as_it_was(engine: Engine, tmp_path: Path) -> None:
     file = combined(tmp_path, (5,))
     stack = yaml.safe_load(file.read_text())
     stack["services"]["kafka-5"] |= {
@@ -148,7 +155,18 @@ def test_what_is_the_users_stays_as_it_was(engine: Engine, tmp_path: Path) -> No
         project = target.project.name
         about = target.project.container("kafka-5").attrs
         written_to = {(one["Type"], one.get("Name") or one["Source"]) for one in about["Mounts"] if one["RW"]}
+        trial = Trial(target, SystemClock(), partial(send_once, target), patience_s=90.0)
+        target.create_topic(TopicSpec(LEDGER.topic, 1, 1, ((NodeId(0),),)))
+        assert trial.send().offset == 0
+        with trial.in_effect(fault="partition", links=[["clients", 0]]) as cut:
+            assert trial.holds(cut.probe)
+        assert not trial.asked(cut.probe).holds
+        assert not target.is_dead("0").holds
+        target.kill("0")
+        assert target.is_dead("0").holds
         target.stop()
+        assert {row["node"] for row in target.timeline("r") if row["kind"] == "final"} == {0, 100}
+        assert [row["offset"] for row in target.replica_logs("r") if row["topic"] == LEDGER.topic] == [0]
         assert precious in engine.client.volumes.list()
     finally:
         target.stop()

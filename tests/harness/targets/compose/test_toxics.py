@@ -67,7 +67,14 @@ def toxics_and_proxy(engine: Engine) -> Iterator[tuple[Toxics, Address]]:
         yield toxics, proxy
 
 
-@pytest.mark.parametrize("links", [[THERE], [BACK], [THERE, BACK]], ids=["there", "back", "both"])
+@pytest.mark.parametrize(
+    "links",
+    [
+        pytest.param([THERE], id="there"),
+        pytest.param([BACK], id="back"),
+        pytest.param([THERE, BACK], id="both", marks=pytest.mark.nightly("by day each direction is cut by itself")),
+    ],
+)
 def test_each_direction_is_cut_by_itself_and_nothing_is_lost(
     toxics_and_proxy: tuple[Toxics, Address], links: list[Link]
 ) -> None:

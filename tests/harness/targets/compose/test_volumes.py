@@ -18,7 +18,7 @@ from harness.targets.compose.containers import run_in
 from harness.targets.compose.project import DATA, DISK, HELD, HOLDER, KEPT, Project
 from harness.targets.compose.volumes import Volumes
 from harness.targets.kafka.flushed import Loss
-from tests.harness.targets.compose.conftest import Engine
+from tests.harness.targets.compose.conftest import ANOTHER_PROJECT, Engine
 from tests.harness.targets.logs_on_disk import batch, data_dir
 
 PAGE = 4096
@@ -85,6 +85,7 @@ def put(project: Project, directory: Path) -> None:
     assert project.container(HOLDER).put_archive(f"{HELD}/{NODE}/{DATA}", packed.getvalue())
 
 
+@ANOTHER_PROJECT
 def test_a_disk_takes_so_many_bytes_more_and_all_of_them_when_the_limit_is_lifted(project: Project) -> None:
     volumes = Volumes(project)
     assert volumes.takes_writes("0").holds
@@ -115,6 +116,7 @@ def test_a_write_that_a_full_disk_refused_is_the_brokers_own_word_for_it(project
     assert not volumes.has_refused_write("0").holds
 
 
+@ANOTHER_PROJECT
 def test_the_disk_outlives_its_broker_and_is_wiped_only_when_that_is_dead(project: Project) -> None:
     volumes = Volumes(project)
     with pytest.raises(EnvironmentFault, match=r"the disk of node 0 cannot be changed while the node runs\."):
@@ -125,6 +127,7 @@ def test_the_disk_outlives_its_broker_and_is_wiped_only_when_that_is_dead(projec
     assert volumes.is_empty("0").holds
 
 
+@ANOTHER_PROJECT
 def test_files_are_cut_back_replaced_by_what_they_held_before_and_removed(project: Project, tmp_path: Path) -> None:
     volumes = Volumes(project)
     end(project)
@@ -154,6 +157,7 @@ def test_files_are_cut_back_replaced_by_what_they_held_before_and_removed(projec
     assert not disk.listing().older
 
 
+@ANOTHER_PROJECT
 @pytest.mark.parametrize("how", ["flip", "cut"])
 def test_a_batch_is_damaged_in_place_and_copied_out_as_it_is(project: Project, tmp_path: Path, how: str) -> None:
     volumes = Volumes(project)
