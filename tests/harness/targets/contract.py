@@ -203,7 +203,7 @@ def fetched_or_skip(version: str) -> Distribution:
         pytest.skip(str(missing))
 
 
-EVERY_RELEASE = pytest.mark.nightly("starts real Kafka of each release; by day of one or two")
+EVERY_RELEASE = pytest.mark.nightly("starts real Kafka of each release; by day of the newest")
 REAL_KAFKA = pytest.mark.nightly("starts real Kafka; by day the same is asked of the built-in and the simulated target")
 
 
@@ -249,6 +249,17 @@ TARGETS: dict[str, Callable[[Path], Trial]] = {
 
 NAMES = [pytest.param(name, marks=[REAL_KAFKA] if ":" in name else []) for name in TARGETS]
 """Of the targets, as parameters of a test."""
+
+REAL_TIME = pytest.mark.nightly(
+    "restarts processes of the built-in cluster for a case like another; by day the simulated target has it"
+)
+IN_VIRTUAL_TIME_BY_DAY = pytest.mark.parametrize(
+    "trial",
+    [pytest.param(*one.values, marks=[REAL_TIME] if one.values == ("builtin",) else one.marks) for one in NAMES],
+    indirect=True,
+    scope="module",
+)
+"""For a test that by day asks the simulated target alone."""
 
 
 @contextmanager

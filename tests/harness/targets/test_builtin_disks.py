@@ -23,6 +23,7 @@ from harness.targets.node_disk import batch_at
 from tests.records import record
 
 LEDGER = TopicPartition("ledger", 0)
+AS_IN_THE_CONTRACT = pytest.mark.nightly("starts a cluster of its own; by day test_contract does so to a shared one")
 
 
 def eventually(look: Callable[[], bool], within_s: float = 15.0) -> bool:
@@ -56,6 +57,7 @@ def values(target: BuiltinTarget, node: int = 0) -> list[int | None]:
     return [row["value"] for row in target.replica_logs("r") if row["node"] == node]
 
 
+@AS_IN_THE_CONTRACT
 def test_a_power_loss_takes_what_had_not_reached_the_disk_and_says_what(tmp_path: Path) -> None:
     with running(tmp_path) as target:
         send(target, 0, 2)
@@ -99,6 +101,7 @@ def test_a_probe_of_a_power_loss_drops_nothing_itself(tmp_path: Path) -> None:
         assert values(target) == [0, 1]
 
 
+@AS_IN_THE_CONTRACT
 def test_a_wiped_broker_comes_back_with_nothing_and_is_filled_again(tmp_path: Path) -> None:
     with running(tmp_path, brokers=2) as target:
         send(target, 0, 2)
@@ -112,8 +115,14 @@ def test_a_wiped_broker_comes_back_with_nothing_and_is_filled_again(tmp_path: Pa
     assert values(target, node=1) == [0, 1]
 
 
-@pytest.mark.parametrize("how", ["flip", "cut"])
-@pytest.mark.parametrize("clean", [False, True])
+@pytest.mark.parametrize(
+    ("how", "clean"),
+    [
+        ("flip", False),
+        ("cut", True),
+        *(pytest.param(*one, marks=AS_IN_THE_CONTRACT) for one in (("flip", True), ("cut", False))),
+    ],
+)
 def test_a_damaged_batch_is_seen_to_be_damaged(tmp_path: Path, how: str, clean: bool) -> None:
     with running(tmp_path) as target:
         send(target, 0, 3)
@@ -153,6 +162,7 @@ def test_the_disk_of_a_running_node_is_not_touched(tmp_path: Path) -> None:
     assert values(target) == [0]
 
 
+@AS_IN_THE_CONTRACT
 def test_a_broker_that_halts_has_ended_itself_and_one_that_is_killed_or_stopped_has_not(tmp_path: Path) -> None:
     with running(tmp_path) as target:
         target.shut_down("0")

@@ -18,7 +18,18 @@ from harness.model import Link, NodeId, TopicPartition, is_broker
 from harness.target import LogDamage, TopicSpec
 from harness.wire.messages.quorum import METADATA_TOPIC
 from tests.faults.cases import CASES
-from tests.harness.targets.contract import LEDGER, NAMES, Trial, on_trial
+from tests.harness.targets.contract import IN_VIRTUAL_TIME_BY_DAY, LEDGER, NAMES, Trial, on_trial
+
+LIKE_OTHERS: list[dict[str, object]] = [
+    {"fault": "stop", "node": 2},
+    {"fault": "stop", "node": "controller"},
+    {"fault": "power_loss", "node": "controller"},
+    {"fault": "wipe_disk", "node": 2},
+    {"fault": "log_dir_failure", "node": 2, "log_dir": 0, "replaced": True},
+]
+"""Faults whose code another of the cases, or another test, runs on real processes by day."""
+
+ASKED: list[dict[str, object]] = [{"fault": kind, **one} for kind, case in CASES.items() for one in case.asked]
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -28,9 +39,7 @@ def trial(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         yield one
 
 
-@pytest.mark.parametrize(
-    "written", [{"fault": kind, **written} for kind, case in CASES.items() for written in case.asked], ids=str
-)
+@pytest.mark.parametrize("written", [one for one in ASKED if one not in LIKE_OTHERS], ids=str)
 def test_a_fault_is_seen_exactly_while_it_is_in_effect(trial: Trial, written: dict[str, object]) -> None:
     fault = faults.parse(written, "test").aimed(trial.target.view(), seed=1)
     trial.needs(fault.needs)
@@ -38,6 +47,12 @@ def test_a_fault_is_seen_exactly_while_it_is_in_effect(trial: Trial, written: di
     with trial.in_effect(**written) as injected:
         assert trial.holds(injected.probe)
     assert not trial.asked(fault.probe).holds
+
+
+@IN_VIRTUAL_TIME_BY_DAY
+@pytest.mark.parametrize("written", [one for one in ASKED if one in LIKE_OTHERS], ids=str)
+def test_a_fault_like_another_is_seen_exactly_while_it_is_in_effect(trial: Trial, written: dict[str, object]) -> None:
+    test_a_fault_is_seen_exactly_while_it_is_in_effect(trial, written)
 
 
 def test_a_directed_cut_holds_one_direction_and_not_the_other(trial: Trial) -> None:
@@ -130,6 +145,7 @@ def test_a_power_loss_takes_what_was_not_flushed_and_a_sync_saves_it(trial: Tria
     assert ends[1] < kept + 1
 
 
+@IN_VIRTUAL_TIME_BY_DAY
 def test_a_node_that_was_restarted_after_a_power_loss_and_killed_has_lost_no_power(trial: Trial) -> None:
     trial.needs(Power)
     with trial.in_effect(fault="power_loss", node=2) as loss:
@@ -180,6 +196,7 @@ def test_which_directories_a_broker_has_given_up_is_not_known_while_it_does_not_
             trial.target.offline_log_dirs("2")
 
 
+@IN_VIRTUAL_TIME_BY_DAY
 def test_a_disk_that_was_replaced_is_empty(trial: Trial) -> None:
     trial.needs(LogDirectories)
     with trial.in_effect(fault="kill", node=2):
@@ -188,8 +205,17 @@ def test_a_disk_that_was_replaced_is_empty(trial: Trial) -> None:
         assert trial.target.is_disk_empty("2").holds
 
 
-@pytest.mark.parametrize("how", ["flip", "cut", "foreign"])
-def test_a_damaged_batch_is_seen_to_be_damaged(trial: Trial, how: Literal["flip", "cut", "foreign"]) -> None:
+def test_a_foreign_batch_is_seen_to_be_damaged(trial: Trial) -> None:
+    damage_is_seen(trial, "foreign")
+
+
+@IN_VIRTUAL_TIME_BY_DAY
+@pytest.mark.parametrize("how", ["flip", "cut"])
+def test_a_damaged_batch_is_seen_to_be_damaged(trial: Trial, how: Literal["flip", "cut"]) -> None:
+    damage_is_seen(trial, how)
+
+
+def damage_is_seen(trial: Trial, how: Literal["flip", "cut", "foreign"]) -> None:
     before, offset = (trial.send().offset for _ in range(2))
     assert before is not None
     assert offset is not None

@@ -52,6 +52,23 @@ def running(path: Path) -> Iterator[BuiltinTarget]:
         target.stop()
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltinTarget]:
+    """Such a cluster for several tests."""
+    with running(tmp_path_factory.mktemp("shared")) as target:
+        yield target
+
+
+@pytest.fixture
+def target(shared: BuiltinTarget) -> BuiltinTarget:
+    """It, whole, and led by broker 0; each test heals what it does."""
+    assert eventually(lambda: not unsettled(shared, BOTH))
+    for partition in BOTH:
+        shared.elect(partition, None, unclean=False)
+        assert eventually(lambda partition=partition: leader(shared, partition) == 0)  # type: ignore[misc]
+    return shared
+
+
 def send(target: BuiltinTarget, partition: TopicPartition, value: int, size: int = 100) -> str:
     sender = Sender(target.bootstrap(), "test", -1, 3, logging.getLogger("seawall.tests"))
     try:
@@ -94,44 +111,42 @@ def test_a_failed_directory_moves_its_leaders_away_and_is_back_after_healing(tmp
     assert rows == [(0, 0, 1), (0, 1, 0), (0, 1, 2), (1, 0, 1), (1, 1, 0), (1, 1, 2)]
 
 
-def test_a_full_directory_is_full_alone_and_only_its_replicas_go_offline(tmp_path: Path) -> None:
-    with running(tmp_path) as target:
-        written = {"fault": "disk_full", "node": 0, "log_dir": 1, "free_bytes": 1000}
-        full = faults.parse(written, "test").aimed(target.view(), 1)
-        full.inject(target)
-        receipt = full.probe(target)
-        assert receipt.holds
-        assert "a scratch write of 64 KiB in log-1 got errno 28, in log-0 errno None" in receipt.seen
-        assert not target.is_disk_full("0", 0).holds
-        assert not target.takes_writes("0").holds
-        assert not full.probe_healed(target).holds
-        assert send(target, THERE, 0, 5000) != "ok"
-        assert eventually(lambda: leader(target, THERE) == 1)
-        assert "(append ledger-1) in log directory 1 was refused with errno 28" in full.probe(target).seen
-        assert not target.has_refused_write("0", 0).holds
-        assert leader(target, HERE) == 0
-        full.heal(target)
-        assert full.probe_healed(target).holds
-        assert eventually(lambda: not unsettled(target, BOTH))
+def test_a_full_directory_is_full_alone_and_only_its_replicas_go_offline(target: BuiltinTarget) -> None:
+    written = {"fault": "disk_full", "node": 0, "log_dir": 1, "free_bytes": 1000}
+    full = faults.parse(written, "test").aimed(target.view(), 1)
+    full.inject(target)
+    receipt = full.probe(target)
+    assert receipt.holds
+    assert "a scratch write of 64 KiB in log-1 got errno 28, in log-0 errno None" in receipt.seen
+    assert not target.is_disk_full("0", 0).holds
+    assert not target.takes_writes("0").holds
+    assert not full.probe_healed(target).holds
+    assert send(target, THERE, 0, 5000) != "ok"
+    assert eventually(lambda: leader(target, THERE) == 1)
+    assert "(append ledger-1) in log directory 1 was refused with errno 28" in full.probe(target).seen
+    assert not target.has_refused_write("0", 0).holds
+    assert leader(target, HERE) == 0
+    full.heal(target)
+    assert full.probe_healed(target).holds
+    assert eventually(lambda: not unsettled(target, BOTH))
 
 
-def test_a_limit_of_one_directory_survives_a_restart(tmp_path: Path) -> None:
-    with running(tmp_path) as target:
-        target.limit_disk("0", 1000, 1)
-        target.kill("0")
-        target.restart("0")
-        assert eventually(lambda: target.is_disk_full("0", 1).holds)
+def test_a_limit_of_one_directory_survives_a_restart(target: BuiltinTarget) -> None:
+    target.limit_disk("0", 1000, 1)
+    target.kill("0")
+    target.restart("0")
+    assert eventually(lambda: target.is_disk_full("0", 1).holds)
+    target.limit_disk("0", None, 1)
 
 
-def test_a_disk_that_is_replaced_comes_back_empty(tmp_path: Path) -> None:
-    with running(tmp_path) as target:
-        written = {"fault": "log_dir_failure", "node": 0, "log_dir": 1, "replaced": True}
-        failure = faults.parse(written, "test").aimed(target.view(), 1)
-        failure.inject(target)
-        assert eventually(lambda: leader(target, THERE) == 1)
-        failure.heal(target)
-        assert failure.probe_healed(target).holds
-        assert eventually(lambda: not unsettled(target, BOTH))
+def test_a_disk_that_is_replaced_comes_back_empty(target: BuiltinTarget) -> None:
+    written = {"fault": "log_dir_failure", "node": 0, "log_dir": 1, "replaced": True}
+    failure = faults.parse(written, "test").aimed(target.view(), 1)
+    failure.inject(target)
+    assert eventually(lambda: leader(target, THERE) == 1)
+    failure.heal(target)
+    assert failure.probe_healed(target).holds
+    assert eventually(lambda: not unsettled(target, BOTH))
 
 
 @pytest.mark.parametrize(
@@ -152,12 +167,11 @@ def test_a_directory_that_refuses_files_for_another_reason_has_not_failed() -> N
     assert not any(log_dirs.failure("0", 1, refusal).holds for refusal in (None, errno.ENOSPC, errno.EACCES))
 
 
-def test_there_is_no_directory_beyond_the_last(tmp_path: Path) -> None:
-    with running(tmp_path) as target:
-        acts: list[Callable[[], None]] = [lambda: target.fail_log_dir("0", 2), lambda: target.limit_disk("0", 0, 2)]
-        for act in acts:
-            with pytest.raises(EnvironmentFault, match="there is no log directory 2: each broker has 2"):
-                act()
+def test_there_is_no_directory_beyond_the_last(target: BuiltinTarget) -> None:
+    acts: list[Callable[[], None]] = [lambda: target.fail_log_dir("0", 2), lambda: target.limit_disk("0", 0, 2)]
+    for act in acts:
+        with pytest.raises(EnvironmentFault, match="there is no log directory 2: each broker has 2"):
+            act()
 
 
 def test_what_a_dead_harness_has_put_aside_is_put_back(tmp_path: Path) -> None:
