@@ -293,16 +293,21 @@ class Story:
             kept = {name: last[name] for name in ("run", "node", "incarnation", "time_ns", "wall_ms")}
             yield dict.fromkeys(last) | kept | {"kind": "final", "sequence": last["sequence"] + 1}
 
-    def write(self, path: Path, **manifest: Any) -> Path:
-        """Write the run directory."""
+    def manifest(self, **more: Any) -> Manifest:
+        """What ``run.json`` says of the run."""
         topic = {"name": "ledger", "partitions": len(self.partitions), "replication_factor": len(NODES)}
         configuration = {"scenario": {"cluster": {"brokers": len(NODES)}, "topics": [topic], **self.scenario}}
         known: Row = {"state": "complete", "guarantees": GUARANTEES, "configuration": configuration}
-        known |= {"orders": self.orders, **manifest}
-        directory = RunDirectory.create(path, Manifest(self.run, "story", 1, "2025-01-01T00:00:00+00:00", **known))
+        known |= {"orders": self.orders, **more}
+        return Manifest(self.run, "story", 1, "2025-01-01T00:00:00+00:00", **known)
+
+    def write(self, path: Path, **manifest: Any) -> Path:
+        """Write the run directory."""
+        told = self.manifest(**manifest)
+        directory = RunDirectory.create(path, told)
         write_rows(HISTORY, path / "history" / "part-00000.parquet", self.history)
-        directory.write_table("timeline", self.collected(sampled=known["guarantees"].get("timeline") == "sampled"))
+        directory.write_table("timeline", self.collected(sampled=told.guarantees.get("timeline") == "sampled"))
         directory.write_table("replica_logs", self.logs)
         directory.write_table("faults", self.faults)
-        directory.finish(known["state"], 1.0)
+        directory.finish(told.state, 1.0)
         return path
