@@ -61,7 +61,7 @@ def test_gaps_are_found_wherever_they_begin(
     assert found == [Row(run="r", first=first, end=end) for first, end in missing]
 
 
-@pytest.mark.nightly("two jobs of Spark, each a minute; by day the files of half the random runs hold rows in turns")
+@pytest.mark.nightly("two jobs of Spark, each a minute; by day half the random runs, small ones, hold rows in turns")
 def test_runs_whose_files_hold_rows_in_turns_are_judged_the_same_in_blocks(tmp_path: Path, spark: SparkSession) -> None:
     """All of them, whatever a chunk is. So a run may be when somebody has written its tables again.
 
@@ -71,15 +71,12 @@ def test_runs_whose_files_hold_rows_in_turns_are_judged_the_same_in_blocks(tmp_p
     assert not list(disagreements(verdicts_in_blocks(cases, spark, check(cases, engine="reference"))))
 
 
-@pytest.mark.nightly("two jobs of Spark; by day a run alone is judged in chunks that are less than anything")
+@pytest.mark.nightly("two jobs of Spark; by day blocks alone are asked, not a whole run in them")
 @pytest.mark.parametrize("chunk", CHUNKS)
 def test_a_run_that_is_checked_alone_is_judged_the_same_in_blocks(
     tmp_path: Path, spark: SparkSession, chunk: int
 ) -> None:
-    """Its name is a constant in every plan, which the optimizer folds, prunes by and drops.
-
-    By day :mod:`tests.spark_analysis.test_send_order` checks single runs in chunks that are less than anything.
-    """
+    """Its name is a constant in every plan, which the optimizer folds, prunes by and drops."""
     paths = random_runs([14], tmp_path)
     told = check(paths, engine="reference")
     assert not list(disagreements(verdicts_in_blocks(paths, spark, told, [chunk])))

@@ -100,6 +100,7 @@ def test_a_uri_without_a_run_is_one_sentence(root: Path, running: Cluster) -> No
     assert "viewfs://here/runs/nothing/run.json is missing: this is not a run directory." in " ".join(output.split())
 
 
+@pytest.mark.nightly("starts a driver; by day test_session has masters that do not answer")
 def test_a_master_that_spark_cannot_use_is_said_by_its_innermost_reason(root: Path) -> None:
     path = lossy(root / "stranded")
     output, _ = (process := submit("k8s://https://127.0.0.1:1", str(path))).communicate()

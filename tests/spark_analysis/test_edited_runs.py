@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -86,9 +86,14 @@ def edited(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return Edited(recorded, runs, dict(zip(JUDGED, reference, strict=True)), spark)
 
 
-def names(*, refused: bool) -> list[object]:
-    """The edits whose runs are refused, or not."""
-    return [pytest.param(edit, id=edit.name) for edit in EDITS if (edit.outcome == "refused") == refused]
+def names(*, refused: bool, by_day: Collection[str] | None = None) -> list[object]:
+    """The edits whose runs are refused, or not; those that are not ``by_day`` are for the night."""
+    late = pytest.mark.nightly("draws a report like another; by day one edit in six, and all are judged")
+    return [
+        pytest.param(edit, id=edit.name, marks=[] if by_day is None or edit.name in by_day else [late])
+        for edit in EDITS
+        if (edit.outcome == "refused") == refused
+    ]
 
 
 def test_the_runs_that_are_edited_are_sound(edited: Edited) -> None:
@@ -134,7 +139,7 @@ def test_a_run_that_is_refused_is_refused_in_a_sentence(
     assert refused.value.exit_code is ExitCode.INVALID
 
 
-@pytest.mark.parametrize("edit", names(refused=False))
+@pytest.mark.parametrize("edit", names(refused=False, by_day=JUDGED[::6]))
 def test_the_report_of_an_edited_run_is_drawn_or_refused(edit: Edit, edited: Edited) -> None:
     path = edited.runs[edit.name]
     try:

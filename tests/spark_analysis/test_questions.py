@@ -92,6 +92,7 @@ def test_spark_and_arrow_read_the_same_columns(name: str) -> None:
 SET_BY_ASKING = ("spark.sql.shuffle.partitions", "spark.sql.codegen.factoryMode", "spark.sql.adaptive.enabled")
 
 
+@pytest.mark.nightly("one more job of Spark; by day damaged runs are judged, which lack whole tables")
 def test_a_table_without_files_is_empty_and_asking_leaves_the_session_as_it_was(spark: SparkSession) -> None:
     before = {name: spark.conf.get(name) for name in SET_BY_ASKING}
     answers, rows = ask(spark, ["nothing"], {}, rules=RULES)

@@ -19,6 +19,7 @@ from tests.checkers.send_cases import overtake
 from tests.checkers.story import Story
 from tests.spark_analysis.differential import disagreements, tiny_blocks
 
+MORE_JOBS = pytest.mark.nightly("one more job of Spark; by day what is overtaken is found in small runs")
 THIS = send_order.QUESTIONS
 """Asked alone: every other question is planned for seconds, and none is about this."""
 
@@ -35,11 +36,12 @@ def followed_closely(story: Story) -> Story:
     return story.finish()
 
 
+@MORE_JOBS
 @pytest.mark.parametrize(
     ("chunk", "questions"),
     [
         (3, questions_of(RULES)),
-        pytest.param(8, THIS, marks=pytest.mark.nightly("one more job of Spark; by day in chunks of three rows")),
+        (8, THIS),
     ],
 )
 def test_a_consumer_that_follows_closely_makes_nobody_look_closely(
@@ -57,6 +59,7 @@ def test_a_consumer_that_follows_closely_makes_nobody_look_closely(
     assert not list(disagreements([(verdict, told)]))
 
 
+@MORE_JOBS
 def test_what_overtakes_makes_somebody_look_closely(tmp_path: Path, spark: SparkSession) -> None:
     story = Story()
     overtake(story)

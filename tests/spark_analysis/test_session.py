@@ -150,7 +150,13 @@ def test_a_session_whose_jvm_has_gone_is_stopped_without_a_complaint(
     ended.assert_called_once_with(spark.sparkContext._gateway)
 
 
-@pytest.mark.parametrize("after_s", [0.0, 1.0, 4.0])
+@pytest.mark.parametrize(
+    "after_s",
+    [
+        1.0,
+        *(pytest.param(one, marks=pytest.mark.nightly("by day a command ends after a second")) for one in (0.0, 4.0)),
+    ],
+)
 def test_a_command_that_ends_soon_ends_what_warms_spark_up_without_a_word(after_s: float) -> None:
     script = (
         "import time; from checkers.promises import RULES; from spark_analysis import session, warmup\n"

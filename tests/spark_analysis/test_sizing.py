@@ -10,6 +10,7 @@ from spark_analysis.files import SMALL
 from tests.spark_analysis.differential import disagreements, random_runs, verdicts_on
 
 
+@pytest.mark.nightly("one more job of Spark; by day runs are judged as small ones")
 def test_what_is_neither_small_nor_large_gets_the_same_verdicts(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
