@@ -24,6 +24,10 @@ from tests.harness.broker.raw_client import RawClient, batch, fetch_request, pro
 
 Start = Callable[..., Cluster]
 
+ON_THE_STACK = pytest.mark.nightly(
+    "starts a cluster of its own and waits for nodes that die; by day the same brokers do so in virtual time"
+)
+
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
@@ -65,6 +69,7 @@ def test_no_acknowledged_record_is_lost_when_the_leader_is_killed_and_comes_back
         next(row for row in rows if row["incarnation"] == 1))))  # fmt: skip
 
 
+@ON_THE_STACK
 def test_a_killed_leader_s_unreplicated_tail_is_truncated_when_it_comes_back(start: Start) -> None:
     cluster = start(**FAILS_OVER)
     cluster.produce("t", [b"acked"])
@@ -85,6 +90,7 @@ def test_a_killed_leader_s_unreplicated_tail_is_truncated_when_it_comes_back(sta
     assert "Truncated t-0 from offset 2 to 1 (diverging_epoch)." in cluster.log(0)
 
 
+@ON_THE_STACK
 def test_a_restarted_broker_still_knows_what_idempotent_producers_had_sent(start: Start) -> None:
     cluster = start(brokers=1, **FAILS_OVER)
     stamped = batch(b"once", producer_id=7, producer_epoch=0, base_sequence=0)
@@ -100,6 +106,7 @@ def test_a_restarted_broker_still_knows_what_idempotent_producers_had_sent(start
     assert cluster.consume("t", 1) == [b"once"]
 
 
+@ON_THE_STACK
 def test_a_paused_broker_leaves_the_isr_and_returns(start: Start) -> None:
     cluster = start(**FAILS_OVER)
     os.kill(cluster.processes[cluster.ids[2]].pid, signal.SIGSTOP)
@@ -161,6 +168,7 @@ def test_a_client_behind_a_cut_link_hears_nothing_until_it_is_mended(start: Star
         assert client.receive(ApiKey.PRODUCE, 9)[1].responses[0].partition_responses[0].base_offset == 1
 
 
+@ON_THE_STACK
 def test_a_leader_cut_off_from_everyone_acknowledges_nothing_and_loses_its_unacknowledged_tail(start: Start) -> None:
     cluster = start(**FAILS_OVER)
     assert cluster.produce("t", [b"acked"]) == [0]
@@ -185,6 +193,7 @@ def test_a_leader_cut_off_from_everyone_acknowledges_nothing_and_loses_its_unack
     assert cluster.consume("t", 2) == [b"acked", b"new"]
 
 
+@ON_THE_STACK
 def test_a_broker_is_born_with_its_faults(start: Start) -> None:
     cluster = start(**FAILS_OVER)
     cluster.kill(2)
@@ -196,6 +205,7 @@ def test_a_broker_is_born_with_its_faults(start: Start) -> None:
     assert abs(status["wall_ms"] + 60_000 - time.time() * 1000) < 30_000
 
 
+@ON_THE_STACK
 def test_a_full_disk_fails_the_produce_cuts_the_torn_batch_and_halts_the_broker(start: Start) -> None:
     cluster = start(**FAILS_OVER)
     assert cluster.produce("t", [b"kept"]) == [0]
@@ -260,6 +270,7 @@ def test_a_broker_of_another_cluster_is_not_registered(start: Start) -> None:
     assert not cluster.status(2)["registered"]
 
 
+@ON_THE_STACK
 def test_a_restarted_controller_keeps_topics_and_begins_a_new_epoch(start: Start) -> None:
     cluster = start(**FAILS_OVER)
     before = cluster.partition("t")
@@ -308,6 +319,7 @@ def test_a_clean_stop_writes_the_high_watermark_down_and_exits_with_0(start: Sta
     assert (replica["high_watermark"], replica["log_end_offset"], replica["role"]) == (2, 2, "follower")
 
 
+@ON_THE_STACK
 def test_generation_0_10_truncates_to_the_high_watermark_after_a_restart(start: Start) -> None:
     cluster = start(knobs="0.10", **FAILS_OVER)
     assert cluster.produce("t", [b"a"]) + cluster.produce("t", [b"b"]) == [0, 1]
@@ -354,6 +366,7 @@ def test_a_node_whose_address_is_taken_says_so_and_exits(start: Start) -> None:
     assert "Node 0 cannot start: [Errno 98]" in cluster.log(0)
 
 
+@ON_THE_STACK
 def test_clients_that_ask_for_the_end_before_the_new_leader_knows_it_are_told_so_and_get_it_later(start: Start) -> None:
     cluster = start(min_insync_replicas=3, **FAILS_OVER)  # the watermark moves only while all three are in sync
     paused = cluster.processes[cluster.ids[2]]
