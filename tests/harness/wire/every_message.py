@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from harness.wire.declaration import MESSAGES, Message
 from harness.wire.frames import RequestHeader, decode_request, decode_response, encode_request, encode_response
 
-EVERY = [
-    pytest.param(cls, version, id=f"{cls.__name__}-v{version}")
-    for cls in MESSAGES.values()
-    for version in range(cls.versions[0], cls.versions[1] + 1)
-]
+if TYPE_CHECKING:
+    from _pytest.mark import ParameterSet
+
+LATE = pytest.mark.nightly("a version between; by day a message has its first and its last, and its first flexible one")
+
+
+def sampled(cls: type[Message], version: int) -> ParameterSet:
+    """A version of a message as a parameter: by day those whose encoding differs in kind."""
+    by_day = version in (*cls.versions, cls.flexible)
+    return pytest.param(cls, version, id=f"{cls.__name__}-v{version}", marks=[] if by_day else [LATE])
+
+
+VERSIONS = [(cls, version) for cls in MESSAGES.values() for version in range(cls.versions[0], cls.versions[1] + 1)]
+EVERY = [pytest.param(cls, version, id=f"{cls.__name__}-v{version}") for cls, version in VERSIONS]
+SAMPLED = [sampled(cls, version) for cls, version in VERSIONS]
+"""The same for tests that draw many messages of each."""
 
 
 def encoded(body: Message, version: int) -> bytes:

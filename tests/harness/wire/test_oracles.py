@@ -20,6 +20,7 @@ from harness.wire.encoding import Cuts, encoder
 from harness.wire.frames import ADVERTISED, ApiKey, RequestHeader, decode_request, decode_response, encode_request
 from harness.wire.frames import encode_response as encode_response_frame
 from harness.wire.messages.api_versions import ApiVersionsResponse
+from tests.harness.wire.every_message import sampled
 
 pytestmark = pytest.mark.filterwarnings("ignore:read_text is deprecated:DeprecationWarning")
 
@@ -60,10 +61,8 @@ def kafka_python_classes() -> dict[type[Message], Any]:
 
 KIO = kio_classes()
 KAFKA_PYTHON = kafka_python_classes()
-IN_KIO = [pytest.param(cls, version, id=f"{cls.__name__}-v{version}") for cls, version in KIO]
-IN_KAFKA_PYTHON = [
-    pytest.param(cls, version, id=f"{cls.__name__}-v{version}") for cls in KAFKA_PYTHON for version in versions(cls)
-]
+IN_KIO = [sampled(cls, version) for cls, version in KIO]
+IN_KAFKA_PYTHON = [sampled(cls, version) for cls in KAFKA_PYTHON for version in versions(cls)]
 
 
 def plain(value: Any) -> Any:
