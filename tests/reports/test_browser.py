@@ -18,6 +18,7 @@ axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-p
 
 HOSTILE = "\"><img src=x onerror=\"document.title='it ran'\"><script>document.title='it ran'</script>"
 WIDTHS = (390, 900, 1400)
+LATE = pytest.mark.nightly("one more width or colour scheme; by day the narrowest and the light one")
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +84,7 @@ def test_hostile_names_stay_text(
     assert tab.page.locator("img").count() == 0
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("width", [pytest.param(one, marks=[] if one == min(WIDTHS) else [LATE]) for one in WIDTHS])
 @pytest.mark.parametrize("name", ["many_losses", "random_page"])
 def test_no_page_scrolls_sideways_and_no_cell_prints_over_another(
     width: int, name: str, request: pytest.FixtureRequest, show: Callable[..., Tab]
@@ -171,7 +172,7 @@ def test_everything_is_readable_without_the_script(loss: str, show: Callable[...
     assert "Gone from broker 2: it truncated its log from 21 to 20" in plain_words
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=LATE)])
 def test_axe_finds_nothing_serious(scheme: str, loss: str, show: Callable[..., Tab]) -> None:
     tab = show(loss, color_scheme=scheme)
     found = axe.Axe().run(tab.page).response

@@ -137,21 +137,15 @@ def test_ten_thousand_cells_make_a_small_page(tmp_path: Path) -> None:
     assert (tmp_path / "night-2026-03-20.html").stat().st_size < 1_000_000
 
 
-def test_a_browser_shows_every_width_filters_by_any_column_and_runs_nothing_else(tmp_path: Path) -> None:
+@pytest.mark.nightly("three widths of two pages, and a large one; by day test_screenshots has the index in a browser")
+def test_a_browser_shows_every_width_and_filters_a_large_page(tmp_path: Path) -> None:
     wordy = Incident(kind="lost-write", place="a-topic-with-a-name-that-does-not-end" * 5 + "/0", count=10**9)
     wide = [*three_nights(), *(lossy(THIRD, 2**62, scenario="x" * 200, incidents=(wordy,) * 9),)]
     written(tmp_path, wide)
     pages = [(tmp_path / name).read_text() for name in ("index.html", f"night-{THIRD}.html")]
-    plain = written(tmp_path, three_nights()).read_text()
-    smuggled = "<script>document.title='it ran'</script><img src='x' onerror=\"document.title='it ran'\" />"
     with browsing() as browser:
         for html, width in product(pages, (420, 900, 1600)):
             assert Tab(browser, html, tmp_path / "page.html", width=width).page.evaluate(MEASURE) == [0, 0]
-        tab = Tab(browser, plain, tmp_path / "page.html")
-        tab.page.locator("table.matrix th input").nth(2).fill("BUG")
-        shown = tab.page.locator("table.matrix tbody tr:visible td:nth-child(3)")
-        assert shown.all_text_contents() == ["new-bug", "old-bug"]
-        assert tab.said == []
         tab = Tab(
             browser, index.write(tmp_path, index.Nights(many(350, 2), frozenset())).read_text(), tmp_path / "p.html"
         )
@@ -161,6 +155,17 @@ def test_a_browser_shows_every_width_filters_by_any_column_and_runs_nothing_else
         assert "11 of 350 rows" in tab.text("#matrix ~ .filtered")
         tab.page.locator("table.matrix th input").nth(5).fill("invalid")
         assert tab.page.locator("table.matrix tbody tr:visible td:last-child").all_text_contents() == ["invalid"] * 3
+
+
+def test_a_browser_filters_by_any_column_and_runs_nothing_else(tmp_path: Path) -> None:
+    plain = written(tmp_path, three_nights()).read_text()
+    smuggled = "<script>document.title='it ran'</script><img src='x' onerror=\"document.title='it ran'\" />"
+    with browsing() as browser:
+        tab = Tab(browser, plain, tmp_path / "page.html")
+        tab.page.locator("table.matrix th input").nth(2).fill("BUG")
+        shown = tab.page.locator("table.matrix tbody tr:visible td:nth-child(3)")
+        assert shown.all_text_contents() == ["new-bug", "old-bug"]
+        assert tab.said == []
         tab = Tab(browser, plain.replace("<main>", f"<main>{smuggled}"), tmp_path / "page.html")
         assert "it ran" not in tab.page.title()
         assert "".join(tab.said).count("Content Security Policy") >= 3
