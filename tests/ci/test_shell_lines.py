@@ -69,6 +69,7 @@ KEEP = "nightly keep seawall-kept"
 SYSTEMS = (workflow, action, gitlab, jenkins)
 System = Callable[[Machine], Night]
 
+ANOTHER_SYSTEM = pytest.mark.nightly("a dozen processes; by day a workflow has the same bank")
 every_system = pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system.__name__)
 
 
@@ -165,7 +166,11 @@ def _subdirectory(machine: Machine, name: str) -> Path:
     return place
 
 
-@pytest.mark.parametrize("system", [workflow, gitlab, jenkins], ids=lambda system: system.__name__)
+@pytest.mark.parametrize(
+    "system",
+    [workflow, *(pytest.param(one, marks=ANOTHER_SYSTEM) for one in (gitlab, jenkins))],
+    ids=lambda system: system.__name__,
+)
 def test_a_bank_of_an_earlier_night_in_the_repository_loses_nothing_but_what_was_retired(
     system: System, tmp_path: Path
 ) -> None:

@@ -85,7 +85,13 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     return Installed(tmp_path_factory.mktemp("plugins"))
 
 
-@pytest.mark.parametrize(("generation", "numbered"), [("0.10", False), ("4.1", True)])
+@pytest.mark.parametrize(
+    ("generation", "numbered"),
+    [
+        pytest.param("0.10", False, marks=pytest.mark.nightly("by day the newest generation numbers records")),
+        ("4.1", True),
+    ],
+)
 def test_a_scenario_uses_a_fault_and_a_workload_of_another_distribution(
     installed: Installed, generation: str, numbered: bool
 ) -> None:
@@ -151,7 +157,13 @@ def test_doctor_lists_plugins_and_says_in_a_sentence_what_is_wrong_with_a_broken
     ("fault", "why"),
     [
         ("unfinished", "RuntimeError: the toy has not been wound up"),
-        ("misnamed", "its kind is 'hiccup', not 'misnamed'."),
+        pytest.param(
+            "misnamed",
+            "its kind is 'hiccup', not 'misnamed'.",
+            marks=pytest.mark.nightly(
+                "another process; by day doctor names it, and one that cannot be imported is used"
+            ),
+        ),
     ],
 )
 def test_a_broken_plugin_is_one_sentence_where_it_is_used(installed: Installed, fault: str, why: str) -> None:
@@ -164,12 +176,14 @@ def test_a_broken_plugin_is_one_sentence_where_it_is_used(installed: Installed, 
     assert "Traceback" not in said
 
 
+@pytest.mark.nightly("one more process; by day test_validation suggests what is near")
 def test_an_unknown_fault_is_refused_with_the_plugins_among_those_that_are_known(installed: Installed) -> None:
     ran = installed.seawall("run", installed.scenario(SCENARIO.replace("hiccup,", "hicup,")), "--target", "simulated")
     assert ran.returncode == 64
     assert "did you mean 'hiccup'" in " ".join(ran.stderr.split())
 
 
+@pytest.mark.nightly("installs one more distribution; by day a broken plugin is one sentence where it is used")
 def test_a_plugin_for_another_version_is_one_sentence_and_a_checker_among_them_ends_every_check(tmp_path: Path) -> None:
     later = Installed(tmp_path, "seawall>=99")
     ran = later.seawall("run", later.scenario(SCENARIO), "--target", "simulated")

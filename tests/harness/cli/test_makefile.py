@@ -110,6 +110,7 @@ def test_the_museum_is_written_also_when_a_release_went_otherwise(checkout: Path
     assert run[-1] == "seawall museum runs/museum"
 
 
+@pytest.mark.nightly("makes an environment and asks a package index for what it refuses")
 def test_a_uv_that_is_not_the_pinned_one_is_not_installed(tmp_path: Path) -> None:
     """pip compares what it is given with the lock before anything of it runs."""
     for name in ("pyproject.toml", "requirements.lock"):

@@ -268,6 +268,7 @@ def test_every_variant_of_an_entry_is_shown_and_a_file_too(seawall: Seawall, she
     assert seawall("scenario", "show", "A98").code == 64
 
 
+@pytest.mark.nightly("plays hundreds of stories; by day a seed of the core is shrunk")
 def test_the_seed_that_the_readme_shrinks_shows_something(seawall: Seawall) -> None:
     readme = (Path(__file__).parents[3] / "README.md").read_text()
     [words] = re.findall(r"^seawall (shrink [^#\n]+)", readme, re.MULTILINE)

@@ -43,6 +43,9 @@ from reports.power import POWER_FILE
 if TYPE_CHECKING:
     from _pytest.mark import ParameterSet
 
+FOR_SECONDS = ("stale_truncation_applied", "unreadable_acknowledged")
+"""Bugs that take a run of many seconds to show."""
+
 PAGE = Path(__file__).parents[3] / "docs" / "detection.md"
 _COST = {mix.name: at for at, mix in enumerate(FAULTS)}
 MEASURED = from_json(json.loads(POWER_FILE.read_text()))
@@ -209,13 +212,13 @@ def test_what_is_missed_is_bounded_by_the_largest_cell_alone() -> None:
 
 
 def by_day_and_night() -> Iterator[ParameterSet]:
-    """The bugs that a run shows; of those that take random load on the whole broker, one of each cell by day."""
-    late, cells = pytest.mark.nightly("random load on the whole broker; by day it shows one bug of each cell"), set()
+    """The bugs that a run shows; by day one of each cell on the whole broker, and what is played in a second."""
+    late, cells = pytest.mark.nightly("the whole broker for seconds; by day it shows one bug of each cell"), set()
     for bug in TABLE:
         if shown := shown_by(bug):
             cell, _ = shown
-            is_long = cell.depth == STACK and cell.workload != SCENARIO
-            yield pytest.param(bug, id=bug.name, marks=[late] if is_long and cell in cells else [])
+            is_long = cell.depth == STACK and cell.workload != SCENARIO and cell in cells
+            yield pytest.param(bug, id=bug.name, marks=[late] if is_long or bug.name in FOR_SECONDS else [])
             cells.add(cell)
 
 

@@ -209,6 +209,7 @@ def test_a_recorded_run_is_a_run_directory_like_any_other(tmp_path: Path) -> Non
     assert verdict.outcome is not Outcome.INVALID
 
 
+@pytest.mark.nightly("by day test_commands shrinks a seed of the core, and plays what is left on the whole broker")
 def test_a_seed_is_shrunk_at_the_depth_at_which_it_was_found() -> None:
     seed, chosen = first_lost_write("3.7"), setup("3.7", POWER, "stack")
     drawn = run_of(seed, chosen)
@@ -220,9 +221,10 @@ def test_a_seed_is_shrunk_at_the_depth_at_which_it_was_found() -> None:
     assert 0 < 2 * len(shrunk.faults) <= len(drawn.faults), "half of it has nothing to do with the loss"
 
 
-@pytest.mark.parametrize(
-    "hash_seeds", [("0", "1"), pytest.param(("0", "4242"), marks=pytest.mark.nightly("one more order of hashes"))]
+@pytest.mark.nightly(
+    "four processes; by day test_chaos compares bytes across orders of hashes, and test_world the core"
 )
+@pytest.mark.parametrize("hash_seeds", [("0", "1"), ("0", "4242")])
 def test_the_same_seed_prints_the_same_bytes_whatever_the_order_of_hashes(hash_seeds: tuple[str, str]) -> None:
     code = "import sys; from harness.cli import main; print([main([*sys.argv[1:], '--generation', one]) for one in {}])"
     command = [sys.executable, "-c", code.format(("0.10", "4.1")), "replay", "3", *DEEP]
