@@ -65,6 +65,7 @@ def test_a_directed_cut_holds_one_direction_and_not_the_other(trial: Trial) -> N
     assert trial.holds(lambda target: target.carries(Link("2", "1")))
 
 
+@IN_VIRTUAL_TIME_BY_DAY
 def test_a_cut_survives_the_restart_of_either_end(trial: Trial) -> None:
     with trial.in_effect(fault="partition", links=[[2, 1]]):
         trial.target.kill("1")
@@ -80,6 +81,7 @@ def test_a_cut_made_while_its_end_was_paused_is_in_force_when_it_goes_on(trial: 
         trial.target.mend([Link("2", "1")])
 
 
+@IN_VIRTUAL_TIME_BY_DAY
 def test_a_paused_node_can_be_killed_and_is_dead_only_then(trial: Trial) -> None:
     trial.target.pause("1")
     with trial.in_effect(fault="kill", node=1) as killed:
@@ -155,6 +157,7 @@ def test_a_node_that_was_restarted_after_a_power_loss_and_killed_has_lost_no_pow
         assert not trial.target.has_lost_power("2").holds
 
 
+@IN_VIRTUAL_TIME_BY_DAY
 def test_a_wiped_disk_is_empty_until_the_node_comes_back_and_replicates(trial: Trial) -> None:
     offset = trial.send().offset
     assert offset is not None

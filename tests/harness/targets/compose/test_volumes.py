@@ -100,6 +100,7 @@ def test_a_disk_takes_so_many_bytes_more_and_all_of_them_when_the_limit_is_lifte
     assert free_bytes(project) > 3 * MIB
 
 
+@ANOTHER_PROJECT
 def test_a_write_that_a_full_disk_refused_is_the_brokers_own_word_for_it(project: Project) -> None:
     volumes = Volumes(project)
     assert not volumes.has_refused_write("0").holds
