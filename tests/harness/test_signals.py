@@ -121,8 +121,7 @@ RUN = ["run", "random-chaos", "--duration-s", "5"]
 SIMULATE = ["simulate", "--seeds", "100000", "--jobs", "2"]
 SOME = [
     (RUN, 1.0, "once"),
-    (RUN, 5.0, "killed"),
-    (RUN, 5.0, "fast"),
+    (RUN, 2.5, "fast"),
     (SIMULATE, 2.5, "terminated"),
     (["cluster", "up"], 3.0, "killed"),
 ]

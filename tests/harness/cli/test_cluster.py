@@ -26,6 +26,7 @@ from harness.target import ClusterView, PartitionView, TopicSpec
 from harness.targets.builtin import BuiltinTarget
 from tests.harness.cli.calling import Seawall
 
+ANOTHER_CLUSTER = pytest.mark.nightly("starts a cluster for a case like another, which has one by day")
 CODE = "import sys; from harness.cli import main; sys.exit(main())"
 
 
@@ -79,7 +80,9 @@ def read(bootstrap: str, count: int) -> list[bytes | None]:
     return [message.value() for message in messages]
 
 
-def test_the_first_line_is_an_address_that_a_kafka_client_can_use_and_kept_data_is_found_again(tmp_path: Path) -> None:
+def test_kafka_clients_use_the_address_of_the_first_line_and_kept_data_is_found_again_and_refused_if_in_use_or_other(
+    tmp_path: Path,
+) -> None:
     options = ("--topic", "ledger:1:3", "--data", tmp_path / "data")
     with up(*options) as first:
         assert first.first_line.startswith("bootstrap=127.")
@@ -93,23 +96,20 @@ def test_the_first_line_is_an_address_that_a_kafka_client_can_use_and_kept_data_
     with up(*options) as second:
         write(second.bootstrap, b"two")
         assert read(second.bootstrap, 2) == [b"one", b"two"]
+        with up(*options) as other:
+            assert other.process.wait(60) == 4
+        second.send(signal.SIGINT)
+    with up("--topic", "ledger:2:3", "--data", tmp_path / "data") as other:
+        assert other.first_line == ""
+        assert other.process.wait(60) == 64
 
 
+@ANOTHER_CLUSTER
 def test_a_single_broker_of_an_old_generation_will_do(tmp_path: Path) -> None:
     with up("--brokers", 1, "--generation", "0.10", "--topic", "ledger:1:1") as running:
         write(running.bootstrap, b"one")
         assert read(running.bootstrap, 1) == [b"one"]
         assert running.send(signal.SIGTERM) == (0, "")
-
-
-def test_data_in_use_or_made_for_another_topic_is_refused(tmp_path: Path) -> None:
-    with up("--brokers", 1, "--topic", "ledger:1:1", "--data", tmp_path) as running:
-        with up("--brokers", 1, "--data", tmp_path) as other:
-            assert other.process.wait(60) == 4
-        running.send(signal.SIGINT)
-    with up("--brokers", 1, "--topic", "ledger:2:1", "--data", tmp_path) as other:
-        assert other.first_line == ""
-        assert other.process.wait(60) == 64
 
 
 def test_a_topic_is_not_taken_for_missing_because_the_controller_is_late_to_tell_of_it() -> None:
@@ -129,7 +129,7 @@ def test_data_of_more_brokers_than_asked_for_is_refused(seawall: Seawall, tmp_pa
     assert f"--data {tmp_path} was written by 3 brokers, which is more than --brokers 2." in said.complaint
 
 
-@pytest.mark.parametrize("victim", ["harness.broker", "harness.broker.controller"])
+@pytest.mark.parametrize("victim", ["harness.broker", pytest.param("harness.broker.controller", marks=ANOTHER_CLUSTER)])
 def test_a_node_that_is_killed_ends_the_cluster_with_4_and_is_named(victim: str) -> None:
     with up("--brokers", 1) as running:
         (node,) = [one for one in running.nodes if victim in one.cmdline()]
@@ -153,22 +153,18 @@ def test_a_node_that_ends_itself_ends_the_cluster_with_4_and_the_reason_in_its_l
     assert "Halting: the state cannot be written: Not a directory." in err
 
 
-def test_killing_the_harness_takes_its_nodes_along() -> None:
-    with up("--brokers", 1) as running:
-        nodes = running.nodes
-        running.process.kill()
-        running.process.communicate()
-        _, alive = psutil.wait_procs(nodes, timeout=30)
-        assert not alive
-
-
-def test_what_a_killed_cluster_leaves_is_healed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_killing_the_harness_takes_its_nodes_along_and_what_the_cluster_leaves_is_healed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     (tmp_path / "kept" / "mine").mkdir(parents=True)
     for options, what in (((), "Temporary cluster "), (("--data", tmp_path / "kept"), "Cluster ")):
         with up("--brokers", 1, *options) as running:
+            nodes = running.nodes
             running.process.kill()
             running.process.communicate()
+            _, alive = psutil.wait_procs(nodes, timeout=30)
+            assert not alive
         [line] = heal_leftovers()
         assert line.startswith(what)
         assert f"process {running.process.pid}" in line
@@ -176,6 +172,7 @@ def test_what_a_killed_cluster_leaves_is_healed(monkeypatch: pytest.MonkeyPatch,
     assert not list(tmp_path.glob("seawall-cluster-*"))
 
 
+@ANOTHER_CLUSTER
 def test_a_cluster_first_heals_what_a_killed_one_left() -> None:
     with up("--brokers", 1) as running:
         running.process.kill()

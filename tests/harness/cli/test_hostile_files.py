@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,6 +13,9 @@ from checkers import check
 from harness.errors import ExitCode
 from tests.checkers.story import Story
 from tests.harness.cli.calling import Seawall
+
+if TYPE_CHECKING:
+    from _pytest.mark import ParameterSet
 
 Make = Callable[[Path], object]
 
@@ -60,6 +64,20 @@ OF_RUNS = (
 """The commands that read a run directory; ``@`` is the directory, and first comes what is hostile in it."""
 
 
+LATE = pytest.mark.nightly(
+    "another place for what is hostile; by day each is in one place, and each command reads some"
+)
+
+
+def dealt(commands: Sequence[object]) -> list[ParameterSet]:
+    """Every command with everything hostile; by day the commands take turns."""
+    return [
+        pytest.param(command, hostile, id=f"{at}-{hostile}", marks=[] if number % len(commands) == at else [LATE])
+        for at, command in enumerate(commands)
+        for number, hostile in enumerate(HOSTILE)
+    ]
+
+
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -76,8 +94,7 @@ def refused(seawall: Seawall, command: tuple[str, ...], named: Path, *codes: Exi
     assert "Traceback" not in said.err
 
 
-@pytest.mark.parametrize("hostile", HOSTILE)
-@pytest.mark.parametrize("command", OF_USERS, ids=lambda command: " ".join(command[:2]))
+@pytest.mark.parametrize(("command", "hostile"), dealt(OF_USERS))
 def test_what_a_user_wrote_is_refused_with_64(
     hostile: str, command: tuple[str, ...], tmp_path: Path, seawall: Seawall
 ) -> None:
@@ -91,11 +108,11 @@ def test_a_history_of_jepsen_s_is_refused_with_3(hostile: str, tmp_path: Path, s
     refused(seawall, ("import", "jepsen", "@", "--out", "out"), tmp_path / "history.edn", ExitCode.INVALID)
 
 
-@pytest.mark.parametrize("hostile", HOSTILE)
-@pytest.mark.parametrize(("name", "command"), OF_RUNS, ids=lambda one: one if isinstance(one, str) else one[0])
+@pytest.mark.parametrize(("read", "hostile"), dealt(OF_RUNS))
 def test_a_file_of_a_run_is_refused_with_3(
-    hostile: str, name: str, command: tuple[str, ...], tmp_path: Path, seawall: Seawall
+    read: tuple[str, tuple[str, ...]], hostile: str, tmp_path: Path, seawall: Seawall
 ) -> None:
+    name, command = read
     story = Story("r")
     story.send()
     run = story.finish().write(tmp_path / "r")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -48,15 +49,19 @@ def refusal(one: Scenario, target: str = "process:0.10.2.2", generation: str | N
     return str(refused.value)
 
 
-def test_every_shipped_scenario_is_planned_on_every_release_or_refused_with_a_reason() -> None:
+@pytest.mark.parametrize(
+    "versions",
+    [TRIED[::4], pytest.param(TRIED, marks=pytest.mark.nightly("plans for every release; by day for three"))],
+)
+def test_every_shipped_scenario_is_planned_on_every_release_or_refused_with_a_reason(versions: Sequence[str]) -> None:
     planned = 0
     for one in scenario.shipped():
-        for version in TRIED:
+        for version in versions:
             try:
                 planned += plan(one, f"process:{version}").system.release is not None
             except UsageError as refused:
                 assert one.replication or version in str(refused)  # noqa: PT017
-    assert planned > len(scenario.shipped()) * len(TRIED) / 2
+    assert planned > len(scenario.shipped()) * len(versions) / 2
 
 
 def test_the_generation_is_that_of_the_release_with_the_bugs_that_it_has() -> None:

@@ -72,6 +72,17 @@ schedule:
 )
 
 
+ON_EITHER = pytest.mark.parametrize(
+    "target",
+    [
+        "simulated",
+        pytest.param(
+            "builtin", marks=pytest.mark.nightly("by day other runs on real brokers fail and leave no process")
+        ),
+    ],
+)
+
+
 def lost_offsets(directory: RunDirectory) -> set[tuple[int, int]]:
     """(partition, offset) of every acknowledged record that the final read did not find."""
     history = directory.read_table("history")
@@ -89,7 +100,15 @@ def diverged_offsets(directory: RunDirectory) -> set[tuple[int, int]]:
     return {place for place, seen in batches.items() if len(seen) > 1}
 
 
-@pytest.mark.parametrize(("generation", "lost"), [("0.10", {(0, 4), (1, 4), (2, 4)}), ("4.1", set())])
+@pytest.mark.parametrize(
+    ("generation", "lost"),
+    [
+        ("0.10", {(0, 4), (1, 4), (2, 4)}),
+        pytest.param(
+            "4.1", set(), marks=pytest.mark.nightly("by day real brokers lose what they should; test_matrix has both")
+        ),
+    ],
+)
 def test_the_double_failover_of_kip_101_loses_exactly_what_it_should(
     tmp_path: Path, generation: str, lost: set[tuple[int, int]]
 ) -> None:
@@ -121,7 +140,7 @@ def test_random_chaos_injects_every_kind_proves_it_and_loses_nothing(tmp_path: P
 
 def test_a_fault_that_did_nothing_is_in_the_table_without_proof(tmp_path: Path) -> None:
     text = HEAD + "chaos: {interval_s: [0, 0], for_s: [0, 0], faults: [{fault: clock, node: 1, offset_ms: 0}]}\n"
-    directory = run(plan(scenario.parse(text), duration_s=0.1), tmp_path)
+    directory = run(plan(scenario.parse(text), "simulated", duration_s=0.1), tmp_path)
     row = directory.read_table("faults")[0]
     assert row["injected_ns"] is not None
     assert row["proven_ns"] is None
@@ -142,8 +161,9 @@ def test_a_step_that_does_not_come_true_ends_the_run_with_its_evidence_and_witho
     assert not nodes_left()
 
 
+@ON_EITHER
 def test_a_run_is_marked_although_writing_its_evidence_down_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
 ) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -152,7 +172,7 @@ def test_a_run_is_marked_although_writing_its_evidence_down_fails(
     with pytest.raises(
         EnvironmentFault, match=rf"{tmp_path}/small/.* cannot be written: No space left on device\. Make"
     ):
-        run(plan(scenario.parse(HEAD + "schedule: [{send: {per_partition: 1}}]\n")), tmp_path)
+        run(plan(scenario.parse(HEAD + "schedule: [{send: {per_partition: 1}}]\n"), target), tmp_path)
     assert RunDirectory.open(tmp_path / "latest").manifest().state == "abandoned"
     assert not list(journal_directory().iterdir())
     assert not nodes_left()
@@ -186,13 +206,16 @@ def test_a_history_that_cannot_be_written_ends_the_run_at_once(tmp_path: Path, m
     assert not nodes_left()
 
 
-def test_a_run_directory_that_is_removed_during_the_run_is_named_and_nothing_points_to_it(tmp_path: Path) -> None:
+@ON_EITHER
+def test_a_run_directory_that_is_removed_during_the_run_is_named_and_nothing_points_to_it(
+    tmp_path: Path, target: str
+) -> None:
     def remove(line: str) -> None:
         if line.startswith("stopping the load"):
             shutil.rmtree((tmp_path / "latest").resolve(), ignore_errors=True)
 
     with pytest.raises(EnvironmentFault, match=r"run directory .* was removed during the run"):
-        run(plan(scenario.parse(HEAD + "schedule: [{send: {per_partition: 1}}]\n")), tmp_path, remove)
+        run(plan(scenario.parse(HEAD + "schedule: [{send: {per_partition: 1}}]\n"), target), tmp_path, remove)
     assert not nodes_left()
 
 
