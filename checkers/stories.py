@@ -40,14 +40,12 @@ def _place(lost: LostRange) -> tuple[str, int, int, int, int]:
 
 
 def _story(run: RunFacts, place: TopicPartition, lost: LostRange, epoch: int | None, held: Sequence[Copy]) -> LossStory:
-    survivors = _survivors(run, place, lost)
-    last = None if survivors else _last(run, place, held)
+    survivors, gapped = _survivors(run, place, lost)
+    last = None if survivors or gapped else _last(run, place, held)
     until_ns = _until_ns(run, held) if last is None else _gone_ns(run, last.copy)
     fault = _fault(run, until_ns)
     committed = _committed(run, place, lost, epoch)
-    words = (
-        _seen_words(lost, held, survivors, last, fault) if run.sampled else _words(lost, held, survivors, last, fault)
-    )
+    words = _seen_words if run.sampled else _words
     return LossStory(
         topic=lost.topic,
         partition=lost.partition,
@@ -67,7 +65,7 @@ def _story(run: RunFacts, place: TopicPartition, lost: LostRange, epoch: int | N
         election=_election(
             run, place, epoch, until_ns if last is None or last.copy.lost is None else last.copy.lost.begin_ns
         ),
-        words=words,
+        words=words(lost, held, _left(survivors, gapped), last, fault),
     )
 
 
@@ -98,15 +96,30 @@ def _gone_ns(run: RunFacts, copy: Copy) -> int:
     return window(run, copy)[1] if run.sampled else copy.lost.begin_ns
 
 
-def _survivors(run: RunFacts, place: TopicPartition, lost: LostRange) -> list[int]:
-    """The nodes whose logs still hold some of it: records of that epoch at those offsets, or without an epoch."""
+def _survivors(run: RunFacts, place: TopicPartition, lost: LostRange) -> tuple[list[int], list[int]]:
+    """The nodes whose logs still hold some of it: records of that epoch at those offsets, or without an epoch.
+
+    And those whose logs have records of that epoch around it, but not at every offset: they may hold it or not.
+    """
     if lost.leader_epoch is None:
-        return list(lost.kept)
-    return sorted(
-        node
-        for node, epochs in run.logs.get(place, {}).items()
-        if any(x.leader_epoch == lost.leader_epoch and x.first < lost.end and x.last >= lost.first for x in epochs)
-    )
+        return list(lost.kept), []
+    around = {
+        node: one
+        for node, epochs in sorted(run.logs.get(place, {}).items())
+        for one in epochs
+        if one.leader_epoch == lost.leader_epoch and one.first < lost.end and one.last >= lost.first
+    }
+    whole = [node for node, one in around.items() if one.offsets == one.last - one.first + 1]
+    return whole, [node for node in around if node not in whole]
+
+
+def _left(survivors: Sequence[int], gapped: Sequence[int]) -> str:
+    """Where it still is, or may be, in a clause; empty where it is gone."""
+    if survivors:
+        return f"still on the disk of {_nodes(survivors)}"
+    if gapped:
+        return f"whether the disk of {_nodes(gapped, 'or')} still holds it is not known, for the log has gaps there"
+    return ""
 
 
 def _led(run: RunFacts, place: TopicPartition, epoch: int | None) -> list[StateInterval]:
@@ -163,14 +176,12 @@ def _election(
     return election | {"clean": detail(one).get("clean"), "cause": detail(one).get("cause")}
 
 
-def _words(
-    lost: LostRange, held: Sequence[Copy], survivors: Sequence[int], last: Last | None, fault: str | None
-) -> str:
+def _words(lost: LostRange, held: Sequence[Copy], left: str, last: Last | None, fault: str | None) -> str:
     holders = sorted({copy.node for copy in held})
     had = f" of epoch {lost.leader_epoch} had been on {_nodes(holders)}" if holders else " had been on unknown nodes"
     after = f", after fault {fault}" if fault is not None else ""
-    if survivors:
-        return f"{_where(lost)}{had}; still on the disk of {_nodes(survivors)}."
+    if left:
+        return f"{_where(lost)}{had}; {left}."
     if last is None:
         return f"{_where(lost)}{had}; no row shows what took the last copy{after}."
     copy = last.copy
@@ -181,20 +192,18 @@ def _words(
     return f"{_where(lost)}{had}; the last copy went when node {copy.node} {how}{reason}{after}."
 
 
-def _seen_words(
-    lost: LostRange, held: Sequence[Copy], survivors: Sequence[int], last: Last | None, fault: str | None
-) -> str:
+def _seen_words(lost: LostRange, held: Sequence[Copy], left: str, last: Last | None, fault: str | None) -> str:
     """The same for a sampled timeline: what was seen, and nothing more."""
     epoch = "" if lost.leader_epoch is None else f" of epoch {lost.leader_epoch}"
     what, were = f"{_where(lost)}{epoch}", "was" if lost.end - lost.first == 1 else "were"
     holders = sorted({copy.node for copy in held})
     after = f", after fault {fault}" if fault is not None else ""
     if not holders:
-        left = f"; on the disk of {_nodes(survivors)} in the end" if survivors else ", nor what took it from them"
-        return f"{what}: no look shows which logs held it{left}."
+        taken = f"; {left}" if left else ", nor what took it from them"
+        return f"{what}: no look shows which logs held it{taken}."
     seen = f"{what} {were} seen on {_nodes(holders)}"
-    if survivors:
-        return f"{seen}; still on the disk of {_nodes(survivors)}."
+    if left:
+        return f"{seen}; {left}."
     if {copy.event for copy in held} == {"log_start"}:
         return f"{seen}; every log that held it was seen to begin behind it."
     if last is None:
@@ -212,5 +221,9 @@ def _where(lost: LostRange) -> str:
     return f"Offset {lost.first}" if lost.end - lost.first == 1 else f"Offsets {lost.first} to {lost.end - 1}"
 
 
-def _nodes(nodes: Sequence[int]) -> str:
-    return f"node{'s' if len(nodes) > 1 else ''} {', '.join(map(str, nodes))}"
+def _nodes(nodes: Sequence[int], link: str = ",") -> str:
+    """``node 0``, or ``nodes 0, 1, 2``; with another link before the last one, ``node 0, 1 or 2``."""
+    several = len(nodes) > 1 and link == ","
+    *first, last = map(str, nodes)
+    joined = f"{', '.join(first)}{',' if link == ',' else f' {link}'} {last}" if first else last
+    return f"node{'s' if several else ''} {joined}"

@@ -159,7 +159,8 @@ def _chapter(sources: Sources, incident: Incident, detail: Detail, *, told: bool
     run, lost = sources.run, losses.lost(incident)
     stories = _stories(sources, incident, lost[: detail.stories if told else 0])
     spans = _spans(incident)
-    logs = [_logs(sources, span) for span in spans[: detail.stories if told else 0]]
+    drawn = detail.stories if told and "replica_logs" not in run.left_out else 0
+    logs = [_logs(sources, span) for span in spans[:drawn]]
     own = [piece for piece in incident.roots if piece.kind == incident.kind]
     examples = [a for piece in own for a in piece.examples]
     shown = list(islice(records(incident, sources.sends_of), detail.records))
@@ -191,7 +192,8 @@ def _cause(incident: Incident, first: Anomaly | None) -> Sequence[str]:
     """The checker's own words on what took the records, and on the verdict."""
     words = [one.words for one in incident.stories[:1]]
     if len(incident.stories) > 1:
-        words.append(f"The same fault came before {count(len(incident.stories) - 1, 'more lost range')} of it.")
+        more, fault = count(len(incident.stories) - 1, "more lost range"), incident.stories[0].fault
+        words.append(f"The same fault came before {more} of it." if fault else f"No fault came before {more} of it.")
     return [*words, *([first.because] if first and first.because else [])]
 
 
@@ -218,14 +220,17 @@ def _stories(sources: Sources, incident: Incident, lost: Sequence[losses.Lost]) 
     for number, one in enumerate(lost, 1):
         loss = Loss(sources.run, sources.rows_of(one.partition), one.offset, one.end_offset)
         name = f"incident-{incident.number}-story-{number}"
-        values = _values(sources.run, sorted(loss.values))
+        values = _values(sources.run, loss)
         found.append((Told(name, one.partition, loss.where, values, story.events(loss)), loss))
     return found
 
 
-def _values(run: Run, values: Sequence[int]) -> Markup:
-    """Values in ascending order, in words."""
-    chip = run.names.chip
+def _values(run: Run, loss: Loss) -> Markup:
+    """The values of a lost range in ascending order, in words; without the history, those of the verdict's examples."""
+    chip, values = run.names.chip, sorted(loss.values)
+    if "history" in run.left_out and values:
+        more = loss.end_offset - loss.offset - 1
+        return Markup("{} and {:,} more").format(chip(values[0]), more) if more else chip(values[0])
     if len(values) < 2:
         return chip(values[0]) if values else Markup("not known")
     return Markup("{} to {} ({:,} records)").format(chip(values[0]), chip(values[-1]), len(values))

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 
-from harness.checker import Anomaly
+from harness.checker import Anomaly, LossStory
 from reports import looks, rows
 from reports.glossary import is_gone
 from reports.lanes.leadership import Term, believed, decided
@@ -35,6 +35,12 @@ class Loss:
             and a.offset is not None
             and self.offset <= a.offset < self.end_offset
         ]
+
+    @cached_property
+    def found(self) -> Sequence[LossStory]:
+        """The stories that the checker concluded of any of it."""
+        here = [x for x in self.run.verdict.losses if (x.topic, x.partition) == self.known.partition]
+        return [x for x in here if x.first_offset < self.end_offset and x.end_offset > self.offset]
 
     @cached_property
     def values(self) -> AbstractSet[int]:
@@ -112,9 +118,7 @@ class Loss:
     @cached_property
     def epochs(self) -> AbstractSet[int]:
         """The leader epochs of its records; in a sampled timeline, if unknown, those of the acknowledgements."""
-        here = [x for x in self.run.verdict.losses if (x.topic, x.partition) == self.known.partition]
-        within = [x for x in here if x.first_offset < self.end_offset and x.end_offset > self.offset]
-        found = [*(a.leader_epoch for a in self.examples), *(x.leader_epoch for x in within)]
+        found = [*(a.leader_epoch for a in self.examples), *(x.leader_epoch for x in self.found)]
         named = {epoch for epoch in found if epoch is not None}
         if named or not self.run.sampled or not self.acks:
             return named

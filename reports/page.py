@@ -157,7 +157,10 @@ def _strip(run: Run, rows: PartitionRows, frame: Frame, found: Sequence[Incident
 
 def _scene(run: Run, rows: PartitionRows, found: Sequence[Incident], height: float) -> strip.Scene:
     accused = losses.charges(run, rows, found)
-    return strip.Scene(run.faults, outages(run), run.starts(), accused, run.final_read_ns(), height, run.sampled)
+    has_sends = "history" not in run.left_out
+    return strip.Scene(
+        run.faults, outages(run), run.starts(), accused, run.final_read_ns(), height, run.sampled, has_sends
+    )
 
 
 def _closeup(run: Run, rows_of: Any, chapter: Chapter, found: Sequence[Incident], detail: Detail) -> tuple[str, Markup]:

@@ -67,13 +67,14 @@ class LogTable:
     Attributes:
         offsets: the columns; None where offsets are left out.
         accused: those of them that are in question.
+        clients: what was acknowledged; ``final_read``: what was read last. None: the history is not in the report.
     """
 
     offsets: Sequence[int | None]
     accused: Sequence[int]
-    clients: Row
+    clients: Row | None
     replicas: Sequence[Row]
-    final_read: Row
+    final_read: Row | None
 
 
 def table(run: Run, rows: PartitionRows, offset: int, end_offset: int) -> LogTable:
@@ -86,15 +87,16 @@ def table(run: Run, rows: PartitionRows, offset: int, end_offset: int) -> LogTab
     ends = run.log_ends(rows.partition)
     lasts = {b: states[-1] for b, states in rows.states.items() if states}
     acknowledged = _values_at([(s.offset, s.value) for s in rows.sends if s.type == ACKNOWLEDGED])
+    told = "history" not in run.left_out
     read = _values_at([(p.offset, p.value) for p in run.polls(rows.partition, low, high) if p.final])
     return LogTable(
         columns,
         [o for o in by_offset if offset <= o < end_offset],
-        _plain("acknowledged", columns, acknowledged, run.names),
+        _plain("acknowledged", columns, acknowledged, run.names) if told else None,
         [_replica(f"broker {node}", _marks(lasts.get(node), ends.get(node)),
                   partial(_cells, columns, [e for e in entries if e.node == node], usual, run.names))
          for node in run.brokers if node in ends or node in lasts],
-        _plain("final read", columns, read, run.names),
+        _plain("final read", columns, read, run.names) if told else None,
     )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ class Service:
     Attributes:
         outages: a second or more each in which clients sent and no send was acknowledged.
         out_s: how long these lasted together.
-        share: the part of the load's time outside of them.
+        share: the part of the load's time outside of them; None: the report does not have the history.
         longest_s: the longest of them.
         isr_full_s: from when the last fault was healed until the ISR was full; None: it was not, or there was none.
         first_ack_s: until the first acknowledgement; None likewise.
@@ -34,7 +34,7 @@ class Service:
     partition: TopicPartition
     outages: Sequence[Outage]
     out_s: float
-    share: float
+    share: float | None
     longest_s: float
     isr_full_s: float | None
     first_ack_s: float | None
@@ -50,7 +50,7 @@ def services(run: Run) -> Sequence[Service]:
         acked_s = None
         if one.healed_ns is not None and one.first_ack_ns is not None:
             acked_s = (one.first_ack_ns - one.healed_ns) / NS
-        share = max(0.0, 1 - out_s / load_s) if load_s else 1.0
+        share = None if "history" in run.left_out else max(0.0, 1 - out_s / load_s) if load_s else 1.0
         place = TopicPartition(one.topic, one.partition)
         found.append(Service(place, one.outages, out_s, share, one.longest_outage_s, one.isr_full_after_s, acked_s))
     return found

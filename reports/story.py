@@ -1,7 +1,8 @@
 """The story of a lost range: sentences in order of time, each with the row from which it was read.
 
-It infers nothing that no row shows, and names what is missing. In a sampled timeline it names the samples that it
-relies on, and those between which something happened.
+It infers nothing that no row shows, and names what is missing; of a table that was too large to be drawn, or could not
+be read, it says that, and uses what the checker concluded. In a sampled timeline it names the samples that it relies
+on, and those between which something happened.
 """
 
 from __future__ import annotations
@@ -21,6 +22,12 @@ _BEFORE_NS: Final = 5 * NS
 """How long before the acknowledgement a fault may have been healed and still be in the story."""
 _SAME_KIND: Final = 12
 """How many truncations, elections or faults one story has."""
+_HOLDS: Final = {
+    "history": "What clients were acknowledged and what they read was",
+    "timeline": "What the nodes reported was",
+    "replica_logs": "What the brokers' disks hold was",
+}
+"""What each table holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +61,33 @@ def events(loss: Loss) -> Sequence[Event]:
         *_replaced(loss),
     ]
     ordered = sorted(events, key=lambda e: e.time_ns or loss.run.start_ns)
-    return [*ordered, *_left(loss), *_last_copies(loss)]
+    return [*ordered, *_left(loss), *_not_looked_at(loss), *_last_copies(loss)]
+
+
+def _not_looked_at(loss: Loss) -> Iterator[Event]:
+    """A sentence for each table that is not in the report, so that nothing is concluded from missing rows."""
+    for table, what in _HOLDS.items():
+        if table in loss.run.left_out:
+            yield Event(None, "unknown", f"{what} not looked at: see the top.", "")
+
+
+def _concluded(loss: Loss) -> Iterator[Event]:
+    """The acknowledgements as the checker concluded them, where the history is not in the report."""
+    for one in loss.found:
+        offsets = f"offset {one.first_offset}"
+        if one.end_offset - one.first_offset > 1:
+            offsets = f"offsets {one.first_offset} to {one.end_offset - 1}"
+        lasted = (one.last_acknowledged_ns - one.first_acknowledged_ns) / NS
+        by = "by an unknown leader" if one.acknowledged_by is None else f"by broker {one.acknowledged_by}"
+        words = f"Acknowledged within {lasted:.3f} s: {offsets} (acks={_acks(one.acks)}), {by}."
+        yield Event(one.first_acknowledged_ns, "acknowledged", words, "verdict.json")
 
 
 def _acknowledged(loss: Loss) -> Iterator[Event]:
     acks = loss.acks
+    if "history" in loss.run.left_out:
+        yield from _concluded(loss)
+        return
     if not acks:
         yield Event(None, "unknown", f"The history holds no acknowledgement of the values at {loss.where}.", "")
         return
@@ -71,7 +100,7 @@ def _acknowledged(loss: Loss) -> Iterator[Event]:
         processes = _several("process", "processes", sorted({a.process for a in acks}))
         promise = f"Acknowledged within {lasted:.3f} s: {len(acks)} values at {loss.where}, to {processes}"
     source = f"history, index {first.index}" + (f" to {last.index}" if len(acks) > 1 else "")
-    yield Event(first.time_ns, "acknowledged", f"{promise} (acks={_acks(first)}), {leader}.", source)
+    yield Event(first.time_ns, "acknowledged", f"{promise} (acks={_acks(first.acks)}), {leader}.", source)
     yield from _looked_at(loss, last.time_ns) if loss.run.sampled else [_held(loss, last.time_ns)]
 
 
@@ -118,6 +147,8 @@ def _committed(loss: Loss) -> Iterator[Event]:
         for s in states
         if s.role == "leader" and (s.high_watermark or 0) >= loss.end_offset and _of_its_epoch(loss, s)
     ]
+    if not leading and "timeline" in loss.run.left_out:
+        return
     if not leading:
         none = "No look found a leader of that epoch with" if loss.run.sampled else "No leader of that epoch reported"
         words = f"{none} a high watermark above {loss.where}: "
@@ -205,7 +236,7 @@ def _unseen(loss: Loss) -> Iterator[Event]:
     if closed is not None:
         words = f"Hidden, not gone: {closed.why} A read_committed consumer is not given it."
         yield Event(loss.run.end_ns, "loss", words, "verdict.json")
-    elif loss.cuts or loss.falls:
+    elif loss.cuts or loss.falls or "timeline" in loss.run.left_out:
         return
     elif behind:
         starts = "; ".join(f"broker {s.node} at {s.log_start_offset}" for s in behind)
@@ -241,27 +272,28 @@ def _replaced(loss: Loss) -> Iterator[Event]:
 
 
 def _left(loss: Loss) -> Iterator[Event]:
+    if "history" not in loss.run.left_out:
+        yield _read_in_the_end(loss)
+    if "replica_logs" not in loss.run.left_out:
+        yield _disks(loss)
+
+
+def _read_in_the_end(loss: Loss) -> Event:
     mine = loss.values
     final = [p for p in loss.polls if p.final]
     if loss.run.final_read_ns() is None:
-        yield Event(None, "unknown", "There was no final read.", "")
-    elif not final:
-        yield Event(None, "after", f"The final read returned nothing at {loss.where}.", "history")
-    else:
-        found = {p.value for p in final} & mine
-        other = f"value {final[0].value} at offset {final[0].offset}"
-        words = (
-            f"returned {len(found)} of the {len(mine)} values there"
-            if found
-            else f"did not return it; it returned {other}"
-        )
-        yield Event(None, "after", f"The final read {words}.", f"history, index {final[0].index}")
-    yield _disks(loss)
+        return Event(None, "unknown", "There was no final read.", "")
+    if not final:
+        return Event(None, "after", f"The final read returned nothing at {loss.where}.", "history")
+    found = {p.value for p in final} & mine
+    other = f"value {final[0].value} at offset {final[0].offset}"
+    words = (
+        f"returned {len(found)} of the {len(mine)} values there" if found else f"did not return it; it returned {other}"
+    )
+    return Event(None, "after", f"The final read {words}.", f"history, index {final[0].index}")
 
 
 def _disks(loss: Loss) -> Event:
-    if "replica_logs" in loss.run.left_out:
-        return Event(None, "unknown", "What the brokers' disks hold was not looked at: see the top.", "")
     mine = loss.values
     entries = loss.run.log(loss.known.partition, loss.offset, loss.end_offset)
     kept = Counter(node for node, value in {(e.node, e.value) for e in entries} if value in mine)
@@ -278,14 +310,10 @@ def _disks(loss: Loss) -> Event:
 
 def _last_copies(loss: Loss) -> Iterator[Event]:
     """What took the last copy, as the checker concludes it."""
-    for one in loss.run.verdict.losses:
-        here = (one.topic, one.partition) == loss.known.partition
-        if here and one.first_offset < loss.end_offset and one.end_offset > loss.offset:
-            lost = one.last_copy
-            row = (
-                "" if lost is None else f", node {lost.node}, incarnation {lost.incarnation}, sequence {lost.sequence}"
-            )
-            yield Event(None, "after", one.words, "verdict.json" + (f"; timeline{row}" if row else ""))
+    for one in loss.found:
+        lost = one.last_copy
+        row = "" if lost is None else f", node {lost.node}, incarnation {lost.incarnation}, sequence {lost.sequence}"
+        yield Event(None, "after", one.words, "verdict.json" + (f"; timeline{row}" if row else ""))
 
 
 def _leader_words(loss: Loss, time_ns: int) -> str:
@@ -295,8 +323,8 @@ def _leader_words(loss: Loss, time_ns: int) -> str:
     return f"with broker {term.leader} leading in epoch {term.epoch}"
 
 
-def _acks(send: rows.Send) -> str:
-    return "all" if send.acks == -1 else str(send.acks)
+def _acks(acks: int | None) -> str:
+    return "all" if acks == -1 else str(acks)
 
 
 def _brokers(nodes: Sequence[int]) -> str:

@@ -34,6 +34,7 @@ class Scene:
         final_read_ns: when the final read began; None if it did not.
         watermark_height: of the watermark lane, in pixels.
         sampled: whether the timeline consists of samples of the brokers' states.
+        has_sends: whether the report has the history.
     """
 
     faults: Sequence[Fault]
@@ -43,6 +44,7 @@ class Scene:
     final_read_ns: int | None
     watermark_height: float
     sampled: bool
+    has_sends: bool
 
 
 def drawn(frame: Frame, rows: PartitionRows, scene: Scene) -> Markup:
@@ -50,7 +52,7 @@ def drawn(frame: Frame, rows: PartitionRows, scene: Scene) -> Markup:
     accused = [s for s in rows.sends if s.value in scene.accused.kinds]
     gone = [s.time_ns for s in accused if any(map(is_gone, scene.accused.kinds[s.value or 0]))]
     gone = [t for t in gone if frame.window.overlaps(t, t)]
-    label = described(frame, rows, len(accused), sampled=scene.sampled)
+    label = described(frame, rows, scene, len(accused))
     lanes, read_ns = _lanes(frame, rows, scene), scene.final_read_ns
     return stacked(frame, lanes, scene.faults, label=label, gone=gone, final_read_ns=read_ns)
 
@@ -109,13 +111,14 @@ def stacked(
     )
 
 
-def described(frame: Frame, rows: PartitionRows, accused: int, *, sampled: bool) -> str:
+def described(frame: Frame, rows: PartitionRows, scene: Scene, accused: int) -> str:
     """The strip in one sentence, for screen readers."""
     elections = sum(c.kind == "election" for c in rows.changes)
-    cuts = "truncations not recorded" if sampled else f"{len(rows.truncations)} truncations"
+    cuts = "truncations not recorded" if scene.sampled else f"{len(rows.truncations)} truncations"
+    sent = f"{len(rows.sends)} sends, {accused} of them in anomalies" if scene.has_sends else "sends not drawn"
     return (
         f"Time strip of {rows.partition}, {frame.span(frame.window.start_ns, frame.window.end_ns)}: "
-        f"{len(rows.sends)} sends, {accused} of them in anomalies, {elections} elections, {cuts}."
+        f"{sent}, {elections} elections, {cuts}."
     )
 
 
@@ -126,7 +129,7 @@ def _lanes(frame: Frame, rows: PartitionRows, scene: Scene) -> Sequence[Lane]:
         isr.lane(frame, rows),
         watermarks.lane(frame, rows, scene.outages, scene.watermark_height),
         watermarks.truncations(frame, rows.truncations, sampled=scene.sampled),
-        sends.lane(frame, rows.sends, scene.accused),
+        *([sends.lane(frame, rows.sends, scene.accused)] if scene.has_sends else []),
     )
 
 

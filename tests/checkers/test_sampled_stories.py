@@ -87,7 +87,7 @@ def test_nobody_is_said_to_have_acknowledged_what_two_leaders_may_have(tmp_path:
     stale.update(role="leader", leader=2, leader_epoch=5)
     loss = loss_of(told, tmp_path)
     assert (loss.acknowledged_by, loss.committed_by, loss.copies) == (None, None, ())
-    assert loss.words == "Offset 1: no look shows which logs held it; on the disk of node 0 in the end."
+    assert loss.words == "Offset 1: no look shows which logs held it; still on the disk of node 0."
 
 
 def test_a_wiped_disk_took_a_copy_although_the_log_is_as_long_as_before_when_it_is_looked_at_again(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from checkers import check
 from harness.checker import LossStory, from_json
 from harness.findings import KEPT_PER_GROUP
@@ -51,6 +53,26 @@ def test_what_is_still_on_a_disk_can_be_recovered(tmp_path: Path) -> None:
     assert loss.survivors == (2,)
     assert loss.last_copy is None
     assert "still on the disk of node 2" in loss.words
+
+
+@pytest.mark.parametrize(("hole", "left"), [
+    ((0, 1, 2), "whether the disk of node 0, 1 or 2 still holds it is not known, for the log has gaps there"),
+    ((0, 2), "still on the disk of node 1"),
+])  # fmt: skip
+def test_a_log_with_a_hole_is_not_said_to_hold_what_may_be_the_hole(
+    tmp_path: Path, hole: tuple[int, ...], left: str
+) -> None:
+    story = Story()
+    for _ in range(4):
+        story.send()
+    story.finish()
+    story.forget(*(row for row in story.final_rows() if row["offset"] == 2))
+    for row in [row for row in story.logs if row["offset"] == 2 and row["node"] in hole]:
+        story.logs.remove(row)
+    [verdict] = check([story.write(tmp_path / "r")], engine="reference")
+    [loss] = verdict.losses
+    assert loss.survivors == tuple({0, 1, 2} - set(hole))
+    assert loss.words == f"Offset 2 of epoch 0 had been on nodes 0, 1, 2; {left}."
 
 
 def test_what_a_power_loss_took_is_told_apart_from_what_was_cut(tmp_path: Path) -> None:

@@ -17,10 +17,12 @@ import pytest
 
 import reports
 from harness.checker import Anomaly, Evidence, Outcome, Prediction, RunVerdict, Verdict
-from harness.errors import InvalidRun
+from harness.cli import main
+from harness.errors import ExitCode, InvalidRun
 from harness.history.run_directory import Manifest
 from reports import run
 from reports.page import SIZE_CAP
+from tests.checkers.story import Story
 from tests.reports.conftest import extents_of, lost_write, page
 
 HOSTILE = "</title><script>alert('x')</script>&\"' ]]> \x07"
@@ -381,7 +383,8 @@ def test_missing_tables_are_told_of_and_not_an_error(tmp_path: Path, double_fail
     assert "Which faults were injected is not known here." in said
     assert "No fault was" not in said
     assert "What the brokers' disks hold was not looked at: see the top." in said
-    assert "No truncation that removed offset 5 was recorded: what removed it is not known." in said
+    assert "What the nodes reported was not looked at: see the top." in said
+    assert "what removed it is not known" not in said
 
 
 def test_a_run_in_which_nothing_happened_has_a_report(tmp_path: Path, new_recording: Callable[[Manifest], Any]) -> None:
@@ -413,4 +416,32 @@ def test_a_table_that_is_too_large_to_be_drawn_is_said(
     double_failover_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run, "MOST_ROWS", 5)
-    assert re.search(r"Checked, but not drawn: the \d+ rows of history\.", words(page(double_failover_run)))
+    html = page(double_failover_run)
+    said = words(html)
+    assert re.search(r"Checked, but not drawn: the \d+ rows of history\.", said)
+    for table in ("What clients were acknowledged and what they read", "What the nodes reported"):
+        assert f"{table} was not looked at: see the top." in said
+    for lie in ("no acknowledgement", "There was no final read", "what removed it is not known", "100.0 %", " sends, "):
+        assert lie not in html
+    assert "Latency Not known: the history is not drawn, see the top." in said
+    assert '<table class="logs">' not in html
+
+
+def test_the_story_of_a_run_that_is_too_large_to_be_drawn_is_the_checkers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story = Story()
+    for _ in range(5):
+        story.send()
+    story.cut(1, 2)
+    story.elect(1)
+    directory = story.finish().write(tmp_path / "run")
+    monkeypatch.setattr(run, "MOST_ROWS", 5)
+    assert main(["check", str(directory), "--engine", "reference"]) == ExitCode.VIOLATION
+    said = words((directory / "report.html").read_text())
+    assert re.search(r"Story of ledger-0, offsets 2 to 4: \d+ and 2 more ", said)
+    assert re.search(
+        r"Acknowledged within [\d.]+ s: offsets 2 to 4 \(acks=all\), by broker 0\. \[verdict\.json\]", said
+    )
+    assert "the last copy went when node 2 cut it off" in said
+    assert "There was no final read" not in said

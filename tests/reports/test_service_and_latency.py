@@ -29,6 +29,7 @@ def test_a_partition_is_available_outside_of_its_outages(double_failover_recordi
     [one] = service.services(run)
     assert (round(one.out_s, 3), round(one.longest_s, 3)) == (4.21, 2.21)
     assert (round(one.isr_full_s or 0, 3), round(one.first_ack_s or 0, 3)) == (0.65, 0.21)
+    assert one.share is not None
     assert round(one.share, 3) == round(1 - 4.21 / (9.11 - 0.998), 3)
     assert service.drawn(run, frame(run), [one]).count('class="out"') == 2
 
