@@ -100,7 +100,7 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
 
 def _survives(rows: RunRows, send: Send) -> bool:
     if send.offset is None:
-        return any(send.value in values for values in rows.final_read.get(send.where, {}).values())
+        return (send.where, send.value) in rows.read_in_the_end
     return rows.in_final_read(send.where, send.offset, send.value)
 
 
@@ -207,5 +207,4 @@ def _excuse(rows: RunRows, send: Send, epochs: Iterable[int | None], *, committe
 
 
 def _elsewhere(rows: RunRows, send: Send) -> int | None:
-    found = rows.final_read.get(send.where, {}).items()
-    return min((offset for offset, values in found if send.value in values), default=None)
+    return rows.read_in_the_end.get((send.where, send.value))

@@ -148,6 +148,15 @@ class RunRows:
                 found[read.where][read.offset].append(read.value)
         return found
 
+    @cached_property
+    def read_in_the_end(self) -> dict[tuple[TopicPartition, int | None], int]:
+        """The lowest offset at which the final read delivered a value: by partition and value."""
+        found: dict[tuple[TopicPartition, int | None], int] = {}
+        for place, offsets in self.final_read.items():
+            for offset in sorted(offsets, reverse=True):
+                found.update(((place, value), offset) for value in offsets[offset])
+        return found
+
     def in_final_read(self, place: TopicPartition, offset: int, value: int) -> bool:
         """Whether the final read delivered ``value`` at ``offset``."""
         return value in self.final_read.get(place, {}).get(offset, [])
