@@ -21,8 +21,9 @@ from faults.wipe_disk import WipeDisk
 from harness.errors import UsageError
 from harness.fault import DiskEffect, Fault, FaultTraits, ProcessEffect
 from harness.plugins import Registry
+from harness.spelling import closest
 from harness.target import Target
-from harness.validation import closest, shortened, validated
+from harness.validation import shortened, validated
 
 AnyFault = (
     Kill | Stop | Pause | Partition | Stall | DiskFull | Clock | PowerLoss | WipeDisk | CorruptLog | LogDirFailure

@@ -30,8 +30,9 @@ from harness.errors import UsageError
 from harness.json_schema import exactly_one, when
 from harness.outcome import Word
 from harness.schedule import Chaos, Step, wrong_names
+from harness.spelling import closest
 from harness.steps import PartitionName, Seconds
-from harness.validation import closest, validated
+from harness.validation import validated
 
 _STRICT = ConfigDict(frozen=True, extra="forbid")
 _SHIPPED = Path(__file__).parent / "scenarios"

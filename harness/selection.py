@@ -16,8 +16,8 @@ from pydantic import BeforeValidator, WithJsonSchema
 
 from harness.errors import EnvironmentFault
 from harness.model import CLIENTS, CONTROLLER, CONTROLLER_ID, NO_LEADER, NodeId, TopicPartition, node_name
+from harness.spelling import closest
 from harness.target import ClusterView, PartitionView
-from harness.validation import closest
 
 LEADER, FOLLOWER, ANY = "leader", "follower", "any"
 _WORDS = (LEADER, FOLLOWER, ANY, CONTROLLER)

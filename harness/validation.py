@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import is_dataclass
-from difflib import get_close_matches
 from reprlib import Repr
 from typing import Any, TypeVar, get_args, get_type_hints
 
@@ -17,6 +16,7 @@ from pydantic_core import ErrorDetails
 
 from harness.errors import UsageError
 from harness.json_schema import Shape
+from harness.spelling import closest
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -48,16 +48,6 @@ def validated(model: type[M], data: object, path: str, *, whole: str = "the scen
 def shortened(value: object) -> str:
     """The ``repr`` of a value from a file, in at most 60 characters; takes no longer for a large one."""
     return _SHOWN.repr(value)[:_MAX_VALUE_CHARS]
-
-
-def closest(word: str, known: Iterable[str]) -> str:
-    """``did you mean 'x'?`` or, when nothing is close, all that is known."""
-    choices = list(known)
-    match get_close_matches(word, choices, n=1):
-        case [best]:
-            return f"did you mean {best!r}?"
-        case _:
-            return f"known: {', '.join(choices)}."
 
 
 def _sentence(model: type[BaseModel], error: ErrorDetails, path: str, whole: str) -> str:

@@ -7,7 +7,8 @@ from typing import Any
 
 from harness.errors import UsageError
 from harness.plugins import Registry
-from harness.validation import closest, validated
+from harness.spelling import closest
+from harness.validation import validated
 from harness.workload import WorkloadKind, WorkloadParameters
 from workloads import unique_sends
 

@@ -17,7 +17,7 @@ from harness.cli.nightly_merge import BANK, NIGHTS
 from harness.cli.terminal import stdout, tell
 from harness.errors import ExitCode, Interrupted, InvalidRun, UsageError
 from harness.nightly.keeping import Keep
-from harness.validation import closest
+from harness.spelling import closest
 
 if TYPE_CHECKING:
     from harness.cli.machine import Finding

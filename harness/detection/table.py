@@ -11,7 +11,7 @@ from harness.errors import UsageError
 from harness.model import CORE, STACK
 from harness.replication import bugs
 from harness.replication.bugs import Bug
-from harness.validation import closest
+from harness.spelling import closest
 
 
 def _knob(

@@ -24,8 +24,9 @@ from harness.nightly import prose
 from harness.nightly.result import CellOutcome, CellResult
 from harness.nightly.standing import Key
 from harness.scratch import unfinished
+from harness.spelling import closest
 from harness.unwritable import writing_below
-from harness.validation import closest, validated
+from harness.validation import validated
 
 NAME = "seeds.yaml"
 

@@ -20,10 +20,10 @@ from harness.replication.knobs import CURRENT_GENERATION
 from harness.runner.expectation import expectations, generations
 from harness.scenario import Scenario, find, load, looks_like_a_path, shipped, shipped_names
 from harness.simulation.core.configuration import setup
+from harness.spelling import closest
 from harness.targets.cluster_kind import ClusterKind
 from harness.targets.kafka.releases import release
 from harness.targets.kinds import KINDS, kind_of
-from harness.validation import closest
 
 MOST_CELLS = 100_000
 OUT = "{out}"

@@ -18,8 +18,9 @@ from harness.errors import UsageError
 from harness.json_schema import given, published, schema_of
 from harness.nightly.plan_values import Duration, Durations, Seeds, Settings, SomeSeeds, Text
 from harness.replication.knobs import CURRENT_GENERATION
+from harness.spelling import closest
 from harness.targets.kinds import BUILTIN
-from harness.validation import closest, shortened, validated
+from harness.validation import shortened, validated
 
 SCHEMA = "nightly-plan-1.json"
 """The file below ``docs/schemas``."""

@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args, get_type_hints
 
 from harness.errors import UsageError
 from harness.replication.bugs import BUGS
+from harness.spelling import closest
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,8 +246,6 @@ def _bugs(text: str) -> tuple[str, ...]:
     """``ack_on_append,torn_append_kept`` in the order of the table."""
     wanted = {name for name in text.split(",") if name}
     for name in sorted(wanted - set(BUGS)):
-        from harness.validation import closest  # noqa: PLC0415 - pydantic takes a third of a node's start
-
         raise UsageError(f"replication knob bugs: {name!r} is not known; {closest(name, BUGS)}")
     return tuple(name for name in BUGS if name in wanted)
 

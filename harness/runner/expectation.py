@@ -9,7 +9,7 @@ from harness.outcome import ALIKE, PREDICTED
 from harness.replication.knobs import GENERATIONS
 from harness.scenario import Expectation, Prediction, Scenario
 from harness.schedule import Step
-from harness.validation import closest
+from harness.spelling import closest
 
 
 def generations(ranges: Iterable[str], path: str) -> list[str]:

@@ -13,7 +13,7 @@ from harness.runner.known_differences import why_it_differs
 from harness.runner.observation import Observed, differences, shortened
 from harness.runner.plan import Plan
 from harness.scenario import Scenario
-from harness.validation import closest
+from harness.spelling import closest
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,11 +26,11 @@ from harness.runner.system import BuiltInSystem, System
 from harness.scenario import NUMBERED, Expectation, Prediction, Scenario, Topic, checked_seed, with_overrides
 from harness.schedule import Step
 from harness.selection import ANY, FOLLOWER, LEADER, is_of_a_quorum
+from harness.spelling import closest
 from harness.steps import LONGEST_S, meant
 from harness.target import ClusterView, TopicSpec
 from harness.targets.kafka.layout import Control
 from harness.targets.kinds import BUILTIN, cluster_kind
-from harness.validation import closest
 from harness.workload import WorkloadParameters
 
 _KNOB_GROUP = "replication."

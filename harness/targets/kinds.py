@@ -10,9 +10,9 @@ from typing import Any
 
 from harness.errors import UsageError
 from harness.plugins import Registry
+from harness.spelling import closest
 from harness.targets.cluster_kind import ClusterKind
 from harness.targets.kafka.source import SourceKind
-from harness.validation import closest
 
 BUILTIN = "builtin"
 """The default target."""

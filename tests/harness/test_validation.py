@@ -4,7 +4,8 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from harness.errors import UsageError
-from harness.validation import closest, validated
+from harness.spelling import closest
+from harness.validation import validated
 
 
 class Inner(BaseModel):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from harness.errors import UsageError
+from harness.spelling import closest
 from harness.targets.kafka.fetching import Distribution
 from harness.targets.kafka.fetching import find as find_distribution
 from harness.targets.kafka.layout import Control
 from harness.targets.kafka.releases import Metadata, Release
-from harness.validation import closest
 
 CONTROL_MARK = "#"
 """Between the release, or its path, and the kind of control: ``4.1.0#quorum``."""
