@@ -20,7 +20,7 @@ from reports.loss import Loss
 from reports.records import Record, records
 from reports.run import PartitionRows, Run, partition_of
 from reports.scale import NS
-from reports.sentences import count
+from reports.sentences import count, offsets
 
 _NEAR: Final = 6
 """Places of anomalies at most this many offsets apart share one table of logs."""
@@ -151,8 +151,7 @@ def place(partition: TopicPartition | None, offset: int | None, end_offset: int 
         return "the cluster"
     if offset is None or end_offset is None:
         return str(partition)
-    last = end_offset - 1
-    return f"{partition} at offset {offset}" if last == offset else f"{partition} at offsets {offset} to {last}"
+    return f"{partition} at {offsets(offset, end_offset)}"
 
 
 def _chapter(sources: Sources, incident: Incident, detail: Detail, *, told: bool) -> Chapter:
@@ -211,8 +210,7 @@ def _offsets(piece: Piece) -> str:
         return f"{'' if piece.partition is None else 'without an offset'}{many}".strip()
     if not piece.is_listed:
         return f"{count(piece.ranges, 'more range')} from offset {piece.offset} on{many}"
-    last = piece.end_offset - 1
-    return f"offset {last}{many}" if last == piece.offset else f"offsets {piece.offset} to {last}{many}"
+    return f"{offsets(piece.offset, piece.end_offset)}{many}"
 
 
 def _stories(sources: Sources, incident: Incident, lost: Sequence[losses.Lost]) -> Sequence[tuple[Told, Loss]]:

@@ -13,6 +13,7 @@ from reports.glossary import is_gone
 from reports.lanes.leadership import Term, believed, decided
 from reports.run import PartitionRows, Run
 from reports.scale import NS
+from reports.sentences import offsets
 
 
 @dataclass(frozen=True)
@@ -67,8 +68,7 @@ class Loss:
     @property
     def where(self) -> str:
         """The offsets in words."""
-        last = self.end_offset - 1
-        return f"offset {self.offset}" if last == self.offset else f"offsets {self.offset} to {last}"
+        return offsets(self.offset, self.end_offset)
 
     @property
     def since_ns(self) -> int:

@@ -48,8 +48,8 @@ class Run:
     Attributes:
         faults: by the time they were aimed.
         brokers: the ids of all brokers, ascending.
-        left_out: by table, or ``diary``, that is missing, broken or too large, a sentence; it is drawn as if it were
-            empty.
+        left_out: by table, or ``diary``, that is missing, broken or too large, a sentence; it is empty here, and
+            nothing may be concluded from that.
         doubts: why the verdict may not be that of this run, a sentence each; see ``harness.history.seal``.
         diary: ``diary.json``; empty where there is none.
     """

@@ -17,6 +17,7 @@ from harness.downtime import in_force
 from reports import looks, rows
 from reports.loss import Loss
 from reports.scale import NS, seconds
+from reports.sentences import offsets
 
 _BEFORE_NS: Final = 5 * NS
 """How long before the acknowledgement a fault may have been healed and still be in the story."""
@@ -74,12 +75,10 @@ def _not_looked_at(loss: Loss) -> Iterator[Event]:
 def _concluded(loss: Loss) -> Iterator[Event]:
     """The acknowledgements as the checker concluded them, where the history is not in the report."""
     for one in loss.found:
-        offsets = f"offset {one.first_offset}"
-        if one.end_offset - one.first_offset > 1:
-            offsets = f"offsets {one.first_offset} to {one.end_offset - 1}"
+        where = offsets(one.first_offset, one.end_offset)
         lasted = (one.last_acknowledged_ns - one.first_acknowledged_ns) / NS
         by = "by an unknown leader" if one.acknowledged_by is None else f"by broker {one.acknowledged_by}"
-        words = f"Acknowledged within {lasted:.3f} s: {offsets} (acks={_acks(one.acks)}), {by}."
+        words = f"Acknowledged within {lasted:.3f} s: {where} (acks={_acks(one.acks)}), {by}."
         yield Event(one.first_acknowledged_ns, "acknowledged", words, "verdict.json")
 
 
@@ -257,8 +256,7 @@ def _closes(anomaly: Anomaly, loss: Loss) -> bool:
 
 def _removed(loss: Loss, start: int, end: int) -> str:
     """What of the range lies from one offset to another, exclusive."""
-    low, high = max(loss.offset, start), min(loss.end_offset, end) - 1
-    return f"offset {low}" if low == high else f"offsets {low} to {high}"
+    return offsets(max(loss.offset, start), min(loss.end_offset, end))
 
 
 def _replaced(loss: Loss) -> Iterator[Event]:
