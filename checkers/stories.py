@@ -118,7 +118,9 @@ def _left(survivors: Sequence[int], gapped: Sequence[int]) -> str:
     if survivors:
         return f"still on the disk of {_nodes(survivors)}"
     if gapped:
-        return f"whether the disk of {_nodes(gapped, 'or')} still holds it is not known, for the log has gaps there"
+        *others, last = map(str, gapped)
+        either = f"{', '.join(others)} or {last}" if others else last
+        return f"whether the disk of node {either} still holds it is not known, for the log has gaps there"
     return ""
 
 
@@ -221,9 +223,5 @@ def _where(lost: LostRange) -> str:
     return f"Offset {lost.first}" if lost.end - lost.first == 1 else f"Offsets {lost.first} to {lost.end - 1}"
 
 
-def _nodes(nodes: Sequence[int], link: str = ",") -> str:
-    """``node 0``, or ``nodes 0, 1, 2``; with another link before the last one, ``node 0, 1 or 2``."""
-    several = len(nodes) > 1 and link == ","
-    *first, last = map(str, nodes)
-    joined = f"{', '.join(first)}{',' if link == ',' else f' {link}'} {last}" if first else last
-    return f"node{'s' if several else ''} {joined}"
+def _nodes(nodes: Sequence[int]) -> str:
+    return f"node{'s' if len(nodes) > 1 else ''} {', '.join(map(str, nodes))}"
