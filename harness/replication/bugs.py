@@ -122,7 +122,7 @@ DELETING = (
          "Retention deletes records that are not committed yet."),
     _bug("deletes_above_the_watermark", "KIP-107's bound forgotten",
          "DeleteRecords deletes records that are not committed yet.",
-         unnoticed="records at the very end are asked to be deleted by nobody here but in its schedule",
+         unnoticed="only its own schedule asks a leader to delete the records at the very end of its log",
          scenarios=("deleted-before-it-is-committed",)),
     _bug("deletes_one_more", "an off-by-one in KIP-107",
          "DeleteRecords deletes one record more than it is asked to.", STACK,
