@@ -96,7 +96,7 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     reach = [x for x in answers.ranges if x.run == name and group_of(x) in groups]
     reach += ranges(one.finding for one in concluded)
     account = partial(_account, witnesses, conclusions)
-    short = rests(findings, reach, partial(gravest, severity))
+    short = rests(findings, reach, partial(gravest, severity, [x for x in answers.deleted if x.run == name]))
     judged = _anomalies(findings, severity, predicted, short, account=account, reason=partial(because, facts))
     anomalies = [anomaly for _, anomaly in judged]
     unmet = [p for p in predicted if not any(_is_met(p, own) for own, _ in judged)]

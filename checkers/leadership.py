@@ -40,6 +40,17 @@ def starts(run: RunFacts, place: TopicPartition) -> Iterator[tuple[int, int]]:
                 yield node, at_ns
 
 
+def was_restarted(run: RunFacts, node: int, since_ns: int, by_ns: int) -> bool:
+    """Whether by then no process of the broker was left that had run at ``since_ns``.
+
+    In a sampled timeline a process may have run for a while before the first row of it.
+    """
+    look_ns = LOOK_NS if run.sampled else 0
+    own = [one for one in run.facts.intervals if one.node == node and one.kind != "final"]
+    last = max((one.incarnation for one in own if one.begin_ns <= since_ns + look_ns), default=0)
+    return any(one.incarnation > last and one.begin_ns <= by_ns for one in own)
+
+
 def _leading(intervals: Sequence[StateInterval], since_ns: float, until_ns: float) -> Iterator[StateInterval]:
     return (one for one in _standing(intervals, since_ns, until_ns) if one.role == "leader")
 

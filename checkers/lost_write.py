@@ -198,7 +198,7 @@ def _is_another_s(rows: RunRows, send: Send, epoch: int | None) -> bool:
 def _excuse(rows: RunRows, send: Send, epochs: Iterable[int | None], *, committed: bool) -> Excuse | None:
     place, offset = send.where, send.offset
     polled = offset is not None and any(not r.final for r in rows.delivered.get((place, offset, send.value), []))
-    if offset is not None and rows.begins_behind(place, offset):
+    if offset is not None and rows.begins_behind(place, offset, send.invoked_ns):
         return "retention"
     if send.acks != ALL and not committed and not polled:
         return "acks"

@@ -6,7 +6,9 @@ gives the reason, and that reason must permit it:
 
 * ``delete_records``: a DeleteRecords that had been sent by then (:mod:`checkers.orders`) covers the record's offset: it
   lies before the requested offset, or, where that is the high watermark, before the leader's in that row. One that the
-  leader refused covers nothing. A run without its orders permits any deletion.
+  leader refused covers nothing. One that was over before the record was sent does not cover that record: a leader had
+  obeyed it, or the client had given up, and every broker that may have got it was restarted. A run without its orders
+  permits any deletion.
 * ``retention``: the record can have been as old as ``log.retention.ms`` (``.minutes``, ``.hours``; 7 days by default):
   the time from when its send began to that row, by how much the clock of the node that deleted it was ahead then, and
   how old a timestamp its sender may have given it; with LogAppendTime, by how much the clock of a leader that may have
@@ -32,7 +34,8 @@ from itertools import takewhile
 from typing import Final, NamedTuple
 
 from checkers.conclusion import RunFacts, age, detail
-from checkers.leadership import leaders
+from checkers.leadership import leaders, was_restarted
+from checkers.orders import Order
 from checkers.row import ALL
 from checkers.sampled_timelines import LOOK_NS
 from faults import traits_of
@@ -81,25 +84,25 @@ def may_be_deleted(run: RunFacts, manifest: Manifest, finding: Finding, kind: An
         return True
     which = kind.excuses.retention
     sent_ns = finding.since_ns if which is Retention.OF_A_SENT_RECORD else None
-    return any(_is_permitted(run, manifest, finding, one, sent_ns) for one in _removals(run, finding, which))
+    return any(_is_permitted(run, manifest, finding, one, sent_ns) for one in _removals(run, finding, which, sent_ns))
 
 
-def _removals(run: RunFacts, finding: Finding, which: Retention) -> Sequence[_Removal]:
+def _removals(run: RunFacts, finding: Finding, which: Retention, sent_ns: int | None) -> Sequence[_Removal]:
     """What removed the record, by the brokers' rows; without a reason in one, the first row that shows it gone."""
     place, offset = TopicPartition(finding.topic, finding.partition), finding.offset
     last = _Removal(max((one.end_ns for one in run.facts.intervals), default=0), 0)
     if offset is None:
         return [last]
     if run.sampled:
-        known = min((one for one in run.deletions.get(place, ()) if one.log_start > offset), default=None)
+        later = (one for one in run.deletions.get(place, ()) if one.time_ns + LOOK_NS >= (sent_ns or 0))
+        known = min((one for one in later if one.log_start > offset), default=None)
         return [last if known is None else _Removal(known.time_ns + LOOK_NS, known.log_start)]
     by_ns = finding.time_ns if which is Retention.BEFORE_THE_POLL and finding.time_ns is not None else math.inf
     last_led = run.final_leader(place)
     found = {
         node: _removal(run, place, intervals, offset, by_ns) for node, intervals in run.reported.get(place, {}).items()
     }
-    is_final = which in (Retention.OF_A_SENT_RECORD, Retention.IN_THE_END)
-    final = found.get(last_led) if is_final and last_led is not None else None
+    final = found.get(last_led) if which is Retention.OF_A_SENT_RECORD and last_led is not None else None
     return [final] if final is not None else [one for one in found.values() if one is not None] or [last]
 
 
@@ -140,8 +143,10 @@ def _reason(one: StateInterval | None) -> str | None:
 
 
 def _is_permitted(run: RunFacts, manifest: Manifest, finding: Finding, removal: _Removal, sent_ns: int | None) -> bool:
+    if removal.row is not None and removal.row.begin_ns < (sent_ns or 0):
+        return False
     reason = _reason(removal.row)
-    if reason != _RETENTION and _is_ordered(run, finding, removal):
+    if reason != _RETENTION and _is_ordered(run, finding, removal, sent_ns or 0):
         return True
     if reason == _DELETE_RECORDS:
         return False
@@ -150,14 +155,26 @@ def _is_permitted(run: RunFacts, manifest: Manifest, finding: Finding, removal: 
     return _may_be_old(run, manifest, finding, removal, sent_ns) or _may_be_large(run, manifest, finding, removal)
 
 
-def _is_ordered(run: RunFacts, finding: Finding, removal: _Removal) -> bool:
-    """Whether an order covers the record, which had been sent by the time of the row, where there is one."""
-    orders = (run.orders or {}).get(TopicPartition(finding.topic, finding.partition), ())
-    row = removal.row
+def _is_ordered(run: RunFacts, finding: Finding, removal: _Removal, sent_ns: int) -> bool:
+    """Whether an order covers the record, and was neither over before the record was sent nor sent after the row."""
+    place, row = TopicPartition(finding.topic, finding.partition), removal.row
     mark = None if row is None else row.high_watermark
-    sent = [x for x in orders if not x.is_refused and (row is None or x.invoked_ns <= row.begin_ns)]
+    orders = (run.orders or {}).get(place, ())
+    begun = [x for x in orders if not x.is_refused and (row is None or x.invoked_ns <= row.begin_ns)]
+    sent = [x for x in begun if not _is_over(run, place, x, sent_ns)]
     known = [mark if one.before is None else one.before for one in sent]
     return any(before is None or finding.offset is None or finding.offset < before for before in known)
+
+
+def _is_over(run: RunFacts, place: TopicPartition, order: Order, by_ns: int) -> bool:
+    """Whether an order could delete nothing any more: it is obeyed, or all who may have got it have been restarted."""
+    if order.completed_ns is None or order.completed_ns >= by_ns:
+        return False
+    if order.is_obeyed:
+        return True
+    able = leaders(run, place, order.invoked_ns, order.completed_ns)
+    able |= set() if order.node is None else {order.node}
+    return bool(able) and all(was_restarted(run, node, order.completed_ns, by_ns) for node in able)
 
 
 def _is_retired(run: RunFacts, finding: Finding, removal: _Removal) -> bool:

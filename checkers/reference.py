@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
+from checkers.deleted_together import deleted_together
 from checkers.extents import ranges
 from checkers.facts import facts
 from checkers.history_is_complete import counts, history_gaps, lives, replicas
@@ -16,10 +17,12 @@ from harness.findings import KEPT_PER_GROUP, Answers, Finding, of_group, positio
 
 def answer(runs: Sequence[RunRows], report: Callable[[str], None] = lambda stage: None) -> Answers:
     """The answers to all questions about ``runs``; ``report`` is called with what is done from now on."""
-    found = [finding for rows in runs for finding in find(rows, report)]
+    of_runs = [(rows, find(rows, report)) for rows in runs]
+    found = [finding for _, own in of_runs for finding in own]
     report("the facts")
     return Answers(
         findings=kept(found),
+        deleted=[one for rows, own in of_runs for one in deleted_together(own, rows.timeline)],
         ranges=ranges(found),
         ends=[end for rows in runs for end in rows.ends.values()],
         history_gaps=[gap for rows in runs for gap in history_gaps(rows)],

@@ -231,18 +231,20 @@ class RunRows:
             last_ns[life] = max(last_ns[life], row["time_ns"])
         return {place: deletions(found, last_ns) for place, found in starts.items()}
 
-    def deleted_to(self, place: TopicPartition, until_ns: int | None = None) -> int:
-        """Up to which offset (exclusive) was deleted on purpose, by then or ever; see :mod:`checkers.deletions`."""
-        known = self.deletions.get(place, [])
-        return max((x.log_start for x in known if until_ns is None or x.time_ns <= until_ns), default=0)
+    def deleted_to(self, place: TopicPartition, until_ns: int) -> int:
+        """Up to which offset (exclusive) was deleted on purpose by then; see :mod:`checkers.deletions`."""
+        return max((x.log_start for x in self.deletions.get(place, []) if x.time_ns <= until_ns), default=0)
 
-    def begins_behind(self, place: TopicPartition, offset: int) -> bool:
+    def begins_behind(self, place: TopicPartition, offset: int, since_ns: int | None) -> bool:
         """Whether the partition's log begins behind ``offset`` in the end because its records were deleted on purpose.
 
-        In a sampled timeline any such log counts.
+        A deletion counts that was recorded since the record was sent; None: that is not known. In a sampled timeline
+        any such log counts.
         """
-        behind = offset < (self.ends[place].log_start_offset or 0)
-        return behind and (self.sampled or offset < self.deleted_to(place))
+        if offset >= (self.ends[place].log_start_offset or 0):
+            return False
+        since = (one for one in self.deletions.get(place, []) if since_ns is None or one.time_ns >= since_ns)
+        return self.sampled or any(offset < one.log_start for one in since)
 
     @cached_property
     def unclean(self) -> dict[TopicPartition, list[tuple[int, int]]]:

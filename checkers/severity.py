@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from checkers.conclusion import RunFacts
 from checkers.excuses import is_unobserved, is_unrecorded, is_watched, tables_of_excuses
+from checkers.extents import group_of
 from checkers.generations import is_promised
 from checkers.guarantees_are_configured import MISSTATED
 from checkers.lossy_failures import documented, is_unknown
@@ -24,6 +25,7 @@ from harness.anomaly import AnomalyKind, Needs
 from harness.checker import Verdict
 from harness.findings import Excuse, Finding
 from harness.history import Manifest
+from harness.model import TopicPartition
 
 GIVEN_AWAY = frozenset({"group", "interleaving", "down", "damage", "harmed", "exits", "bare"})
 """The excuses that always hold. The others hold when the configuration permits them, by the guarantee's name in
@@ -76,7 +78,7 @@ class Severity(NamedTuple):
 def severity_of(run: Evidence, facts: RunFacts, gaps: set[str], finding: Finding) -> Severity:
     """The severity of one finding; ``gaps``: what is incomplete, by the values of ``Needs``, and :data:`MISSTATED`."""
     manifest, guarantees, kind = run.manifest, run.manifest.guarantees, KINDS[finding.kind]
-    excuse = finding.excuse or unseen_excuse(facts, finding, kind)  # of a sampled timeline also what no sample may show
+    excuse = _excuse(facts, manifest, finding, kind)
     doubts = _doubts(facts, manifest, finding, kind)
     left_open = Severity(Verdict.INDETERMINATE, excuse, doubts)
     seen_by_runner = finding.kind == "stuck" and finding.node is None  # run.json has it, and no table
@@ -92,13 +94,35 @@ def severity_of(run: Evidence, facts: RunFacts, gaps: set[str], finding: Finding
         return left_open
     if finding.kind == "committed-cut" and excuse != "restart" and cuts_by_watermark(manifest):
         excuse = "bare"
-    accepted = _is_given_away(facts, excuse) and _may_have_been(facts, manifest, finding, excuse)
+    accepted = _is_given_away(facts, excuse) and (excuse != "unnumbered" or bool(reason_to_resend(facts, finding)))
     given_away = accepted or (excuse != "restart" and not is_promised(kind, manifest.generation))
     if given_away or _may_be_repeated(facts, finding) or documented(facts, manifest, finding, kind):
         return Severity(Verdict.DOCUMENTED, excuse if accepted else None)
     if any(doubts) or gaps.intersection(tables_of_excuses(facts, manifest, finding, kind)):
         return left_open
     return Severity(Verdict.VIOLATION)
+
+
+def _excuse(facts: RunFacts, manifest: Manifest, finding: Finding, kind: AnomalyKind) -> Excuse | None:
+    """What excuses a finding, or may: of a sampled timeline also what no sample may show.
+
+    The engines call it a deletion when the last log begins behind a record, and look no further. Where none that the
+    configuration permits can have removed the record, an unclean election may have given it up.
+    """
+    excuse = finding.excuse or unseen_excuse(facts, finding, kind)
+    permitted = facts.guarantees.get("retention") is True
+    if excuse != "retention" or (permitted and may_be_deleted(facts, manifest, finding, kind)):
+        return excuse
+    other = unseen_excuse(facts, finding, kind) if facts.sampled else _given_up(facts, finding, kind)
+    return None if other == "retention" else other
+
+
+def _given_up(facts: RunFacts, finding: Finding, kind: AnomalyKind) -> Excuse | None:
+    """Whether an unclean election since the record was sent gave it up, which excuses ``kind``."""
+    elections = facts.unclean_elections.get(TopicPartition(finding.topic, finding.partition), ())
+    since = [one for one in elections if one.time_ns >= (finding.since_ns or 0)]
+    gone = kind.excuses.unclean_election and any(one.gave_up(finding.leader_epoch, finding.offset) for one in since)
+    return "unclean" if gone else None
 
 
 def _doubts(facts: RunFacts, manifest: Manifest, finding: Finding, kind: AnomalyKind) -> Doubts:
@@ -114,13 +138,6 @@ def _is_given_away(facts: RunFacts, excuse: Excuse | None) -> bool:
     return excuse in GIVEN_AWAY or facts.guarantees.get(guarantee) is given
 
 
-def _may_have_been(facts: RunFacts, manifest: Manifest, finding: Finding, excuse: Excuse | None) -> bool:
-    """Whether the excuse can have happened, where another module looks for the event."""
-    if excuse == "retention":
-        return may_be_deleted(facts, manifest, finding, KINDS[finding.kind])
-    return excuse != "unnumbered" or reason_to_resend(facts, finding) is not None
-
-
 def _may_be_repeated(facts: RunFacts, finding: Finding) -> bool:
     """Whether it is a duplicate in a run that does not record which of its producers are idempotent."""
     if finding.kind != "duplicate" or facts.guarantees.get("idempotent_producers") is not False:
@@ -128,8 +145,23 @@ def _may_be_repeated(facts: RunFacts, finding: Finding) -> bool:
     return not is_watched(facts) or (finding.excuse is not None and reason_to_resend(facts, finding) is not None)
 
 
-def gravest(severity: Callable[[Finding], Severity], last: Finding) -> Verdict:
+def gravest(severity: Callable[[Finding], Severity], deleted: Sequence[Finding], last: Finding) -> Verdict:
     """The gravest verdict on what was only counted: what explains a finding may depend on its times.
+
+    Of what may have been deleted, each deletion is judged by itself.
+
+    Args:
+        severity: of one finding.
+        deleted: see :attr:`harness.findings.Answers.deleted`.
+        last: the last of its group that was kept.
+    """
+    alike = [one for one in deleted if group_of(one) == group_of(last)] or [last]
+    verdicts = {verdict for one in alike for verdict in _at_any_time(severity, one)}
+    return next(verdict for verdict in Verdict if verdict in verdicts)
+
+
+def _at_any_time(severity: Callable[[Finding], Severity], last: Finding) -> set[Verdict]:
+    """The verdicts on a group of findings like this one.
 
     Which times belong together is not known. So one of them that began the last of all is given the time until the
     last was seen, and until any marker was written; and one that was seen the first of all the time since the first
@@ -137,10 +169,9 @@ def gravest(severity: Callable[[Finding], Severity], last: Finding) -> Verdict:
     last.
     """
     if last.excuse == "acks":
-        return severity(last).verdict
+        return {severity(last).verdict}
     latest = last._replace(since_ns=last.latest_since_ns, time_ns=last.latest_ns, by_ns=None)
     if last.kind == "wrong-marker":
         latest = latest._replace(other_offset=None)
     earliest = last._replace(since_ns=last.earliest_since_ns, time_ns=last.earliest_ns, by_ns=None)
-    verdicts = {severity(one).verdict for one in (last, latest, earliest)}
-    return next(verdict for verdict in Verdict if verdict in verdicts)
+    return {severity(one).verdict for one in (last, latest, earliest)}

@@ -67,7 +67,7 @@ TORN_TRANSACTION = AnomalyKind(
     cause_at=CauseAt.OFFSET,
     excuses=Excuses(
         unclean_election=True,
-        retention=Retention.IN_THE_END,
+        retention=Retention.OF_A_SENT_RECORD,
         fault=False,
         lossy_failure=LossyFailure.AFTER_BEGUN,
         with_cause=False,
@@ -163,7 +163,7 @@ def _known_offsets(rows: RunRows) -> dict[tuple[TopicPartition, int | None], int
 def _excuse(rows: RunRows, send: Send, offset: int | None) -> Excuse | None:
     """What may have removed a record whose offset may be unknown."""
     able = [term for term in rows.leader_terms(send.where) if term.end_ns is None or term.end_ns >= send.invoked_ns]
-    if rows.begins_behind(send.where, offset) if offset is not None else _may_be_deleted(rows, send, able):
+    if _is_deleted(rows, send, offset, able):
         return "retention"
     elections = rows.unclean_elections.get(send.where, [])
     if rows.sampled:
@@ -176,8 +176,10 @@ def _excuse(rows: RunRows, send: Send, offset: int | None) -> Excuse | None:
     return "unclean" if gone else None
 
 
-def _may_be_deleted(rows: RunRows, send: Send, able: Sequence[Term]) -> bool:
-    """Whether something has been deleted since the record was sent that may have been written since then."""
+def _is_deleted(rows: RunRows, send: Send, offset: int | None, able: Sequence[Term]) -> bool:
+    """Whether the record was deleted since it was sent; of unknown offset, whether anything was that is as new."""
+    if offset is not None:
+        return rows.begins_behind(send.where, offset, send.invoked_ns)
     start = rows.ends[send.where].log_start_offset or 0
     if rows.sampled:
         return start > 0

@@ -102,7 +102,7 @@ def _vanished(rows: RunRows, read: Read, leader_epoch: int | None, since_ns: int
         offset=read.offset,
         value=read.value,
         leader_epoch=leader_epoch,
-        excuse=_excuse(rows, read, leader_epoch) or ("unclean" if hidden else None),
+        excuse=_excuse(rows, read, leader_epoch, since_ns) or ("unclean" if hidden else None),
         row=read.row,
         time_ns=read.time_ns,
         other_value=rows.replacement(read.where, read.offset),
@@ -110,7 +110,7 @@ def _vanished(rows: RunRows, read: Read, leader_epoch: int | None, since_ns: int
     )  # fmt: skip
 
 
-def _excuse(rows: RunRows, read: Read, leader_epoch: int | None) -> Excuse | None:
-    if rows.begins_behind(read.where, read.offset):
+def _excuse(rows: RunRows, read: Read, leader_epoch: int | None, since_ns: int | None) -> Excuse | None:
+    if rows.begins_behind(read.where, read.offset, since_ns):
         return "retention"
     return "unclean" if rows.given_up(read.where, leader_epoch, read.offset, read.time_ns) else None

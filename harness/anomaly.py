@@ -47,7 +47,6 @@ class Retention(Enum):
 
     NEVER = "none"
     OF_A_SENT_RECORD = "that the last leader's log starts behind a record, of which the time of its send is known"
-    IN_THE_END = "that the last leader's log starts behind a record"
     BEFORE_THE_POLL = "that the log had started behind a record by the time of a poll"
     AT_ANY_TIME = "that some log starts behind the offset"
 

@@ -316,9 +316,18 @@ ones included; ``polled_records`` excludes the final read. ``acked_all`` are ok 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Everything that an engine found out about some runs. ``counts[run]`` has every name of :data:`COUNTS`."""
+    """Everything that an engine found out about some runs.
+
+    Attributes:
+        findings: the first of each group, with the totals of the group.
+        deleted: of the findings with the excuse ``retention``, the first of each kind and partition between two
+            consecutive log starts that any replica had, with the totals of those between them: they were deleted
+            together, if they were deleted.
+        counts: by run, has every name of :data:`COUNTS`.
+    """
 
     findings: Sequence[Finding]
+    deleted: Sequence[Finding]
     ranges: Sequence[FindingRange]
     ends: Sequence[PartitionEnd]
     history_gaps: Sequence[HistoryGap]

@@ -20,7 +20,6 @@ from harness.errors import EnvironmentFault
 from harness.findings import (
     COUNTS,
     GAPS_KEPT,
-    KEPT_PER_GROUP,
     Answers,
     Finding,
     FindingRange,
@@ -36,6 +35,7 @@ from spark_analysis.dependencies import dependencies
 from spark_analysis.digests import Digests
 from spark_analysis.facts_asked import facts_of, questions_of_fact
 from spark_analysis.files import TableFile
+from spark_analysis.finding_groups import deleted_together, first_of_groups
 from spark_analysis.finding_ranges import finding_ranges
 from spark_analysis.lags import lags
 from spark_analysis.lost_write import lost_ranges
@@ -191,7 +191,8 @@ def _of_findings(
         return {}
     found = views.hold(gathered(united(parts)), few=True)
     return {
-        "finding": kept(found),
+        "finding": first_of_groups(found),
+        "deleted": deleted_together(found, views.partitions),
         "finding_range": finding_ranges(found),
         "lost_range": lost_ranges(found, views.tables.replica_logs, views.sampled),
     }
@@ -237,23 +238,6 @@ def _sensible(questions: Iterable[Question], views: Views) -> list[Question]:
     return [question for question in questions if question.about is None or question.about in views.uses]
 
 
-def kept(findings: DataFrame) -> DataFrame:
-    """The first findings of each kind, partition and excuse, with the totals of each group."""
-    group = Window.partitionBy(*PLACE, "kind", "excuse")
-    names = ("offset", "value", "leader_epoch", "row", "node", "incarnation", "other_node")
-    order = [f.col(name).asc_nulls_last() for name in names]
-    ranked = findings.withColumn("rank", f.row_number().over(group.orderBy(*order)))
-    of_groups = {
-        "total": f.count("*"),
-        "earliest_ns": f.min("time_ns"),
-        "latest_ns": f.max("time_ns"),
-        "earliest_since_ns": f.min("since_ns"),
-        "latest_since_ns": f.max("since_ns"),
-    }
-    counted = ranked.withColumns({name: column.over(group) for name, column in of_groups.items()})
-    return counted.where(f.col("rank") <= KEPT_PER_GROUP).drop("rank")
-
-
 def _ends(views: Views) -> DataFrame:
     return views.partitions.where("used").select(
         *PLACE, "reached", "exhausted", "short",
@@ -278,6 +262,7 @@ def _answers(runs: list[str], rows: Iterable[Row]) -> Answers:
         numbers.setdefault(row["run"], dict.fromkeys(COUNTS, 0))[row["name"]] = row["number"]
     return Answers(
         findings=sorted((Finding(**row) for row in found["finding"]), key=position),
+        deleted=sorted((Finding(**row) for row in found["deleted"]), key=position),
         ranges=[FindingRange(**_whole(FindingRange, row)) for row in found["finding_range"]],
         ends=sorted(PartitionEnd(**row) for row in found["end"]),
         history_gaps=sorted(HistoryGap(**row) for row in found["history_gap"]),

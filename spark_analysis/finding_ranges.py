@@ -14,7 +14,7 @@ _GROUP = (*PLACE, "kind", "excuse")
 def finding_ranges(found: DataFrame) -> DataFrame:
     """The first ranges of each kind, partition and excuse: the fields of :class:`harness.findings.FindingRange`.
 
-    ``found``: every finding, with the columns of ``answer.COLUMNS``.
+    ``found``: every finding, with the columns of ``harness.findings.COLUMNS``.
     """
     offsets = (
         found.where(f.col("offset").isNotNull())

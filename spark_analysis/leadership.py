@@ -12,7 +12,7 @@ def leadership(timeline: DataFrame) -> DataFrame:
     """The leaders of each partition, from the nodes' timelines.
 
     Returns:
-        ``run, topic, partition, leader, unclean, terms, deleted``:
+        ``run, topic, partition, leader, unclean, terms, deleted, log_starts``:
 
         * ``leader``: the final leader's ``{leader_epoch, time_ns, node, high_watermark, log_end_offset,
           log_start_offset}``: of the replicas that are leaders as collected at the end, the one of the
@@ -28,14 +28,21 @@ def leadership(timeline: DataFrame) -> DataFrame:
           last row was written; ``last_ns`` is when that incarnation of the node last wrote anything, ``there_ns`` until
           when it is known to have lasted, ``next_ns`` when its next incarnation first wrote (null: never);
         * ``deleted``: an array of ``{time_ns, log_start}``, what was deleted on purpose, as ``checkers.deletions``
-          defines it.
+          defines it;
+        * ``log_starts``: an array of the offsets at which a replica's log started at some time.
     """
     terms = _terms(timeline)
     known = _marks(timeline).join(_leader_terms(terms, timeline), on=list(PLACE), how="full")
     forked = known.join(_of_replicas(terms), on=list(PLACE), how="left")
-    return forked.withColumns({"unclean": f.transform("unclean", _with_losses), "deleted": _deleted()}).drop(
-        "ends", "heard", "raised", "born"
-    )
+    views = {"unclean": f.transform("unclean", _with_losses), "deleted": _deleted(), "log_starts": _log_starts()}
+    return forked.withColumns(views).drop("ends", "heard", "raised", "born", "started")
+
+
+def _log_starts() -> Column:
+    """The offsets at which a replica's log started; needs ``raised`` and ``started``."""
+    none = f.array().cast("array<bigint>")
+    raised = f.transform("raised", lambda one: one["log_start"])
+    return f.array_union(f.coalesce(raised, none), f.coalesce("started", none))
 
 
 def _deleted() -> Column:
@@ -82,7 +89,8 @@ def _of_replicas(terms: DataFrame) -> DataFrame:
     """The log ends and births of the replicas of a partition.
 
     ``ends``: where the log of each ended in each leader epoch; ``born``: ``{time_ns, log_start}`` of the first row of a
-    broker's life, where its log starts behind every earlier row of its lives before.
+    broker's life, where its log starts behind every earlier row of its lives before; ``started``: the log starts in
+    states.
     """
     end = f.struct("node", "leader_epoch", "incarnation", "end.sequence", "end.last", "lowest")
     ended = f.col("leader_epoch").isNotNull() & f.col("end").isNotNull()
@@ -92,7 +100,9 @@ def _of_replicas(terms: DataFrame) -> DataFrame:
     known = terms.withColumn("higher", ~first & (f.col("first_log_start") > f.coalesce(most, f.lit(0))))
     birth = f.struct(f.col("begin_ns").alias("time_ns"), f.col("first_log_start").alias("log_start"))
     return known.groupBy(*PLACE).agg(
-        f.collect_list(f.when(ended, end)).alias("ends"), f.collect_list(f.when(f.col("higher"), birth)).alias("born")
+        f.collect_list(f.when(ended, end)).alias("ends"),
+        f.collect_list(f.when(f.col("higher"), birth)).alias("born"),
+        f.flatten(f.collect_set("log_starts")).alias("started"),
     )
 
 
@@ -137,6 +147,7 @@ def _terms(timeline: DataFrame) -> DataFrame:
         f.max(log_end).alias("log_end"),
         f.max(watermark).alias("high_watermark"),
         f.max(_or_zero("log_start_offset")).alias("log_start"),
+        f.collect_set(_or_zero("log_start_offset")).alias("log_starts"),
         f.min("log_end_offset").alias("lowest"),
         f.max(
             f.when(f.col("log_end_offset").isNotNull(), f.struct("sequence", f.col("log_end_offset").alias("last")))
@@ -216,21 +227,23 @@ def cut_off(offset: Column, time_ns: Column, leader_epoch: Column | None = None)
     return f.exists("unclean", is_so)
 
 
-def deleted_to(until_ns: Column | None = None) -> Column:
-    """Up to which offset (exclusive) was deleted on purpose, by then or ever."""
-    known = f.col("deleted")
-    if until_ns is not None:
-        known = f.filter(known, lambda one: one["time_ns"] <= until_ns)
+def deleted_to(until_ns: Column) -> Column:
+    """Up to which offset (exclusive) was deleted on purpose by then."""
+    known = f.filter("deleted", lambda one: one["time_ns"] <= until_ns)
     return f.coalesce(f.array_max(f.transform(known, lambda one: one["log_start"])), f.lit(0))
 
 
-def begins_behind(offset: Column) -> Column:
+def begins_behind(offset: Column, since_ns: Column) -> Column:
     """Whether the partition's log begins behind an offset in the end because its records were deleted on purpose.
 
-    In a sampled timeline any such log counts.
+    A deletion counts that was recorded since the record was sent; null: that is not known. In a sampled timeline any
+    such log counts.
     """
     behind = f.coalesce(offset < f.col("leader.log_start_offset"), f.lit(False))
-    return behind & (f.col("sampled") | (offset < deleted_to()))
+    later = f.exists(
+        "deleted", lambda one: (offset < one["log_start"]) & (since_ns.isNull() | (one["time_ns"] >= since_ns))
+    )
+    return behind & (f.col("sampled") | later)
 
 
 def _gave_up(election: Column, leader_epoch: Column, offset: Column) -> Column:

@@ -123,7 +123,7 @@ def excuse(*, hidden: bool) -> Column:
     """
     delivered = f.col("polled") & f.col("offset").isNotNull()
     weak = (f.col("acks") != ALL) & ~f.col("committed") & ~delivered
-    expired = begins_behind(f.col("offset"))
+    expired = begins_behind(f.col("offset"), f.col("invoked_ns"))
     unknown = f.col("known_epoch").isNull() & (f.size("able") > 0)
     of_any = f.exists("able", lambda term: given_up(term["leader_epoch"], f.col("offset"), f.col("invoked_ns")))
     gone = f.when(unknown, of_any).otherwise(given_up(f.col("known_epoch"), f.col("offset"), f.col("invoked_ns")))

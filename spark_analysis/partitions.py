@@ -31,12 +31,12 @@ def partitions(
 
     Returns:
         ``run, topic, partition, used, sampled, reached, polled_end, exhausted, short, data_end, complete, leader,
-        unclean, terms, deleted, marked``. ``used``: clients did something there; ``sampled``: the run is one of those;
-        ``marked``: transactions send there, so that markers take offsets. ``reached`` is one more than the highest
-        offset that the final read delivered, ``polled_end`` than the highest that any poll did (0: none).
+        unclean, terms, deleted, log_starts, marked``. ``used``: clients did something there; ``sampled``: the run is
+        one of those; ``marked``: transactions send there, so that markers take offsets. ``reached`` is one more than
+        the highest offset that the final read delivered, ``polled_end`` than the highest that any poll did (0: none).
         ``exhausted``, ``short``, ``data_end``: see ``answer.PartitionEnd``. ``complete``: the run has a final
         read, and it saw everything that the final leader had committed. The rest is from ``leaders``; ``unclean``,
-        ``terms`` and ``deleted`` are never null.
+        ``terms``, ``deleted`` and ``log_starts`` are never null.
     """
     well_formed = done.where(~f.col("malformed"))
     sending, reading = f.col("f") == "send", (f.col("f") == "poll") & (f.col("type") != "invoke")
@@ -79,6 +79,7 @@ def partitions(
         _or_empty("unclean", leaders),
         _or_empty("terms", leaders),
         _or_empty("deleted", leaders),
+        _or_empty("log_starts", leaders),
         f.coalesce("marked", f.lit(False)).alias("marked"),
     )
 

@@ -71,7 +71,7 @@ def _torn(views: Views) -> DataFrame:
 
 def _excuse() -> Column:
     known_offset, since_ns = f.col("known_offset"), f.col("since_ns")
-    deleted = f.when(known_offset.isNull(), may_be_deleted(since_ns)).otherwise(begins_behind(known_offset))
+    deleted = f.when(known_offset.isNull(), may_be_deleted(since_ns)).otherwise(begins_behind(known_offset, since_ns))
     given_up = f.when(gave_up_of(known_offset, since_ns), "unclean")
     return f.when(f.col("aborted"), "unclean").when(deleted, "retention").otherwise(given_up)
 

@@ -15,7 +15,7 @@ from spark_analysis.views import Views, findings, with_partitions
 def vanished_reads(views: Views) -> DataFrame:
     """``vanished-read``, as ``checkers.vanished_read`` defines it."""
     gone = views.records.where(f.col("delivered_row").isNotNull() & ~f.col("finally") & ~is_uncommitted())
-    expired = begins_behind(f.col("offset"))
+    expired = begins_behind(f.col("offset"), f.col("invoked_ns"))
     given = given_up(f.col("polled_epoch"), f.col("offset"), f.col("delivered_ns"))
     return findings(
         with_partitions(gone, views).where(missing(f.col("offset"), read=f.lit(True))),

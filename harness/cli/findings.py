@@ -59,17 +59,20 @@ def observations(verdict: RunVerdict) -> list[Observation]:
     groups: dict[tuple[tuple[Verdict, ...], str], list[Extent]] = {}
     for extent in verdict.extents:
         groups.setdefault((extent.verdicts, extent.kind), []).append(extent)
-    order = list(_STYLES)
-    ordered = sorted(groups, key=lambda group: [order.index(one) for one in group[0]])
+    ordered = sorted(groups, key=lambda group: [_gravity(one) for one in group[0]])
     return [Observation(kind, verdicts, groups[verdicts, kind]) for verdicts, kind in ordered]
 
 
 def details(verdict: RunVerdict) -> Iterator[str]:
-    """Why there is no verdict; by verdict and kind, the number of anomalies, their places, and the first one."""
+    """Why there is no verdict; by verdict and kind, how many anomalies, where, and one of the gravest."""
     yield from verdict.reasons
     yield from verdict.limits
     for one in observations(verdict):
-        yield _line(one, next(a for a in verdict.anomalies if one.has(a)))
+        yield _line(one, min(filter(one.has, verdict.anomalies), key=lambda a: _gravity(a.verdict)))
+
+
+def _gravity(verdict: Verdict) -> int:
+    return list(_STYLES).index(verdict)
 
 
 def _line(one: Observation, first: Anomaly) -> str:
@@ -79,7 +82,8 @@ def _line(one: Observation, first: Anomaly) -> str:
         return f"{name}{'' if one.count == 1 else ', the first'}{_place(first)}: {_excuse(first)}"
     if one.count == 1:
         return f"{name}{_place(first)}: {first.why}"
-    return f"{name}: {_reach(one.extents)}. The first: {first.why}"
+    which = "The first" if len(one.verdicts) == 1 else f"The first {one.verdicts[0]}"
+    return f"{name}: {_reach(one.extents)}. {which}: {first.why}"
 
 
 def _excuse(anomaly: Anomaly) -> str:

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from harness.checker import Outcome
-from tests.checkers.answer_cases import CASES
 from tests.checkers.cases import case, write
+from tests.checkers.reused_offset_cases import CASES
 from tests.checkers.sampling import SAMPLED, samples
 from tests.checkers.story import GUARANTEES, NODES, Row, Story
 

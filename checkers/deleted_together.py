@@ -1,0 +1,42 @@
+"""The findings that a deletion may excuse, by what was deleted together.
+
+Whether the configuration permits a deletion depends on when it happened, and on how old the record was by then. Of a
+group of findings the first ones are kept, and what is true of them need not be true of the rest: each deletion has its
+own time. A deletion moves a log's start from one offset to another, so between two consecutive offsets at which any
+replica's log started, all records go at once.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from checkers.row import Row, where
+from harness.findings import Finding, of_group, position
+from harness.model import TopicPartition
+
+EXCUSE: Final = "retention"
+
+
+def deleted_together(findings: Iterable[Finding], timeline: Iterable[Row]) -> Iterator[Finding]:
+    """Reference: see :attr:`harness.findings.Answers.deleted`.
+
+    Args:
+        findings: of one run, all of them.
+        timeline: the run's.
+    """
+    starts: dict[TopicPartition, set[int]] = defaultdict(set)
+    for row in timeline:
+        if row["topic"] is not None and row["kind"] in ("state", "log_start"):
+            starts[where(row)].add(row["log_start_offset"] or 0)
+    ordered = {place: sorted(found) for place, found in starts.items()}
+    groups: dict[tuple[str, TopicPartition, int | None], list[Finding]] = defaultdict(list)
+    for one in findings:
+        if one.excuse == EXCUSE:
+            place = TopicPartition(one.topic, one.partition)
+            before = None if one.offset is None else bisect_right(ordered.get(place, ()), one.offset)
+            groups[one.kind, place, before].append(one)
+    for group in groups.values():
+        yield of_group(min(group, key=position), group)
