@@ -229,6 +229,10 @@ class Broker:
         """See :class:`harness.broker.partition.Owner`."""
         self._logs.lower_recovery_points(directory)
 
+    def lower_log_starts(self, directory: LogDirectory) -> None:
+        """See :class:`harness.broker.partition.Owner`."""
+        self._logs.lower_log_starts(directory)
+
     def storage_refused(self) -> None:
         """See :class:`harness.broker.partition.Owner`.
 

@@ -79,6 +79,17 @@ class LogManager:
         if any(log.recovery_point < directory.checkpointed(name).recovery_point for name, log in logs.items()):
             directory.write(RECOVERY_POINTS, {name: log.recovery_point for name, log in logs.items()})
 
+    def lower_log_starts(self, directory: LogDirectory) -> None:
+        """Write ``log-start-offset-checkpoint``, now that a log of ``directory`` starts earlier than it did.
+
+        Otherwise the next start would take for deleted what is appended below the old log start.
+
+        Raises:
+            OSError: the old one is still there.
+        """
+        starts = {partition.name: partition.log.log_start_offset for partition in self._replicas.within(directory)}
+        directory.write(LOG_STARTS, starts)
+
     def checkpoint_log_starts(self) -> None:
         """Write ``log-start-offset-checkpoint``."""
         self._checkpoint(LOG_STARTS, "log starts", lambda partition: partition.log.log_start_offset)

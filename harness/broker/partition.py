@@ -91,6 +91,10 @@ class Owner(Protocol):
         """A log of ``directory`` was cut: see :meth:`harness.broker.log_manager.LogManager.lower_recovery_points`."""
         ...
 
+    def lower_log_starts(self, directory: LogDirectory) -> None:
+        """A log of ``directory`` starts earlier: see :meth:`harness.broker.log_manager.LogManager.lower_log_starts`."""
+        ...
+
     def storage_refused(self) -> None:
         """Storage has refused something; :meth:`storage_failed` will follow, after the core's last answers."""
         ...
@@ -134,7 +138,7 @@ class Partition:
             unclean_leader_election_enable=owner.settings.unclean_leader_election_enable,
             log_start_offset=self.log.log_start_offset,
             log_end_offset=self.log.log_end_offset,
-            epoch_entries=self.log.recovered.epochs,
+            epoch_entries=self._recovered_epochs(),
             high_watermark=directory.high_watermark(name),
             producer_batches=self.log.producer_spans(),
         )
@@ -272,6 +276,8 @@ class Partition:
             self._complain("empty", StorageRefusal(error.errno or 0, str(self.name), "empty"))
             return AppendFailed(error.errno or 0)
         self._lower_recovery_point()
+        if offset < start and self._owner.knobs.lowered_log_start == "written":
+            self._write_now("log starts", self._owner.lower_log_starts)
         self._cuts.append(("truncation", {"from_offset": end, "to_offset": start, "reason": reason}))
         self._cuts.append(("log_start", {"from_offset": start, "to_offset": offset, "reason": reason}))
         self._owner.say(f"Emptied {self.name}, which ended at {end}; it starts at {offset} now ({reason}).")
@@ -279,11 +285,16 @@ class Partition:
 
     def _lower_recovery_point(self) -> None:
         """Write down a recovery point that a cut has lowered, before anything is appended, as Kafka does."""
+        self._write_now("recovery points", self._owner.lower_recovery_points)
+
+    def _write_now(self, what: str, write: Callable[[LogDirectory], None]) -> None:
+        """Write a checkpoint of the directory out of its turn; if that is refused, the replica fails."""
         try:
-            self._owner.lower_recovery_points(self.directory)
+            write(self.directory)
         except OSError as error:
-            refusal = StorageRefusal(error.errno or 0, str(self.name), "checkpoint the recovery points")
-            self._complain("checkpoint the recovery point of", refusal)
+            self._complain(
+                f"checkpoint the {what} of", StorageRefusal(error.errno or 0, str(self.name), f"checkpoint the {what}")
+            )
             self._failure = ReplicaFailed(error.errno or 0)
 
     def _checkpoint(self, entries: tuple[EpochEntry, ...]) -> None:
@@ -351,6 +362,12 @@ class Partition:
             self._owner.protocol_failed(failure.reason)
 
     # ------------------------------------------------------------------------------------ recovery
+
+    def _recovered_epochs(self) -> tuple[EpochEntry, ...]:
+        """The epochs of the log as loaded; Kafka forgets the last one, too, if all its records have been deleted."""
+        is_emptied = self.log.log_start_offset == self.log.log_end_offset
+        forgotten = is_emptied and self._owner.knobs.emptied_log_epoch == "forgotten"
+        return () if forgotten else self.log.recovered.epochs
 
     def _mend_checkpoint(self) -> None:
         """Rewrite ``leader-epoch-checkpoint`` where it differs from the log.

@@ -118,6 +118,12 @@ class Knobs:
         recovered_tail: what a start after a crash does with records beyond the recovery point: they are ``left``
             there, unflushed; or they are ``not_flushed``, and the point moves past them (KAFKA-10101, Kafka < 2.8).
             That they are ``flushed`` first is a remedy that Kafka did not choose.
+        lowered_log_start: whether the checkpoint of log starts is ``written`` at once when a replica is cut below the
+            offset at which its log starts, a remedy that Kafka does not have; or stays ``unwritten`` until it is due
+            (every Kafka), so that the old start comes back after a crash; see N04 among the scenarios.
+        emptied_log_epoch: whether a replica of whose log everything was deleted has ``forgotten`` its last leader epoch
+            after a restart, so that it cannot find out where it differs from its leader (every Kafka); that it is
+            ``kept`` is a remedy; see N05 among the scenarios.
         segment_names: whether a new segment's name is ``flushed`` with its content, or ``not_flushed`` (KAFKA-3968,
             Kafka < 3.0).
         bugs: the names in :data:`harness.replication.bugs.BUGS` that are switched on, which no Kafka has.
@@ -162,6 +168,8 @@ class Knobs:
     placing_forgets_eligible: bool = False
     clean_shutdown_marker: Literal["removed_first", "removed_late", "kept", "none"] = "removed_first"
     recovered_tail: Literal["left", "not_flushed", "flushed"] = "left"
+    lowered_log_start: Literal["unwritten", "written"] = "unwritten"
+    emptied_log_epoch: Literal["forgotten", "kept"] = "forgotten"
     segment_names: Literal["flushed", "not_flushed"] = "flushed"
     bugs: tuple[str, ...] = ()
 
@@ -210,7 +218,14 @@ GENERATIONS: Mapping[str, Knobs] = MappingProxyType(_generations())
 
 CURRENT_GENERATION = "4.1"
 
-REMEDIES: Mapping[str, str] = MappingProxyType({"reelected_leader": "forgets", "straddled_batch": "cut"})
+REMEDIES: Mapping[str, str] = MappingProxyType(
+    {
+        "reelected_leader": "forgets",
+        "straddled_batch": "cut",
+        "lowered_log_start": "written",
+        "emptied_log_epoch": "kept",
+    }
+)
 """Knob values that no generation has, and that fix a flaw of all of them."""
 
 

@@ -191,6 +191,36 @@ def test_a_directory_that_refuses_a_lowered_recovery_point_goes_offline_and_gets
     assert checkpointed_recovery_point(cluster, within) == end
 
 
+@pytest.mark.parametrize(("rule", "start"), [("unwritten", 3), ("written", 0)])
+def test_a_log_start_that_a_cut_has_lowered_survives_a_crash_only_if_it_is_written_at_once(
+    rule: str, start: int
+) -> None:
+    cluster = overtaken("2.8", 3, overrides={"lowered_log_start": rule})
+    cluster.start(0)
+    cluster.world.sleep(2)
+    assert bounds(cluster, 0) == (0, 1)
+    for value in (b"f", b"g", b"h"):
+        cluster.produce(1, value, acks=1)
+    cluster.world.sleep(1)
+    cluster.kill(0)
+    cluster.start(0)
+    assert bounds(cluster, 0) == (start, 4)
+
+
+@pytest.mark.parametrize(("rule", "start"), [("forgotten", 4), ("kept", 0)])
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_broker_that_forgets_the_epoch_of_its_emptied_log_does_not_see_that_it_differs(
+    killed: bool, rule: str, start: int
+) -> None:
+    never = {"log_flush_start_offset_checkpoint_interval_ms": 500}
+    cluster = overtaken("2.8", 4, killed=killed, overrides={"emptied_log_epoch": rule}, **never)
+    for value in (b"f", b"g", b"h", b"i"):
+        cluster.produce(1, value, acks=1)
+    cluster.start(0)
+    cluster.world.sleep(2)
+    assert bounds(cluster, 0) == (start, 5)
+
+
 def test_a_truncation_above_the_recovery_point_on_disk_leaves_the_checkpoint_alone() -> None:
     cluster = overtaken("4.1", killed=True)
     cluster.start(0)
