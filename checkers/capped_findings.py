@@ -3,8 +3,8 @@
 Of each kind, partition and excuse only the first findings by offset are kept (``answer.KEPT_PER_GROUP``). Of the rest
 the verdict knows the number, and that it begins at the last offset kept. Without predictions it judges the rest like
 the last one kept, at the earliest and the latest time of its group, because a failure excuses what was there when it
-happened. With predictions, a rest counts as predicted only where a prediction of its kind without an offset covers all
-of it:
+happened; and what may have been deleted deletion by deletion (:mod:`checkers.deleted_together`). With predictions, a
+rest counts as predicted only where a prediction of its kind without an offset covers all of it:
 
 * It is a ``VIOLATION`` when no prediction can mean it: the kind follows from no other, and no prediction of it is about
   an offset beyond the last one kept.

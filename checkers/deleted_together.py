@@ -3,7 +3,8 @@
 Whether the configuration permits a deletion depends on when it happened, and on how old the record was by then. Of a
 group of findings the first ones are kept, and what is true of them need not be true of the rest: each deletion has its
 own time. A deletion moves a log's start from one offset to another, so between two consecutive offsets at which any
-replica's log started, all records go at once.
+replica's log is known to have started, all records go at once. The last of them stands for them all: an order that
+covers it covers the others.
 """
 
 from __future__ import annotations
@@ -39,4 +40,4 @@ def deleted_together(findings: Iterable[Finding], timeline: Iterable[Row]) -> It
             before = None if one.offset is None else bisect_right(ordered.get(place, ()), one.offset)
             groups[one.kind, place, before].append(one)
     for group in groups.values():
-        yield of_group(min(group, key=position), group)
+        yield of_group(max(group, key=position), group)

@@ -16,13 +16,14 @@ gives the reason, and that reason must permit it:
   was as large as the workload makes them, for Kafka deletes a segment only while that much stays. In the random load of
   virtual time retention is an event of its own, which permits its node's deletion at that very time.
 
-A record that is gone in the end is gone because of what made the last leader's log begin behind it; where that was a
-follower that followed its leader's log start, because of what moved that one's. What another node deleted excuses
-nothing.
+A record that is gone in the end is gone because of what made the last leader's log begin behind it since the record was
+sent; where that was a follower that followed its leader's log start, because of what moved that one's. What another
+node deleted excuses nothing, unless the last leader's log had begun there before the record was sent, so that it never
+had the record.
 
 Where no such row exists (the timeline is sampled, or a broker died before it could write it), any of these may be the
-reason, on any node, at the time when a log was first seen to begin behind the record. A configuration without settings
-permits any deletion.
+reason, on any node, at the time when a log was first seen to begin behind the record since its send. A configuration
+without settings permits any deletion.
 """
 
 from __future__ import annotations
@@ -102,8 +103,13 @@ def _removals(run: RunFacts, finding: Finding, which: Retention, sent_ns: int | 
     found = {
         node: _removal(run, place, intervals, offset, by_ns) for node, intervals in run.reported.get(place, {}).items()
     }
+    known_removals = [one for one in found.values() if one is not None]
+    if not known_removals:
+        return [last]
     final = found.get(last_led) if which is Retention.OF_A_SENT_RECORD and last_led is not None else None
-    return [final] if final is not None else [one for one in found.values() if one is not None] or [last]
+    if final is not None and final.time_ns >= (sent_ns or 0):
+        return [final]
+    return [one for one in known_removals if one.time_ns >= (sent_ns or 0)]
 
 
 def _removal(
@@ -143,8 +149,6 @@ def _reason(one: StateInterval | None) -> str | None:
 
 
 def _is_permitted(run: RunFacts, manifest: Manifest, finding: Finding, removal: _Removal, sent_ns: int | None) -> bool:
-    if removal.row is not None and removal.row.begin_ns < (sent_ns or 0):
-        return False
     reason = _reason(removal.row)
     if reason != _RETENTION and _is_ordered(run, finding, removal, sent_ns or 0):
         return True
@@ -160,7 +164,7 @@ def _is_ordered(run: RunFacts, finding: Finding, removal: _Removal, sent_ns: int
     place, row = TopicPartition(finding.topic, finding.partition), removal.row
     mark = None if row is None else row.high_watermark
     orders = (run.orders or {}).get(place, ())
-    begun = [x for x in orders if not x.is_refused and (row is None or x.invoked_ns <= row.begin_ns)]
+    begun = [x for x in orders if not x.is_refused and x.invoked_ns <= removal.time_ns]
     sent = [x for x in begun if not _is_over(run, place, x, sent_ns)]
     known = [mark if one.before is None else one.before for one in sent]
     return any(before is None or finding.offset is None or finding.offset < before for before in known)

@@ -17,11 +17,11 @@ from checkers.message_formats import cuts_by_watermark
 from checkers.permitted_deletions import may_be_deleted
 from checkers.promises import KINDS
 from checkers.resends import reason_to_resend
-from checkers.row import Row
+from checkers.row import ALL, Row
 from checkers.sampled_timelines import unseen_excuse
 from checkers.verdict_reasons import Doubts
 from checkers.weak_acks import may_have_gone
-from harness.anomaly import AnomalyKind, Needs
+from harness.anomaly import AnomalyKind, Needs, Retention
 from harness.checker import Verdict
 from harness.findings import Excuse, Finding
 from harness.history import Manifest
@@ -86,10 +86,10 @@ def severity_of(run: Evidence, facts: RunFacts, gaps: set[str], finding: Finding
     lacking = (relied_on | {MISSTATED}) & gaps
     if lacking:
         return left_open._replace(doubts=doubts._replace(resent=Needs.VALUES.value in lacking))
-    if finding.excuse == "acks" and may_have_gone(facts, finding, kind):
+    if excuse == "acks" and may_have_gone(facts, finding, kind):
         return Severity(Verdict.WEAK, excuse)
     unbounded = finding.kind == "open-transaction" and finding.excuse is None and guarantees.get("settles") is not True
-    unwatched = finding.excuse == "acks" and "timeline" in gaps
+    unwatched = excuse == "acks" and "timeline" in gaps
     if finding.kind == "unseen" or finding.excuse in ("entangled", "unread") or unbounded or unwatched:
         return left_open
     if finding.kind == "committed-cut" and excuse != "restart" and cuts_by_watermark(manifest):
@@ -107,22 +107,30 @@ def _excuse(facts: RunFacts, manifest: Manifest, finding: Finding, kind: Anomaly
     """What excuses a finding, or may: of a sampled timeline also what no sample may show.
 
     The engines call it a deletion when the last log begins behind a record, and look no further. Where none that the
-    configuration permits can have removed the record, an unclean election may have given it up.
+    configuration permits can have removed the record, its sender may have waited for too little, or an unclean election
+    may have given it up.
     """
     excuse = finding.excuse or unseen_excuse(facts, finding, kind)
     permitted = facts.guarantees.get("retention") is True
     if excuse != "retention" or (permitted and may_be_deleted(facts, manifest, finding, kind)):
         return excuse
-    other = unseen_excuse(facts, finding, kind) if facts.sampled else _given_up(facts, finding, kind)
-    return None if other == "retention" else other
+    if kind.excuses.retention is not Retention.OF_A_SENT_RECORD:
+        return None
+    if finding.acks not in (None, ALL) and finding.committed is False:
+        return "acks"
+    return unseen_excuse(facts, finding, kind) or _given_up(facts, finding)
 
 
-def _given_up(facts: RunFacts, finding: Finding, kind: AnomalyKind) -> Excuse | None:
-    """Whether an unclean election since the record was sent gave it up, which excuses ``kind``."""
+def _given_up(facts: RunFacts, finding: Finding) -> Excuse | None:
+    """Whether an unclean election since the record was sent gave it up.
+
+    In a sampled timeline only where the record's epoch is unknown: what else it may not show is in the samples' rules.
+    """
+    if facts.sampled and finding.leader_epoch is not None:
+        return None
     elections = facts.unclean_elections.get(TopicPartition(finding.topic, finding.partition), ())
     since = [one for one in elections if one.time_ns >= (finding.since_ns or 0)]
-    gone = kind.excuses.unclean_election and any(one.gave_up(finding.leader_epoch, finding.offset) for one in since)
-    return "unclean" if gone else None
+    return "unclean" if any(one.gave_up(finding.leader_epoch, finding.offset) for one in since) else None
 
 
 def _doubts(facts: RunFacts, manifest: Manifest, finding: Finding, kind: AnomalyKind) -> Doubts:
@@ -148,14 +156,16 @@ def _may_be_repeated(facts: RunFacts, finding: Finding) -> bool:
 def gravest(severity: Callable[[Finding], Severity], deleted: Sequence[Finding], last: Finding) -> Verdict:
     """The gravest verdict on what was only counted: what explains a finding may depend on its times.
 
-    Of what may have been deleted, each deletion is judged by itself.
+    Of what may have been deleted, each deletion is judged by itself, unless all that it removed was kept.
 
     Args:
         severity: of one finding.
         deleted: see :attr:`harness.findings.Answers.deleted`.
         last: the last of its group that was kept.
     """
-    alike = [one for one in deleted if group_of(one) == group_of(last)] or [last]
+    beyond = -1 if last.offset is None else last.offset
+    rest = [one for one in deleted if group_of(one) == group_of(last) and (one.offset is None or one.offset > beyond)]
+    alike = rest or [last]
     verdicts = {verdict for one in alike for verdict in _at_any_time(severity, one)}
     return next(verdict for verdict in Verdict if verdict in verdicts)
 

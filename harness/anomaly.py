@@ -46,7 +46,7 @@ class Retention(Enum):
     """Which deletion excuses a finding, where the configuration permits that records are deleted."""
 
     NEVER = "none"
-    OF_A_SENT_RECORD = "that the last leader's log starts behind a record, of which the time of its send is known"
+    OF_A_SENT_RECORD = "that the last leader's log starts behind a record because of a deletion since its send"
     BEFORE_THE_POLL = "that the log had started behind a record by the time of a poll"
     AT_ANY_TIME = "that some log starts behind the offset"
 

@@ -320,9 +320,9 @@ class Answers:
 
     Attributes:
         findings: the first of each group, with the totals of the group.
-        deleted: of the findings with the excuse ``retention``, the first of each kind and partition between two
-            consecutive log starts that any replica had, with the totals of those between them: they were deleted
-            together, if they were deleted.
+        deleted: of the findings with the excuse ``retention``, the last of each kind and partition between two
+            consecutive log starts that any replica had, with the totals of those between them: by what the brokers
+            recorded, they were deleted together.
         counts: by run, has every name of :data:`COUNTS`.
     """
 

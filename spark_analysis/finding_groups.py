@@ -16,11 +16,11 @@ def first_of_groups(found: DataFrame) -> DataFrame:
 
     ``found``: every finding, with the columns of ``harness.findings.COLUMNS``.
     """
-    return _first(found, KEPT_PER_GROUP, "excuse")
+    return _ranked(found, "excuse").where(f.col("rank") <= KEPT_PER_GROUP).drop("rank")
 
 
 def deleted_together(found: DataFrame, partitions: DataFrame) -> DataFrame:
-    """Of the findings that a deletion may excuse the first of each deletion, see ``checkers.deleted_together``.
+    """Of the findings that a deletion may excuse the last of each deletion, see ``checkers.deleted_together``.
 
     Args:
         found: every finding, with the columns of ``harness.findings.COLUMNS``.
@@ -30,14 +30,13 @@ def deleted_together(found: DataFrame, partitions: DataFrame) -> DataFrame:
     deleted = found.where(f.col("excuse") == "retention").join(starts, on=list(PLACE), how="left")
     before = f.size(f.filter("log_starts", lambda start: start <= f.col("offset")))
     numbered = deleted.withColumn("before", f.when(f.col("offset").isNotNull(), before)).drop("log_starts")
-    return _first(numbered, 1, "before").drop("before")
+    return _ranked(numbered, "before").where(f.col("rank") == f.col("total")).drop("rank", "before")
 
 
-def _first(found: DataFrame, number: int, *columns: str) -> DataFrame:
-    """The first findings of each kind, partition, and value of more columns, with the totals of those."""
+def _ranked(found: DataFrame, *columns: str) -> DataFrame:
+    """The findings with their ``rank`` among those of the same kind, partition and columns, and their totals."""
     group = Window.partitionBy(*PLACE, "kind", *columns)
     order = [f.col(name).asc_nulls_last() for name in _ORDER]
-    ranked = found.withColumn("rank", f.row_number().over(group.orderBy(*order)))
     of_groups = {
         "total": f.count("*"),
         "earliest_ns": f.min("time_ns"),
@@ -45,5 +44,5 @@ def _first(found: DataFrame, number: int, *columns: str) -> DataFrame:
         "earliest_since_ns": f.min("since_ns"),
         "latest_since_ns": f.max("since_ns"),
     }
-    counted = ranked.withColumns({name: column.over(group) for name, column in of_groups.items()})
-    return counted.where(f.col("rank") <= number).drop("rank")
+    totals = {name: column.over(group) for name, column in of_groups.items()}
+    return found.withColumn("rank", f.row_number().over(group.orderBy(*order))).withColumns(totals)

@@ -67,7 +67,11 @@ def details(verdict: RunVerdict) -> Iterator[str]:
     """Why there is no verdict; by verdict and kind, how many anomalies, where, and one of the gravest."""
     yield from verdict.reasons
     yield from verdict.limits
-    for one in observations(verdict):
+    observed = observations(verdict)
+    for anomaly in verdict.anomalies:  # of what was only counted, which no other line need tell apart
+        if not any(one.has(anomaly) for one in observed):
+            yield f"{anomaly.verdict} {anomaly.kind}{_place(anomaly)}: {anomaly.why}"
+    for one in observed:
         yield _line(one, min(filter(one.has, verdict.anomalies), key=lambda a: _gravity(a.verdict)))
 
 
@@ -82,7 +86,7 @@ def _line(one: Observation, first: Anomaly) -> str:
         return f"{name}{'' if one.count == 1 else ', the first'}{_place(first)}: {_excuse(first)}"
     if one.count == 1:
         return f"{name}{_place(first)}: {first.why}"
-    which = "The first" if len(one.verdicts) == 1 else f"The first {one.verdicts[0]}"
+    which = "The first" if len(one.verdicts) == 1 else f"The first {first.verdict}"
     return f"{name}: {_reach(one.extents)}. {which}: {first.why}"
 
 

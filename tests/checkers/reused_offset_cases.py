@@ -7,6 +7,7 @@ deletion that was over before does not explain that it is gone. Importing this m
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from harness.checker import Outcome
@@ -14,6 +15,8 @@ from harness.findings import KEPT_PER_GROUP
 from harness.history.delete_records_log import GAVE_UP
 from tests.checkers.answer_cases import CASES
 from tests.checkers.cases import case, lost, regression, write
+from tests.checkers.client_cases import two_partitions
+from tests.checkers.clients import Sent, poll, transact
 from tests.checkers.order_cases import PERMITTED, configured, order
 from tests.checkers.sampling import SAMPLED, samples
 from tests.checkers.story import NODES, Row, Story
@@ -122,6 +125,102 @@ def what_an_unclean_election_may_have_given_up_was_not_deleted(story: Story) -> 
     now_and_then(story)
 
 
+def away(story: Story, node: int, act: Callable[[], None]) -> None:
+    """Something happens while a node is down: it writes no rows."""
+    begin, sequence = len(story.timeline), story.sequences[node]
+    act()
+    story.timeline[begin:] = [row for row in story.timeline[begin:] if row["node"] != node]
+    story.sequences[node] = sequence
+
+
+def deleted_elsewhere(story: Story, *, by: int) -> None:
+    """While the first leader is away, two records are written at offsets that it deleted, and deleted ``by`` a node."""
+    delete(story)
+    part, kept = story.partitions[0], list(story.partitions[0].logs[0])
+
+    def meanwhile() -> None:
+        part.starts[0] = 0
+        story.elect(1, clean=False)
+        part.isr = {1, 2}
+        write(story, 2)
+        story.now = 2 * LONG_AFTER_NS
+        story.delete(2, nodes=(by,))
+
+    away(story, 0, meanwhile)
+    part.logs[0], part.starts[0], part.marks[0], part.isr = kept, 2, 2, set(NODES)
+    story.restart(0)
+    story.elect(0)
+    write(story, 1)
+    story.finish()
+
+
+AGAIN = order(2, invoked_ns=2 * LONG_AFTER_NS - 1)
+
+
+@case(Outcome.PASS, *REUSED, *GONE, **unclean(deleting(), AGAIN))
+def what_another_leader_deleted_is_gone_where_the_last_one_never_had_it(story: Story) -> None:
+    deleted_elsewhere(story, by=1)
+
+
+@case(Outcome.VIOLATION, *REUSED, *LOST, **unclean(deleting()))
+def what_another_leader_deleted_without_an_order_is_lost(story: Story) -> None:
+    deleted_elsewhere(story, by=1)
+
+
+@case(Outcome.VIOLATION, *REUSED, *LOST, **unclean(deleting(), order(4, invoked_ns=3 * LONG_AFTER_NS), sampled=True))
+def an_order_that_is_sent_when_the_record_is_gone_explains_nothing(story: Story) -> None:
+    an_order_that_was_obeyed_before_explains_no_later_loss(story)
+
+
+WEAK = (lost(0, "WEAK"), lost(1, "WEAK"), ("nonmonotonic-send", "WEAK", 0))
+
+
+@case(Outcome.PASS, *REUSED, *GONE, *WEAK, **unclean(deleting(), sampled=True))
+def what_its_sender_did_not_wait_for_was_not_deleted(story: Story) -> None:
+    delete(story)
+    part = story.partitions[0]
+    part.starts[0] = 0
+    story.elect(1, clean=False)
+    part.isr = set(NODES)
+    story.send(acks=1, copies=(), commit=False)
+    story.send(acks=1, copies=(), commit=False)
+    story.elect(2)
+    part.starts = dict.fromkeys(NODES, 2)
+    write(story, 3)
+    story.finish()
+    now_and_then(story)
+
+
+def of_two_partitions() -> dict[str, Any]:
+    """A sampled run in which two records of partition 1 are deleted."""
+    run = unclean(deleting() | {"partition": 1}, sampled=True)
+    run["configuration"]["scenario"]["topics"][0]["partitions"] = 2
+    return run
+
+
+@case(
+    Outcome.PASS, ("torn-transaction", "DOCUMENTED", None), regression(2, "DOCUMENTED"),
+    *GONE, *[("committed-cut", "DOCUMENTED", 2)] * 3, **of_two_partitions(),
+)  # fmt: skip
+def half_of_a_transaction_was_given_up_after_a_deletion(story: Story) -> None:
+    two_partitions(story)
+    story.send(p=1)
+    story.send(p=1)
+    story.now = ORDERED_NS
+    story.delete(2, 1)
+    story.now = LONG_AFTER_NS
+    transact(story, Sent(0), Sent(1), result="info")
+    poll(story, 5, [0], 0)
+    begin = len(story.timeline)
+    story.cut(1, 2, 1)
+    for row in story.timeline[begin:]:
+        row["leader_epoch"] = 1
+    story.elect(1, 1, clean=False)
+    story.send(p=1)
+    story.finish()
+    now_and_then(story)
+
+
 # ------------------------------------------------------------------------------------- one deletion after the other
 
 SECOND_NS = 1_000_000_000
@@ -161,3 +260,29 @@ def each_deletion_has_a_time_of_its_own_that_is_seen_now_and_then(story: Story) 
 @case(Outcome.VIOLATION, *MANY, lost(None), **configured(log_retention_ms=60_000))
 def a_deletion_that_comes_too_soon_is_found_behind_many_others(story: Story) -> None:
     expire_in_turn(story, 60 * SECOND_NS, 60 * SECOND_NS, SECOND_NS)
+
+
+@case(
+    Outcome.AS_PREDICTED, lost(0, "EXPECTED"), lost(1, "EXPECTED"), *MANY[2:], **configured(log_retention_ms=60_000),
+    predictions=[{"kind": "lost-write", "topic": "ledger", "partition": 0, "offset": at} for at in (0, 1)],
+)  # fmt: skip
+def a_deletion_that_is_predicted_says_nothing_of_the_others(story: Story) -> None:
+    write(story, 2)
+    story.now += SECOND_NS
+    retire_to(story, 2)
+    write(story, 40)
+    story.now += 60 * SECOND_NS
+    retire_to(story, 42)
+    write(story, 1)
+    story.finish()
+
+
+@case(
+    Outcome.VIOLATION, *MANY, lost(None),
+    **configured(order(30), log_retention_ms="-1") | {"guarantees": PERMITTED | SAMPLED},
+)  # fmt: skip
+def more_is_gone_than_was_to_be(story: Story) -> None:
+    write(story, 70)
+    story.delete(60)
+    story.finish()
+    now_and_then(story)

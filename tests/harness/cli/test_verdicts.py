@@ -18,6 +18,7 @@ from harness.history import RunDirectory
 from harness.replication.knobs import CURRENT_GENERATION
 from harness.runner import Plan, Reporter
 from harness.runner.run_progress import Watch
+from tests.checkers.reused_offset_cases import CASES
 from tests.checkers.sampling import SAMPLED, samples
 from tests.checkers.story import Story
 from tests.harness.cli.calling import Seawall
@@ -155,6 +156,15 @@ def test_the_console_counts_what_is_excused_for_itself_and_last(seawall: Seawall
         "WEAK 7 lost-write, the first at ledger-0",
     ]
     assert "27 lost, 7 of them excused" in said.out
+
+
+def test_a_violation_among_what_was_only_counted_has_a_line(seawall: Seawall, tmp_path: Path) -> None:
+    [one] = [case for case in CASES if case.name == "a_deletion_that_comes_too_soon_is_found_behind_many_others"]
+    run = one.story("r").write(tmp_path / "r", **one.manifest)
+    said = seawall("check", run, "--engine", "reference")
+    assert said.code == ExitCode.VIOLATION
+    assert "VIOLATION lost-write at ledger-0: 35 more of this kind were found in the partition" in said.out
+    assert "DOCUMENTED 60 lost-write, the first at ledger-0 offset 0" in said.out
 
 
 def test_json_is_the_verdicts_and_nothing_else(seawall: Seawall, tmp_path: Path) -> None:
