@@ -145,6 +145,19 @@ EXHIBITS: tuple[Exhibit, ...] = (
         },
     ),
     Exhibit(
+        "After an unclean election",
+        "found here; no release has mended it",
+        "A leader deletes records, and a replica with fewer is elected uncleanly. What is acknowledged afterwards is "
+        "lost by a clean election: the old start of a log comes back after a crash (N04), or a broker whose log was "
+        "emptied does not see that it differs (N05): [what happens, and what to do](after-unclean-elections.md).",
+        {
+            "log-start-comes-back": {(Word.LOST, Word.DOCUMENTED): "two records that both replicas had are deleted."},
+            "emptied-log-forgets-its-epoch": {
+                (Word.LOST, Word.DOCUMENTED): "two records that the leader alone had are deleted."
+            },
+        },
+    ),
+    Exhibit(
         "Eligible replicas, forgotten",
         "found here; apache/kafka#20716, fixed in 4.3.0",
         "The follower of two shuts down, and is eligible to lead. The leader comes back with an empty disk, and "
