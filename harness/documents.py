@@ -252,9 +252,9 @@ def _refusals(origin: str, document: str) -> Iterator[None]:
 
 
 def _no_yaml(origin: str, document: str, error: yaml.MarkedYAMLError) -> UsageError:
-    where = origin
+    where, lines = origin, document.count("\n") + 1
     if error.problem_mark is not None:  # which is behind the last line where the document ends too soon
-        where += f", line {min(error.problem_mark.line + 1, len(document.splitlines()))}"
+        where += f", line {min(error.problem_mark.line + 1, lines)}"
     if isinstance(error, _TooMuch):
         return BeyondLimits(f"{where}: {error.problem}.")
     return UsageError(f"{where}: this is not valid YAML: {error.problem}.")

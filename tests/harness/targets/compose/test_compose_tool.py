@@ -69,7 +69,7 @@ def test_a_file_that_the_tool_refuses_is_refused_in_its_words(tmp_path: Path) ->
 def test_a_file_that_is_no_yaml_is_refused_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "compose.yml"
     file.write_text("services:\n  kafka: [a\n  image: b\n")
-    with pytest.raises(UsageError, match=rf"{file}, line 3: this is not valid YAML: expected ',' or '\]'"):
+    with pytest.raises(UsageError, match=rf"{file}, line 3: this is not valid YAML: did not find expected ',' or '\]'"):
         compose_tool.resolved(file)
 
 
