@@ -12,32 +12,20 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from typing import Final
 
-from checkers.row import Row, where
+from checkers.rows import RunRows
 from harness.findings import Finding, of_group, position
 from harness.model import TopicPartition
 
-EXCUSE: Final = "retention"
 
-
-def deleted_together(findings: Iterable[Finding], timeline: Iterable[Row]) -> Iterator[Finding]:
-    """Reference: see :attr:`harness.findings.Answers.deleted`.
-
-    Args:
-        findings: of one run, all of them.
-        timeline: the run's.
-    """
-    starts: dict[TopicPartition, set[int]] = defaultdict(set)
-    for row in timeline:
-        if row["topic"] is not None and row["kind"] in ("state", "log_start"):
-            starts[where(row)].add(row["log_start_offset"] or 0)
-    ordered = {place: sorted(found) for place, found in starts.items()}
+def deleted_together(rows: RunRows, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Reference: see :attr:`harness.findings.Answers.deleted`; ``findings``: all of the run."""
+    starts = {place: sorted({one.log_start for one in found}) for place, found in rows.log_starts.items()}
     groups: dict[tuple[str, TopicPartition, int | None], list[Finding]] = defaultdict(list)
     for one in findings:
-        if one.excuse == EXCUSE:
+        if one.excuse == "retention":
             place = TopicPartition(one.topic, one.partition)
-            before = None if one.offset is None else bisect_right(ordered.get(place, ()), one.offset)
+            before = None if one.offset is None else bisect_right(starts.get(place, ()), one.offset)
             groups[one.kind, place, before].append(one)
     for group in groups.values():
         yield of_group(max(group, key=position), group)

@@ -84,18 +84,21 @@ def may_be_deleted(run: RunFacts, manifest: Manifest, finding: Finding, kind: An
     if manifest.configuration.get("settings") is None or run.orders is None:
         return True
     which = kind.excuses.retention
-    sent_ns = finding.since_ns if which is Retention.OF_A_SENT_RECORD else None
+    sent_ns = (finding.since_ns or 0) if which is Retention.OF_A_SENT_RECORD else 0
     return any(_is_permitted(run, manifest, finding, one, sent_ns) for one in _removals(run, finding, which, sent_ns))
 
 
-def _removals(run: RunFacts, finding: Finding, which: Retention, sent_ns: int | None) -> Sequence[_Removal]:
-    """What removed the record, by the brokers' rows; without a reason in one, the first row that shows it gone."""
+def _removals(run: RunFacts, finding: Finding, which: Retention, sent_ns: int) -> Sequence[_Removal]:
+    """What removed the record, by the brokers' rows; without a reason in one, the first row that shows it gone.
+
+    ``sent_ns``: when its send began; 0: that is not known.
+    """
     place, offset = TopicPartition(finding.topic, finding.partition), finding.offset
     last = _Removal(max((one.end_ns for one in run.facts.intervals), default=0), 0)
     if offset is None:
         return [last]
     if run.sampled:
-        later = (one for one in run.deletions.get(place, ()) if one.time_ns + LOOK_NS >= (sent_ns or 0))
+        later = (one for one in run.deletions.get(place, ()) if one.time_ns + LOOK_NS >= sent_ns)
         known = min((one for one in later if one.log_start > offset), default=None)
         return [last if known is None else _Removal(known.time_ns + LOOK_NS, known.log_start)]
     by_ns = finding.time_ns if which is Retention.BEFORE_THE_POLL and finding.time_ns is not None else math.inf
@@ -107,9 +110,9 @@ def _removals(run: RunFacts, finding: Finding, which: Retention, sent_ns: int | 
     if not known_removals:
         return [last]
     final = found.get(last_led) if which is Retention.OF_A_SENT_RECORD and last_led is not None else None
-    if final is not None and final.time_ns >= (sent_ns or 0):
+    if final is not None and final.time_ns >= sent_ns:
         return [final]
-    return [one for one in known_removals if one.time_ns >= (sent_ns or 0)]
+    return [one for one in known_removals if one.time_ns >= sent_ns]
 
 
 def _removal(
@@ -148,9 +151,9 @@ def _reason(one: StateInterval | None) -> str | None:
     return None if one is None else detail(one).get("reason")
 
 
-def _is_permitted(run: RunFacts, manifest: Manifest, finding: Finding, removal: _Removal, sent_ns: int | None) -> bool:
+def _is_permitted(run: RunFacts, manifest: Manifest, finding: Finding, removal: _Removal, sent_ns: int) -> bool:
     reason = _reason(removal.row)
-    if reason != _RETENTION and _is_ordered(run, finding, removal, sent_ns or 0):
+    if reason != _RETENTION and _is_ordered(run, finding, removal, sent_ns):
         return True
     if reason == _DELETE_RECORDS:
         return False
@@ -201,7 +204,7 @@ def _is_retired(run: RunFacts, finding: Finding, removal: _Removal) -> bool:
     )
 
 
-def _may_be_old(run: RunFacts, manifest: Manifest, finding: Finding, removal: _Removal, sent_ns: int | None) -> bool:
+def _may_be_old(run: RunFacts, manifest: Manifest, finding: Finding, removal: _Removal, sent_ns: int) -> bool:
     settings = manifest.configuration["settings"]
     limit_ms = next(
         (int(settings[name]) * unit for name, unit in _UNITS_MS.items() if name in settings), _WEEK_MS

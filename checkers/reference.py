@@ -22,7 +22,7 @@ def answer(runs: Sequence[RunRows], report: Callable[[str], None] = lambda stage
     report("the facts")
     return Answers(
         findings=kept(found),
-        deleted=[one for rows, own in of_runs for one in deleted_together(own, rows.timeline)],
+        deleted=[one for rows, own in of_runs for one in deleted_together(rows, own)],
         ranges=ranges(found),
         ends=[end for rows in runs for end in rows.ends.values()],
         history_gaps=[gap for rows in runs for gap in history_gaps(rows)],

@@ -219,17 +219,22 @@ class RunRows:
         return {key: Life(max(times[key]), nexts.get(key)) for key in keys}
 
     @cached_property
-    def deletions(self) -> dict[TopicPartition, list[Deletion]]:
-        """What was deleted on purpose, by partition."""
+    def log_starts(self) -> dict[TopicPartition, list[Start]]:
+        """Where the replicas' logs started, by partition: every row that says so."""
         starts: dict[TopicPartition, list[Start]] = defaultdict(list)
         for row in self.timeline:
             if row["topic"] is not None and row["kind"] in ("state", "log_start"):
                 starts[where(row)].append(_start(row))
+        return starts
+
+    @cached_property
+    def deletions(self) -> dict[TopicPartition, list[Deletion]]:
+        """What was deleted on purpose, by partition."""
         last_ns: dict[tuple[int, int], int] = defaultdict(int)
         for row in (r for r in self.timeline if r["kind"] != "final" or r["role"] != "offline"):
             life = row["node"], row["incarnation"]
             last_ns[life] = max(last_ns[life], row["time_ns"])
-        return {place: deletions(found, last_ns) for place, found in starts.items()}
+        return {place: deletions(found, last_ns) for place, found in self.log_starts.items()}
 
     def deleted_to(self, place: TopicPartition, until_ns: int) -> int:
         """Up to which offset (exclusive) was deleted on purpose by then; see :mod:`checkers.deletions`."""

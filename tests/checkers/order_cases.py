@@ -97,10 +97,10 @@ def later(story: Story) -> None:
     story.now += 10_000_000_000
 
 
-def retire(story: Story, *nodes: int, reason: str = "retention") -> None:
-    """These nodes delete the first record, and say for which reason."""
+def retire(story: Story, *nodes: int, before: int = 1, reason: str = "retention") -> None:
+    """These nodes delete what is before an offset, the first record, and say for which reason."""
     begin = len(story.timeline)
-    story.delete(1, nodes=nodes)
+    story.delete(before, nodes=nodes)
     for row in story.timeline[begin:]:
         if row["kind"] == "log_start":
             said = json.loads(row["detail"])

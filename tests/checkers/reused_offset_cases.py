@@ -6,7 +6,6 @@ deletion that was over before does not explain that it is gone. Importing this m
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -17,13 +16,12 @@ from tests.checkers.answer_cases import CASES
 from tests.checkers.cases import case, lost, regression, write
 from tests.checkers.client_cases import two_partitions
 from tests.checkers.clients import Sent, poll, transact
-from tests.checkers.order_cases import PERMITTED, configured, order
+from tests.checkers.order_cases import PERMITTED, configured, order, retire
 from tests.checkers.sampling import SAMPLED, samples
 from tests.checkers.story import NODES, Row, Story
 
 __all__ = ["CASES"]
 
-UNCLEAN = PERMITTED | {"unclean_election": True, "settles": False}
 REUSED = (
     lost(0, "DOCUMENTED"), lost(1, "DOCUMENTED"), ("inconsistent-offsets", "DOCUMENTED", 0),
     ("inconsistent-offsets", "DOCUMENTED", 1), ("nonmonotonic-send", "DOCUMENTED", 0), regression(0, "DOCUMENTED"),
@@ -56,10 +54,15 @@ def delete(story: Story) -> None:
     story.now = LONG_AFTER_NS
 
 
-def use_again(story: Story, *, restart: bool = True) -> None:
-    """Node 1 is elected without the two records, and three more are written, in all logs."""
+def elect_a_laggard(story: Story) -> None:
+    """Node 1 is elected without the two records; the first leader, if it is there, starts its log anew."""
     story.partitions[0].starts[0] = 0
     story.elect(1, clean=False)
+
+
+def use_again(story: Story, *, restart: bool = True) -> None:
+    """Node 1 is elected without the two records, and three more are written, in all logs."""
+    elect_a_laggard(story)
     story.partitions[0].isr = set(NODES)
     if restart:
         story.restart(0)
@@ -115,8 +118,7 @@ def another_order_explains_it(story: Story) -> None:
 def what_an_unclean_election_may_have_given_up_was_not_deleted(story: Story) -> None:
     delete(story)
     part, kept = story.partitions[0], list(story.partitions[0].logs[0])
-    part.starts[0] = 0
-    story.elect(1, clean=False)
+    elect_a_laggard(story)
     write(story, 2)
     part.logs[0], part.starts[0] = kept, 2
     story.elect(0, clean=False)
@@ -133,18 +135,17 @@ def away(story: Story, node: int, act: Callable[[], None]) -> None:
     story.sequences[node] = sequence
 
 
-def deleted_elsewhere(story: Story, *, by: int) -> None:
-    """While the first leader is away, two records are written at offsets that it deleted, and deleted ``by`` a node."""
+def deleted_elsewhere(story: Story) -> None:
+    """While the first leader is away, two records are written at offsets that it deleted, and deleted."""
     delete(story)
     part, kept = story.partitions[0], list(story.partitions[0].logs[0])
 
     def meanwhile() -> None:
-        part.starts[0] = 0
-        story.elect(1, clean=False)
+        elect_a_laggard(story)
         part.isr = {1, 2}
         write(story, 2)
         story.now = 2 * LONG_AFTER_NS
-        story.delete(2, nodes=(by,))
+        story.delete(2, nodes=(1,))
 
     away(story, 0, meanwhile)
     part.logs[0], part.starts[0], part.marks[0], part.isr = kept, 2, 2, set(NODES)
@@ -159,12 +160,12 @@ AGAIN = order(2, invoked_ns=2 * LONG_AFTER_NS - 1)
 
 @case(Outcome.PASS, *REUSED, *GONE, **unclean(deleting(), AGAIN))
 def what_another_leader_deleted_is_gone_where_the_last_one_never_had_it(story: Story) -> None:
-    deleted_elsewhere(story, by=1)
+    deleted_elsewhere(story)
 
 
 @case(Outcome.VIOLATION, *REUSED, *LOST, **unclean(deleting()))
 def what_another_leader_deleted_without_an_order_is_lost(story: Story) -> None:
-    deleted_elsewhere(story, by=1)
+    deleted_elsewhere(story)
 
 
 @case(Outcome.VIOLATION, *REUSED, *LOST, **unclean(deleting(), order(4, invoked_ns=3 * LONG_AFTER_NS), sampled=True))
@@ -179,8 +180,7 @@ WEAK = (lost(0, "WEAK"), lost(1, "WEAK"), ("nonmonotonic-send", "WEAK", 0))
 def what_its_sender_did_not_wait_for_was_not_deleted(story: Story) -> None:
     delete(story)
     part = story.partitions[0]
-    part.starts[0] = 0
-    story.elect(1, clean=False)
+    elect_a_laggard(story)
     part.isr = set(NODES)
     story.send(acks=1, copies=(), commit=False)
     story.send(acks=1, copies=(), commit=False)
@@ -232,18 +232,9 @@ def expire_in_turn(story: Story, *ages_ns: int) -> None:
     for turn, age_ns in enumerate(ages_ns, 1):
         write(story, 20)
         story.now += age_ns
-        retire_to(story, 20 * turn)
+        retire(story, *NODES, before=20 * turn)
     write(story, 1)
     story.finish()
-
-
-def retire_to(story: Story, before: int) -> None:
-    """All logs lose what is before an offset because it is too old."""
-    begin = len(story.timeline)
-    story.delete(before)
-    for row in story.timeline[begin:]:
-        if row["kind"] == "log_start":
-            row["detail"] = json.dumps(json.loads(row["detail"]) | {"reason": "retention"})
 
 
 @case(Outcome.PASS, *MANY, **configured(log_retention_ms=2_000))
@@ -269,10 +260,10 @@ def a_deletion_that_comes_too_soon_is_found_behind_many_others(story: Story) -> 
 def a_deletion_that_is_predicted_says_nothing_of_the_others(story: Story) -> None:
     write(story, 2)
     story.now += SECOND_NS
-    retire_to(story, 2)
+    retire(story, *NODES, before=2)
     write(story, 40)
     story.now += 60 * SECOND_NS
-    retire_to(story, 42)
+    retire(story, *NODES, before=42)
     write(story, 1)
     story.finish()
 
