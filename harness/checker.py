@@ -113,6 +113,11 @@ class Anomaly:
     because: str = ""
 
 
+def offsets(first: int, end: int) -> str:
+    """Offsets up to ``end``, exclusive: ``offset 4``, ``offsets 4 to 6``."""
+    return f"offset {first}" if end - 1 == first else f"offsets {first} to {end - 1}"
+
+
 @dataclass(frozen=True, slots=True)
 class OffsetRange:
     """Consecutive offsets at each of which there are anomalies of one kind.

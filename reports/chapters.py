@@ -11,7 +11,7 @@ from typing import Final
 from markupsafe import Markup
 
 from harness.anomaly import LOST_WRITE
-from harness.checker import Anomaly
+from harness.checker import Anomaly, offsets
 from harness.model import TopicPartition
 from reports import glossary, losses, replicas, story
 from reports.exhibits import Exhibit, exhibits, times_of
@@ -20,7 +20,7 @@ from reports.loss import Loss
 from reports.records import Record, records
 from reports.run import PartitionRows, Run, partition_of
 from reports.scale import NS
-from reports.sentences import count, offsets
+from reports.sentences import count
 
 _NEAR: Final = 6
 """Places of anomalies at most this many offsets apart share one table of logs."""

@@ -7,13 +7,12 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 
-from harness.checker import Anomaly, LossStory
+from harness.checker import Anomaly, LossStory, offsets
 from reports import looks, rows
 from reports.glossary import is_gone
 from reports.lanes.leadership import Term, believed, decided
 from reports.run import PartitionRows, Run
 from reports.scale import NS
-from reports.sentences import offsets
 
 
 @dataclass(frozen=True)

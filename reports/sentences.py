@@ -106,11 +106,6 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
-def offsets(first: int, end: int) -> str:
-    """Offsets up to ``end``, exclusive: ``offset 4``, ``offsets 4 to 6``."""
-    return f"offset {first}" if end - 1 == first else f"offsets {first} to {end - 1}"
-
-
 def _promise(guarantees: Mapping[str, Any]) -> str:
     """What the configuration promises of an acknowledged record."""
     least = guarantees.get("min_insync_replicas")

@@ -12,12 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from harness.checker import Anomaly
+from harness.checker import Anomaly, offsets
 from harness.downtime import in_force
 from reports import looks, rows
 from reports.loss import Loss
 from reports.scale import NS, seconds
-from reports.sentences import offsets
 
 _BEFORE_NS: Final = 5 * NS
 """How long before the acknowledgement a fault may have been healed and still be in the story."""

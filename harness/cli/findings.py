@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 
-from harness.checker import EXCUSED, Anomaly, Extent, OffsetRange, RunVerdict, Verdict
+from harness.checker import EXCUSED, Anomaly, Extent, RunVerdict, Verdict, offsets
 
 _STYLES = {
     Verdict.VIOLATION: "bold red",
@@ -104,17 +104,12 @@ def _reach(extents: Sequence[Extent]) -> str:
     spans = [(f"{x.topic}-{x.partition}", span) for x in extents for span in x.ranges]
     said = []
     for place, ours in groupby(spans[:_RANGES_SHOWN], key=itemgetter(0)):
-        said.append(f"{place} at " + ", ".join(_offsets(span) for _, span in ours))
+        said.append(f"{place} at " + ", ".join(offsets(span.first_offset, span.end_offset) for _, span in ours))
     hidden = len(spans[_RANGES_SHOWN:]) + sum(one.more_ranges for one in extents)
     nowhere = sum(one.without_offset for one in extents)
     more = [f"{hidden:,} more ranges of offsets"] if hidden else []
     more += [f"{nowhere:,} that name no offset"] if nowhere else []
     return "; ".join([*said, *more])
-
-
-def _offsets(span: OffsetRange) -> str:
-    last = span.end_offset - 1
-    return f"offset {last}" if span.first_offset == last else f"offsets {span.first_offset} to {last}"
 
 
 def _place(anomaly: Anomaly) -> str:
