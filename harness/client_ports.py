@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from harness.history.delete_records_log import DeleteRecordsLog
-from harness.history.recorder import Completion, PolledRecord, Recorder
+from harness.history.recorder import PolledRecord, Recorder
+from harness.history.sends import Answer, Completion
 from harness.model import NO_EPOCH, Offset, ProcessId, TopicPartition
 from harness.orders import DeleteOrder, Pending, SpoofedFetchOrder
 from harness.payload import EVERYTHING, Carried, ProducerRecord
@@ -22,6 +23,16 @@ from harness.payload import EVERYTHING, Carried, ProducerRecord
 ResultT = TypeVar("ResultT")
 
 Isolation = Literal["read_uncommitted", "read_committed"]
+
+Compression = Literal["none", "gzip", "snappy", "lz4", "zstd"]
+
+Answered = Callable[[Sequence[int], Sequence[Answer]], None]
+"""Takes which records of a batch have been answered, counted from 0, and their answers."""
+
+
+def not_recorded(which: Sequence[int], answers: Sequence[Answer]) -> None:
+    """An :data:`Answered` for clients whose sends are no part of the history."""
+
 
 BEGINNING: Offset = -2
 """A position: the first offset still held. librdkafka's ``OFFSET_BEGINNING``."""
@@ -35,14 +46,6 @@ MOVED_ERRORS = frozenset({"_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE", TRUNCATED
 _BROKER_SHARE = 0.75
 """How much of the client's own timeout a broker is given to answer a request that is sent once: its answer, and a wrong
 one too, must reach a client that still waits."""
-
-
-class Answer(NamedTuple):
-    """What became of a record: the kind of completion, its offset if known, the error's name unless ``ok``."""
-
-    kind: Completion
-    offset: Offset | None = None
-    error: str | None = None
 
 
 class Polled(NamedTuple):
@@ -82,12 +85,18 @@ class Manner:
         retries: how often it repeats a request that was refused, or not answered in ``retry_after_s``.
         idempotent: whether batches are numbered, so that a leader refuses the second of two (KIP-98).
         batch: how many records go into one batch.
+        linger_s: how long a batch that is not full waits for more records; None: until no more are handed over.
+        in_flight: how many requests to a broker may be under way; None: as many as the client takes to be right.
+        compression: of batches.
     """
 
     retries: int = 0
     retry_after_s: float = 1.0
     idempotent: bool = False
     batch: int = 1
+    linger_s: float | None = None
+    in_flight: int | None = None
+    compression: Compression = "none"
 
     def request_timeout_s(self, timeout_s: float) -> float:
         """How long a broker may take, when the producer waits ``timeout_s`` for each answer."""
@@ -104,8 +113,14 @@ NUMBERED = Manner(retries=1000, idempotent=True)
 class Producer(Protocol):
     """Sends batches; any number of tasks may send with it at once."""
 
-    async def send_batch(self, partition: TopicPartition, batch: Sequence[ProducerRecord]) -> list[Answer]:
-        """Send records in one request and wait for their answers, in order; ``info`` once the clients stop."""
+    async def send_batch(
+        self, partition: TopicPartition, batch: Sequence[ProducerRecord], answered: Answered = not_recorded
+    ) -> list[Answer]:
+        """Send records, in as few requests as the manner permits, and wait for their answers; returns them in order.
+
+        ``answered`` is called with every answer, soon after it has come, in any task, one call after the other. Once
+        the clients stop the rest is ``info``.
+        """
         ...
 
     def close(self) -> None:

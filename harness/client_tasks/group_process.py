@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from harness.client_ports import CommittedOffset
-from harness.history.recorder import Completion, Recorder
+from harness.history.recorder import Recorder
+from harness.history.sends import Completion
 from harness.model import ProcessId, TopicPartition
 
 REFUSED_AS_A_WHOLE = frozenset({"INVALID_GROUP_ID", "GROUP_AUTHORIZATION_FAILED"})

@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, Message, Producer
 from harness.client_ports import Transacted
 from harness.clients.librdkafka import ClientError, calling, configuration, made
 from harness.clients.sender import produce
-from harness.history.recorder import Completion
+from harness.history.sends import Completion
 from harness.model import Offset, TopicPartition
 from harness.payload import ProducerRecord
 

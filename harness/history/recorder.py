@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from harness.clock import Clock
 from harness.history.arrow import write_columns
 from harness.history.delete_records_log import DeleteRecordsLog
+from harness.history.rows import NAMES, Row, Rows, columns_of, rows_of
 from harness.history.schema import HISTORY
+from harness.history.sends import Answer, Completion, Sends
 from harness.model import Offset, ProcessId, TopicPartition
-
-Completion = Literal["ok", "fail", "info"]
-"""How an operation ended: acknowledged, proven never to have happened, or unknown."""
 
 NO_PROCESS = ProcessId(-1)
 """The process of the ``close`` row, which no client wrote."""
@@ -66,37 +65,6 @@ Change = Literal["assigned", "revoked", "lost"]
 """The kinds of changes by a rebalance."""
 
 
-@dataclass(slots=True)
-class _Row:
-    """A row of ``HISTORY``, with the table's names of columns; it gets index and time when it is buffered."""
-
-    run: str
-    process: int
-    op: int
-    type: str
-    f: str
-    index: int = -1
-    time_ns: int = -1
-    txn: bool = False
-    mop: int = 0
-    topic: str | None = None
-    partition: int | None = None
-    offset: int | None = None
-    value: int | None = None
-    leader_epoch: int | None = None
-    acks: int | None = None
-    error: str | None = None
-    final: bool = False
-    intact: bool | None = None
-    group: str | None = None
-    isolation: str | None = None
-    timestamp_ms: int | None = None
-    current_leader_epoch: int | None = None
-
-
-_NAMES = tuple(c.name for c in HISTORY.columns)
-
-
 class Recorder:
     """Writes the client history of one run as ``history/part-00000.parquet``, ``part-00001.parquet`` ...
 
@@ -133,8 +101,9 @@ class Recorder:
         self._part_ns = int(part_seconds * 1e9)
         self._lock = threading.Lock()
         self._writing = threading.Lock()
-        self._rows: list[_Row] = []
-        self._open: dict[int, list[_Row]] = {}
+        self._buffered: list[Row | Rows] = []
+        self._written = 0
+        self._open: dict[int, list[Row]] = {}
         self._index = 0
         self._op = 0
         self._part = 0
@@ -160,6 +129,28 @@ class Recorder:
         """
         self._complete(op, lambda invoked: [_ended(_of("send", invoked), kind, error, offset)])
 
+    def invoke_sends(self, sends: Sends) -> None:
+        """A client is about to hand over ``sends``, for :meth:`complete_sends`."""
+        with self._lock:
+            sends.first_op = self._op
+            self._op += len(sends.values)
+        self._record(rows_of(self._run, sends, range(len(sends.values)), None))
+
+    def complete_sends(self, sends: Sends, which: Sequence[int], answers: Sequence[Answer]) -> None:
+        """Those of ``sends`` that ``which`` numbers, from 0, ended with ``answers``; see :meth:`complete_send`.
+
+        The calls for the same ``sends`` come one after the other.
+        """
+        for place in which:
+            assert sends.is_open[place], f"send {place} of operation {sends.first_op} has already completed"
+            sends.is_open[place] = False
+        rows = rows_of(self._run, sends, which, answers)
+        acknowledged = sum(answer.kind == "ok" for answer in answers)
+        with self._lock:
+            self.acknowledged += acknowledged
+            self.errors += len(answers) - acknowledged
+        self._record(rows)
+
     def invoke_poll(
         self, process: ProcessId, final: bool, group: str | None = None, isolation: str | None = None
     ) -> int:
@@ -168,7 +159,13 @@ class Recorder:
 
     def complete_poll(self, op: int, records: Sequence[PolledRecord]) -> None:
         """The poll ``op`` delivered ``records``: one row each, in this order, or one bare row for none."""
-        self._complete(op, lambda invoked: _delivered(_of("poll", invoked), "ok", None, records))
+        if not records:
+            self._complete(op, lambda invoked: [_ended(_of("poll", invoked), "ok", None)])
+            return
+        with self._lock:
+            like = _ended(_of("poll", self._closing(op)), "ok", None)
+        columns = dict(zip(PolledRecord._fields, zip(*records, strict=True), strict=True))
+        self._record(Rows(like, columns, len(records)))
 
     def poll_failed(self, op: int, error: str) -> None:
         """The poll ``op`` delivered nothing because of ``error``."""
@@ -204,7 +201,7 @@ class Recorder:
             error: the error's name, for ``fail`` and ``info``.
         """
 
-        def rows(invoked: list[_Row]) -> list[_Row]:
+        def rows(invoked: list[Row]) -> list[Row]:
             pairs = zip(invoked, answers, strict=True)
             return [row for step, answer in pairs for row in _answered(step, kind, error, answer)]
 
@@ -219,12 +216,12 @@ class Recorder:
         Returns:
             the operation's number for :meth:`complete`.
         """
-        bare = _Row(self._run, process, -1, "invoke", f, group=group, final=final)
+        bare = Row(self._run, process, -1, "invoke", f, group=group, final=final)
         return self._invoke(_per_partition(bare, partitions))
 
     def invoke_commit(self, process: ProcessId, group: str, offsets: Mapping[TopicPartition, Offset]) -> int:
         """A client is about to commit ``offsets``, the next ones to be read; see :meth:`complete`."""
-        bare = _Row(self._run, process, -1, "invoke", "commit", group=group)
+        bare = Row(self._run, process, -1, "invoke", "commit", group=group)
         rows = _per_partition(bare, list(offsets))
         return self._invoke([replace(r, offset=o) for r, o in zip(rows, offsets.values(), strict=True)])
 
@@ -234,7 +231,7 @@ class Recorder:
 
     def invoke_committed(self, process: ProcessId, group: str, partitions: Sequence[TopicPartition]) -> int:
         """A client is about to ask what ``group`` has committed; see :meth:`complete_committed`."""
-        bare = _Row(self._run, process, -1, "invoke", "committed", group=group)
+        bare = Row(self._run, process, -1, "invoke", "committed", group=group)
         return self._invoke(_per_partition(bare, partitions))
 
     def complete_committed(
@@ -242,7 +239,7 @@ class Recorder:
     ) -> None:
         """The request ``op`` was answered with ``offsets``, by partition; None where nothing was committed."""
 
-        def rows(invoked: list[_Row]) -> list[_Row]:
+        def rows(invoked: list[Row]) -> list[Row]:
             known = [None] * len(invoked) if offsets is None else offsets
             return [_ended(row, kind, error, offset) for row, offset in zip(invoked, known, strict=True)]
 
@@ -250,7 +247,7 @@ class Recorder:
 
     def crash(self, process: ProcessId) -> None:
         """A client crashes without leaving its group; its process never returns."""
-        op = self._invoke([_Row(self._run, process, -1, "invoke", "crash")])
+        op = self._invoke([Row(self._run, process, -1, "invoke", "crash")])
         self._complete(op, lambda invoked: [_ended(row, "info", None) for row in invoked])
 
     def rebalance(self, op: int, change: Change, partitions: Sequence[TopicPartition]) -> None:
@@ -258,7 +255,7 @@ class Recorder:
         with self._lock:
             assert op in self._open, f"operation {op} was never invoked or has already completed"
             first = self._open[op][0]
-            bare = _Row(self._run, first.process, op, "info", change, txn=first.txn, final=first.final)
+            bare = Row(self._run, first.process, op, "info", change, txn=first.txn, final=first.final)
             due = self._append(_per_partition(bare, partitions))
         if due:
             self._write_part()
@@ -271,22 +268,22 @@ class Recorder:
         """Write the ``close`` row and all buffered rows. Idempotent; nothing may be recorded afterwards."""
         with self._lock:
             if not self._closed:
-                self._append([_Row(self._run, NO_PROCESS, self._op, "ok", "close")])
+                self._append([Row(self._run, NO_PROCESS, self._op, "ok", "close")])
                 self._closed = True
         self._write_part()
 
     # ------------------------------------------------------------------------------------------------ internals
 
-    def _send_row(self, process: ProcessId, send: Sending) -> _Row:
-        return _Row(
+    def _send_row(self, process: ProcessId, send: Sending) -> Row:
+        return Row(
             self._run, process, -1, "invoke", "send", topic=send.topic, partition=send.partition, value=send.value,
             acks=send.acks, timestamp_ms=send.timestamp_ms,
         )  # fmt: skip
 
-    def _poll_row(self, process: ProcessId, poll: Polling) -> _Row:
-        return _Row(self._run, process, -1, "invoke", "poll", group=poll.group, isolation=poll.isolation)
+    def _poll_row(self, process: ProcessId, poll: Polling) -> Row:
+        return Row(self._run, process, -1, "invoke", "poll", group=poll.group, isolation=poll.isolation)
 
-    def _invoke(self, rows: list[_Row]) -> int:
+    def _invoke(self, rows: list[Row]) -> int:
         with self._lock:
             op = self._op
             self._op += 1
@@ -298,16 +295,28 @@ class Recorder:
             self._write_part()
         return op
 
-    def _complete(self, op: int, rows: Callable[[list[_Row]], list[_Row]]) -> None:
+    def _complete(self, op: int, rows: Callable[[list[Row]], list[Row]]) -> None:
         with self._lock:
-            assert op in self._open, f"operation {op} was never invoked or has already completed"
-            completed = rows(self._open.pop(op))
+            completed = rows(self._closing(op))
             self._count(completed)
             due = self._append(completed)
         if due:
             self._write_part()
 
-    def _count(self, completed: list[_Row]) -> None:
+    def _closing(self, op: int) -> list[Row]:
+        assert op in self._open, f"operation {op} was never invoked or has already completed"
+        return self._open.pop(op)
+
+    def _record(self, rows: Rows) -> None:
+        with self._lock:
+            rows.index, rows.time_ns = self._index, self._now()
+            self._index += rows.count
+            self._buffered.append(rows)
+            due = self._is_due(rows.time_ns)
+        if due:
+            self._write_part()
+
+    def _count(self, completed: list[Row]) -> None:
         first = completed[0]
         if first.type != "ok":
             self.errors += first.f != "crash"
@@ -316,47 +325,58 @@ class Recorder:
         else:
             self.acknowledged += first.f == "send"
 
-    def _append(self, rows: list[_Row]) -> bool:
+    def _append(self, rows: list[Row]) -> bool:
         """Give ``rows`` their indexes and the time, and buffer them; returns whether a part is due."""
-        assert not self._closed, "the history is closed"
-        now = self._clock.monotonic_ns()
+        now = self._now()
         for row in rows:
             row.index, row.time_ns = self._index, now
             self._index += 1
-        self._rows += rows
-        return len(self._rows) >= self._part_rows or now - self._rows[0].time_ns >= self._part_ns
+        self._buffered += rows
+        return self._is_due(now)
+
+    def _now(self) -> int:
+        assert not self._closed, "the history is closed"
+        return self._clock.monotonic_ns()
+
+    def _is_due(self, now: int) -> bool:
+        is_full = self._index - self._written >= self._part_rows
+        return is_full or now - self._buffered[0].time_ns >= self._part_ns
 
     def _write_part(self) -> None:
         with self._writing:
             with self._lock:
-                rows, self._rows = self._rows, []
-            if rows:
-                columns = [[getattr(row, name) for row in rows] for name in _NAMES]
+                buffered, self._buffered = self._buffered, []
+                before, self._written = self._written, self._index
+            if buffered:
                 try:
-                    write_columns(HISTORY, self._directory / f"part-{self._part:05d}.parquet", columns)
+                    self._write(columns_of(buffered))
                 except BaseException:
                     with self._lock:
-                        self._rows = rows + self._rows  # later rows must not be written without them
+                        self._buffered = buffered + self._buffered  # later rows must not be written without them
+                        self._written = before
                     raise
-                self._part += 1
+
+    def _write(self, columns: list[list[Any]]) -> None:
+        write_columns(HISTORY, self._directory / f"part-{self._part:05d}.parquet", columns)
+        self._part += 1
 
 
-def _of(f: str, invoked: list[_Row]) -> _Row:
+def _of(f: str, invoked: list[Row]) -> Row:
     [row] = invoked
     assert row.f == f, f"operation {row.op} is a {row.f}"
     return row
 
 
-def _ended(row: _Row, kind: Completion, error: str | None, offset: Offset | None = None) -> _Row:
+def _ended(row: Row, kind: Completion, error: str | None, offset: Offset | None = None) -> Row:
     return replace(row, type=kind, error=error, offset=offset)
 
 
-def _delivered(row: _Row, kind: Completion, error: str | None, records: Sequence[PolledRecord]) -> list[_Row]:
+def _delivered(row: Row, kind: Completion, error: str | None, records: Sequence[PolledRecord]) -> list[Row]:
     empty = _ended(row, kind, error)
     return [replace(empty, **record._asdict()) for record in records] or [empty]
 
 
-def _answered(row: _Row, kind: Completion, error: str | None, answer: Answered) -> list[_Row]:
+def _answered(row: Row, kind: Completion, error: str | None, answer: Answered) -> list[Row]:
     if row.f == "send":
         assert answer is None or isinstance(answer, int), f"step {row.mop} of operation {row.op} is a send"
         return [_ended(row, kind, error, answer)]
@@ -364,7 +384,7 @@ def _answered(row: _Row, kind: Completion, error: str | None, answer: Answered) 
     return _delivered(row, kind, error, answer or ())
 
 
-def _per_partition(bare: _Row, partitions: Sequence[TopicPartition]) -> list[_Row]:
+def _per_partition(bare: Row, partitions: Sequence[TopicPartition]) -> list[Row]:
     return [replace(bare, topic=p.topic, partition=p.partition) for p in partitions] or [bare]
 
 
@@ -379,8 +399,5 @@ class KeptRecorder(Recorder):
         super().__init__(run, Path(), clock)
         self.rows: list[dict[str, Any]] = []
 
-    def _write_part(self) -> None:
-        with self._writing:
-            with self._lock:
-                rows, self._rows = self._rows, []
-            self.rows += [{name: getattr(row, name) for name in _NAMES} for row in rows]
+    def _write(self, columns: list[list[Any]]) -> None:
+        self.rows += [dict(zip(NAMES, values, strict=True)) for values in zip(*columns, strict=True)]

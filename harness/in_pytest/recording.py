@@ -14,7 +14,8 @@ from harness import payload
 from harness.client_ports import ClientContext
 from harness.clients.reader import polled_record
 from harness.errors import UsageError
-from harness.history.recorder import Completion, PolledRecord, Sending
+from harness.history.recorder import PolledRecord, Sending
+from harness.history.sends import Completion
 from harness.model import Offset, ProcessId, TopicPartition
 from harness.orders import ALL_ACKS
 from harness.payload import Headers

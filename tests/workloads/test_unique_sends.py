@@ -12,7 +12,7 @@ import pytest
 
 import workloads
 from harness.broker.settings import Settings
-from harness.client_ports import Answer, ClientContext
+from harness.client_ports import ClientContext
 from harness.client_tasks.final_reader import FinalReader
 from harness.client_tasks.scheduled_client import OrderedClient
 from harness.clients.sender import FallibleProducer
@@ -20,6 +20,7 @@ from harness.clients.threaded_clients import ThreadedClients
 from harness.clock import SystemClock
 from harness.errors import UsageError
 from harness.history.run_directory import Manifest, RunDirectory
+from harness.history.sends import Answer
 from harness.model import Link, NodeId, TopicPartition
 from harness.orders import CommitOrder, ConsumeOrder, DeleteOrder, Pending, SendOrder, Sent, SpoofedFetchOrder
 from harness.replication.knobs import CURRENT_GENERATION, generation

@@ -13,7 +13,8 @@ from harness.client_tasks.sending_process import TransactingProcess
 from harness.clients import transactional_sender
 from harness.clients.transactional_sender import ABORTED, TransactionalSender
 from harness.clock import SystemClock
-from harness.history.recorder import Completion, KeptRecorder
+from harness.history.recorder import KeptRecorder
+from harness.history.sends import Completion
 from harness.model import ProcessId, TopicPartition
 from harness.payload import EVERYTHING
 from tests.records import CREATED_MS, bare

@@ -7,6 +7,8 @@ import pytest
 
 from harness.clock import Clock, SystemClock
 from harness.history import Manifest, PolledRecord, Polling, Recorder, RunDirectory, Sending
+from harness.history.recorder import KeptRecorder
+from harness.history.sends import Answer, Sends
 from harness.model import ProcessId, TopicPartition
 
 
@@ -217,3 +219,69 @@ def test_rows_that_could_not_be_written_come_with_the_next_and_none_comes_before
                 history.invoke_send(P0, Sending("ledger", 0, value))
     history.flush()
     assert [row["index"] for row in directory.read_table("history")] == [0, 1, 2]
+
+
+LEDGER = TopicPartition("ledger", 1)
+
+
+def test_sends_that_are_handed_over_together_have_the_rows_that_single_ones_have(directory: RunDirectory) -> None:
+    history, single = recorder(directory), KeptRecorder("r1", SteppingClock())
+    sends = Sends(LEDGER, values=[7, 8, 9], processes=[3, 4, 5], acks=1, timestamps_ms=[30, 29, 28])
+    answers = {2: Answer("ok", 11), 0: Answer("info", error="_TIMED_OUT"), 1: Answer("ok", 10)}
+    history.invoke_sends(sends)
+    history.complete_sends(sends, [2, 0], [answers[2], answers[0]])
+    history.complete_sends(sends, [1], [answers[1]])
+    ops = [
+        single.invoke_send(ProcessId(process), Sending(*LEDGER, value, 1, at))
+        for process, value, at in zip(sends.processes, sends.values, sends.timestamps_ms, strict=True)
+    ]
+    for place, (kind, offset, error) in answers.items():
+        single.complete_send(ops[place], kind, offset, error)
+    for one in (history, single):
+        one.close()
+    untimed = [[{**row, "time_ns": 0} for row in rows] for rows in (directory.read_table("history"), single.rows)]
+    assert untimed[0] == untimed[1]
+    assert (history.operations, history.acknowledged, history.errors) == (3, 2, 1)
+
+
+def test_sends_of_one_process_are_one_operation_with_a_step_for_each(directory: RunDirectory) -> None:
+    history = recorder(directory)
+    sends = Sends(LEDGER, values=range(7, 10), processes=[3], acks=-1, timestamps_ms=[30, 29, 28])
+    history.invoke_sends(sends)
+    after = history.invoke_poll(P0, final=False)
+    history.complete_sends(sends, [1, 2], [Answer("ok", 5), Answer("ok", 6)])
+    history.close()
+    rows = [row for row in directory.read_table("history") if row["f"] == "send"]
+    assert [(row["op"], row["mop"], row["process"], row["value"], row["type"], row["offset"]) for row in rows] == [
+        (0, 0, 3, 7, "invoke", None),
+        (0, 1, 3, 8, "invoke", None),
+        (0, 2, 3, 9, "invoke", None),
+        (0, 1, 3, 8, "ok", 5),
+        (0, 2, 3, 9, "ok", 6),
+    ]
+    assert not any(row["txn"] for row in rows)
+    assert after == 3, "every send counts as an operation"
+
+
+def test_a_send_of_several_completes_once(directory: RunDirectory) -> None:
+    history = recorder(directory)
+    sends = Sends(LEDGER, values=[7, 8], processes=[3, 4], acks=-1, timestamps_ms=[30, 29])
+    history.invoke_sends(sends)
+    history.complete_sends(sends, [1], [Answer("ok", 5)])
+    with pytest.raises(AssertionError, match="send 1 of operation 0 has already completed"):
+        history.complete_sends(sends, [0, 1], [Answer("ok", 4), Answer("ok", 5)])
+
+
+def test_sends_among_other_rows_are_written_in_the_order_of_the_index(directory: RunDirectory) -> None:
+    history = recorder(directory, part_rows=4)
+    for first in range(0, 12, 3):
+        sends = Sends(LEDGER, values=range(first, first + 3), processes=range(3), acks=0, timestamps_ms=[1, 1, 1])
+        poll = history.invoke_poll(P0, final=False)
+        history.invoke_sends(sends)
+        history.complete_poll(poll, [PolledRecord(*LEDGER, first, first, 0, True)])
+        history.complete_sends(sends, range(3), [Answer("ok")] * 3)
+    history.close()
+    rows = directory.read_table("history")
+    assert [row["index"] for row in rows] == list(range(len(rows)))
+    assert [row["f"] for row in rows[:8]] == ["poll", "send", "send", "send", "poll", "send", "send", "send"]
+    assert len(directory.table_files("history")) > 3

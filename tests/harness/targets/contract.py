@@ -19,11 +19,11 @@ import pytest
 
 import faults
 from harness.broker.settings import Settings
-from harness.client_ports import Answer
 from harness.clients.sender import Sender
 from harness.clock import PacedClock, SystemClock
 from harness.errors import EnvironmentFault, NoAnswer
 from harness.fault import Fault
+from harness.history.sends import Answer
 from harness.model import NodeId, TopicPartition
 from harness.payload import ProducerRecord
 from harness.replication.knobs import CURRENT_GENERATION, generation

@@ -18,9 +18,9 @@ import pytest
 from confluent_kafka import Producer
 
 from harness.broker.codecs import inflate
-from harness.client_ports import Answer
 from harness.clients.sender import Sender, produce
 from harness.errors import EnvironmentFault, SeawallError
+from harness.history.sends import Answer
 from harness.model import NodeId, TopicPartition
 from harness.payload import Carried
 from harness.target import TopicSpec
