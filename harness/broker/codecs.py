@@ -10,13 +10,21 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
-from harness.wire.batches.record import MAX_INFLATED_BYTES
+from harness.wire.batches.record import GZIP, MAX_INFLATED_BYTES, NONE
+from harness.wire.batches.record import deflate as deflate_simply
 from harness.wire.batches.record import inflate as inflate_simply
 from harness.wire.errors import CorruptBatch
 
 SNAPPY, LZ4, ZSTD = 2, 3, 4
+_ARROW = {SNAPPY: "snappy", LZ4: "lz4", ZSTD: "zstd"}
+"""By codec, Arrow's name: ``lz4`` is the frame format."""
+
+CODECS: Mapping[str, int] = MappingProxyType({"none": NONE, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD})
+"""By the name that clients' configurations have, the bits of a batch's attributes."""
+
 _XERIAL = b"\x82SNAPPY\0"
 _XERIAL_HEADER_BYTES = 16
 _BLOCK_LENGTH = struct.Struct(">i")
@@ -44,6 +52,15 @@ def inflate(data: memoryview, codec: int, magic: int) -> memoryview:
         return _stream(data, "zstd")
     except (pa.ArrowException, OSError, struct.error) as error:
         raise CorruptBatch(f"the records cannot be inflated: {error}") from error
+
+
+def deflate(data: bytes, codec: int) -> bytes:
+    """``data`` compressed with ``codec``, as clients do in message format v2: snappy in one block."""
+    if codec not in _ARROW:
+        return deflate_simply(data, codec)
+    import pyarrow as pa  # noqa: PLC0415
+
+    return bytes(pa.Codec(_ARROW[codec]).compress(data, asbytes=True))
 
 
 def _stream(data: memoryview | bytearray, codec: str) -> memoryview:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from types import MappingProxyType
 
+from harness.broker.codecs import inflate
 from harness.broker.consumer_offsets import CommittedOffset
 from harness.broker.partition import Partition
 from harness.broker.segments import Batches, SegmentLog
@@ -147,7 +148,7 @@ def _with_contents_of(before: bytes, batch: bytes) -> bytes:
     moved = header.base_offset - other.base_offset
     return bytes(
         wire.build(
-            [one._replace(offset=one.offset + moved) for one in wire.records(memoryview(before), other)],
+            [one._replace(offset=one.offset + moved) for one in wire.records(memoryview(before), other, inflate)],
             base_offset=header.base_offset,
             leader_epoch=header.leader_epoch,
             producer_id=header.producer_id,
@@ -198,7 +199,7 @@ def _unreadable(batch: bytes) -> bytes:
 
 def _rebuilt(buffer: memoryview, header: BatchHeader, changes: Sequence[Change], attributes: int = 0) -> bytes:
     """The batch with its first record changed, further attribute bits, and a checksum that fits."""
-    first, *others = wire.records(buffer, header)
+    first, *others = wire.records(buffer, header, inflate)
     for change in changes:
         first = change(first)
     return bytes(

@@ -10,6 +10,7 @@ from typing import cast
 from confluent_kafka import KafkaError
 
 from harness import payload
+from harness.broker.codecs import inflate
 from harness.client_ports import BEGINNING, Bounds, Isolation, Polled
 from harness.history.recorder import PolledRecord
 from harness.model import NO_EPOCH, Offset, TopicPartition
@@ -282,7 +283,7 @@ def _records(partition: TopicPartition, data: PartitionData, position: Offset, n
         return [
             _record(partition, record, header, named)
             for header in headers
-            for record in batches.records(whole, header)
+            for record in batches.records(whole, header, inflate)
             if record.offset >= position
         ]
     except CorruptBatch:

@@ -21,6 +21,9 @@ MAX_INFLATED_BYTES = 1 << 27
 Inflate = Callable[[memoryview, int, int], memoryview]
 """Decompresses ``(data, codec, magic of the message format)``; raises :class:`CorruptBatch`."""
 
+Deflate = Callable[[bytes, int], bytes]
+"""Compresses ``(data, codec)``."""
+
 _GZIP_CONTAINER = 31
 _NOT_SHORT = 0b1000_0001
 """The bits of the first byte of a length that make it negative (null), or one of several bytes; few lengths are."""
@@ -57,6 +60,15 @@ def inflate(data: memoryview, codec: int, magic: int = MAGIC) -> memoryview:
     if not inflater.eof:
         raise CorruptBatch(f"the records are torn gzip, or more than {MAX_INFLATED_BYTES} bytes")
     return memoryview(plain)
+
+
+def deflate(data: bytes, codec: int) -> bytes:
+    """``data`` compressed with gzip, or with no codec."""
+    if codec == NONE:
+        return data
+    assert codec == GZIP, f"codec {codec} is not known here"
+    deflater = zlib.compressobj(wbits=_GZIP_CONTAINER)
+    return deflater.compress(data) + deflater.flush()
 
 
 def records(buffer: Buffer, header: BatchHeader, inflate: Inflate = inflate) -> Iterator[Record]:
@@ -127,6 +139,7 @@ def build(
     producer_id: int = -1,
     producer_epoch: int = -1,
     base_sequence: int = -1,
+    deflate: Deflate = deflate,
 ) -> bytearray:
     """Make one batch with a valid checksum.
 
@@ -136,11 +149,12 @@ def build(
         base_offset: the offset of the batch.
         leader_epoch: as its leader would set it.
         timestamp_ms: the timestamp of bare values.
-        codec: ``NONE`` or ``GZIP``.
+        codec: one that ``deflate`` knows.
         attributes: further attribute bits, such as ``LOG_APPEND_TIME``.
         producer_id: with the next two, an idempotent producer.
         producer_epoch: see ``producer_id``.
         base_sequence: see ``producer_id``.
+        deflate: compresses the records.
     """
     assert values, "a batch has at least one record"
     told = [
@@ -148,10 +162,7 @@ def build(
         for index, value in enumerate(values)
     ]
     first_timestamp = told[0].timestamp
-    body = b"".join(_encode(record, base_offset, first_timestamp) for record in told)
-    if codec == GZIP:
-        deflater = zlib.compressobj(wbits=_GZIP_CONTAINER)
-        body = deflater.compress(body) + deflater.flush()
+    body = deflate(b"".join(_encode(record, base_offset, first_timestamp) for record in told), codec)
     batch = bytearray(
         HEADER.pack(
             base_offset, HEADER_BYTES - 12 + len(body), leader_epoch, MAGIC, 0, attributes | codec,

@@ -6,7 +6,7 @@ import gzip
 import struct
 import zlib
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -36,7 +36,7 @@ class Case(NamedTuple):
     version: int = 7
 
 
-def sound(*values: bytes, **fields: int) -> bytearray:
+def sound(*values: bytes, **fields: Any) -> bytearray:
     return wire.build(list(values) or [b"value"], timestamp_ms=NOW_MS, **fields)
 
 
