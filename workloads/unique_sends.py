@@ -16,7 +16,7 @@ from pydantic import Field
 
 from harness.client_ports import NUMBERED, PLAIN, ClientContext
 from harness.client_tasks.polling import tail
-from harness.client_tasks.sending_process import SendingProcess, begin_batch, end_batch
+from harness.client_tasks.sending_process import SendingProcesses
 from harness.model import Offset, TopicPartition
 from harness.orders import ALL_ACKS
 from harness.steps import Seconds
@@ -113,16 +113,14 @@ class UniqueSends(Workload):
         acks = ours.acks_of(number)
         manner = NUMBERED if ours.numbers(acks) else PLAIN
         while not clients.stopping:
-            fresh = self.context.new_process()
-            process = SendingProcess(self.context.recorder, fresh, self.context.carried)
-            producer = clients.producer(str(fresh), acks, ours.delivery_timeout_s, manner)
+            process = SendingProcesses(self.context)
+            producer = clients.producer(str(process.first), acks, ours.delivery_timeout_s, manner)
             try:
-                while not clients.stopping and process.is_usable:
+                while not clients.stopping and process.are_usable:
                     await clients.sleep(max(0, due_ns - clients.monotonic_ns()) / _NS_PER_S)
                     if not clients.stopping:
                         partition = drawn.choice(self._partitions)
-                        batch = begin_batch([process], partition, acks, ours.size, clients.wall_ms())
-                        end_batch([process], partition, await producer.send_batch(partition, batch))
+                        await process.send(producer, partition, [ours.size], acks, clients.wall_ms())
                     due_ns = max(due_ns + interval_ns, clients.monotonic_ns() - interval_ns)
             finally:
                 producer.close()

@@ -17,7 +17,7 @@ from harness.client_ports import (
     TransactionalProducer,
 )
 from harness.client_tasks.group_member import GroupMember, commit
-from harness.client_tasks.sending_process import SendingProcess, TransactingProcess, begin_batch, end_batch, usable
+from harness.client_tasks.sending_process import SendingProcesses, TransactingProcess
 from harness.model import TopicPartition
 from harness.orders import (
     CommitOrder,
@@ -132,21 +132,17 @@ class OrderedClient:
         with self._naming:
             producer = self._producer(clients, order)
         sent: list[Sent] = []
-        processes: list[SendingProcess] = []
+        processes: SendingProcesses | None = None
         deadline = Deadline(clients, order.timeout_s)
         try:
             while len(sent) < order.count and deadline.left_s():
-                processes = usable(processes, min(order.batch, order.count - len(sent)), self._new_process)
-                made_ms = clients.wall_ms() - order.age_ms
-                batch = begin_batch(processes, partition, order.acks, self._size, made_ms)
-                sent += end_batch(processes, partition, await producer.send_batch(partition, batch))
+                processes = processes or SendingProcesses(self._context)
+                sizes = [self._size] * min(order.batch, order.count - len(sent))
+                sent += await processes.send(producer, partition, sizes, order.acks, clients.wall_ms() - order.age_ms)
         finally:
             if order.producer is None:
                 producer.close()
         return sent
-
-    def _new_process(self) -> SendingProcess:
-        return SendingProcess(self._context.recorder, self._context.new_process(), self._context.carried)
 
     # --------------------------------------------------------------------------------------------- transactions
 

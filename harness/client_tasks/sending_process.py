@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 
 from harness import payload
-from harness.client_ports import Answer, Transacted
+from harness.client_ports import ClientContext, Producer, Transacted
 from harness.history.recorder import Recorder, Sending
+from harness.history.sends import Answer, Sends
 from harness.model import Offset, ProcessId, TopicPartition
 from harness.orders import Sent
 from harness.payload import Carried, ProducerRecord
@@ -17,35 +19,67 @@ NOT_ANSWERED = "NOT_ANSWERED"
 _PROCESS_SHIFT = 32
 
 
-class SendingProcess:
-    """A process of the history, with one operation at a time.
+class SendingProcesses:
+    """Processes of the history whose records one producer sends together; each has one operation at a time.
 
-    A value is the process's number in the upper 31 bits and a counter in the lower 32: unique in the run.
+    A value is the process's number in the upper 31 bits and a counter in the lower 32: unique in the run. A process
+    whose operation ended with ``info`` ends with it, and a new one takes its place: the record may still be under way.
+
+    Args:
+        context: of the run.
+        in_order: whether the producer has the records of one sending stored in the order in which it was given them,
+            whatever becomes of its requests. They are one operation of one process then.
 
     Attributes:
-        value: of its last operation.
-        is_usable: whether that is known to have ended.
+        first: the first process.
+        are_usable: whether no operation of the last sending ended with ``info``.
     """
 
-    def __init__(self, recorder: Recorder, process: ProcessId, carried: Carried) -> None:
-        self.value = (process << _PROCESS_SHIFT) - 1
-        self.is_usable = True
-        self._recorder = recorder
-        self._process = process
-        self._carried = carried
-        self._op = -1
+    def __init__(self, context: ClientContext, *, in_order: bool = False) -> None:
+        self._context = context
+        self._in_order = in_order
+        self.first = context.new_process()
+        self.are_usable = True
+        self._next = [self.first << _PROCESS_SHIFT]
 
-    def begin(self, partition: TopicPartition, acks: int, size: int, timestamp_ms: int) -> ProducerRecord:
-        """Begin to send the next value; returns the record, whose text has at least ``size`` bytes."""
-        self.value += 1
-        sending = Sending(*partition, self.value, acks, timestamp_ms)
-        self._op = self._recorder.invoke_send(self._process, sending)
-        return payload.encode(self.value, *partition, size, timestamp_ms=timestamp_ms, carried=self._carried)
+    async def send(
+        self, producer: Producer, partition: TopicPartition, sizes: Sequence[int], acks: int, timestamp_ms: int
+    ) -> list[Sent]:
+        """Send the next values, and wait for the answers; returns what became of them.
 
-    def end(self, answer: Answer) -> None:
-        """The operation ended."""
-        self._recorder.complete_send(self._op, answer.kind, answer.offset, answer.error)
-        self.is_usable = answer.kind != "info"
+        Args:
+            producer: sends them.
+            partition: of the records.
+            sizes: for each record the least size of its text, in bytes.
+            acks: what the producer asks for.
+            timestamp_ms: the CreateTime of the first record; see :func:`dated`.
+        """
+        values = self._values(len(sizes))
+        processes = [value >> _PROCESS_SHIFT for value in (values[:1] if self._in_order else values)]
+        sends = Sends(partition, values, processes, acks, dated(len(values), timestamp_ms))
+        recorder = self._context.recorder
+        recorder.invoke_sends(sends)
+        batch = payload.encode_all(partition, values, sizes, sends.timestamps_ms, self._context.carried)
+        answers = await producer.send_batch(partition, batch, partial(recorder.complete_sends, sends))
+        self._go_on(values, answers)
+        return [Sent(partition, value, *answer) for value, answer in zip(values, answers, strict=True)]
+
+    def _values(self, count: int) -> list[int]:
+        if not self._next:
+            self._next.append(self._context.new_process() << _PROCESS_SHIFT)
+        if self._in_order:
+            return list(range(self._next[0], self._next[0] + count))
+        while len(self._next) < count:
+            self._next.append(self._context.new_process() << _PROCESS_SHIFT)
+        return self._next[:count]
+
+    def _go_on(self, values: Sequence[int], answers: Sequence[Answer]) -> None:
+        known = [value + 1 for value, answer in zip(values, answers, strict=True) if answer.kind != "info"]
+        self.are_usable = len(known) == len(values)
+        if self._in_order:
+            self._next = known[-1:] if self.are_usable else []
+        else:
+            self._next = known
 
 
 class TransactingProcess:
@@ -91,35 +125,9 @@ class TransactingProcess:
         ]
 
 
-def usable(
-    processes: Sequence[SendingProcess], number: int, new_process: Callable[[], SendingProcess]
-) -> list[SendingProcess]:
-    """``number`` processes that may begin an operation: those of ``processes`` that can, and new ones."""
-    kept = [process for process in processes if process.is_usable][:number]
-    return kept + [new_process() for _ in range(number - len(kept))]
-
-
 def dated(count: int, timestamp_ms: int) -> range:
     """The CreateTimes of the ``count`` records of a batch: all differ, so that none can stand in for another's.
 
     The first is ``timestamp_ms``, and each is a millisecond before the one in front of it: none is in the future.
     """
     return range(timestamp_ms, timestamp_ms - count, -1)
-
-
-def begin_batch(
-    processes: Sequence[SendingProcess], partition: TopicPartition, acks: int, size: int, timestamp_ms: int
-) -> list[ProducerRecord]:
-    """Each process begins to send its next value; returns the records, dated as :func:`dated` has it."""
-    times = dated(len(processes), timestamp_ms)
-    return [process.begin(partition, acks, size, at) for process, at in zip(processes, times, strict=True)]
-
-
-def end_batch(processes: Sequence[SendingProcess], partition: TopicPartition, answers: Sequence[Answer]) -> list[Sent]:
-    """Each process's record has been answered; returns what became of them."""
-    for process, answer in zip(processes, answers, strict=True):
-        process.end(answer)
-    return [
-        Sent(partition, process.value, answer.kind, answer.offset, answer.error)
-        for process, answer in zip(processes, answers, strict=True)
-    ]

@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from harness.client_ports import PLAIN, Answer, Manner
+from harness.client_ports import PLAIN, Answered, Manner, not_recorded
 from harness.clients.librdkafka import ClientError, Configuration, calling, configuration, made
-from harness.history.recorder import Completion
+from harness.history.sends import Answer, Completion
 from harness.model import Offset, TopicPartition
 from harness.payload import ProducerRecord
 
@@ -49,13 +50,17 @@ log), NOT_ENOUGH_REPLICAS_AFTER_APPEND, KAFKA_STORAGE_ERROR, timeouts and lost c
 def settings_of(manner: Manner, timeout_s: float) -> Configuration:
     """``manner`` as librdkafka's settings, for a producer that waits ``timeout_s`` for each answer."""
     request_ms = min(max(1, int(manner.request_timeout_s(timeout_s) * 1000)), _LONGEST_REQUEST_MS)
-    filled = {"batch.num.messages": manner.batch, "linger.ms": int(min(_LINGER_S, timeout_s / 2) * 1000)}
+    linger_s = min(_LINGER_S, timeout_s / 2) if manner.linger_s is None else manner.linger_s
+    filled = {"batch.num.messages": manner.batch, "linger.ms": linger_s * 1000}
+    window = {} if manner.in_flight is None else {"max.in.flight.requests.per.connection": manner.in_flight}
     return {
         "enable.idempotence": manner.idempotent,
         "message.send.max.retries": max(manner.retries, 1 if manner.idempotent else 0),
         "request.timeout.ms": request_ms,
         "socket.timeout.ms": request_ms + 1000,
         "retry.backoff.ms": 100,
+        "compression.type": manner.compression,
+        **window,
         **(filled if manner.batch > 1 else {"linger.ms": 0}),
     }
 
@@ -91,6 +96,7 @@ class Sender:
         self._timeout_s = timeout_s
         self._acks = acks
         self._full = manner.batch
+        self._lingers = manner.linger_s is not None
         self._filling = threading.Lock()
         self._settings = {
             **configuration(bootstrap, client_id, log),
@@ -98,6 +104,7 @@ class Sender:
             "message.timeout.ms": max(1, int(timeout_s * 1000)),
             **settings_of(manner, timeout_s),
         }
+        self._heard: deque[_Batch] = deque()
         self._client = FallibleProducer(self._settings)
 
     def send(self, partition: TopicPartition, record: ProducerRecord, give_up: threading.Event | None = None) -> Answer:
@@ -110,18 +117,20 @@ class Sender:
         batch: Sequence[ProducerRecord],
         *,
         give_up: threading.Event | None = None,
+        answered: Answered = not_recorded,
     ) -> list[Answer]:
-        """Send records in one request and wait for their answers, in order."""
-        answers: list[Answer | None] = [None] * len(batch)
+        """See :meth:`harness.client_ports.Producer.send_batch`."""
+        under_way = _Batch(len(batch), answered)
         with self._filling:
             client = self._usable_client()
             for index, record in enumerate(batch):
-                answers[index] = client.produce(partition, record, partial(self._delivered, answers, index))
-            if len(batch) < self._full:
+                refused = client.produce(partition, record, partial(self._delivered, under_way, index))
+                if refused is not None:
+                    under_way.arrives(index, refused)
+            if len(batch) < self._full and not self._lingers:
                 client.flush(_POLL_S)  # sends all that there is at once, so no batch may be half handed over
-        self._await(client, answers, give_up)
-        missing = Answer("info", error=client.failure or "_NO_DELIVERY_REPORT")
-        return [answer or missing for answer in answers]
+        self._await(client, under_way, give_up)
+        return under_way.end(Answer("info", error=client.failure or "_NO_DELIVERY_REPORT"))
 
     def close(self) -> None:
         """Forget whatever is outstanding and close the connections."""
@@ -133,17 +142,71 @@ class Sender:
             self._client = FallibleProducer(self._settings)
         return self._client
 
-    def _await(
-        self, client: FallibleProducer, answers: Sequence[Answer | None], give_up: threading.Event | None
-    ) -> None:
+    def _await(self, client: FallibleProducer, batch: _Batch, give_up: threading.Event | None) -> None:
         deadline = time.monotonic() + self._timeout_s + _GRACE_S
-        while None in answers and time.monotonic() < deadline and not (give_up and give_up.is_set()):
+        while batch.is_under_way and time.monotonic() < deadline and not (give_up and give_up.is_set()):
             if client.failure is not None:
                 break
-            client.poll(_POLL_S)
+            client.poll_in_turn(_POLL_S)
+            self._pass_on()
 
-    def _delivered(self, answers: list[Answer | None], index: int, error: KafkaError | None, message: Message) -> None:
-        answers[index] = classified(error, message.offset() if self._acks else None)
+    def _delivered(self, batch: _Batch, index: int, error: KafkaError | None, message: Message) -> None:
+        if batch.arrives(index, classified(error, message.offset() if self._acks else None)):
+            self._heard.append(batch)
+
+    def _pass_on(self) -> None:
+        """Have every batch pass on what has arrived for it, that of another thread, too."""
+        with suppress(IndexError):
+            while True:
+                self._heard.popleft().pass_on()
+
+
+class _Batch:
+    """Records under way; any thread that polls their producer may bring their answers.
+
+    Args:
+        number: of records.
+        answered: see :class:`harness.client_ports.Producer`.
+    """
+
+    def __init__(self, number: int, answered: Answered) -> None:
+        self._answers: list[Answer | None] = [None] * number
+        self._answered = answered
+        self._arrived: list[int] = []
+        self._left = number
+        self._lock = threading.RLock()
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a record has no answer."""
+        return self._left > 0
+
+    def arrives(self, index: int, answer: Answer) -> bool:
+        """An answer has come; returns whether it is the first one to be passed on. None counts after the end."""
+        with self._lock:
+            if self._answers[index] is not None:
+                return False
+            self._answers[index] = answer
+            self._left -= 1
+            self._arrived.append(index)
+            return len(self._arrived) == 1
+
+    def pass_on(self) -> None:
+        """Pass on the answers that have arrived since."""
+        with self._lock:
+            which, self._arrived = self._arrived, []
+            answers = [answer for answer in map(self._answers.__getitem__, which) if answer is not None]
+            if which:
+                self._answered(which, answers)
+
+    def end(self, missing: Answer) -> list[Answer]:
+        """Have ``missing`` stand for the answers that have not come, pass on the rest, and return all."""
+        with self._lock:
+            for index, answer in enumerate(self._answers):
+                if answer is None:
+                    self.arrives(index, missing)
+            self.pass_on()
+        return [answer or missing for answer in self._answers]
 
 
 class FallibleProducer:
@@ -156,6 +219,8 @@ class FallibleProducer:
     def __init__(self, settings: Configuration) -> None:
         self.failure: str | None = None
         self._producer = made(Producer, settings)
+        self._turn = threading.Condition()
+        self._is_polled = False
 
     def produce(
         self,
@@ -182,6 +247,20 @@ class FallibleProducer:
                 self._producer.poll(timeout_s)
         except ClientError as failed:
             self.failure = failed.name
+
+    def poll_in_turn(self, timeout_s: float) -> None:
+        """As :meth:`poll`, of one thread at a time: the others wait until it has got some, or its time is up."""
+        with self._turn:
+            if self._is_polled:
+                self._turn.wait(timeout_s)
+                return
+            self._is_polled = True
+        try:
+            self.poll(timeout_s)
+        finally:
+            with self._turn:
+                self._is_polled = False
+                self._turn.notify_all()
 
     def flush(self, timeout_s: float) -> None:
         """Send what waits for a batch to fill up, and wait up to ``timeout_s`` for the answers."""

@@ -13,13 +13,14 @@ from typing import Any, Generic, TypeVar
 
 from harness.client_ports import (
     PLAIN,
-    Answer,
+    Answered,
     Bounds,
     CommittedOffset,
     Isolation,
     Manner,
     Polled,
     Transacted,
+    not_recorded,
 )
 from harness.clients.group import GroupClient
 from harness.clients.reader import Reader
@@ -29,6 +30,7 @@ from harness.clients.topics import delete_records
 from harness.clients.transactional_sender import TransactionalSender
 from harness.errors import EnvironmentFault
 from harness.history.delete_records_log import DeleteRecordsLog
+from harness.history.sends import Answer
 from harness.model import Offset, TopicPartition
 from harness.orders import DeleteOrder, SpoofedFetchOrder
 from harness.payload import ProducerRecord
@@ -169,8 +171,10 @@ class _Producer:
         self._sender = sender
         self._give_up = give_up
 
-    async def send_batch(self, partition: TopicPartition, batch: Sequence[ProducerRecord]) -> list[Answer]:
-        return self._sender.send_batch(partition, batch, give_up=self._give_up)
+    async def send_batch(
+        self, partition: TopicPartition, batch: Sequence[ProducerRecord], answered: Answered = not_recorded
+    ) -> list[Answer]:
+        return self._sender.send_batch(partition, batch, give_up=self._give_up, answered=answered)
 
     def close(self) -> None:
         self._sender.close()

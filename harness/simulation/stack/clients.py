@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from harness import payload
-from harness.client_ports import BEGINNING, MOVED_ERRORS
+from harness.client_ports import BEGINNING, MOVED_ERRORS, Manner
 from harness.client_tasks.sending_process import dated
 from harness.model import NodeId, Offset
 from harness.replication.messages import ErrorCode
@@ -21,6 +21,7 @@ from harness.simulation.stack.tasks import Task
 
 _AFTER_ERROR_S = 0.02
 _POLL_RECORDS = 500
+_TOGETHER = Manner(batch=1_000)
 
 
 class ClientEnvironment(NamedTuple):
@@ -67,7 +68,7 @@ class Producer:
     async def send_on(self) -> None:
         """Send as long as there is load."""
         configuration, _, random, load, _ = self._environment
-        sender = Sender(self._client, self._acks, configuration.send_timeout_ms / 1000)
+        sender = Sender(self._client, self._acks, configuration.send_timeout_ms / 1000, _TOGETHER)
         await self._client.sleep(random() / 1000)
         while load.goes_on:
             await self._send(sender, self._acks)
@@ -76,7 +77,7 @@ class Producer:
     async def send_until(self, enough: Callable[[], bool]) -> None:
         """Send with acks=all until that is enough."""
         configuration, load = self._environment.configuration, self._environment.load
-        sender = Sender(self._client, -1, configuration.send_timeout_ms / 1000)
+        sender = Sender(self._client, -1, configuration.send_timeout_ms / 1000, _TOGETHER)
         while load.goes_on and not enough():
             await self._send(sender, -1)
             await self._client.sleep(configuration.send_every_ms / 1000)

@@ -9,11 +9,14 @@ from typing import NamedTuple, cast
 
 from confluent_kafka import KafkaError
 
-from harness.client_ports import PLAIN, Answer, Manner
+from harness.broker.codecs import CODECS, deflate
+from harness.client_ports import PLAIN, Answered, Manner, not_recorded
 from harness.clients.sender import classified
+from harness.history.sends import Answer
 from harness.model import TopicPartition
 from harness.payload import ProducerRecord
 from harness.simulation.stack.client import Call, Client, Silence
+from harness.simulation.stack.tasks import Window, together
 from harness.wire.batches import Record, build
 from harness.wire.keys import ApiKey
 from harness.wire.messages.coordination import InitProducerIdRequest, InitProducerIdResponse
@@ -24,6 +27,12 @@ _INIT_PRODUCER_ID_VERSION = 4
 _BACKOFF_S = 0.1
 _IDENTIFIED_TIMEOUT_S = 0.2
 """How long one broker may take to give out a producer id: another is asked while there is time left to send."""
+
+_MOST_NUMBERED = 5
+"""How many requests with numbered batches may be under way: a leader remembers no more."""
+
+_ANY_NUMBER = 1_000_000
+"""librdkafka's limit for others."""
 
 _NS_PER_S = 1_000_000_000
 _NO_ID = -1
@@ -64,6 +73,19 @@ class _Attempt(NamedTuple):
     base_offset: int = -1
 
 
+class _Request(NamedTuple):
+    """What one request sends: as which producer id, and until when."""
+
+    partition: TopicPartition
+    batch: Sequence[ProducerRecord]
+    identity: int
+    deadline_ns: int
+
+
+def _unanswered() -> Answer:
+    return Answer("info", error="_NO_DELIVERY_REPORT")
+
+
 class Producer:
     """One producer. One that numbers its batches and has to give one up goes on in the next epoch of its id (KIP-360).
 
@@ -85,41 +107,68 @@ class Producer:
         self._id = self._epoch = _NO_ID
         self._sequences: dict[TopicPartition, int] = {}
         self._under_way: dict[TopicPartition, list[object]] = defaultdict(list)
+        self._window = Window(manner.in_flight or (_MOST_NUMBERED if manner.idempotent else _ANY_NUMBER))
 
-    async def send_batch(self, partition: TopicPartition, batch: Sequence[ProducerRecord]) -> list[Answer]:
-        """Send records in one request and wait for their answers, in order."""
-        under_way, mine = self._under_way[partition], object()
-        under_way.append(mine)
-        attempt = await self._send(partition, batch, lambda: under_way[0] is mine)
-        under_way.remove(mine)
-        if attempt is None:
-            return [Answer("info", error="_NO_DELIVERY_REPORT") for _ in batch]
-        if attempt.error:
-            self._begin_epoch()
-            return [classified(KafkaError(attempt.error), None) for _ in batch]
-        first = attempt.base_offset
-        return [classified(None, first + index if first >= 0 else None) for index in range(len(batch))]
+    async def send_batch(
+        self, partition: TopicPartition, batch: Sequence[ProducerRecord], answered: Answered = not_recorded
+    ) -> list[Answer]:
+        """See :class:`harness.client_ports.Producer`."""
+        deadline_ns = self._client.world.now_ns + round(self._timeout_s * _NS_PER_S)
+        if self._manner.idempotent and not await self._identified(deadline_ns):
+            late = self._late()
+            answers = [_unanswered() if late is None else classified(KafkaError(late.error), None)] * len(batch)
+            answered(range(len(batch)), answers)
+            return answers
+        size, identity, found = self._manner.batch, self._id, [_unanswered()] * len(batch)
+
+        async def send(part: range) -> None:
+            request = _Request(partition, batch[part.start : part.stop], identity, deadline_ns)
+            found[part.start : part.stop] = answers = await self._send_in_turn(request)
+            answered(part, answers)
+
+        parts = [range(at, min(at + size, len(batch))) for at in range(0, len(batch), size)]
+        await together([send(part) for part in parts])
+        return found
 
     def close(self) -> None:
         """Hang up; a batch under way ends with ``info``."""
         self._client.close()
 
-    async def _send(
-        self, partition: TopicPartition, batch: Sequence[ProducerRecord], is_oldest: Callable[[], bool]
-    ) -> _Attempt | None:
+    async def _send_in_turn(self, request: _Request) -> list[Answer]:
+        """Send when few enough requests are under way; its records' answers."""
+        records = len(request.batch)
+        await self._window.enter()
+        under_way, mine = self._under_way[request.partition], object()
+        under_way.append(mine)
+        try:
+            attempt = await self._send(request, lambda: under_way[0] is mine)
+        finally:
+            under_way.remove(mine)
+            self._window.leave()
+        if attempt is None:
+            return [_unanswered()] * records
+        if attempt.error:
+            self._begin_epoch()
+            return [classified(KafkaError(attempt.error), None)] * records
+        first = attempt.base_offset
+        return [classified(None, first + index if first >= 0 else None) for index in range(records)]
+
+    async def _send(self, request: _Request, is_oldest: Callable[[], bool]) -> _Attempt | None:
         """Send until there is an answer that counts; None when the client was closed before.
 
         ``is_oldest``: whether nothing else that was sent to the partition before is under way.
         """
         world = self._client.world
-        deadline_ns = world.now_ns + round(self._timeout_s * _NS_PER_S)
-        if self._manner.idempotent and not await self._identified(deadline_ns):
-            return self._late()
+        partition, batch, identity, deadline_ns = request
+        if identity != self._id:
+            return _Attempt(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER)  # which its producer has failed with
         sequence = self._sequences.get(partition, 0) if self._manner.idempotent else _NO_ID
         framed = [Record(at, one.timestamp_ms, one.key, one.value, tuple(one.headers)) for at, one in enumerate(batch)]
-        records = build(framed, producer_id=self._id, producer_epoch=self._epoch, base_sequence=sequence)
+        records = build(
+            framed, producer_id=self._id, producer_epoch=self._epoch, base_sequence=sequence,
+            codec=CODECS[self._manner.compression], deflate=deflate,
+        )  # fmt: skip
         self._sequences[partition] = sequence + len(batch)
-        identity = self._id
         retries = max(self._manner.retries, 1 if self._manner.idempotent else 0)
         last = _Attempt(KafkaError._MSG_TIMED_OUT)  # noqa: SLF001
         while world.now_ns < deadline_ns:
@@ -195,6 +244,8 @@ class Producer:
                 ApiKey.INIT_PRODUCER_ID, _INIT_PRODUCER_ID_VERSION, InitProducerIdRequest(), _IDENTIFIED_TIMEOUT_S
             )
             answer = await self._client.ask_anybody(call)
+            if self._id != _NO_ID:  # another task was faster
+                break
             if isinstance(answer, InitProducerIdResponse) and not answer.error_code:
                 self._id, self._epoch = answer.producer_id, answer.producer_epoch
             else:

@@ -5,7 +5,8 @@ There is no loop. A task goes on from within the act that keeps the promise it w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Generator
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from typing import Any, Generic, TypeVar
 
 ValueT = TypeVar("ValueT")
@@ -43,6 +44,30 @@ class Promise(Generic[ValueT]):
         self._waiting = go_on
 
 
+class Window:
+    """Lets a number of tasks in at once, in the order in which they came."""
+
+    def __init__(self, size: int) -> None:
+        self._free = size
+        self._waiting: deque[Promise[None]] = deque()
+
+    async def enter(self) -> None:
+        """Wait until there is room."""
+        if self._free and not self._waiting:
+            self._free -= 1
+            return
+        promise: Promise[None] = Promise()
+        self._waiting.append(promise)
+        await promise
+
+    def leave(self) -> None:
+        """Let the next one in."""
+        if self._waiting:
+            self._waiting.popleft().keep(None)
+        else:
+            self._free += 1
+
+
 class Task(Generic[ValueT]):
     """A coroutine under way; implements :class:`harness.workload.Pending`. It begins at once."""
 
@@ -72,3 +97,29 @@ class Task(Generic[ValueT]):
             self._failures.append(failure)
         else:
             promise.then(self._step)
+
+
+async def together(works: Sequence[Coroutine[Promise[Any], None, None]]) -> None:
+    """Run ``works`` side by side until all of them have ended; the last one as a part of the task that waits.
+
+    Raises:
+        BaseException: what ended one of them.
+    """
+    *others, last = works
+    left = [None for _ in others]
+    ended: Promise[None] = Promise()
+
+    async def run(work: Coroutine[Promise[Any], None, None]) -> None:
+        try:
+            await work
+        finally:
+            left.pop()
+            if not left:
+                ended.keep(None)
+
+    tasks = [Task(run(work)) for work in others]
+    await last
+    if left:
+        await ended
+    for task in tasks:
+        task.result()

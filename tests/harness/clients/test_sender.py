@@ -4,15 +4,16 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
 from confluent_kafka import KafkaError
 
-from harness.client_ports import NUMBERED, Answer
-from harness.clients.sender import Sender, classified
+from harness.client_ports import NUMBERED, Manner
+from harness.clients.sender import Sender, classified, settings_of
+from harness.history.sends import Answer
 from harness.model import TopicPartition
 from harness.target import ReplicaView
 from harness.targets.builtin import BuiltinTarget
@@ -165,3 +166,49 @@ def test_closing_a_client_that_has_failed_is_harmless(log: logging.Logger) -> No
         sender.send(LEDGER, bare(b"x"), give_up)
         time.sleep(0.5)  # the fatal error comes while no call waits for it
         sender.close()
+
+
+def test_every_answer_is_passed_on_once_whichever_thread_has_polled_for_it(
+    cluster: BuiltinTarget, log: logging.Logger
+) -> None:
+    manner = Manner(retries=1000, idempotent=True, batch=20, linger_s=0.005, in_flight=5, compression="lz4")
+    sender = Sender(cluster.bootstrap(), "test", -1, 20.0, log, manner=manner)
+
+    def send(first: int) -> tuple[list[Answer], dict[int, Answer]]:
+        heard: dict[int, Answer] = {}
+
+        def answered(which: Sequence[int], answers: Sequence[Answer]) -> None:
+            assert not heard.keys() & set(which), "an answer was passed on twice"
+            heard.update(zip(which, answers, strict=True))
+
+        batch = [record(value) for value in range(first, first + 100)]
+        return sender.send_batch(LEDGER, batch, answered=answered), heard
+
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            results = list(pool.map(send, range(0, 800, 100)))
+    finally:
+        sender.close()
+    for answers, heard in results:
+        assert [heard[place] for place in range(100)] == answers
+        offsets = [answer.offset or 0 for answer in answers]
+        assert {answer.kind for answer in answers} == {"ok"}
+        assert offsets == sorted(offsets), "a burst is stored in the order in which it was handed over"
+    assert len({answer.offset for answers, _ in results for answer in answers}) == 800
+
+
+def test_what_has_not_been_answered_is_passed_on_in_the_end(log: logging.Logger) -> None:
+    give_up = threading.Event()
+    give_up.set()
+    heard: list[tuple[Sequence[int], Sequence[Answer]]] = []
+    with sending("127.0.0.1:1", log, timeout_s=60) as sender:
+        sender.send_batch(
+            LEDGER, [bare(b"x"), bare(b"y")], give_up=give_up, answered=lambda *answers: heard.append(answers)
+        )
+    assert heard == [([0, 1], [Answer("info", error="_NO_DELIVERY_REPORT")] * 2)]
+
+
+def test_a_manner_is_what_librdkafka_is_told() -> None:
+    settings = settings_of(Manner(batch=100, linger_s=0.005, in_flight=1, compression="zstd"), 5.0)
+    wanted = {"batch.num.messages": 100, "linger.ms": 5.0, "max.in.flight.requests.per.connection": 1}
+    assert settings.items() >= {**wanted, "compression.type": "zstd", "enable.idempotence": False}.items()

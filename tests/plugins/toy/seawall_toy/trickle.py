@@ -8,7 +8,7 @@ from typing import Self
 from pydantic import Field
 
 from harness.client_ports import NUMBERED, PLAIN, ClientContext
-from harness.client_tasks.sending_process import SendingProcess, begin_batch, end_batch
+from harness.client_tasks.sending_process import SendingProcesses
 from harness.orders import ALL_ACKS
 from harness.workload import Workload, WorkloadKind, WorkloadParameters
 
@@ -61,14 +61,11 @@ class Trickle(Workload):
         manner = NUMBERED if self._parameters.numbered else PLAIN
         partitions = itertools.cycle(self.context.partitions)
         while not self.clients.stopping:
-            number = self.context.new_process()
-            process = SendingProcess(self.context.recorder, number, self.context.carried)
-            producer = self.clients.producer(str(number), ALL_ACKS, _TIMEOUT_S, manner)
+            process = SendingProcesses(self.context)
+            producer = self.clients.producer(str(process.first), ALL_ACKS, _TIMEOUT_S, manner)
             try:
-                while not self.clients.stopping and process.is_usable:
-                    partition = next(partitions)
-                    batch = begin_batch([process], partition, ALL_ACKS, 0, self.clients.wall_ms())
-                    end_batch([process], partition, await producer.send_batch(partition, batch))
+                while not self.clients.stopping and process.are_usable:
+                    await process.send(producer, next(partitions), [0], ALL_ACKS, self.clients.wall_ms())
                     await self.clients.sleep(1 / self._parameters.per_second)
             finally:
                 producer.close()
