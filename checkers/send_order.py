@@ -1,6 +1,7 @@
 """A record that is sent after another one was acknowledged, or delivered, comes after it in the log.
 
-* ``int-nonmonotonic-send``: two sends of one operation to a partition, and the later one has the lower offset.
+* ``int-nonmonotonic-send``: two sends of one operation to a partition, and the later one has the lower offset. Such an
+  operation is a transaction, or a burst of a producer that numbers its records; of a burst acknowledged sends count.
 * ``nonmonotonic-send``: a process sends a record after another one was acknowledged to it in the same partition, and it
   is stored at a lower offset.
 * ``G0-realtime``: the same between two processes, where the process's own acknowledgements do not show it.
@@ -48,7 +49,8 @@ from harness.model import TopicPartition
 INT_NONMONOTONIC_SEND = AnomalyKind(
     name="int-nonmonotonic-send",
     invariants=("C5",),
-    meaning="One transaction's records are stored in another order than it sent them.",
+    meaning="Records of one operation, a transaction or a burst of numbered records, are stored in another order than "
+    "they were sent in.",
     shows_loss=False,
     relies_on=frozenset({Needs.VALUES, Needs.ENDS}),
     follows_from=(),
@@ -156,7 +158,7 @@ class Placed(NamedTuple):
 def find(rows: RunRows) -> Iterator[Finding]:
     """Reference: every send of one run that was appended before one that it was sent after."""
     where_is = {key: min(offsets) for key, offsets in places(rows).items() if len(offsets) == 1}
-    ended = [row for row in rows.operations if row["f"] == "send" and row["type"] != "invoke" and row["txn"]]
+    ended = [row for row in rows.operations if row["f"] == "send" and row["type"] != "invoke" and _is_ordered(row)]
     known = sorted(_acknowledged(ended, where_is), key=lambda t: (t.where, t.op, t.mop, t.row))
     for _, group in groupby(known, key=lambda t: (t.where, t.op)):
         for before, after in pairwise(group):
@@ -187,6 +189,11 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
         yield from witnesses.reads(finding, finding.other_offset, finding.other_value)
     yield from witnesses.send(finding)
     yield from witnesses.holders(finding)
+
+
+def _is_ordered(row: Row) -> bool:
+    """Whether the row says where a record is that must not precede those that its operation sent before."""
+    return bool(row["txn"]) or (row["type"] == "ok" and row["offset"] is not None)
 
 
 def _acknowledged(ended: Iterable[Row], where_is: Mapping[tuple[TopicPartition, int], int]) -> Iterator[Placed]:

@@ -98,6 +98,16 @@ def encode(
     return ProducerRecord(key_of(value), body + _crc(body), headers, timestamp_ms)
 
 
+def encode_all(
+    place: TopicPartition, values: Sequence[int], sizes: Sequence[int], timestamps_ms: Sequence[int], carried: Carried
+) -> list[ProducerRecord]:
+    """The records of ``values`` for one partition, a size and a CreateTime for each; see :func:`encode`."""
+    return [
+        encode(value, *place, size, timestamp_ms=at, carried=carried)
+        for value, size, at in zip(values, sizes, timestamps_ms, strict=True)
+    ]
+
+
 def _crc(body: bytes) -> bytes:
     return b"%08x" % zlib.crc32(body)
 

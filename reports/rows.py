@@ -151,11 +151,11 @@ class LogEntry:
 
 def sends(rows: Sequence[Row]) -> list[Send]:
     """The sends among ``rows`` (any history rows in the order of their index), by time of completion."""
-    invoked = {row["op"]: row for row in rows if row["f"] == "send" and row["type"] == "invoke"}
+    invoked = {(row["op"], row["mop"]): row for row in rows if row["f"] == "send" and row["type"] == "invoke"}
     completed = [row for row in rows if row["f"] == "send" and row["type"] != "invoke"]
-    done = {row["op"] for row in completed}
-    finished = [_send(row, row["type"], row["error"], invoked.get(row["op"])) for row in completed]
-    open_ended = [_send(row, "info", "never completed", row) for op, row in invoked.items() if op not in done]
+    done = {(row["op"], row["mop"]) for row in completed}
+    finished = [_send(row, row["type"], row["error"], invoked.get((row["op"], row["mop"]))) for row in completed]
+    open_ended = [_send(row, "info", "never completed", row) for step, row in invoked.items() if step not in done]
     return sorted([*finished, *open_ended], key=lambda send: (send.time_ns, send.index))
 
 

@@ -130,10 +130,11 @@ class Run:
     def sends(self) -> pa.Table:
         """Every acknowledged send: topic, partition, invoked_ns (None: not recorded), time_ns."""
         sends = _where(self.history, f="send")
-        begun = _where(sends, type="invoke").select(["process", "op", "time_ns"])
-        begun = begun.rename_columns(["process", "op", "invoked_ns"])
-        done = _where(sends, type=rows.ACKNOWLEDGED).select(["process", "op", "topic", "partition", "time_ns"])
-        return done.join(begun, ["process", "op"], join_type="left outer").sort_by("time_ns")
+        step = ["process", "op", "mop"]
+        begun = _where(sends, type="invoke").select([*step, "time_ns"])
+        begun = begun.rename_columns([*step, "invoked_ns"])
+        done = _where(sends, type=rows.ACKNOWLEDGED).select([*step, "topic", "partition", "time_ns"])
+        return done.join(begun, step, join_type="left outer").sort_by("time_ns")
 
     def sends_span(self) -> tuple[int, int] | None:
         """When the first send began and the last one ended; None: there was none."""

@@ -15,7 +15,7 @@ from spark_analysis.chunks import NEVER, Chunk, Groups, Numbers, Place
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "tally": (
-        "final", "txn", "acks", "process", "known", "malformed", "rows", "offset", "index", "first",
+        "final", "txn", "acks", "process", "known", "malformed", "later", "rows", "offset", "index", "first",
         "last_ns",
     ),
     "order": ("first", "last", "begin_ns", "end_ns", "steady"),

@@ -25,7 +25,7 @@ from spark_analysis.tables import PLACE
 for _module in (chunks, digest_rows, digesting, history_digest, log_digest):
     cloudpickle.register_pickle_by_value(_module)  # type: ignore[no-untyped-call]
 
-_FLAGS = frozenset({"final", "txn", "known", "malformed", "steady", "invoked", "strange"})
+_FLAGS = frozenset({"final", "txn", "known", "malformed", "later", "steady", "invoked", "strange"})
 _INTEGERS = frozenset({"acks", "process", "node", "leader_epoch", "producer_epoch"})
 _SCHEMA = t.StructType(
     [
@@ -85,7 +85,7 @@ class Digests:
 
     def tally(self) -> DataFrame:
         """See :func:`spark_analysis.tally.tally`."""
-        keys = ("f", "type", "final", "txn", "acks", "process", "known", "malformed")
+        keys = ("f", "type", "final", "txn", "acks", "process", "known", "malformed", "later")
         return self._digest("tally").groupBy(*PLACE, *keys).agg(
             f.sum("rows").alias("rows"),
             f.max("offset").alias("offset"),

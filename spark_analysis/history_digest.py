@@ -82,6 +82,7 @@ class _History:
         acks = np.where(self._rows.known("acks"), self.acks, NEVER)
         process = np.where(self.final, self.process, NEVER)
         flags = {"final": self.final, "txn": self.txn, "known": self.placed, "malformed": self.malformed}
+        flags["later"] = self._rows.numbers("mop") > 0
         packed = np.packbits(list(flags.values()), axis=0)[0].astype(np.int64)
         groups = Groups(self.place, f, kind, packed, ranks(acks), ranks(process))
         columns = {

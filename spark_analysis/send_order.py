@@ -24,7 +24,9 @@ def send_order(views: Views) -> DataFrame | None:
     """The four kinds that ``checkers.send_order`` defines."""
     wrong = [] if views.digests and _are_in_order(views.digests, views) else [_late(views)]
     if "txn" in views.uses:
-        wrong.append(_within_operations(views))
+        wrong.append(_within_transactions(views))
+    if "burst" in views.uses:
+        wrong.append(_within_bursts(views))
     if not wrong:
         return None
     known = with_partitions(reduce(DataFrame.unionByName, wrong), views)
@@ -159,14 +161,24 @@ def _acknowledged(placed: DataFrame, digests: Digests) -> DataFrame:
     return near.where(f.getbit("bits", place_of("offset")) == 1).select(*PLACE)
 
 
-def _within_operations(views: Views) -> DataFrame:
+def _within_transactions(views: Views) -> DataFrame:
     sent = (f.col("f") == "send") & (f.col("type") != "invoke") & f.col("txn")
     at_one = (f.col("lowest") == f.col("highest")) & (f.col("offset") == f.col("lowest"))
     shown = views.records.where(at_one & f.col("txn_op").isNotNull()).select(*PLACE, "value", "lowest")
     stored = f.coalesce("offset", f.when(f.col("type") != "fail", f.col("lowest")))
     rows = views.tables.history.where(sent).join(shown, on=[*PLACE, "value"], how="left")
     known = {"row": f.col("index"), "offset": stored, "leader_epoch": _no_epoch(), "invoked_ns": _no_time()}
-    located = rows.withColumns(known).where(f.col("offset").isNotNull())
+    return _within_operations(rows.withColumns(known).where(f.col("offset").isNotNull()))
+
+
+def _within_bursts(views: Views) -> DataFrame:
+    acknowledged = (f.col("f") == "send") & (f.col("type") == "ok") & ~f.col("txn") & f.col("offset").isNotNull()
+    known = {"row": f.col("index"), "leader_epoch": _no_epoch(), "invoked_ns": _no_time()}
+    return _within_operations(views.tables.history.where(acknowledged).withColumns(known))
+
+
+def _within_operations(located: DataFrame) -> DataFrame:
+    """Each of some sends with an offset, in order by operation and partition, that is before its predecessor."""
     before = Window.partitionBy(*PLACE, "op").orderBy("mop", "index")
     steps = located.withColumns({"earlier": f.lag(f.struct(*_EARLIER)).over(before), "step": f.lag("mop").over(before)})
     # Several rows of one send, which only a malformed history has, are not out of order with each other.

@@ -16,8 +16,9 @@ def tally(history: DataFrame) -> DataFrame:
     """The history's rows, grouped by the columns that counts need.
 
     Returns:
-        ``run, topic, partition, f, type, final, txn, acks, process, known, malformed, rows, offset, index, first,
-        last_ns``. ``process``: of the final read; null for the others. ``known``: whether they name an offset.
+        ``run, topic, partition, f, type, final, txn, acks, process, known, malformed, later, rows, offset, index,
+        first, last_ns``. ``process``: of the final read; null for the others. ``known``: whether they name an offset;
+        ``later``: whether each is of a micro-operation that is not its operation's first.
         ``rows``: how many they are; ``offset`` and ``index``: the highest of theirs; ``first``: the lowest index;
         ``last_ns``: the latest time.
     """
@@ -25,6 +26,7 @@ def tally(history: DataFrame) -> DataFrame:
         "process": f.when(f.col("final"), f.col("process")),
         "known": f.col("offset").isNotNull(),
         "malformed": is_malformed(),
+        "later": f.col("mop") > 0,
     }
     return history.groupBy(
         *PLACE, "f", "type", "final", "txn", "acks", *[column.alias(name) for name, column in common.items()]

@@ -154,6 +154,7 @@ def views_of(
 def _uses(done: DataFrame) -> frozenset[str]:
     uses = {
         "txn": f.col("txn"),
+        "burst": f.col("later") & ~f.col("txn"),
         "commit": f.col("f").isin("commit", "committed"),
         "move": f.col("f").isin("assign", "subscribe", "assigned", "revoked", "lost"),
         "nothing": f.col("final") & (f.col("f") == "poll") & (f.col("type") == "ok") & f.col("topic").isNull(),

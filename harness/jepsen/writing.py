@@ -69,7 +69,13 @@ def export_history(directory: RunDirectory, out: Path) -> Exported:
 
 
 def _rows(directory: RunDirectory) -> Iterator[Row]:
-    return read_files(TABLES["history"], directory.table_files("history"))
+    for row in read_files(TABLES["history"], directory.table_files("history")):
+        yield _alone(row) if row["f"] == "send" and not row["txn"] else row
+
+
+def _alone(row: Row) -> Row:
+    """A send of a burst as an operation of its own: Jepsen's operations end at once. A burst has a number for each."""
+    return {**row, "op": row["op"] + row["mop"], "mop": 0}
 
 
 def _groups(rows: Iterable[Row]) -> Iterator[list[Row]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tests.checkers.story import NODES, Row, Story
@@ -48,6 +48,40 @@ def transact(story: Story, *steps: Sent | Polled, result: str = "ok", process: i
             story.row(**about, type=result, offset=known, error=None if result == "ok" else "timeout")
         else:
             deliver(story, about, result, step.offsets, step.p)
+
+
+def burst(
+    story: Story, *ends: int | str, stored: Sequence[int] | None = None, acks: int = -1,
+    meanwhile: Callable[[], object] = lambda: None,
+) -> None:  # fmt: skip
+    """Sends that a client hands over together, as one operation.
+
+    Args:
+        story: of which run.
+        ends: by send, the offset at which it is acknowledged, or how else it ends.
+        stored: which of them are stored, in this order; None: all, as they were handed over.
+        acks: what they ask for.
+        meanwhile: happens when the first of them is stored.
+    """
+    op, process = next(story.ops), 40 + next(story.ops)
+    values = [next(story.values) for _ in ends]
+    abouts: list[Row] = [
+        {"process": process, "op": op, "mop": mop, "f": "send", "topic": "ledger", "partition": 0, "value": value,
+         "acks": acks}
+        for mop, value in enumerate(values)
+    ]  # fmt: skip
+    for about in abouts:
+        story.row(**about, type="invoke")
+        next(story.ops)
+    for number, place in enumerate(range(len(values)) if stored is None else stored):
+        story.append(0, values[place], (1, 2))
+        if not number:
+            meanwhile()
+    for about, end in zip(abouts, ends, strict=True):
+        if isinstance(end, int):
+            story.row(**about, type="ok", offset=end)
+        else:
+            story.row(**about, type=end, error="timeout")
 
 
 def deliver(story: Story, about: Row, result: str, offsets: Sequence[int], p: int = 0) -> None:

@@ -10,9 +10,9 @@ import itertools
 from typing import Any
 
 from harness.checker import Outcome
-from tests.checkers.cases import case, take_long, write
+from tests.checkers.cases import case, lost, take_long, write
 from tests.checkers.client_randomness import IMPORTED
-from tests.checkers.clients import Sent, poll, transact
+from tests.checkers.clients import Sent, burst, poll, transact
 from tests.checkers.reader_cases import CASES, only_clients
 from tests.checkers.story import GUARANTEES, Story
 
@@ -56,6 +56,36 @@ def a_record_of_another_process_that_timed_out_and_overtook_is_found(story: Stor
 def a_transaction_whose_records_are_read_the_other_way_round_is_found(story: Story) -> None:
     transact(story, Sent(offset=None, append=False), Sent(offset=None, append=False))
     stored(story, 1, 0)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("int-nonmonotonic-send", "VIOLATION", 1))
+def a_burst_of_which_a_record_overtook_another_is_found(story: Story) -> None:
+    burst(story, 0, 2, 1, 3, stored=(0, 2, 1, 3))
+    story.finish()
+
+
+@case(Outcome.PASS, ("int-nonmonotonic-send", "WEAK", 0))
+def a_burst_that_waited_for_its_leader_alone_is_out_of_order_all_the_same(story: Story) -> None:
+    burst(story, 1, 0, stored=(1, 0), acks=1)
+    story.finish()
+
+
+@case(Outcome.PASS)
+def records_of_another_process_come_between_those_of_a_burst(story: Story) -> None:
+    burst(story, 0, 2, meanwhile=lambda: story.send(process=1))
+    story.finish()
+
+
+@case(Outcome.PASS)
+def where_a_record_of_a_burst_is_that_was_not_acknowledged_says_nothing(story: Story) -> None:
+    burst(story, "info", 0, 1, stored=(1, 2, 0))
+    story.finish()
+
+
+@case(Outcome.VIOLATION, lost(2))
+def the_end_of_a_burst_is_lost_with_the_acknowledgements_that_it_had(story: Story) -> None:
+    burst(story, 0, 1, 2, "info", stored=(0, 1))
     story.finish()
 
 

@@ -7,7 +7,7 @@ import pytest
 from harness.errors import InvalidRun, UsageError
 from harness.history import RunDirectory
 from harness.jepsen import Assumptions, Imported, export_history, import_history
-from tests.checkers.clients import Polled, Sent, poll, transact
+from tests.checkers.clients import Polled, Sent, burst, poll, transact
 from tests.checkers.story import Story
 from tests.harness.jepsen.conftest import assigned, lines, polled, sent
 
@@ -151,6 +151,25 @@ def test_an_export_ends_what_never_ended(tmp_path: Path) -> None:
     assert ended == [" 0, :f :send, :value [[:send 0 0]]}", " 1, :f :poll, :value [[:poll]]}"]
     assert ":f :poll" in lines[-1]
     assert import_history(tmp_path / "out.edn", tmp_path / "again", Assumptions()).operations == 5
+
+
+def test_each_send_of_a_burst_is_exported_as_an_operation_that_ends_by_itself(tmp_path: Path) -> None:
+    story = Story()
+    burst(story, 0, "info", 1, stored=(0, 2))
+    story.poll(5, [0])
+    directory = RunDirectory(story.finish().write(tmp_path / "run"))
+    exported = export_history(directory, tmp_path / "out.edn")
+    ended = [
+        line.split(", :process ") for line in (tmp_path / "out.edn").read_text().splitlines() if ":f :send" in line
+    ]
+    kinds = [(line.split(":type :")[1], rest.split(" ", 1)[1]) for line, rest in ended]
+    assert kinds[3:] == [
+        ("ok", ":f :send, :value [[:send 0 [0 0]]]}"),
+        ("info", ':f :send, :value [[:send 0 1]], :error "timeout"}'),
+        ("ok", ":f :send, :value [[:send 0 [1 2]]]}"),
+    ]
+    assert len({rest.split(",")[0] for _, rest in ended}) == 3, "each has a process"
+    assert (exported.operations, exported.left_out) == (5, 0)
 
 
 def uncommitted(tmp_path: Path, result: str, isolation: str | None, *, within: bool = False) -> RunDirectory:
