@@ -138,7 +138,9 @@ class OrderedClient:
             while len(sent) < order.count and deadline.left_s():
                 processes = processes or SendingProcesses(self._context)
                 sizes = [self._size] * min(order.batch, order.count - len(sent))
-                sent += await processes.send(producer, partition, sizes, order.acks, clients.wall_ms() - order.age_ms)
+                made_ms = clients.wall_ms() - order.age_ms
+                answers = await processes.send(producer, partition, sizes, order.acks, made_ms)
+                sent += [Sent(partition, value, *answer) for value, answer in answers]
         finally:
             if order.producer is None:
                 producer.close()

@@ -44,8 +44,8 @@ class SendingProcesses:
 
     async def send(
         self, producer: Producer, partition: TopicPartition, sizes: Sequence[int], acks: int, timestamp_ms: int
-    ) -> list[Sent]:
-        """Send the next values, and wait for the answers; returns what became of them.
+    ) -> list[tuple[int, Answer]]:
+        """Send the next values, and wait for the answers; returns each value with its answer.
 
         Args:
             producer: sends them.
@@ -62,7 +62,7 @@ class SendingProcesses:
         batch = payload.encode_all(partition, values, sizes, sends.timestamps_ms, self._context.carried)
         answers = await producer.send_batch(partition, batch, partial(recorder.complete_sends, sends))
         self._go_on(values, answers)
-        return [Sent(partition, value, *answer) for value, answer in zip(values, answers, strict=True)]
+        return list(zip(values, answers, strict=True))
 
     def _values(self, count: int) -> list[int]:
         if not self._next:

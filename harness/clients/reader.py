@@ -81,12 +81,15 @@ class Reader:
                 messages = self._consumer.consume(max_records, timeout_s)
         except ClientError as failed:
             return Polled(records, failed.name)
+        failure = None
         for message in messages:
             if (error := message.error()) is not None:
-                return Polled(records, _name(error))
+                failure = _name(error)
+                break
             records.append(polled_record(message))
-            self.positions[TopicPartition(records[-1].topic, records[-1].partition)] = records[-1].offset + 1
-        return Polled(records, None)
+        reached = {record[:2]: record.offset + 1 for record in records}
+        self.positions |= {TopicPartition(*place): position for place, position in reached.items()}
+        return Polled(records, failure)
 
     def bounds(self, partition: TopicPartition, timeout_s: float) -> Bounds:
         """What there is to read of ``partition``, asked of its leader.
@@ -127,12 +130,6 @@ def polled_record(message: Message) -> PolledRecord:
     found = StoredRecord(message.key(), message.value(), headers, created)
     value, intact = payload.judge(found, TopicPartition(topic, partition))
     epoch = message.leader_epoch()
-    return PolledRecord(
-        topic=topic,
-        partition=partition,
-        offset=offset,
-        value=value,
-        leader_epoch=epoch if epoch is not None and epoch >= 0 else None,
-        intact=intact,
-        timestamp_ms=None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp_ms,
-    )
+    known_epoch = epoch if epoch is not None and epoch >= 0 else None
+    known_ms = None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp_ms
+    return PolledRecord(topic, partition, offset, value, known_epoch, intact, known_ms)

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import Protocol
 
 from confluent_kafka import KafkaError, Message, Producer
 
@@ -104,7 +105,7 @@ class Sender:
             "message.timeout.ms": max(1, int(timeout_s * 1000)),
             **settings_of(manner, timeout_s),
         }
-        self._heard: deque[_Batch] = deque()
+        self._under_way: list[_Batch] = []
         self._client = FallibleProducer(self._settings)
 
     def send(self, partition: TopicPartition, record: ProducerRecord, give_up: threading.Event | None = None) -> Answer:
@@ -120,16 +121,17 @@ class Sender:
         answered: Answered = not_recorded,
     ) -> list[Answer]:
         """See :meth:`harness.client_ports.Producer.send_batch`."""
-        under_way = _Batch(len(batch), answered)
+        under_way = _Batch(len(batch), answered, has_offsets=self._acks != 0)
         with self._filling:
             client = self._usable_client()
-            for index, record in enumerate(batch):
-                refused = client.produce(partition, record, partial(self._delivered, under_way, index))
-                if refused is not None:
-                    under_way.arrives(index, refused)
+            self._under_way.append(under_way)
+            client.produce_all(partition, batch, under_way)
             if len(batch) < self._full and not self._lingers:
                 client.flush(_POLL_S)  # sends all that there is at once, so no batch may be half handed over
-        self._await(client, under_way, give_up)
+        try:
+            self._await(client, under_way, give_up)
+        finally:
+            self._under_way.remove(under_way)
         return under_way.end(Answer("info", error=client.failure or "_NO_DELIVERY_REPORT"))
 
     def close(self) -> None:
@@ -148,17 +150,8 @@ class Sender:
             if client.failure is not None:
                 break
             client.poll_in_turn(_POLL_S)
-            self._pass_on()
-
-    def _delivered(self, batch: _Batch, index: int, error: KafkaError | None, message: Message) -> None:
-        if batch.arrives(index, classified(error, message.offset() if self._acks else None)):
-            self._heard.append(batch)
-
-    def _pass_on(self) -> None:
-        """Have every batch pass on what has arrived for it, that of another thread, too."""
-        with suppress(IndexError):
-            while True:
-                self._heard.popleft().pass_on()
+            for one in list(self._under_way):  # what was polled may be of the batches of other threads
+                one.pass_on()
 
 
 class _Batch:
@@ -167,46 +160,62 @@ class _Batch:
     Args:
         number: of records.
         answered: see :class:`harness.client_ports.Producer`.
+        has_offsets: whether an acknowledgement says where the record is.
     """
 
-    def __init__(self, number: int, answered: Answered) -> None:
+    def __init__(self, number: int, answered: Answered, *, has_offsets: bool) -> None:
         self._answers: list[Answer | None] = [None] * number
         self._answered = answered
-        self._arrived: list[int] = []
+        self._has_offsets = has_offsets
+        self._arrived: deque[tuple[int, KafkaError | None, Offset | None]] = deque()
         self._left = number
-        self._lock = threading.RLock()
+        self._passing_on = threading.Lock()
 
     @property
     def is_under_way(self) -> bool:
-        """Whether a record has no answer."""
+        """Whether a record's answer has not been passed on."""
         return self._left > 0
 
-    def arrives(self, index: int, answer: Answer) -> bool:
-        """An answer has come; returns whether it is the first one to be passed on. None counts after the end."""
-        with self._lock:
-            if self._answers[index] is not None:
-                return False
-            self._answers[index] = answer
-            self._left -= 1
-            self._arrived.append(index)
-            return len(self._arrived) == 1
+    def arrives(self, index: int, error: KafkaError | None, message: Message | None) -> None:
+        """A delivery report has come."""
+        offset = message.offset() if self._has_offsets and error is None and message is not None else None
+        self._arrived.append((index, error, offset))
 
     def pass_on(self) -> None:
-        """Pass on the answers that have arrived since."""
-        with self._lock:
-            which, self._arrived = self._arrived, []
-            answers = [answer for answer in map(self._answers.__getitem__, which) if answer is not None]
-            if which:
-                self._answered(which, answers)
+        """Pass on the answers that have arrived since; the first one of a record counts."""
+        with self._passing_on:
+            which: list[int] = []
+            answers: list[Answer] = []
+            while self._arrived:
+                index, error, offset = self._arrived.popleft()
+                if self._answers[index] is None:
+                    answer = self._answers[index] = classified(error, offset)
+                    which.append(index)
+                    answers.append(answer)
+            self._tell(which, answers)
 
     def end(self, missing: Answer) -> list[Answer]:
         """Have ``missing`` stand for the answers that have not come, pass on the rest, and return all."""
-        with self._lock:
-            for index, answer in enumerate(self._answers):
-                if answer is None:
-                    self.arrives(index, missing)
-            self.pass_on()
+        self.pass_on()
+        with self._passing_on:
+            which = [index for index, answer in enumerate(self._answers) if answer is None]
+            for index in which:
+                self._answers[index] = missing
+            self._tell(which, [missing] * len(which))
         return [answer or missing for answer in self._answers]
+
+    def _tell(self, which: list[int], answers: list[Answer]) -> None:
+        if which:
+            self._left -= len(which)
+            self._answered(which, answers)
+
+
+class Reports(Protocol):
+    """Takes delivery reports."""
+
+    def arrives(self, index: int, error: KafkaError | None, message: Message | None) -> None:
+        """Record ``index`` of a batch was delivered, or was not; ``message`` is None of one that was not taken."""
+        ...
 
 
 class FallibleProducer:
@@ -222,23 +231,21 @@ class FallibleProducer:
         self._turn = threading.Condition()
         self._is_polled = False
 
-    def produce(
-        self,
-        partition: TopicPartition,
-        record: ProducerRecord,
-        delivered: Callable[[KafkaError | None, Message], None],
-    ) -> Answer | None:
-        """Hand over one record; returns the answer when it is refused at once."""
-        try:
-            with calling():
-                produce(self._producer, partition, record, delivered)
-        except ClientError as refused:
-            if refused.error.code() == KafkaError._FATAL:  # noqa: SLF001
-                self.poll(0)  # which raises the error that was the fatal one
-                self.failure = self.failure or refused.name
-                return Answer("info", error=self.failure)
-            return classified(refused.error, None)
-        return None
+    def produce_all(self, partition: TopicPartition, batch: Sequence[ProducerRecord], reports: Reports) -> None:
+        """Hand over records; ``reports`` is given the error of one that is refused at once."""
+        index, left = 0, iter(enumerate(batch))
+        while True:
+            try:
+                with calling():
+                    for index, record in left:
+                        produce(self._producer, partition, record, partial(reports.arrives, index))
+                return
+            except ClientError as refused:
+                if refused.error.code() == KafkaError._FATAL:  # noqa: SLF001
+                    self.poll(0)  # which raises the error that was the fatal one
+                    self.failure = self.failure or refused.name
+                    return
+                reports.arrives(index, refused.error, None)
 
     def poll(self, timeout_s: float) -> None:
         """Wait up to ``timeout_s`` for delivery reports."""
@@ -285,15 +292,8 @@ def produce(
 ) -> None:
     """Hand one record to librdkafka, whole: it must not choose a timestamp, as it does where it is given 0."""
     assert record.timestamp_ms, "a record needs a CreateTime of its client's"
-    producer.produce(
-        partition.topic,
-        record.value,
-        record.key,
-        partition=partition.partition,
-        on_delivery=delivered,
-        timestamp=record.timestamp_ms,
-        headers=list(record.headers),
-    )
+    key, value, headers, timestamp_ms = record
+    producer.produce(partition[0], value, key, partition[1], delivered, timestamp=timestamp_ms, headers=list(headers))
 
 
 def classified(error: KafkaError | None, offset: Offset | None) -> Answer:

@@ -15,12 +15,11 @@ from harness.broker.settings import Settings
 from harness.client_ports import ClientContext
 from harness.client_tasks.final_reader import FinalReader
 from harness.client_tasks.scheduled_client import OrderedClient
-from harness.clients.sender import FallibleProducer
+from harness.clients.sender import produce
 from harness.clients.threaded_clients import ThreadedClients
 from harness.clock import SystemClock
 from harness.errors import UsageError
 from harness.history.run_directory import Manifest, RunDirectory
-from harness.history.sends import Answer
 from harness.model import Link, NodeId, TopicPartition
 from harness.orders import CommitOrder, ConsumeOrder, DeleteOrder, Pending, SendOrder, Sent, SpoofedFetchOrder
 from harness.replication.knobs import CURRENT_GENERATION, generation
@@ -255,13 +254,11 @@ def test_a_batch_is_one_batch_on_the_disk_and_each_of_its_records_a_process_of_i
 def test_a_batch_is_not_split_because_it_is_handed_over_slowly(
     cluster: BuiltinTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    handed_over = FallibleProducer.produce
-
-    def slowly(*arguments: Any) -> Answer | None:
+    def slowly(*arguments: Any) -> None:
         time.sleep(0.2)
-        return handed_over(*arguments)
+        produce(*arguments)
 
-    monkeypatch.setattr(FallibleProducer, "produce", slowly)
+    monkeypatch.setattr("harness.clients.sender.produce", slowly)
     recorded = Recorded(cluster, tmp_path)
     assert [answer.offset for answer in send(recorded, 5, batch=3)] == list(range(5))
     recorded.clients.stop()

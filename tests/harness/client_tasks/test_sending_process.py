@@ -13,7 +13,6 @@ from harness.clock import SystemClock
 from harness.history.recorder import KeptRecorder
 from harness.history.sends import Answer, Sends
 from harness.model import TopicPartition
-from harness.orders import Sent
 from harness.payload import ProducerRecord, decode
 from harness.simulation.stack.tasks import Task
 
@@ -52,7 +51,7 @@ class Sending:
         context = ClientContext(no_clients, [LEDGER], self.recorder, seed=1)
         self.processes = SendingProcesses(context, in_order=in_order)
 
-    def send(self, *answers: Answer, size: int = 0) -> list[Sent]:
+    def send(self, *answers: Answer, size: int = 0) -> list[tuple[int, Answer]]:
         self.producer.answers = list(answers)
         sent = Task(self.processes.send(self.producer, LEDGER, [size] * len(answers), -1, 5_000)).result()
         assert sent is not None
@@ -71,8 +70,8 @@ def test_each_process_sends_values_of_its_own_and_one_that_ended_with_info_ends(
     assert sending.processes.are_usable
     processes = [row["process"] for row in sending.rows("invoke")]
     assert processes == [0, 1, 2, 0, 2, 3]
-    assert [one.value for one in sent] == [1, (2 << 32) + 1, 3 << 32]
-    assert [one.offset for one in sent] == [1, 2, 3]
+    assert [value for value, _ in sent] == [1, (2 << 32) + 1, 3 << 32]
+    assert [answer.offset for _, answer in sent] == [1, 2, 3]
     assert len({row["op"] for row in sending.rows("invoke")}) == 6
 
 
