@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from harness.errors import UsageError
+from harness.history.blocks import Block
 from harness.model import CONTROLLER, NodeId, Offset, TopicPartition
 
 MAX_PARTITIONS = 10_000
@@ -266,8 +267,11 @@ class Evidence(Protocol):
         """Rows of ``schema.TIMELINE`` from every node, dead ones included. Call after :meth:`stop`."""
         ...
 
-    def replica_logs(self, run: str) -> Iterable[dict[str, Any]]:
-        """Rows of ``schema.REPLICA_LOGS`` of every replica, read from its disk. Call after :meth:`stop`."""
+    def replica_logs(self) -> Iterable[Block]:
+        """Rows of ``schema.REPLICA_LOGS``, minus ``run``, of every replica, read from its disk.
+
+        Call after :meth:`stop`.
+        """
         ...
 
     def copy_logs(self, directory: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from harness.history.blocks import Block
 from harness.history.schema import ColumnType, Table
 from harness.scratch import unfinished
 
@@ -51,6 +52,21 @@ def write_rows(table: Table, path: Path, rows: Iterable[Mapping[str, Any]]) -> N
             strange = {key for row in group for key in row}.difference(names)
             assert not strange, f"table {table.name} has no column {', '.join(sorted(strange))}"
             writer.write_table(_arrow(table, [[row.get(name) for row in group] for name in names]))
+
+
+def write_blocks(table: Table, path: Path, blocks: Iterable[Block]) -> None:
+    """Write the rows of ``blocks`` as :func:`write_rows` does."""
+    names = [c.name for c in table.columns]
+    with _writer(table, path) as writer:
+        columns: list[list[Any]] = [[] for _ in names]
+        for block in blocks:
+            for column, values in zip(columns, block.values(names), strict=True):
+                column.extend(values)
+            if len(columns[0]) >= ROW_GROUP:
+                writer.write_table(_arrow(table, columns))
+                columns = [[] for _ in names]
+        if columns[0]:
+            writer.write_table(_arrow(table, columns))
 
 
 def write_columns(table: Table, path: Path, columns: Sequence[Sequence[Any]]) -> None:

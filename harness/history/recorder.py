@@ -10,8 +10,9 @@ from typing import Any, Literal, NamedTuple
 
 from harness.clock import Clock
 from harness.history.arrow import write_columns
+from harness.history.blocks import Block
 from harness.history.delete_records_log import DeleteRecordsLog
-from harness.history.rows import NAMES, Row, Rows, columns_of, rows_of
+from harness.history.rows import NAMES, Row, alike, columns_of, placed, sent
 from harness.history.schema import HISTORY
 from harness.history.sends import Answer, Completion, Sends
 from harness.model import Offset, ProcessId, TopicPartition
@@ -101,7 +102,8 @@ class Recorder:
         self._part_ns = int(part_seconds * 1e9)
         self._lock = threading.Lock()
         self._writing = threading.Lock()
-        self._buffered: list[Row | Rows] = []
+        self._buffered: list[Row | Block] = []
+        self._since_ns = 0
         self._written = 0
         self._open: dict[int, list[Row]] = {}
         self._index = 0
@@ -134,7 +136,7 @@ class Recorder:
         with self._lock:
             sends.first_op = self._op
             self._op += len(sends.values)
-        self._record(rows_of(self._run, sends, range(len(sends.values)), None))
+        self._record(sent(self._run, sends, range(len(sends.values)), None))
 
     def complete_sends(self, sends: Sends, which: Sequence[int], answers: Sequence[Answer]) -> None:
         """Those of ``sends`` that ``which`` numbers, from 0, ended with ``answers``; see :meth:`complete_send`.
@@ -144,7 +146,7 @@ class Recorder:
         for place in which:
             assert sends.is_open[place], f"send {place} of operation {sends.first_op} has already completed"
             sends.is_open[place] = False
-        rows = rows_of(self._run, sends, which, answers)
+        rows = sent(self._run, sends, which, answers)
         acknowledged = sum(answer.kind == "ok" for answer in answers)
         with self._lock:
             self.acknowledged += acknowledged
@@ -165,7 +167,7 @@ class Recorder:
         with self._lock:
             like = _ended(_of("poll", self._closing(op)), "ok", None)
         columns = dict(zip(PolledRecord._fields, zip(*records, strict=True), strict=True))
-        self._record(Rows(like, columns, len(records)))
+        self._record(alike(like, columns, len(records)))
 
     def poll_failed(self, op: int, error: str) -> None:
         """The poll ``op`` delivered nothing because of ``error``."""
@@ -307,12 +309,12 @@ class Recorder:
         assert op in self._open, f"operation {op} was never invoked or has already completed"
         return self._open.pop(op)
 
-    def _record(self, rows: Rows) -> None:
+    def _record(self, block: Block) -> None:
         with self._lock:
-            rows.index, rows.time_ns = self._index, self._now()
-            self._index += rows.count
-            self._buffered.append(rows)
-            due = self._is_due(rows.time_ns)
+            now = self._now()
+            self._buffered.append(placed(block, self._index, now))
+            self._index += block.count
+            due = self._is_due(now)
         if due:
             self._write_part()
 
@@ -336,11 +338,14 @@ class Recorder:
 
     def _now(self) -> int:
         assert not self._closed, "the history is closed"
-        return self._clock.monotonic_ns()
+        now = self._clock.monotonic_ns()
+        if not self._buffered:
+            self._since_ns = now
+        return now
 
     def _is_due(self, now: int) -> bool:
         is_full = self._index - self._written >= self._part_rows
-        return is_full or now - self._buffered[0].time_ns >= self._part_ns
+        return is_full or now - self._since_ns >= self._part_ns
 
     def _write_part(self) -> None:
         with self._writing:

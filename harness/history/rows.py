@@ -1,7 +1,4 @@
-"""Rows of the history as they are buffered: one by one, or many together that share most of their columns.
-
-A row object for each of tens of thousands of records a second would take most of the harness's time.
-"""
+"""Rows of the history as they are buffered: one by one, or many together as a :class:`.blocks.Block`."""
 
 from __future__ import annotations
 
@@ -11,6 +8,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
+from harness.history.blocks import Block
 from harness.history.schema import HISTORY
 from harness.history.sends import Answer, Sends
 
@@ -48,31 +46,12 @@ class Row:
 _values = attrgetter(*NAMES)
 
 
-@dataclass(slots=True)
-class Rows:
-    """Consecutive rows of ``HISTORY``; they get indexes and a time when they are buffered.
-
-    Attributes:
-        like: has the columns that are the same in every row.
-        columns: the others, a value for each row.
-        index: of the first row.
-    """
-
-    like: Row
-    columns: Mapping[str, Sequence[Any]]
-    count: int
-    index: int = -1
-    time_ns: int = -1
-
-    def values(self) -> list[Sequence[Any]]:
-        """A list for each column."""
-        places = range(self.index, self.index + self.count)
-        known = {**self.columns, "index": places, "time_ns": [self.time_ns] * self.count}
-        same = zip(NAMES, _values(self.like), strict=True)
-        return [known[name] if name in known else [value] * self.count for name, value in same]
+def alike(row: Row, columns: Mapping[str, Sequence[Any]], count: int) -> Block:
+    """``count`` rows like ``row`` but for ``columns``, without index and time."""
+    return Block(dict(zip(NAMES, _values(row), strict=True)), columns, count)
 
 
-def rows_of(run: str, sends: Sends, which: Sequence[int], answers: Sequence[Answer] | None) -> Rows:
+def sent(run: str, sends: Sends, which: Sequence[int], answers: Sequence[Answer] | None) -> Block:
     """The invocations of those of ``sends`` that ``which`` numbers; with ``answers``, their completions."""
     like = Row(run, sends.processes[0], sends.first_op, "invoke", "send", acks=sends.acks)
     like.topic, like.partition = sends.partition
@@ -87,16 +66,23 @@ def rows_of(run: str, sends: Sends, which: Sequence[int], answers: Sequence[Answ
         columns["op"] = [sends.first_op + place for place in which]
     if answers is not None:
         columns["type"], columns["offset"], columns["error"] = zip(*answers, strict=True)
-    return Rows(like, columns, len(which))
+    return alike(like, columns, len(which))
 
 
-def columns_of(buffered: Sequence[Row | Rows]) -> list[list[Any]]:
+def placed(block: Block, index: int, time_ns: int) -> Block:
+    """The rows of ``block`` from ``index`` on, at that time."""
+    return Block(
+        {**block.same, "time_ns": time_ns}, {**block.columns, "index": range(index, index + block.count)}, block.count
+    )
+
+
+def columns_of(buffered: Sequence[Row | Block]) -> list[list[Any]]:
     """What is buffered, as one list for each column of ``HISTORY``."""
     columns: list[list[Any]] = [[] for _ in NAMES]
     for _, of_one_type in groupby(buffered, type):
         rows = list(of_one_type)
-        many = [one.values() for one in rows if isinstance(one, Rows)]
-        for part in many or [list(zip(*map(_values, rows), strict=True))]:
+        blocks = [one.values(NAMES) for one in rows if isinstance(one, Block)]
+        for part in blocks or [list(zip(*map(_values, rows), strict=True))]:
             for column, values in zip(columns, part, strict=True):
                 column.extend(values)
     return columns

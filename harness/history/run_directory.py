@@ -28,7 +28,8 @@ from harness import documents
 from harness.clock import Clock
 from harness.documents import Unfit
 from harness.errors import InvalidRun, UsageError
-from harness.history.arrow import write_rows
+from harness.history.arrow import write_blocks, write_rows
+from harness.history.blocks import Block
 from harness.history.diary_json import DiaryDocument
 from harness.history.recorder import Recorder
 from harness.history.run_json import (
@@ -202,6 +203,11 @@ class RunDirectory:
         """Write the whole table ``name`` (``timeline``, ``replica_logs`` or ``faults``); replaces an older one."""
         table = TABLES[name]
         write_rows(table, self.path / _file_name(table), rows)
+
+    def write_blocks(self, name: str, blocks: Iterable[Block]) -> None:
+        """Write the whole table ``name`` from blocks of rows; replaces an older one."""
+        table = TABLES[name]
+        write_blocks(table, self.path / _file_name(table), blocks)
 
     def read_table(self, name: str) -> list[dict[str, Any]]:
         """Every row of the table ``name``, in the order of its files.

@@ -7,9 +7,11 @@ from dataclasses import asdict, replace
 from typing import Any, Protocol
 
 from harness.clock import Clock
+from harness.history.blocks import Block, rows_of
 from harness.history.delete_records_log import DeleteRecordsLog
 from harness.history.recorder import KeptRecorder, Recorder
 from harness.history.run_directory import RunDirectory
+from harness.history.schema import REPLICA_LOGS
 from harness.runner.nemesis import FaultRecord
 from harness.runner.schedule_log import ScheduleLog
 from harness.target import Ending, Target
@@ -36,6 +38,10 @@ class Archive(Protocol):
 
     def take(self, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """A whole table other than the history."""
+        ...
+
+    def take_replica_logs(self, blocks: Iterable[Block]) -> None:
+        """What every replica holds, minus ``run``."""
         ...
 
     def take_faults(self, records: Sequence[FaultRecord]) -> None:
@@ -82,6 +88,10 @@ class DirectoryArchive:
     def take(self, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """See :class:`Archive`."""
         self._directory.write_table(table, rows)
+
+    def take_replica_logs(self, blocks: Iterable[Block]) -> None:
+        """See :class:`Archive`."""
+        self._directory.write_blocks(REPLICA_LOGS.name, (block.but(run=self.run) for block in blocks))
 
     def take_faults(self, records: Sequence[FaultRecord]) -> None:
         """See :class:`Archive`."""
@@ -145,6 +155,10 @@ class KeptArchive:
     def take(self, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """See :class:`Archive`."""
         self.tables[table] = list(rows)
+
+    def take_replica_logs(self, blocks: Iterable[Block]) -> None:
+        """See :class:`Archive`."""
+        self.take(REPLICA_LOGS.name, rows_of(REPLICA_LOGS, (block.but(run=self.run) for block in blocks)))
 
     def take_faults(self, records: Sequence[FaultRecord]) -> None:
         """See :class:`Archive`."""

@@ -19,5 +19,5 @@ def collect(archive: Archive, target: Target, nemesis: Nemesis, diary: ScheduleL
     archive.take_orders(orders)
     archive.take_endings(target.endings())
     archive.take("timeline", target.timeline(archive.run))
-    archive.take("replica_logs", target.replica_logs(archive.run))
+    archive.take_replica_logs(target.replica_logs())
     archive.take_logs(target)

@@ -309,10 +309,13 @@ def _gathered(directory: RunDirectory, run: str) -> Iterator[str]:
     """Copy the nodes' logs, and write the tables that the harness had not written, as far as possible."""
     if copy_logs(directory.cluster, directory.broker_logs):
         yield "broker_logs/"
-    for table, rows in left_behind(directory.cluster).items():
-        if not directory.has_table(table):
-            directory.write_table(table, ({"run": run, **row} for row in rows))
-            yield f"{table}/"
+    found = left_behind(directory.cluster)
+    if found is not None and not directory.has_table("timeline"):
+        directory.write_table("timeline", ({"run": run, **row} for row in found.timeline))
+        yield "timeline/"
+    if found is not None and not directory.has_table("replica_logs"):
+        directory.write_blocks("replica_logs", (block.but(run=run) for block in found.replica_logs))
+        yield "replica_logs/"
 
 
 def _read(path: Path) -> Entries | None:

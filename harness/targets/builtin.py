@@ -17,6 +17,7 @@ from harness.broker.settings import NodeConfig, NodeFaults, Settings
 from harness.clients.topics import create_topic
 from harness.controls import DiskContents, DiskSpace, Elections, Links, LogDirectories, Power, Processes, WallClocks
 from harness.errors import EnvironmentFault, NoAnswer
+from harness.history.blocks import Block
 from harness.model import CLIENTS, CONTROLLER_ID, Link, NodeId, Offset, TopicPartition, node_id, node_name
 from harness.replication.knobs import Knobs
 from harness.target import ClusterView, Leadership, Receipt, ReplicaView, TopicSpec
@@ -30,7 +31,7 @@ from harness.targets.node_evidence import folder_of, timeline_rows
 from harness.targets.node_logs import copy_logs
 from harness.targets.node_process import NodeProcess, Spawned
 from harness.targets.node_status import ELECTED, partition_of, partition_view, replica_view
-from harness.targets.replica_logs import replica_log_rows
+from harness.targets.replica_logs import ReplicaDisk, replica_log_blocks
 from harness.targets.strays import kill_strays, processes_left
 
 READY_TIMEOUT_S = 60.0
@@ -310,11 +311,9 @@ class BuiltinTarget(BuiltinDisks):
             for row in timeline_rows(node.node, node.timeline, node.data_dir, self._last_seen.get(node.name)):
                 yield {"run": run, **row}
 
-    def replica_logs(self, run: str) -> Iterator[dict[str, Any]]:
+    def replica_logs(self) -> Iterator[Block]:
         """See :class:`harness.target.Target`."""
-        for name in self.brokers():
-            for row in replica_log_rows(node_id(name), self._node(name).data_dir):
-                yield {"run": run, **row}
+        return replica_log_blocks(ReplicaDisk(node_id(name), self._node(name).data_dir) for name in self.brokers())
 
     def copy_logs(self, directory: Path) -> None:
         """See :class:`harness.target.Target`."""

@@ -5,10 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from harness.history.blocks import Block
 from harness.model import NodeId, TopicPartition, is_broker, node_id
-from harness.targets.replica_logs import STATE_COLUMNS, Row, epochs_of, final_rows, replica_log_rows, replicas
+from harness.targets.replica_logs import (
+    STATE_COLUMNS,
+    ReplicaDisk,
+    Row,
+    epochs_of,
+    final_rows,
+    replica_log_blocks,
+    replicas,
+)
 
 NODE_TIMELINE = "timeline.jsonl"
 """Below the directory of a node: its timeline. Nodes of real Kafka have none."""
@@ -23,21 +32,28 @@ def folder_of(node: str) -> str:
     return f"{_BROKER}{node}" if is_broker(node) else node
 
 
-def left_behind(cluster: Path) -> Mapping[str, Iterator[Row]]:
-    """The tables, minus ``run``, of a cluster that was killed together with the harness.
+class LeftBehind(NamedTuple):
+    """The evidence of a cluster, minus ``run``: its timeline, and what its replicas hold."""
 
-    The final rows come from the disks, as no live status was taken. There are none unless the directory ``cluster`` is
-    a built-in cluster's.
+    timeline: Iterator[Row]
+    replica_logs: Iterator[Block]
+
+
+def left_behind(cluster: Path) -> LeftBehind | None:
+    """The evidence of a cluster that was killed together with the harness.
+
+    The final rows come from the disks, as no live status was taken. None unless the directory ``cluster`` is a built-in
+    cluster's.
     """
     found = sorted(cluster.glob(f"*/{NODE_TIMELINE}"))
     timelines = {node_id(path.parent.name.removeprefix(_BROKER)): path for path in found}
     if not timelines:
-        return {}
+        return None
     disks = {node: path.with_name(NODE_DATA) for node, path in timelines.items()}
-    return {
-        "timeline": (row for node, path in timelines.items() for row in timeline_rows(node, path, disks[node], None)),
-        "replica_logs": (row for node, disk in disks.items() for row in replica_log_rows(node, disk)),
-    }
+    return LeftBehind(
+        (row for node, path in timelines.items() for row in timeline_rows(node, path, disks[node], None)),
+        replica_log_blocks(ReplicaDisk(node, disk) for node, disk in disks.items()),
+    )
 
 
 def timeline_rows(node: NodeId, timeline: Path, data_dir: Path, last_seen: Mapping[str, Any] | None) -> list[Row]:

@@ -6,10 +6,11 @@ It trusts nothing on a disk: a torn tail or a batch with a wrong checksum become
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness import payload
 from harness.broker.checkpoints import (
@@ -23,6 +24,7 @@ from harness.broker.checkpoints import (
 )
 from harness.broker.codecs import inflate
 from harness.broker.log_directory import CLEAN_SHUTDOWN
+from harness.history.blocks import Block
 from harness.model import NO_EPOCH, NodeId, Offset, TopicPartition
 from harness.payload import StoredRecord
 from harness.replication.messages import EpochEntry
@@ -46,7 +48,9 @@ _PREFIX_BYTES = 12
 _SEQUENCES = 2**31
 _NO_BATCH: tuple[memoryview, None] = memoryview(b""), None
 _NONE_RAISED: Mapping[TopicPartition, Offset] = {}
-_NO_PRODUCER = dict.fromkeys(("producer_id", "producer_epoch", "sequence", "control"))
+
+_Known = dict[tuple[bytes, Offset], Block]
+"""By the bytes of a batch, and where it ends, its rows: the replicas of a partition hold the same batches."""
 
 
 def replicas(data_dir: Path) -> Iterator[tuple[TopicPartition, Path]]:
@@ -64,38 +68,65 @@ def replicas(data_dir: Path) -> Iterator[tuple[TopicPartition, Path]]:
 # ---------------------------------------------------------------------------------------------------------- the records
 
 
-def replica_log_rows(
-    node: NodeId, data_dir: Path, raised: Mapping[TopicPartition, Offset] = _NONE_RAISED
-) -> Iterator[Row]:
-    """Rows of ``schema.REPLICA_LOGS``, minus ``run``: every record on the broker's disk, in order.
+class ReplicaDisk(NamedTuple):
+    """A broker's disk.
 
-    Records below a raised log start offset (by retention, by request) are no part of the log.
-
-    Args:
+    Attributes:
         node: whose it is.
-        data_dir: its disk.
+        data_dir: its files.
         raised: log start offsets that the broker had not checkpointed when it ended.
     """
-    for partition, directory in replicas(data_dir):
-        start = max(_offsets(directory.parent, LOG_STARTS).get(partition, 0), raised.get(partition, 0))
-        yield from (row for row in _log_rows(node, partition, directory) if row["offset"] >= start)
+
+    node: NodeId
+    data_dir: Path
+    raised: Mapping[TopicPartition, Offset] = _NONE_RAISED
 
 
-def metadata_log_rows(node: NodeId, directory: Path) -> Iterator[Row]:
+def replica_log_blocks(disks: Iterable[ReplicaDisk], topics: Container[str] | None = None) -> Iterator[Block]:
+    """Blocks of ``schema.REPLICA_LOGS``, minus ``run``: every record on the brokers' disks.
+
+    The replicas of a partition follow each other, each in order. Records below a raised log start offset (by
+    retention, by request) are no part of the log. ``topics``: of which alone; None: of all.
+    """
+    found: dict[TopicPartition, list[tuple[ReplicaDisk, Path]]] = defaultdict(list)
+    for disk in disks:
+        for partition, directory in replicas(disk.data_dir):
+            if topics is None or partition.topic in topics:
+                found[partition].append((disk, directory))
+    for partition, copies in sorted(found.items()):
+        known: _Known = {}
+        for disk, directory in copies:
+            start = max(_offsets(directory.parent, LOG_STARTS).get(partition, 0), disk.raised.get(partition, 0))
+            for block in _log_blocks(disk.node, partition, directory, known):
+                yield from _at_least(start, block)
+
+
+def metadata_log_blocks(node: NodeId, directory: Path) -> Iterator[Block]:
     """The rows of a copy of KRaft's metadata log, if there is one, whose records are not a workload's."""
-    yield from _log_rows(node, _METADATA, directory)
+    yield from _log_blocks(node, _METADATA, directory, {})
 
 
-def _log_rows(node: NodeId, partition: TopicPartition, directory: Path) -> Iterator[Row]:
-    place = {"node": node, "topic": partition.topic, "partition": partition.partition}
+def _at_least(start: Offset, block: Block) -> Iterator[Block]:
+    """What of a block is at ``start`` or above."""
+    offsets = block.columns["offset"]
+    if offsets and offsets[0] >= start:
+        yield block
+    elif places := [place for place, offset in enumerate(offsets) if offset >= start]:
+        yield block.kept(places)
+
+
+def _log_blocks(node: NodeId, partition: TopicPartition, directory: Path, known: _Known) -> Iterator[Block]:
     segments = _segments(directory)
     end_offset, _ = _span(segments)
     for (piece, header), (_, next_header) in pairwise(chain(_batches_in(segments), [_NO_BATCH])):
         if header is None:
-            yield {**place, **_garbage_row(end_offset)}
-            continue
-        end_offset = _end_offset(header, next_header)
-        yield from ({**place, **row} for row in _batch_rows(partition, piece, header, end_offset))
+            block = _garbage(end_offset)
+        else:
+            end_offset = _end_offset(header, next_header)
+            key = (bytes(piece), end_offset)
+            block = known[key] if key in known else _batch(partition, piece, header, end_offset)
+            known[key] = block
+        yield block.but(node=node, topic=partition.topic, partition=partition.partition)
 
 
 def _end_offset(header: BatchHeader, next_header: BatchHeader | None) -> Offset:
@@ -142,10 +173,9 @@ def _is_blank(piece: memoryview) -> bool:
     return len(piece) >= _PREFIX_BYTES and not bytes(piece).strip(b"\0")
 
 
-def _batch_rows(partition: TopicPartition, batch: memoryview, header: BatchHeader, end_offset: Offset) -> Sequence[Row]:
+def _batch(partition: TopicPartition, batch: memoryview, header: BatchHeader, end_offset: Offset) -> Block:
     """A row for each record of a batch, or for each offset of a damaged one."""
     about: Row = {
-        **_NO_PRODUCER,
         "leader_epoch": header.leader_epoch,
         "batch_base_offset": header.base_offset,
         "batch_crc": header.crc,
@@ -155,29 +185,32 @@ def _batch_rows(partition: TopicPartition, batch: memoryview, header: BatchHeade
         about |= {"producer_id": header.producer_id, "producer_epoch": header.producer_epoch}
     if stored.verify(batch, header):
         try:
-            return [about | row for row in _record_rows(partition, batch, header)]
+            return _records(partition, list(stored.records(batch, header, inflate)), header, about)
         except CorruptBatch:
             pass
     offsets = range(header.base_offset, end_offset)
-    return [about | {"offset": offset, "value": None, "intact": False} for offset in offsets]
+    return Block({**about, "intact": False}, {"offset": offsets}, len(offsets))
 
 
-def _record_rows(partition: TopicPartition, batch: memoryview, header: BatchHeader) -> Iterator[Row]:
-    numbered = header.producer_id >= 0 and header.base_sequence >= 0
-    for number, record in enumerate(stored.records(batch, header, inflate), header.base_sequence):
-        own = {"sequence": number % _SEQUENCES} if numbered else {}
-        if header.attributes & CONTROL:
-            yield {"offset": record.offset, "value": None, "intact": True, "control": _marker(record.key)}
-        else:
-            yield own | _written(partition, record, header)
-
-
-def _written(partition: TopicPartition, record: Record, header: BatchHeader) -> Row:
+def _records(partition: TopicPartition, records: Sequence[Record], header: BatchHeader, about: Row) -> Block:
+    columns: dict[str, Sequence[Any]] = {"offset": [record.offset for record in records]}
+    if header.attributes & CONTROL:
+        columns["control"] = [_marker(record.key) for record in records]
+        return Block({**about, "intact": True}, columns, len(records))
+    if header.producer_id >= 0 and header.base_sequence >= 0:
+        columns["sequence"] = [(header.base_sequence + place) % _SEQUENCES for place in range(len(records))]
     if partition == _METADATA:
-        return {"offset": record.offset, "value": None, "intact": True}
-    created = None if header.attributes & LOG_APPEND_TIME else record.timestamp
-    value, intact = payload.judge(StoredRecord(record.key, record.value, record.headers, created), partition)
-    return {"offset": record.offset, "value": value, "intact": intact}
+        return Block({**about, "intact": True}, columns, len(records))
+    keeps_times = not header.attributes & LOG_APPEND_TIME
+    judged = [
+        payload.judge(
+            StoredRecord(record.key, record.value, record.headers, record.timestamp if keeps_times else None), partition
+        )
+        for record in records
+    ]
+    columns["value"] = [value for value, _ in judged]
+    columns["intact"] = [intact for _, intact in judged]
+    return Block(about, columns, len(records))
 
 
 def _marker(key: bytes | None) -> str | None:
@@ -186,15 +219,9 @@ def _marker(key: bytes | None) -> str | None:
     return {b"\0\0": "abort", b"\0\1": "commit"}.get(kind)
 
 
-def _garbage_row(end_offset: Offset) -> Row:
-    return {
-        "offset": end_offset,
-        "leader_epoch": NO_EPOCH,
-        "value": None,
-        "batch_base_offset": end_offset,
-        "batch_crc": 0,
-        "intact": False,
-    }
+def _garbage(end_offset: Offset) -> Block:
+    about = {"leader_epoch": NO_EPOCH, "batch_base_offset": end_offset, "batch_crc": 0, "intact": False}
+    return Block(about, {"offset": [end_offset]}, 1)
 
 
 # ------------------------------------------------------------------------------------------------------ the checkpoints

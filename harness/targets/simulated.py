@@ -17,6 +17,7 @@ from harness.broker.ports import Connection
 from harness.broker.settings import NodeFaults, Settings
 from harness.controls import DiskContents, DiskSpace, Elections, Links, LogDirectories, Power, Processes, WallClocks
 from harness.errors import EnvironmentFault
+from harness.history.blocks import Block
 from harness.model import CLIENTS, CONTROLLER, Link, NodeId, Offset, TopicPartition, node_id, node_name
 from harness.replication.knobs import Knobs
 from harness.simulation.stack.cluster import Request, SimulatedCluster, listener
@@ -30,7 +31,7 @@ from harness.targets.controller_tail import ControllerTail, GrowingList
 from harness.targets.link_probe import probe_link, try_link
 from harness.targets.node_evidence import NODE_DATA, NODE_TIMELINE, folder_of, timeline_rows
 from harness.targets.node_status import ELECTED, partition_of, partition_view, replica_view
-from harness.targets.replica_logs import replica_log_rows
+from harness.targets.replica_logs import ReplicaDisk, replica_log_blocks
 from harness.targets.simulated_disks import SimulatedDisks
 from harness.targets.simulated_nodes import state_of
 from harness.wire.keys import ApiKey
@@ -285,11 +286,11 @@ class SimulatedTarget(SimulatedDisks):
             for row in timeline_rows(node.node, place / NODE_TIMELINE, place / NODE_DATA, seen):
                 yield {"run": run, **row}
 
-    def replica_logs(self, run: str) -> Iterator[dict[str, Any]]:
+    def replica_logs(self) -> Iterator[Block]:
         """See :class:`harness.target.Target`."""
-        for node in self.cluster.brokers():
-            for row in replica_log_rows(node.node, self._laid_out(node) / NODE_DATA):
-                yield {"run": run, **row}
+        return replica_log_blocks(
+            ReplicaDisk(node.node, self._laid_out(node) / NODE_DATA) for node in self.cluster.brokers()
+        )
 
     def copy_logs(self, directory: Path) -> None:
         """See :class:`harness.target.Target`."""

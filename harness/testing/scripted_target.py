@@ -13,6 +13,7 @@ from typing import Any
 
 from harness.controls import CONTROLS
 from harness.errors import EnvironmentFault
+from harness.history.blocks import Block
 from harness.model import CONTROLLER, Link, NodeId, Offset, TopicPartition
 from harness.target import (
     ClusterView,
@@ -326,7 +327,7 @@ class ScriptedTarget:
         """See :class:`harness.target.Target`."""
         return []
 
-    def replica_logs(self, run: str) -> list[dict[str, Any]]:
+    def replica_logs(self) -> list[Block]:
         """See :class:`harness.target.Target`."""
         return []
 

@@ -27,6 +27,7 @@ from harness.runner.run_clients import RunClients
 from harness.target import ReplicaView, TopicSpec
 from harness.targets.builtin import BuiltinTarget
 from harness.wire import batches
+from tests.replica_rows import held
 from workloads.unique_sends import UniqueSends, UniqueSendsParameters
 
 T = TypeVar("T")
@@ -88,7 +89,7 @@ class Recorded:
 
     def replica_logs(self) -> list[dict[str, Any]]:
         """What is on the disks of both brokers."""
-        return [row for row in self.cluster.replica_logs("r") if row["topic"] == self.ledger.topic]
+        return [row for row in held(self.cluster) if row["topic"] == self.ledger.topic]
 
     def headers(self) -> list[batches.BatchHeader]:
         """Those of the batches on broker 0's disk of the first partition."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from harness.errors import EnvironmentFault
+from harness.history.blocks import Block
 from harness.model import NodeId, Offset, TopicPartition, node_id
 from harness.target import ClusterView, Ending, Leadership, Receipt, ReplicaView, TopicSpec
 from harness.targets.awaiting import Talkative, await_that
@@ -16,7 +17,7 @@ from harness.targets.kafka.electing import Electing
 from harness.targets.kafka.observation import ClusterObservation
 from harness.targets.kafka.timeline_sampler import TimelineSampler
 from harness.targets.kafka.topics import TIMEOUT_S, is_whole
-from harness.targets.replica_logs import metadata_log_rows, replica_log_rows
+from harness.targets.replica_logs import ReplicaDisk, metadata_log_blocks, replica_log_blocks
 
 
 class Node(Talkative, Protocol):
@@ -279,14 +280,15 @@ class RealKafka(ABC, Generic[SomeNode]):
         """See :class:`harness.target.Target`."""
         return self.sampler.rows(run) if self._has_begun else iter(())
 
-    def replica_logs(self, run: str) -> Iterator[dict[str, Any]]:
+    def replica_logs(self) -> Iterator[Block]:
         """See :class:`harness.target.Target`.
 
         The logs of the topics that it created, and of KRaft's metadata log; not of Kafka's other topics.
         """
-        for name in self.brokers() if self._has_begun else ():
-            for row in replica_log_rows(node_id(name), self._disk(name), self.sampler.last_log_starts(name)):
-                if row["topic"] in self._topics:
-                    yield {"run": run, **row}
+        brokers = self.brokers() if self._has_begun else ()
+        yield from replica_log_blocks(
+            (ReplicaDisk(node_id(name), self._disk(name), self.sampler.last_log_starts(name)) for name in brokers),
+            self._topics,
+        )
         for node, directory in self._metadata_logs().items():
-            yield from ({"run": run, **row} for row in metadata_log_rows(node, directory))
+            yield from metadata_log_blocks(node, directory)

@@ -21,6 +21,7 @@ from harness.target import LogDamage, TopicSpec
 from harness.targets.builtin import BuiltinTarget
 from harness.targets.node_disk import batch_at
 from tests.records import record
+from tests.replica_rows import held
 
 LEDGER = TopicPartition("ledger", 0)
 AS_IN_THE_CONTRACT = pytest.mark.nightly("starts a cluster of its own; by day test_contract does so to a shared one")
@@ -54,7 +55,7 @@ def send(target: BuiltinTarget, first: int, count: int) -> None:
 
 
 def values(target: BuiltinTarget, node: int = 0) -> list[int | None]:
-    return [row["value"] for row in target.replica_logs("r") if row["node"] == node]
+    return [row["value"] for row in held(target) if row["node"] == node]
 
 
 @AS_IN_THE_CONTRACT
@@ -133,7 +134,7 @@ def test_a_damaged_batch_is_seen_to_be_damaged(tmp_path: Path, how: str, clean: 
         receipt = corrupt.probe(target)
         assert receipt.holds
         assert ("the checksum of the batch is wrong" in receipt.seen) == (how == "flip")
-        intact = [row["intact"] for row in target.replica_logs("r")]
+        intact = [row["intact"] for row in held(target)]
         assert intact == ([True, False, True] if how == "flip" else [True, False])
         corrupt.heal(target)
         assert corrupt.probe_healed(target).holds

@@ -19,6 +19,7 @@ from harness.target import LogDamage, TopicSpec
 from harness.wire.messages.quorum import METADATA_TOPIC
 from tests.faults.cases import CASES
 from tests.harness.targets.contract import IN_VIRTUAL_TIME_BY_DAY, LEDGER, NAMES, Trial, on_trial
+from tests.replica_rows import held
 
 LIKE_OTHERS: list[dict[str, object]] = [
     {"fault": "stop", "node": 2},
@@ -327,7 +328,7 @@ def test_evidence_tells_of_every_node_and_every_record_dead_nodes_included(name:
         decided = ANY if name.endswith("#combined") else "live"  # one of three is dead and one was just frozen
         assert finals == {0: "live", 1: "disk", 2: "live", 100: decided}
         assert {row["run"] for row in rows} == {"r"}
-        records = [row for row in target.replica_logs("r") if row["topic"] != METADATA_TOPIC]
+        records = [row for row in held(target) if row["topic"] != METADATA_TOPIC]
         assert [(row["node"], row["offset"]) for row in records] == [(0, 0), (1, 0), (2, 0)]
         logs = tmp_path / "logs"
         logs.mkdir()

@@ -27,6 +27,7 @@ from harness.targets import log_dirs
 from harness.targets.builtin import BuiltinTarget
 from tests.harness.broker.cluster import wait_until
 from tests.records import record
+from tests.replica_rows import held
 
 HERE, THERE = TopicPartition("ledger", 0), TopicPartition("ledger", 1)
 BOTH = [HERE, THERE]
@@ -107,7 +108,7 @@ def test_a_failed_directory_moves_its_leaders_away_and_is_back_after_healing(tmp
     ends = [row for row in target.timeline("r") if row["kind"] == "final" and row["topic"] is not None]
     finals = [json.loads(row["detail"]) for row in ends if row["node"] < 2]
     assert [final["epochs"][0] for final in finals] == [[0, 0]] * 4
-    rows = [(row["node"], row["partition"], row["value"]) for row in target.replica_logs("r")]
+    rows = sorted((row["node"], row["partition"], row["value"]) for row in held(target))
     assert rows == [(0, 0, 1), (0, 1, 0), (0, 1, 2), (1, 0, 1), (1, 1, 0), (1, 1, 2)]
 
 

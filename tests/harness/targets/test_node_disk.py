@@ -11,8 +11,8 @@ from harness.model import NodeId, TopicPartition
 from harness.payload import FOREIGN_VALUE
 from harness.target import LogDamage, Receipt
 from harness.targets.node_disk import damage, inspect
-from harness.targets.replica_logs import replica_log_rows
 from tests.harness.targets.logs_on_disk import GZIP, LZ4, SNAPPY, batch, compressed_batch, data_dir, message, wrapper
+from tests.replica_rows import on_disk
 
 LEDGER = TopicPartition("ledger", 0)
 
@@ -45,7 +45,7 @@ def test_a_foreign_batch_has_the_place_of_another_and_values_that_nobody_sent(tm
     assert inspect(data, harm).seen == "ledger-0 at offset 2: the batch is sound"
     damage(data, harm)
     assert inspect(data, harm) == Receipt(True, "ledger-0 at offset 2: the batch is sound, and nobody here has sent it")
-    rows = list(replica_log_rows(NodeId(0), data))
+    rows = on_disk(NodeId(0), data)
     told = [(row["offset"], row["leader_epoch"], row["value"], row["intact"]) for row in rows]
     assert told == [(0, 3, 70, True), (1, 3, FOREIGN_VALUE, True), (2, 3, FOREIGN_VALUE + 1, True), (3, 3, 73, True)]
 

@@ -21,7 +21,7 @@ from harness.broker.codecs import inflate
 from harness.history.schema import REPLICA_LOGS
 from harness.model import NodeId, TopicPartition
 from harness.payload import Carried, ProducerRecord
-from harness.targets.replica_logs import final_rows, metadata_log_rows, replica_log_rows
+from harness.targets.replica_logs import final_rows, metadata_log_blocks
 from harness.wire import batches
 from harness.wire.batches import LOG_APPEND_TIME, CorruptBatch
 from tests.harness.targets.logs_on_disk import (
@@ -38,13 +38,14 @@ from tests.harness.targets.logs_on_disk import (
     wrapper,
 )
 from tests.records import CREATED_MS, record, stored
+from tests.replica_rows import on_disk, rows_in
 
 NODE = NodeId(1)
 LEDGER = TopicPartition("ledger", 0)
 
 
 def rows(parent: Path, log: bytes) -> list[dict[str, Any]]:
-    return list(replica_log_rows(NODE, data_dir(parent, log)))
+    return on_disk(NODE, data_dir(parent, log))
 
 
 def test_every_record_on_disk_is_a_row_with_its_batch(tmp_path: Path) -> None:
@@ -61,9 +62,9 @@ def test_every_record_on_disk_is_a_row_with_its_batch(tmp_path: Path) -> None:
 
 def test_what_lies_below_a_log_start_that_is_only_told_is_no_part_of_the_log(tmp_path: Path) -> None:
     directory = data_dir(tmp_path, batch(0, 70, 71) + batch(2, 72))
-    assert [row["offset"] for row in replica_log_rows(NODE, directory, {LEDGER: 1})] == [1, 2]
+    assert [row["offset"] for row in on_disk(NODE, directory, {LEDGER: 1})] == [1, 2]
     (directory / LOG_STARTS).write_text("0\n1\nledger 0 2\n")
-    assert [row["offset"] for row in replica_log_rows(NODE, directory, {LEDGER: 1})] == [2]
+    assert [row["offset"] for row in on_disk(NODE, directory, {LEDGER: 1})] == [2]
 
 
 def test_a_record_of_an_idempotent_producer_has_its_own_sequence_number_which_wraps(tmp_path: Path) -> None:
@@ -264,11 +265,11 @@ def test_the_metadata_log_of_kraft_is_no_replica_of_a_topic(tmp_path: Path) -> N
 
 def test_the_records_of_the_metadata_log_are_intact_though_no_workload_s_unless_they_are_torn(tmp_path: Path) -> None:
     (tmp_path / f"{0:020d}.log").write_bytes(batch(0, 70) + batch(1, 71)[:-1])
-    found = list(metadata_log_rows(NODE, tmp_path))
+    found = rows_in(metadata_log_blocks(NODE, tmp_path))
     about = {(row["node"], row["topic"], row["partition"], row["value"]) for row in found}
     assert about == {(NODE, "__cluster_metadata", 0, None)}
     assert [(row["offset"], row["intact"]) for row in found] == [(0, True), (1, False)]
-    assert not list(metadata_log_rows(NODE, tmp_path / "nowhere"))
+    assert not list(metadata_log_blocks(NODE, tmp_path / "nowhere"))
 
 
 @pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")
@@ -314,7 +315,7 @@ def test_a_replica_with_an_empty_segment_alone_begins_and_ends_where_that_does(t
 
 def test_a_segment_that_is_preallocated_ends_with_its_last_record(tmp_path: Path) -> None:
     data = data_dir(tmp_path, batch(0, 70) + bytes(4096))
-    assert [(row["offset"], row["intact"]) for row in replica_log_rows(NODE, data)] == [(0, True)]
+    assert [(row["offset"], row["intact"]) for row in on_disk(NODE, data)] == [(0, True)]
     assert [final["log_end_offset"] for final in final_rows(data)] == [1]
     assert not rows(tmp_path, bytes(4096))
 
@@ -324,7 +325,7 @@ def test_zeros_before_a_record_or_before_a_segment_are_damage(tmp_path: Path) ->
     assert [(row["offset"], row["intact"]) for row in found] == [(0, True), (1, False)]
     data = data_dir(tmp_path, batch(0, 70) + bytes(4096))
     (data / "ledger-0" / f"{2:020d}.log").write_bytes(batch(2, 72))
-    found = list(replica_log_rows(NODE, data))
+    found = on_disk(NODE, data)
     assert [(row["offset"], row["intact"]) for row in found] == [(0, True), (1, False), (2, True)]
 
 

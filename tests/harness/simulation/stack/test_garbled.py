@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.simulation.stack.loaded_target import LoadedTarget
+from tests.replica_rows import held
 
 APPENDING = (
     "garbled_before_crc",
@@ -26,7 +27,7 @@ def read_and_stored(path: Path, bugs: str) -> tuple[list[bool], dict[int, list[b
     read = [row["intact"] for row in loaded.rows("poll", type="ok", final=True) if row["offset"] is not None]
     loaded.target.stop()
     stored: dict[int, list[bool]] = {}
-    for row in loaded.target.replica_logs("test"):
+    for row in held(loaded.target):
         stored.setdefault(row["node"], []).append(row["intact"])
     return read, stored
 

@@ -19,6 +19,7 @@ from harness.targets.kafka.server_properties import understood
 from harness.wire.messages.quorum import METADATA_TOPIC
 from tests.harness.targets.compose.conftest import Engine
 from tests.harness.targets.contract import BROKERS, LEDGER, Trial, send_once
+from tests.replica_rows import held
 
 SHIPPED = Path(__file__).parents[4] / "compose"
 PATIENCE_S = 120.0
@@ -67,6 +68,6 @@ def test_a_shipped_file_runs_and_is_broken_and_whole_again(
         assert trial.eventually(lambda: trial.send().kind == "ok")
     finally:
         target.stop()
-    copies = {(row["topic"], row["node"]) for row in target.replica_logs("test")}
+    copies = {(row["topic"], row["node"]) for row in held(target)}
     assert {node for topic, node in copies if topic == LEDGER.topic} == {0, 1, 2}
     assert {node for topic, node in copies if topic == METADATA_TOPIC} == METADATA_COPIES[file]

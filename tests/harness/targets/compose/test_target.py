@@ -30,6 +30,7 @@ from harness.targets.kafka.server_properties import understood
 from harness.wire.messages.quorum import METADATA_TOPIC
 from tests.harness.targets.compose.conftest import ANOTHER_PROJECT, Engine
 from tests.harness.targets.contract import LEDGER, Trial, send_once
+from tests.replica_rows import held
 
 HARNESS = Path(__file__).parent / "compose_to_be_killed.py"
 IMAGE = "kafka:4.1.0"
@@ -134,7 +135,7 @@ def test_a_project_that_does_not_come_up_leaves_nothing(
     monkeypatch.setenv(TOOLS_IMAGE, "seawall/no-such-image")
     with pytest.raises(EnvironmentFault, match="image seawall/no-such-image, of what runs beside the brokers"):
         (again := ComposeTarget(tmp_path / "again", kafka, understood({}, kafka.release, 1))).start()
-    assert not [*again.timeline("r"), *again.replica_logs("r")]
+    assert not [*again.timeline("r"), *held(again)]
 
 
 def test_a_broker_is_cut_off_and_killed_and_what_is_the_users_stays_as_it_was(engine: Engine, tmp_path: Path) -> None:
@@ -166,7 +167,7 @@ def test_a_broker_is_cut_off_and_killed_and_what_is_the_users_stays_as_it_was(en
         assert target.is_dead("0").holds
         target.stop()
         assert {row["node"] for row in target.timeline("r") if row["kind"] == "final"} == {0, 100}
-        assert [row["offset"] for row in target.replica_logs("r") if row["topic"] == LEDGER.topic] == [0]
+        assert [row["offset"] for row in held(target) if row["topic"] == LEDGER.topic] == [0]
         assert precious in engine.client.volumes.list()
     finally:
         target.stop()

@@ -29,10 +29,11 @@ from harness.targets.kafka.clocks import clock_offset_ms
 from harness.targets.kafka.local import LocalKafka
 from harness.targets.kafka.process import ProcessTarget
 from harness.targets.kafka.server_properties import understood
-from harness.targets.replica_logs import final_rows, replica_log_rows
+from harness.targets.replica_logs import final_rows
 from harness.wire.batches import BatchHeader, stored
 from tests.harness.targets.contract import EVERY_RELEASE
 from tests.records import record
+from tests.replica_rows import on_disk
 
 LEDGER, STAMPED, TRANSACTIONS = (TopicPartition(topic, 0) for topic in ("ledger", "stamped", "transactions"))
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -132,7 +133,7 @@ class Broker:
 
     def rows(self, partition: TopicPartition = LEDGER) -> list[dict[str, Any]]:
         """What is on its disk of a partition."""
-        rows = replica_log_rows(NodeId(0), self.data_dir)
+        rows = on_disk(NodeId(0), self.data_dir)
         return [row for row in rows if TopicPartition(row["topic"], row["partition"]) == partition]
 
     def offsets(self) -> list[int]:

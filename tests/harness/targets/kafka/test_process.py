@@ -30,6 +30,7 @@ from harness.targets.kafka.releases import TRIED, release
 from harness.targets.kafka.server_properties import understood
 from harness.targets.kafka.zookeeper import vacate_control
 from tests.harness.targets.contract import all_but, fetched_or_skip
+from tests.replica_rows import held
 
 HARNESS = Path(__file__).parent / "kafka_to_be_killed.py"
 QUICK, NEWEST = "0.10.2.2", TRIED[-1]
@@ -218,7 +219,7 @@ def test_a_cluster_that_was_not_started_has_nothing_to_tell(version: str, tmp_pa
     distribution = Distribution(release(version), tmp_path)
     target = ProcessTarget(tmp_path, 2, LocalKafka(distribution), understood({}, distribution.release, 2))
     assert not list(target.timeline("r"))
-    assert not list(target.replica_logs("r"))
+    assert not list(held(target))
 
 
 def test_a_broker_whose_heap_was_full_has_not_ended_for_a_reason_of_its_own(tmp_path: Path) -> None:
