@@ -12,7 +12,7 @@ import itertools
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Literal, NamedTuple, Self
+from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
@@ -55,7 +55,7 @@ class PipelinedSendsParameters(WorkloadParameters):
 
     producers: int = Field(default=4, ge=1, le=64)
     consumers: int = Field(default=2, ge=0, le=64)
-    rate: float | Literal["max"] = Field(default="max", gt=0, le=1_000_000)
+    rate: Annotated[float, Field(gt=0, le=1_000_000)] | Literal["max"] = "max"
     burst: int = Field(default=500, ge=1, le=10_000)
     bursts: int = Field(default=2, ge=1, le=16)
     batch: int = Field(default=100, ge=1, le=10_000)
