@@ -73,11 +73,12 @@ detection: $(STAMP) ## which broker bugs the checkers find, under which load and
 mutation: $(STAMP) ## which automatic mutants of the brokers the checkers convict, into docs/mutation.md; takes an hour or so
 	@$(BIN)/python -m tests.mutation.score
 
-bench: $(STAMP) ## how fast the simulator and the checker are, and how soon the known flaws are found; takes minutes
+bench: $(STAMP) ## how fast simulator, checker and load are, and how soon the known flaws are found; takes minutes
 	@$(BIN)/python tests/bench/speed.py
 	@$(BIN)/python tests/bench/flaws.py
 	@$(BIN)/python tests/bench/checker.py
 	@$(BIN)/python tests/bench/small_runs.py
+	@$(BIN)/python tests/bench/load.py
 
 # After a crash, or Ctrl-C: seawall nightly --resume runs/nights/DATE
 nightly: $(STAMP) ## the cells of nightly.yaml, which take hours, with their outputs in runs/nights

@@ -10,6 +10,11 @@ answers NOT_LEADER_OR_FOLLOWER although it has appended it (KAFKA-13574); librdk
 and sends the record again, retries allowed or not. An imported history does not say how its clients wait, and the
 guarantee counts. Where a table that may hold the reason has a gap, it is ``INDETERMINATE``.
 
+``DOCUMENTED``, too, where every copy is in the final leader's log, and each was sent under another producer id or in
+another epoch of it: a leader compares sequence numbers within an epoch alone, so that it was the client who sent the
+record anew. librdkafka does, where records of any partition time out, or OUT_OF_ORDER_SEQUENCE_NUMBER answers a request
+behind one that failed (its issue 4953): it goes on in the next epoch, and sends again what may be stored already.
+
 A client that learns that its record is lost rightly sends it again. So it is ``DOCUMENTED``, too, when the final
 leader's log has the value at one offset at most, and the copies at the others were given up by an unclean election that
 the configuration permits, or by lossy failures after the last of them was first seen (see
@@ -22,6 +27,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from checkers.inconsistent_offsets import Sighting, places, sightings
+from checkers.row import Row
 from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
 from harness.anomaly import (
@@ -88,7 +94,7 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
 def _duplicate(
     rows: RunRows, place: TopicPartition, value: int, offsets: set[int], copies: Mapping[int, list[Sighting]]
 ) -> Finding:
-    held = {row["offset"] for row in rows.final_log(place) if row["intact"] and row["value"] == value}
+    held = {row["offset"]: row for row in rows.final_log(place) if row["intact"] and row["value"] == value}
     gone = {offset: seen for offset, seen in copies.items() if offset not in held}
     left = [offset for offset in offsets if offset in held or not _is_given_up(rows, place, offset, copies[offset])]
     known = rows.ends[place].node is not None if place in rows.ends else False
@@ -96,9 +102,11 @@ def _duplicate(
     sends = rows.sends_of(place, value)
     since_ns = min((send.invoked_ns for send in sends), default=None)
     by_ns = min((send.completed_ns for send in sends if send.type == "ok" and send.offset in offsets), default=None)
-    numbered = (place, value) in rows.transactional
+    transactional = (place, value) in rows.transactional
     at_once = since_ns is not None and by_ns is not None and by_ns - since_ns < RESENT_NS
-    plain: Excuse | None = None if numbered or at_once else "unnumbered"
+    plain: Excuse | None = None if transactional or at_once else "unnumbered"
+    if not transactional and _is_renumbered(held, offsets):
+        plain = "renumbered"
     return Finding(
         rows.run, "duplicate", *place, min(offsets), value,
         excuse="unclean" if len(left) < 2 else plain,
@@ -108,6 +116,13 @@ def _duplicate(
         since_ns=since_ns,
         by_ns=by_ns,
     )  # fmt: skip
+
+
+def _is_renumbered(held: Mapping[int, Row], offsets: set[int]) -> bool:
+    """Whether all copies are there, each of another producer id or epoch."""
+    authors = {(row.get("producer_id"), row.get("producer_epoch")) for row in held.values()}
+    is_numbered = all(None not in author for author in authors)
+    return held.keys() == offsets and is_numbered and len(authors) == len(held)
 
 
 def _is_given_up(rows: RunRows, place: TopicPartition, offset: int, seen: Sequence[Sighting]) -> bool:

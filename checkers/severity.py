@@ -27,7 +27,7 @@ from harness.findings import Excuse, Finding
 from harness.history import Manifest
 from harness.model import TopicPartition
 
-GIVEN_AWAY = frozenset({"group", "interleaving", "down", "damage", "harmed", "exits", "bare"})
+GIVEN_AWAY = frozenset({"group", "interleaving", "down", "damage", "renumbered", "harmed", "exits", "bare"})
 """The excuses that always hold. The others hold when the configuration permits them, by the guarantee's name in
 ``run.json``."""
 

@@ -24,6 +24,8 @@ _EXCUSES: Mapping[str, str] = MappingProxyType(
         "down": "the replica that is missing was not running",
         "harmed": "a fault of the run had harmed what the node runs on, or kept it from its controller as it started",
         "exits": "that generation ends a broker that would have to cut its log, where unclean elections are forbidden",
+        "renumbered": "its producer sent it again in another epoch, or under another id, so that its leader could not "
+        "tell it from a new one",
         "bare": "its records bear no epochs (log.message.format.version), so followers cut by their own watermark",
         "group": "the consumer's group may have moved the partition, and the history names no rebalances",
         "interleaving": "Kafka lets transactions that write at the same time interleave",

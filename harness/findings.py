@@ -15,15 +15,16 @@ from harness.history.schema import ColumnType
 
 Excuse = Literal[
     "acks", "retention", "unclean", "down", "group", "interleaving", "entangled", "unread", "restart", "damage",
-    "unnumbered", "harmed", "exits", "bare",
+    "unnumbered", "renumbered", "harmed", "exits", "bare",
 ]  # fmt: skip
 """What may excuse a finding: the sender waited for too little (acks 0 or 1, and the record was never known to be
 committed); it had been deleted on purpose; an unclean election came after it; the consumer's group may have moved the
 partition, for the history has no rebalance rows; transactions that write at the same time may interleave; or are
 entangled with too many others to be followed; the broker's record of it could not be read; a restart took it, and not
 the rules of a generation by which followers cut their logs, which excuses nothing; a fault has damaged that log; it was
-sent outside of transactions, so that its producer need not have numbered it; a fault of the run has harmed what the
-node runs on; its generation ends a broker in that place; records are stored without epochs."""
+sent outside of transactions, so that its producer need not have numbered it; its producer has numbered it anew, so that
+no leader could know it again; a fault of the run has harmed what the node runs on; its generation ends a broker in that
+place; records are stored without epochs."""
 
 KEPT_PER_GROUP = 25
 """How many findings of one kind, partition and excuse reach the driver; the rest are only counted."""

@@ -26,17 +26,22 @@ def duplicates(views: Views) -> DataFrame:
         f.count(f.when(f.col("in_final_log_intact"), 1)).alias("held"),
         f.max(f.when(gone & f.col("leader").isNotNull(), f.col("seen_ns"))).alias("gone_ns"),
         f.max("txn_op").alias("txn_op"),
+        f.count("*").alias("copies"),
+        f.count_distinct("author").alias("authors"),
         f.min("invoked_ns").alias("since_ns"),
         f.min("acked_ns").alias("by_ns"),
     )
     took_ns = f.col("by_ns") - f.col("since_ns")
+    renumbered = f.col("txn_op").isNull() & (f.col("held") == f.col("copies")) & (f.col("authors") == f.col("held"))
     sent_twice = took_ns.isNull() | (took_ns >= RESENT_NS)
     return findings(
         values,
         "duplicate",
         offset="lowest",
         value="value",
-        excuse=f.when(f.col("left") < 2, "unclean").when(f.col("txn_op").isNull() & sent_twice, "unnumbered"),
+        excuse=f.when(f.col("left") < 2, "unclean")
+        .when(renumbered, "renumbered")
+        .when(f.col("txn_op").isNull() & sent_twice, "unnumbered"),
         row="row",
         time_ns=f.when(f.col("held") < 2, f.col("gone_ns")),
         other_offset="highest",

@@ -74,6 +74,7 @@ def records(tables: Tables, leaders: DataFrame, hold: Hold, closed: DataFrame | 
         * ``aborted_ns, recommitted_ns``: since when an abort marker, or a commit marker, may have taken another one's
           place there;
         * ``in_final_log``: it is a workload's, and in the final leader's log; ``in_final_log_intact``: and intact;
+          ``author``: then the producer id and epoch that it was numbered with, as one number; null without;
         * of the value: ``value_read_row``, its first read, ``value_committed_row`` likewise; ``final_offset``, the
           lowest offset at which the final read has it; ``lowest, highest``, the offsets at which it was seen or is
           intact in the final leader's log;
@@ -255,7 +256,13 @@ def _of_logs(logs: DataFrame, leaders: DataFrame) -> DataFrame:
         f.when(f.col("leader_epoch") >= 0, f.col("leader_epoch")).alias("logged_epoch"),
         held.alias("in_final_log"),
         (held & f.col("intact")).alias("in_final_log_intact"),
+        f.when(held & f.col("intact"), _author()).alias("author"),
     )  # fmt: skip
+
+
+def _author() -> Column:
+    """A producer's id and epoch, as one number; null of a record that is not numbered."""
+    return f.shiftleft("producer_id", 16) + f.col("producer_epoch")
 
 
 def _aggregates() -> list[Column]:
@@ -263,7 +270,7 @@ def _aggregates() -> list[Column]:
         "invoked_ns", "invoked_row", "sent_acks", "txn_op", "ack_row", "acked_ns", "process", "acks", "read_row",
         "read_ns", "committed_row", "committed_ns", "delivered_row", "delivered_ns", "seen_row", "seen_ns", "epoch",
         "sound_epoch", "polled_epoch", "logged_epoch", "unended_row", "unended_ns", "aborted_ns", "recommitted_ns",
-        "first_step",
+        "first_step", "author",
     )  # fmt: skip
     flags = ("polled", "finally", "unsound", "strong", "unended_all", "in_final_log", "in_final_log_intact")
     return [

@@ -108,6 +108,36 @@ def where_a_record_is_that_lies_there_twice_nobody_can_say(story: Story) -> None
     only_clients(story)
 
 
+def twice(story: Story, *authors: tuple[int | None, int | None]) -> None:
+    """A record, and another one that lies there twice; each copy as the producer id and epoch has it."""
+    write(story, 1)
+    value = story.send()
+    story.append(0, value, (1, 2))
+    story.finish()
+    for row in story.logs:
+        row["producer_id"], row["producer_epoch"] = authors[row["offset"] - 1] if row["offset"] else (7, 0)
+
+
+@case(Outcome.VIOLATION, ("duplicate", "VIOLATION", 1))
+def a_record_that_is_stored_twice_in_one_epoch_of_its_producer_is_the_leaders_fault(story: Story) -> None:
+    twice(story, (7, 0), (7, 0))
+
+
+@case(Outcome.PASS, ("duplicate", "DOCUMENTED", 1))
+def a_record_that_its_producer_sent_again_in_another_epoch_is_not(story: Story) -> None:
+    twice(story, (7, 0), (7, 1))
+
+
+@case(Outcome.PASS, ("duplicate", "DOCUMENTED", 1))
+def nor_one_that_was_sent_again_under_another_id(story: Story) -> None:
+    twice(story, (7, 0), (8, 0))
+
+
+@case(Outcome.VIOLATION, ("duplicate", "VIOLATION", 1))
+def of_a_copy_without_a_number_there_is_no_telling(story: Story) -> None:
+    twice(story, (7, 0), (None, None))
+
+
 # ------------------------------------------------------------------------ what operations were told that then timed out
 
 

@@ -1,0 +1,171 @@
+"""How many sends a second a cluster acknowledges under pipelined load and faults, and how soon the verdict is there.
+
+``python tests/bench/load.py [TARGET ...] [--seconds S] [--rate R]``, on a machine that does nothing else;
+``make bench`` runs it on the built-in cluster. It runs ``random-chaos`` as a user would, and watches the processes from
+outside.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import psutil
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import typer
+
+_LOOK_S = 0.5
+_MIB = 1 << 20
+_NS_PER_S = 1_000_000_000
+_LOAD: dict[str, Any] = {
+    "name": "pipelined_sends", "producers": 4, "consumers": 1, "burst": 1000, "bursts": 2, "batch": 500, "size": 100,
+    "acks": ["all"], "idempotent": True, "delivery_timeout_s": 3.0,
+}  # fmt: skip
+_AT = re.compile(r"^ *([0-9.]+) s  (.*)")
+_NODES = ("harness.broker", "kafka.Kafka", "QuorumPeerMain")
+
+
+class Look(NamedTuple):
+    """What the processes had taken at some time: processor seconds of seawall and of the nodes, seawall's memory."""
+
+    at_s: float
+    own_cpu_s: float
+    nodes_cpu_s: float
+    own_mib: float
+
+
+class Watch(threading.Thread):
+    """Looks at a run of seawall and at its nodes twice a second; ``looks`` are what it has seen."""
+
+    def __init__(self, process: psutil.Process) -> None:
+        super().__init__(daemon=True)
+        self.looks: list[Look] = []
+        self._process = process
+        self._nodes: dict[int, float] = {}
+
+    def run(self) -> None:
+        """Until the process has ended."""
+        begun = time.monotonic()
+        while True:
+            try:
+                own = self._process.cpu_times()
+                memory = self._process.memory_info().rss / _MIB
+                self._look_at_nodes()
+            except psutil.Error:
+                return
+            at_s = time.monotonic() - begun
+            self.looks.append(Look(at_s, own.user + own.system, sum(self._nodes.values()), memory))
+            time.sleep(_LOOK_S)
+
+    def _look_at_nodes(self) -> None:
+        for child in self._process.children(recursive=True):
+            try:
+                if any(word in part for part in child.cmdline() for word in _NODES):
+                    times = child.cpu_times()
+                    self._nodes[child.pid] = times.user + times.system
+            except psutil.NoSuchProcess:
+                continue
+
+
+class Measured(NamedTuple):
+    """What came of one run.
+
+    Attributes:
+        acknowledged: sends. ``loaded_s``: between the first send's begin and the last one's end.
+        judged_s: from the end of the load to the verdict.
+        own_cpu, nodes_cpu: processors in use under load, of seawall and of the nodes.
+        early_mib, late_mib: the most memory of seawall in the first and in the second half of the load.
+    """
+
+    verdict: str
+    acknowledged: int
+    loaded_s: float
+    judged_s: float
+    own_cpu: float
+    nodes_cpu: float
+    early_mib: float
+    late_mib: float
+
+
+def measure(target: str, seconds: float, rate: str, out: Path) -> Measured:
+    """Run ``random-chaos`` with pipelined load on ``target``."""
+    settings = [f"--set=workload.{name}={json.dumps(value)}" for name, value in _LOAD.items()]
+    command = [
+        str(Path(sys.executable).with_name("seawall")),
+        "run",
+        "random-chaos",
+        "--target",
+        target,
+        "--duration-s",
+        f"{seconds:g}",
+        "--seed",
+        "1",
+    ]
+    process = psutil.Popen(
+        [*command, *settings, f"--set=workload.rate={rate}", "--out", str(out), "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    watch = Watch(process)
+    watch.start()
+    times: dict[str, float] = {}
+    for line in process.stderr:
+        if found := _AT.match(line):
+            times.setdefault(found[2].split(" ")[0], float(found[1]))
+    printed = json.loads(process.stdout.read())
+    process.wait()
+    if "stopping" not in times:
+        raise SystemExit(f"{target}: {printed['error']}")
+    begin_s, end_s = times["starting"], times["stopping"]
+    [run] = printed["runs"]
+    acknowledged, loaded_s = _acknowledged(Path(run["run_directory"]))
+    under_load = [look for look in watch.looks if begin_s <= look.at_s <= end_s]
+    first, last, half = under_load[0], under_load[-1], len(under_load) // 2
+    span = last.at_s - first.at_s
+    return Measured(
+        run["verdict"],
+        acknowledged,
+        loaded_s,
+        watch.looks[-1].at_s - end_s,
+        (last.own_cpu_s - first.own_cpu_s) / span,
+        (last.nodes_cpu_s - first.nodes_cpu_s) / span,
+        max(look.own_mib for look in under_load[:half]),
+        max(look.own_mib for look in under_load[half:]),
+    )
+
+
+def _acknowledged(run: Path) -> tuple[int, float]:
+    """How many sends were acknowledged, and for how long there were sends, in seconds."""
+    rows = ds.dataset(run / "history").to_table(columns=["type", "time_ns"], filter=ds.field("f") == "send")
+    times = rows["time_ns"]
+    return pc.sum(pc.equal(rows["type"], "ok")).as_py(), (pc.max(times).as_py() - pc.min(times).as_py()) / _NS_PER_S
+
+
+def main(
+    targets: Annotated[list[str] | None, typer.Argument(metavar="[TARGET ...]")] = None,
+    seconds: float = 60.0,
+    rate: str = "100000",
+) -> None:
+    """Measure each target, and print a row of a table for it."""
+    typer.echo("| target | asked for | acknowledged | a second | verdict | after | CPUs: seawall, nodes | MiB |")
+    typer.echo("|---|---|---|---|---|---|---|---|")
+    for target in targets or ["builtin"]:
+        with tempfile.TemporaryDirectory() as out:
+            one = measure(target, seconds, rate, Path(out))
+        typer.echo(
+            f"| {target} | {rate} | {one.acknowledged:,} | {one.acknowledged / one.loaded_s:,.0f} | {one.verdict} | "
+            f"{one.judged_s:.0f} s | {one.own_cpu:.2f}, {one.nodes_cpu:.2f} | {one.early_mib:.0f}, {one.late_mib:.0f} |"
+        )
+
+
+if __name__ == "__main__":
+    typer.run(main)
