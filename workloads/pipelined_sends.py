@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Annotated, Literal, NamedTuple, Self
@@ -128,9 +129,10 @@ class PipelinedSendsParameters(WorkloadParameters):
 
 
 class _Lane(NamedTuple):
-    """One of the bursts that a producer may have under way: whose, how the records are, and what is drawn."""
+    """Bursts of one producer, one after the other; it has as many lanes as bursts may be under way."""
 
     number: int
+    place: int
     producer: Producer
     sending: SendingProcesses
     drawn: random.Random
@@ -145,6 +147,9 @@ class PipelinedSends(Workload):
         self._partitions = sorted(context.partitions)
         self._polled: dict[TopicPartition, Offset] = dict.fromkeys(self._partitions, 0)
         self._producers: list[Producer] = []
+        self._under_way: dict[int, dict[int, TopicPartition | None]] = {
+            number: dict.fromkeys(range(parameters.bursts)) for number in range(parameters.producers)
+        }
 
     def start(self) -> None:
         """See :class:`harness.workload.Workload`."""
@@ -177,7 +182,7 @@ class PipelinedSends(Workload):
         self._producers.append(producer)
         for place, sending in enumerate(lanes):
             drawn = random.Random(f"{context.seed}:pipelined:{number}:{place}")
-            self.begin(self._send(_Lane(number, producer, sending, drawn)))
+            self.begin(self._send(_Lane(number, place, producer, sending, drawn)))
 
     async def _send(self, lane: _Lane) -> None:
         """Hand over one burst after the other, each when the one before it has been answered."""
@@ -188,10 +193,17 @@ class PipelinedSends(Workload):
             await clients.sleep(max(0, next(due) - clients.monotonic_ns()) / _NS_PER_S)
             if clients.stopping:
                 return
-            partition = lane.drawn.choice(self._partitions)
+            partition = self._under_way[lane.number][lane.place] = self._choose(lane)
             await lane.sending.send(lane.producer, partition, self._sizes(lane.drawn), acks, clients.wall_ms())
+            self._under_way[lane.number][lane.place] = None
             if not lane.sending.are_usable:
                 await clients.sleep(_AFTER_INFO_S)
+
+    def _choose(self, lane: _Lane) -> TopicPartition:
+        """One of the partitions with the fewest bursts of the producer under way: one without a leader blocks few."""
+        busy = Counter(self._under_way[lane.number].values())
+        least = min(busy[name] for name in self._partitions)
+        return lane.drawn.choice([name for name in self._partitions if busy[name] == least])
 
     def _due_ns(self, lane: _Lane) -> Iterator[int]:
         """When each burst of a lane is due; one that is late moves those after it."""

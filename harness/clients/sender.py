@@ -179,7 +179,7 @@ class _Batch:
     def arrives(self, index: int, error: KafkaError | None, message: Message | None) -> None:
         """A delivery report has come."""
         offset = message.offset() if self._has_offsets and error is None and message is not None else None
-        self._arrived.append((index, error, offset))
+        self._arrived.append((index, error, offset if offset is None or offset >= 0 else None))
 
     def pass_on(self) -> None:
         """Pass on the answers that have arrived since; the first one of a record counts."""
@@ -189,7 +189,7 @@ class _Batch:
             while self._arrived:
                 index, error, offset = self._arrived.popleft()
                 if self._answers[index] is None:
-                    answer = self._answers[index] = classified(error, offset)
+                    answer = self._answers[index] = Answer("ok", offset) if error is None else classified(error, None)
                     which.append(index)
                     answers.append(answer)
             self._tell(which, answers)
@@ -234,11 +234,12 @@ class FallibleProducer:
     def produce_all(self, partition: TopicPartition, batch: Sequence[ProducerRecord], reports: Reports) -> None:
         """Hand over records; ``reports`` is given the error of one that is refused at once."""
         index, left = 0, iter(enumerate(batch))
+        producer, arrives = self._producer, reports.arrives
         while True:
             try:
                 with calling():
                     for index, record in left:
-                        produce(self._producer, partition, record, partial(reports.arrives, index))
+                        produce(producer, partition, record, partial(arrives, index))
                 return
             except ClientError as refused:
                 if refused.error.code() == KafkaError._FATAL:  # noqa: SLF001

@@ -65,7 +65,8 @@ def sent(run: str, sends: Sends, which: Sequence[int], answers: Sequence[Answer]
         columns["process"] = [sends.processes[place] for place in which]
         columns["op"] = [sends.first_op + place for place in which]
     if answers is not None:
-        columns["type"], columns["offset"], columns["error"] = zip(*answers, strict=True)
+        for place, name in enumerate(("type", "offset", "error")):
+            columns[name] = [answer[place] for answer in answers]
     return alike(like, columns, len(which))
 
 

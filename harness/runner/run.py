@@ -13,6 +13,7 @@ from harness.clients.librdkafka import close_log, file_log
 from harness.errors import EnvironmentFault, Interrupted, InvalidRun, SeawallError
 from harness.history.run_directory import RunDirectory, RunState
 from harness.runner.archive import DirectoryArchive
+from harness.runner.garbage import collected_seldom
 from harness.runner.interruption import Interruption
 from harness.runner.journal import Journal, heal_leftovers
 from harness.runner.manifest import manifest, now, restless
@@ -96,7 +97,7 @@ def run(plan: Plan, out_dir: Path, report: Reporter = silent, watch: Watch = unw
 
 def _play(lifecycle: RunLifecycle, directory: RunDirectory, interruption: Interruption) -> None:
     """Play; a failure of the background load ends the run at once."""
-    with writing_below(directory.path):
+    with writing_below(directory.path), collected_seldom():
         try:
             play(lifecycle)
         except KeyboardInterrupt:

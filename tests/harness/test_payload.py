@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from itertools import product
 
@@ -86,3 +87,36 @@ def test_no_flipped_bit_of_a_text_goes_unnoticed(value: int, at: int, bit: int, 
     text = bytearray(one.value or b"")
     text[at % len(text)] ^= 1 << bit
     assert not judge(one._replace(value=bytes(text)), LEDGER)[1]
+
+
+def resigned(text: bytes) -> bytes:
+    """The text with the hash that it should have."""
+    return text[:-8] + b"%08x" % zlib.crc32(text[:-8])
+
+
+@given(
+    st.sampled_from([b"0", b"7", b"007", b"%d" % VALUE, b"x", b""]),
+    st.sampled_from([b"0", b"7", b"007", b"%d" % VALUE]),
+    st.sampled_from([b"2", b"0", b"02", b"1"]),
+    st.sampled_from([b"..", b"", b". .", b"\xc2\xb7"]),
+    st.tuples(st.sampled_from([0, 2]), st.booleans()),
+)
+def test_what_is_seen_to_be_sound_at_a_glance_is_sound(
+    key: bytes, value: bytes, count: bytes, filler: bytes, about: tuple[int, bool]
+) -> None:
+    headers, signed = about
+    text = b"seawall ledger 0 %s %d %s %s 00000000" % (value, CREATED_MS, count, filler)
+    held = (("value", key), ("null", None))[:headers]
+    one = StoredRecord(key, resigned(text) if signed else text, held, CREATED_MS)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(payload, "_is_plainly_sent", lambda *_: False)
+        thoroughly = judge(one, LEDGER)
+    assert judge(one, LEDGER) == thoroughly
+
+
+def test_a_sound_record_is_seen_at_a_glance(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(_: object) -> None:
+        raise AssertionError("the record was decoded")
+
+    monkeypatch.setattr(payload, "decode", never)
+    assert judge(found(record(VALUE)), LEDGER) == (VALUE, True)
