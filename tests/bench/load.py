@@ -1,6 +1,6 @@
 """How many sends a second a cluster acknowledges under pipelined load and faults, and how soon the verdict is there.
 
-``python tests/bench/load.py [TARGET ...] [--seconds S] [--rate R]``, on a machine that does nothing else;
+``python tests/bench/load.py [TARGET ...] [--seconds S] [--rate R] [--calm]``, on a machine that does nothing else;
 ``make bench`` runs it on the built-in cluster. It runs ``random-chaos`` as a user would, and watches the processes from
 outside.
 """
@@ -14,6 +14,7 @@ import sys
 import tempfile
 import threading
 import time
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -26,7 +27,7 @@ _LOOK_S = 0.5
 _MIB = 1 << 20
 _NS_PER_S = 1_000_000_000
 _LOAD: dict[str, Any] = {
-    "name": "pipelined_sends", "producers": 4, "consumers": 1, "burst": 1000, "bursts": 2, "batch": 500, "size": 100,
+    "name": "pipelined_sends", "producers": 4, "burst": 1000, "bursts": 2, "batch": 500, "size": 100,
     "acks": ["all"], "idempotent": True, "delivery_timeout_s": 3.0,
 }  # fmt: skip
 _AT = re.compile(r"^ *([0-9.]+) s  (.*)")
@@ -95,25 +96,25 @@ class Measured(NamedTuple):
     late_mib: float
 
 
-def measure(target: str, seconds: float, rate: str, out: Path) -> Measured:
-    """Run ``random-chaos`` with pipelined load on ``target``."""
-    settings = [f"--set=workload.{name}={json.dumps(value)}" for name, value in _LOAD.items()]
-    command = [
-        str(Path(sys.executable).with_name("seawall")),
-        "run",
-        "random-chaos",
-        "--target",
-        target,
-        "--duration-s",
-        f"{seconds:g}",
-        "--seed",
-        "1",
-    ]
+def calm_scenario(seconds: float, path: Path) -> str:
+    """Write a scenario in which nothing goes wrong; returns its path."""
+    document = {
+        "id": "calm", "title": "Load alone", "source": "tests/bench/load.py", "settle_s": 60,
+        "topics": [{"name": "ledger", "partitions": 8, "replication_factor": 3}],
+        "cluster": {"settings": {"min.insync.replicas": 2}},
+        "workload": {"name": "pipelined_sends"},
+        "schedule": [{"wait_s": seconds}],
+    }  # fmt: skip
+    path.write_text(json.dumps(document))
+    return str(path)
+
+
+def measure(target: str, scenario: list[str], load: dict[str, Any], out: Path) -> Measured:
+    """Run a scenario with pipelined load on ``target``."""
+    settings = [f"--set=workload.{name}={json.dumps(value)}" for name, value in load.items()]
+    command = [str(Path(sys.executable).with_name("seawall")), "run", *scenario, "--target", target, "--seed", "1"]
     process = psutil.Popen(
-        [*command, *settings, f"--set=workload.rate={rate}", "--out", str(out), "--json"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+        [*command, *settings, "--out", str(out), "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     watch = Watch(process)
     watch.start()
@@ -154,17 +155,27 @@ def main(
     targets: Annotated[list[str] | None, typer.Argument(metavar="[TARGET ...]")] = None,
     seconds: float = 60.0,
     rate: str = "100000",
+    *,
+    calm: bool = False,
 ) -> None:
-    """Measure each target, and print a row of a table for it."""
-    typer.echo("| target | asked for | acknowledged | a second | verdict | after | CPUs: seawall, nodes | MiB |")
+    """Measure each target with a tailing consumer and without, and print a row of a table for each."""
+    typer.echo("| target | consumers | acknowledged | a second | verdict | after | CPUs: seawall, nodes | MiB |")
     typer.echo("|---|---|---|---|---|---|---|---|")
-    for target in targets or ["builtin"]:
+    for target, consumers in product(targets or ["builtin"], (1, 0)):
         with tempfile.TemporaryDirectory() as out:
-            one = measure(target, seconds, rate, Path(out))
+            scenario = ["random-chaos", "--duration-s", f"{seconds:g}"]
+            if calm:
+                scenario = [calm_scenario(seconds, Path(out) / "calm.yaml")]
+            one = measure(target, scenario, {**_LOAD, "rate": _number(rate), "consumers": consumers}, Path(out))
         typer.echo(
-            f"| {target} | {rate} | {one.acknowledged:,} | {one.acknowledged / one.loaded_s:,.0f} | {one.verdict} | "
-            f"{one.judged_s:.0f} s | {one.own_cpu:.2f}, {one.nodes_cpu:.2f} | {one.early_mib:.0f}, {one.late_mib:.0f} |"
+            f"| {target} | {consumers} | {one.acknowledged:,} | {one.acknowledged / one.loaded_s:,.0f} | "
+            f"{one.verdict} | {one.judged_s:.0f} s | {one.own_cpu:.2f}, {one.nodes_cpu:.2f} | "
+            f"{one.early_mib:.0f}, {one.late_mib:.0f} |"
         )
+
+
+def _number(rate: str) -> float | str:
+    return rate if rate == "max" else float(rate)
 
 
 if __name__ == "__main__":
