@@ -10,11 +10,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from harness.errors import UsageError
-from harness.history.blocks import Block
 from harness.model import CONTROLLER, NodeId, Offset, TopicPartition
+
+if TYPE_CHECKING:
+    from harness.history.blocks import Block
 
 MAX_PARTITIONS = 10_000
 """Of one topic; inclusive."""
