@@ -18,7 +18,7 @@ from typing import Annotated, Literal, NamedTuple, Self
 from pydantic import Field, model_validator
 
 from harness.client_ports import ClientContext, Compression, Manner, Producer
-from harness.client_tasks.polling import tail
+from harness.client_tasks.polling import Tails
 from harness.client_tasks.sending_process import SendingProcesses
 from harness.model import Offset, TopicPartition
 from harness.orders import ALL_ACKS
@@ -145,7 +145,7 @@ class PipelinedSends(Workload):
         super().__init__(context)
         self._parameters = parameters
         self._partitions = sorted(context.partitions)
-        self._polled: dict[TopicPartition, Offset] = dict.fromkeys(self._partitions, 0)
+        self._tails = Tails(context, parameters.consumers, parameters.isolation)
         self._producers: list[Producer] = []
         self._under_way: dict[int, dict[int, TopicPartition | None]] = {
             number: dict.fromkeys(range(parameters.bursts)) for number in range(parameters.producers)
@@ -154,16 +154,14 @@ class PipelinedSends(Workload):
     def start(self) -> None:
         """See :class:`harness.workload.Workload`."""
         ours = self._parameters
-        for number in range(ours.consumers):
-            share = self._partitions[number :: ours.consumers]
-            if share:
-                self.begin(tail(self.context, self.clients, share, self._polled.update, ours.isolation))
+        for work in self._tails.works(self.clients):
+            self.begin(work)
         for number in range(ours.producers):
             self.begin(self._produce(number))
 
     def polled(self) -> Mapping[TopicPartition, Offset]:
         """See :class:`harness.workload.Workload`."""
-        return dict(self._polled)
+        return self._tails.polled()
 
     def stop(self) -> None:
         """See :class:`harness.workload.Workload`."""

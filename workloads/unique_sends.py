@@ -15,7 +15,7 @@ from typing import Literal, Self
 from pydantic import Field
 
 from harness.client_ports import NUMBERED, PLAIN, ClientContext
-from harness.client_tasks.polling import tail
+from harness.client_tasks.polling import Tails
 from harness.client_tasks.sending_process import SendingProcesses
 from harness.model import Offset, TopicPartition
 from harness.orders import ALL_ACKS
@@ -87,22 +87,20 @@ class UniqueSends(Workload):
         super().__init__(context)
         self._parameters = parameters
         self._partitions = sorted(context.partitions)
-        self._polled: dict[TopicPartition, Offset] = dict.fromkeys(self._partitions, 0)
+        self._tails = Tails(context, parameters.consumers, parameters.isolation)
 
     def start(self) -> None:
         """See :class:`harness.workload.Workload`."""
         ours = self._parameters
-        for number in range(ours.consumers):
-            share = self._partitions[number :: ours.consumers]
-            if share:
-                self.begin(tail(self.context, self.clients, share, self._polled.update, ours.isolation))
+        for work in self._tails.works(self.clients):
+            self.begin(work)
         if ours.rate:
             for number in range(ours.producers):
                 self.begin(self._produce(number))
 
     def polled(self) -> Mapping[TopicPartition, Offset]:
         """See :class:`harness.workload.Workload`."""
-        return dict(self._polled)
+        return self._tails.polled()
 
     async def _produce(self, number: int) -> None:
         """Send at the given pace as one process after the other, each until an answer is ``info``."""

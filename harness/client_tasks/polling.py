@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from typing import Any
 
 from harness.client_ports import BEGINNING, MOVED_ERRORS, ClientContext, Clients, Consumer, Isolation, Polled
 from harness.history.recorder import Recorder
@@ -27,6 +28,26 @@ async def poll(
     else:
         recorder.complete_poll(op, polled.records)
     return polled
+
+
+class Tails:
+    """The tailing consumers of a workload, among whom the partitions are dealt out, and how far they have come."""
+
+    def __init__(self, context: ClientContext, consumers: int, isolation: Isolation) -> None:
+        self._context = context
+        self._isolation = isolation
+        partitions = sorted(context.partitions)
+        self._shares = [partitions[number::consumers] for number in range(consumers)]
+        self._polled: dict[TopicPartition, Offset] = dict.fromkeys(partitions, 0)
+
+    def works(self, clients: Clients) -> Iterator[Coroutine[Any, Any, None]]:
+        """What each consumer does."""
+        for share in filter(None, self._shares):
+            yield tail(self._context, clients, share, self._polled.update, self._isolation)
+
+    def polled(self) -> Mapping[TopicPartition, Offset]:
+        """See :class:`harness.workload.Workload`."""
+        return dict(self._polled)
 
 
 async def tail(
