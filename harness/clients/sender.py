@@ -96,8 +96,7 @@ class Sender:
     ) -> None:
         self._timeout_s = timeout_s
         self._acks = acks
-        self._full = manner.batch
-        self._lingers = manner.linger_s is not None
+        self._manner = manner
         self._filling = threading.Lock()
         self._settings = {
             **configuration(bootstrap, client_id, log),
@@ -126,7 +125,7 @@ class Sender:
             client = self._usable_client()
             self._under_way.append(under_way)
             client.produce_all(partition, batch, under_way)
-            if len(batch) < self._full and not self._lingers:
+            if len(batch) < self._manner.batch and self._manner.linger_s is None:
                 client.flush(_POLL_S)  # sends all that there is at once, so no batch may be half handed over
         try:
             self._await(client, under_way, give_up)

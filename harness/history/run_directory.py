@@ -205,9 +205,9 @@ class RunDirectory:
         write_rows(table, self.path / _file_name(table), rows)
 
     def write_blocks(self, name: str, blocks: Iterable[Block]) -> None:
-        """Write the whole table ``name`` from blocks of rows; replaces an older one."""
-        table = TABLES[name]
-        write_blocks(table, self.path / _file_name(table), blocks)
+        """Write the whole table ``name`` from blocks of this run's rows, minus ``run``; replaces an older one."""
+        table, run = TABLES[name], self.manifest().run
+        write_blocks(table, self.path / _file_name(table), (block.but(run=run) for block in blocks))
 
     def read_table(self, name: str) -> list[dict[str, Any]]:
         """Every row of the table ``name``, in the order of its files.

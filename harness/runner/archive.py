@@ -91,7 +91,7 @@ class DirectoryArchive:
 
     def take_replica_logs(self, blocks: Iterable[Block]) -> None:
         """See :class:`Archive`."""
-        self._directory.write_blocks(REPLICA_LOGS.name, (block.but(run=self.run) for block in blocks))
+        self._directory.write_blocks(REPLICA_LOGS.name, blocks)
 
     def take_faults(self, records: Sequence[FaultRecord]) -> None:
         """See :class:`Archive`."""

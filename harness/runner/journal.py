@@ -314,7 +314,7 @@ def _gathered(directory: RunDirectory, run: str) -> Iterator[str]:
         directory.write_table("timeline", ({"run": run, **row} for row in found.timeline))
         yield "timeline/"
     if found is not None and not directory.has_table("replica_logs"):
-        directory.write_blocks("replica_logs", (block.but(run=run) for block in found.replica_logs))
+        directory.write_blocks("replica_logs", found.replica_logs)
         yield "replica_logs/"
 
 
