@@ -64,14 +64,17 @@ def run(
         Path | None, typer.Option(metavar="FILE", help="Results of past nights, one a line, oldest first.")
     ] = None,
     bank: Annotated[
-        Path, typer.Option(metavar="FILE", help="The seed bank, which runs first; there may be none yet.")
-    ] = BANK,
+        Path | None,
+        typer.Option(metavar="FILE", help=f"The seed bank, which runs first; there may be none yet. Default: {BANK}."),
+    ] = None,
     budget: Annotated[
         str | None, typer.Option(metavar="TIME", help="For all cells of this shard: 90m, 6h; default: the plan's.")
     ] = None,
     shard: Annotated[str | None, typer.Option(metavar="I/N", help="Run only part I of N.")] = None,
     jobs: Annotated[int, typer.Option(metavar="N", help="How many cells run at a time.", min=1, max=256)] = 1,
-    keep: Annotated[Keep, typer.Option(help="Of which runs everything is kept.")] = Keep.FAILING,
+    keep: Annotated[
+        Keep | None, typer.Option(help="Of which runs everything is kept; default: of failing ones.")
+    ] = None,
     resume: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Go on with the night in DIR, after a crash or an interruption.")
     ] = None,
@@ -85,16 +88,22 @@ def run(
     from harness.nightly.plan import load
 
     if resume is not None:
-        _refuse_what_is_decided(plan, resume, out=out, night=night, history=history, shard=shard)
+        _refuse_what_is_decided(
+            plan, resume, out=out, night=night, history=history, bank=bank, shard=shard, keep=keep
+        )  # fmt: skip
         directory = NightDirectory(resume)
-        return _execute(context, directory, _with(directory.night(), budget, jobs))
+        begun = _with(directory.night(), budget, jobs)
+        if dry_run:
+            _show_cells(_left(begun, directory.results()), str(resume))
+            return ExitCode.PASS
+        return _execute(context, directory, begun)
     if plan is None:
         raise UsageError("PLAN.yaml is missing.", "Name a plan, or go on with a night by --resume DIR.")
     loaded, name = load(plan), _identifier(night)
     context.obj.fix("--night", name)
-    decided = _with(_decided(loaded, name, (history, bank), shard, keep), budget, jobs)
+    decided = _with(_decided(loaded, name, (history, bank or BANK), shard, keep or Keep.FAILING), budget, jobs)
     if dry_run:
-        _show_plan(decided, loaded)
+        _show_cells(decided, loaded.path)
         return ExitCode.PASS
     where = out or NIGHTS / (name if shard is None else f"{name}-{shard.replace('/', '-of-')}")
     return _execute(context, NightDirectory(where), decided, loaded.text)
@@ -280,8 +289,21 @@ def _show(results: Sequence[CellResult], directory: NightDirectory) -> None:
 # -------------------------------------------------------------------------------------------------------------- dry run
 
 
-def _show_plan(night: Night, loaded: LoadedPlan) -> None:
-    """Print each cell with its estimated time, what cannot run or does not fit, and the sums of the plan's entries."""
+def _left(night: Night, results: Sequence[CellResult]) -> Night:
+    """A night without its cells that have a result already."""
+    from harness.nightly.result import CellOutcome
+
+    ended = {one.cell for one in results if one.outcome is not CellOutcome.NOT_RUN}
+    cells = tuple(cell for cell in night.cells if cell.cell not in ended)
+    lacking = {cell.cell: night.lacking[cell.cell] for cell in cells if cell.cell in night.lacking}
+    return night.model_copy(update={"cells": cells, "lacking": lacking})
+
+
+def _show_cells(night: Night, source: str) -> None:
+    """Print each cell with its estimated time, what cannot run or does not fit, and the sums of the plan's entries.
+
+    ``source`` is the plan, or the directory of a night that goes on.
+    """
     from harness.nightly.prose import seconds as lasting
 
     console = stdout()
@@ -299,7 +321,7 @@ def _show_plan(night: Night, loaded: LoadedPlan) -> None:
     total_s = sum(map(sum, sums.values()))
     shard = f", shard {night.shard}" if night.shard else ""
     console.print(
-        f"{loaded.path}, night {night.night}{shard}: {len(night.cells)} cells, "
+        f"{source}, night {night.night}{shard}: {len(night.cells)} cells, "
         f"{len(night.lacking)} of which cannot run here; {lasting(total_s)}, with {night.jobs} at a time "
         f"{lasting(total_s / night.jobs)}",
         highlight=False, soft_wrap=True,

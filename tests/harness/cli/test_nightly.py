@@ -111,6 +111,18 @@ def test_a_dry_run_prints_what_would_run_and_for_how_long_and_writes_nothing(sea
     assert sorted(path.name for path in plan.parent.iterdir()) == ["plan.yaml"]
 
 
+def test_a_dry_run_of_a_night_that_goes_on_prints_what_is_left_and_runs_nothing(seawall: Seawall, plan: Path) -> None:
+    plan.write_text(COMMANDS)
+    assert "1 not-run, 1 pass" in seawall("nightly", plan.name, "--night", "n1", "--out", "night").out
+    before = Path("night/results.jsonl").read_bytes()
+    said = seawall("nightly", "--resume", "night", "--dry-run", "--budget", "3h")
+    assert said.code == 0
+    assert "2 h 0 min  command slow" in said.out
+    assert "command quick" not in said.out
+    assert "night, night n1: 1 cells, 0 of which cannot run here" in said.out
+    assert Path("night/results.jsonl").read_bytes() == before
+
+
 def test_shards_divide_a_night(seawall: Seawall, plan: Path) -> None:
     plan.write_text(PLAN)
     lines = [
@@ -143,6 +155,8 @@ def test_a_shard_in_which_no_cell_ran_leaves_the_judgement_to_the_merge(seawall:
         (["plan.yaml", "--history", "."], "--history: . cannot be read: it is a directory"),
         (["--resume", "."], "night.json cannot be read"),
         (["--resume", ".", "--night", "x"], "--night and --resume . exclude each other"),
+        (["--resume", ".", "--keep", "all"], "--keep and --resume . exclude each other"),
+        (["--resume", ".", "--bank", "x"], "--bank and --resume . exclude each other"),
     ],
 )
 def test_a_wrong_command_line_is_named(seawall: Seawall, plan: Path, words: list[str], named: str) -> None:
