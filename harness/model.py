@@ -33,6 +33,9 @@ NO_LEADER = NodeId(-1)
 NO_EPOCH = -1
 """An unknown leader epoch (Kafka's ``UNDEFINED_EPOCH``)."""
 
+NO_GENERATION = -1
+"""The generation of a group that never had a member, and of a consumer outside of any group."""
+
 NO_OFFSET = -1
 """An unknown offset (Kafka's ``UNDEFINED_EPOCH_OFFSET``)."""
 

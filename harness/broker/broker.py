@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
-from harness.broker.client_requests import find_coordinator, init_producer_id, metadata
+from harness.broker.client_requests import init_producer_id, metadata
 from harness.broker.complaints import Complaints
 from harness.broker.control_channel import Operation
 from harness.broker.controller_fence import ControllerFence
@@ -17,7 +17,21 @@ from harness.broker.controller_pushes import leader_and_isr, update_metadata
 from harness.broker.deletion import DeletionServices, delete_records
 from harness.broker.describe_log_dirs import describe_log_dirs
 from harness.broker.fetch import FetchPurgatories, FetchServices, fetch
-from harness.broker.forwarding import create_topics, elect_leaders, offset_commit, offset_fetch
+from harness.broker.find_coordinator import find_coordinator
+from harness.broker.forwarding import create_topics, elect_leaders
+from harness.broker.group_coordinator import GroupCoordinator
+from harness.broker.group_requests import (
+    delete_groups,
+    describe_groups,
+    heartbeat,
+    join_group,
+    leave_group,
+    list_groups,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
+    sync_group,
+)
 from harness.broker.kafka_time import kafka_time_ns
 from harness.broker.log_directories import LogDirectories
 from harness.broker.log_directory import LogDirectory
@@ -80,10 +94,12 @@ class Broker:
         )
         self._logs = LogManager(self._replicas, self.directories, self.say, self._directory_failed, self._halt)
         self._fetchers = ReplicaFetchers(config, surroundings, lambda: self.controller.broker_epoch)
+        self._groups = GroupCoordinator(self, config)
         self._fence = ControllerFence(self.controller, fences_epochs=config.knobs.controller_epoch_fencing)
         self.handlers: Mapping[ApiKey, Handle] = {
             ApiKey.API_VERSIONS: answer_api_versions,
             **self._handlers_for_clients(),
+            **self._handlers_for_groups(),
             **{key: only_from(CONTROLLER.__eq__, handle) for key, handle in self._handlers_for_controller().items()},
         }
         complain = Complaints(self.say, self.clock).about
@@ -99,15 +115,28 @@ class Broker:
             ApiKey.FETCH: partial(fetch, fetching),
             ApiKey.LIST_OFFSETS: partial(list_offsets, replicas),
             ApiKey.METADATA: partial(metadata, self.metadata, self.controller, self._config),
-            ApiKey.OFFSET_COMMIT: partial(offset_commit, self.controller),
-            ApiKey.OFFSET_FETCH: partial(offset_fetch, self.controller),
-            ApiKey.FIND_COORDINATOR: partial(find_coordinator, self.metadata, self.node),
+            ApiKey.FIND_COORDINATOR: partial(find_coordinator, self.metadata, self.controller, self._config),
             ApiKey.CREATE_TOPICS: partial(create_topics, self.controller),
             ApiKey.DELETE_RECORDS: partial(delete_records, DeletionServices(replicas, network, clock, knobs)),
             ApiKey.INIT_PRODUCER_ID: partial(init_producer_id, ProducerIds(self.controller)),
             ApiKey.OFFSET_FOR_LEADER_EPOCH: partial(offset_for_leader_epoch, replicas),
             ApiKey.ELECT_LEADERS: partial(elect_leaders, self.controller),
             ApiKey.DESCRIBE_LOG_DIRS: partial(describe_log_dirs, self.directories, replicas),
+        }
+
+    def _handlers_for_groups(self) -> dict[ApiKey, Handle]:
+        groups, metadata, clock = self._groups, self.metadata, self.clock
+        return {
+            ApiKey.OFFSET_COMMIT: partial(offset_commit, groups, metadata, clock),
+            ApiKey.OFFSET_FETCH: partial(offset_fetch, groups),
+            ApiKey.JOIN_GROUP: partial(join_group, groups),
+            ApiKey.HEARTBEAT: partial(heartbeat, groups),
+            ApiKey.LEAVE_GROUP: partial(leave_group, groups),
+            ApiKey.SYNC_GROUP: partial(sync_group, groups),
+            ApiKey.DESCRIBE_GROUPS: partial(describe_groups, groups),
+            ApiKey.LIST_GROUPS: partial(list_groups, groups),
+            ApiKey.DELETE_GROUPS: partial(delete_groups, groups),
+            ApiKey.OFFSET_DELETE: partial(offset_delete, groups, metadata),
         }
 
     def _handlers_for_controller(self) -> dict[ApiKey, Handle]:
@@ -160,6 +189,7 @@ class Broker:
             "controller_epoch": self._fence.controller_epoch,
             "log_dirs": [{"errno": directory.failure} for directory in self.directories],
             "replicas": [self.partitions[name].status() for name in sorted(self.partitions)],
+            "groups": self._groups.status(),
         }
 
     def address_of(self, node: str) -> Address:
@@ -220,6 +250,7 @@ class Broker:
             self._fetchers.follow(partition, after)
         if before.isr != after.isr:
             self.say(f"{partition.name}: ISR {list(after.isr)}, partition epoch {after.partition_epoch}.")
+            self._groups.replica_changed(partition, after)
         if moved or before.log_end_offset != after.log_end_offset:
             self.follower_fetches.wake(partition.name)
         if moved or before.high_watermark != after.high_watermark:

@@ -1,4 +1,4 @@
-"""Metadata, InitProducerId and FindCoordinator, as a broker serves them to clients."""
+"""Metadata and InitProducerId, as a broker serves them to clients."""
 
 from __future__ import annotations
 
@@ -10,15 +10,11 @@ from harness.broker.metadata import ClusterMetadata
 from harness.broker.producer_ids import ProducerIds
 from harness.broker.session import Request
 from harness.broker.settings import NodeConfig
-from harness.model import NodeId
 from harness.replication.messages import ErrorCode
 from harness.replication.topics import legal_name
 from harness.wire.declaration import NO_UUID
 from harness.wire.keys import ApiKey
 from harness.wire.messages.coordination import (
-    Coordinator,
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
@@ -32,7 +28,6 @@ from harness.wire.messages.topics import CreatableTopic, CreateTopicsRequest
 
 _AUTO_CREATE_VERSION = 4
 _NULL_NAME_SINCE = 12
-_GROUP = 0
 
 
 def metadata(cluster: ClusterMetadata, controller: ControllerLink, config: NodeConfig, request: Request) -> None:
@@ -103,37 +98,3 @@ def init_producer_id(producer_ids: ProducerIds, request: Request) -> None:
             request.answer(InitProducerIdResponse(producer_id=producer_id, producer_epoch=0))
 
     producer_ids.next(allocated)
-
-
-def find_coordinator(cluster: ClusterMetadata, node: NodeId, request: Request) -> None:
-    """Serve FindCoordinator: every broker forwards a group's offsets to the controller; there are no transactions.
-
-    Host "" and port -1 where there is no coordinator: a port of 0 would poison librdkafka's table.
-    """
-    body = cast("FindCoordinatorRequest", request.body)
-    address = cluster.address(node)
-    if body.key_type == _GROUP and address is not None:
-        coordinator = Coordinator("", node, *address)
-    else:
-        sentence = "This cluster coordinates no transactions."
-        coordinator = Coordinator("", -1, "", -1, FrontError.COORDINATOR_NOT_AVAILABLE, sentence)
-    request.answer(
-        FindCoordinatorResponse(
-            error_code=coordinator.error_code,
-            error_message=coordinator.error_message,
-            node_id=coordinator.node_id,
-            host=coordinator.host,
-            port=coordinator.port,
-            coordinators=[
-                Coordinator(
-                    key,
-                    coordinator.node_id,
-                    coordinator.host,
-                    coordinator.port,
-                    coordinator.error_code,
-                    coordinator.error_message,
-                )
-                for key in body.coordinator_keys
-            ],
-        )
-    )

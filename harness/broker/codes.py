@@ -1,9 +1,13 @@
-"""The error codes that request handlers choose; those that replication chooses are ``messages.ErrorCode``."""
+"""The error codes that request handlers choose.
+
+Those that replication chooses are ``messages.ErrorCode``, and those about groups ``harness.coordination.errors``.
+"""
 
 from __future__ import annotations
 
 from enum import IntEnum
 
+from harness.coordination.errors import GroupError
 from harness.replication.messages import ErrorCode
 
 
@@ -13,13 +17,8 @@ class FrontError(IntEnum):
     UNKNOWN_SERVER_ERROR = -1
     CORRUPT_MESSAGE = 2
     MESSAGE_TOO_LARGE = 10
-    OFFSET_METADATA_TOO_LARGE = 12
     COORDINATOR_LOAD_IN_PROGRESS = 14
     COORDINATOR_NOT_AVAILABLE = 15
-    ILLEGAL_GENERATION = 22
-    INVALID_GROUP_ID = 24
-    UNKNOWN_MEMBER_ID = 25
-    INVALID_COMMIT_OFFSET_SIZE = 28
     CLUSTER_AUTHORIZATION_FAILED = 31
     INVALID_TIMESTAMP = 32
     UNSUPPORTED_VERSION = 35
@@ -46,7 +45,7 @@ def replication_error(code: int) -> ErrorCode:
 
 def name_of(code: int) -> str:
     """The name of an error code, for the operator."""
-    for known in (ErrorCode, FrontError):
+    for known in (ErrorCode, FrontError, GroupError):
         if code in known.__members__.values():
             return known(code).name
     return f"error {code}"

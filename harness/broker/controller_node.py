@@ -7,9 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, assert_never, cast
 
-from harness.broker.committed import offset_commit, offset_fetch
 from harness.broker.complaints import Complaints
-from harness.broker.consumer_offsets import ConsumerOffsets
 from harness.broker.control_channel import Answer, Operation
 from harness.broker.control_fields import MAX_INT32, flag, text, whole, whole_or_none
 from harness.broker.controller_driver import Token
@@ -84,7 +82,6 @@ class ControllerNode:
             min_insync_replicas=config.settings.min_insync_replicas,
             unclean_leader_election_enable=config.settings.unclean_leader_election_enable,
         )
-        self.consumer_offsets = ConsumerOffsets(self._files)
         self._topic_ids = TopicIds(config.cluster_id)
         self._newest_sessions = NewestSessions()
         self.handlers: Mapping[ApiKey, Handle] = {
@@ -105,8 +102,6 @@ class ControllerNode:
             ApiKey.ALLOCATE_PRODUCER_IDS: partial(allocate_producer_ids, self),
             ApiKey.ASSIGN_REPLICAS_TO_DIRS: partial(assign_replicas_to_dirs, self, self._topic_of),
             ApiKey.ELECT_LEADERS: partial(elect_leaders, self, core, clock),
-            ApiKey.OFFSET_COMMIT: partial(offset_commit, self, core, self.consumer_offsets, self.knobs),
-            ApiKey.OFFSET_FETCH: partial(offset_fetch, self.consumer_offsets),
         }
 
     def _serve(self, handle: Handle, request: Request) -> None:
@@ -129,7 +124,6 @@ class ControllerNode:
             "controller_epoch": self.core.controller_epoch,
             "brokers": [{"id": one.broker, "live": one.live, "epoch": one.epoch} for one in self.core.brokers],
             "partitions": [_partition_status(state) for state in self.core.partitions],
-            "commits": self.consumer_offsets.status(),
         }
 
     def operations(self) -> dict[str, Operation]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar, cast
 
-from harness.broker.codes import FrontError
 from harness.broker.controller_link import ControllerLink
 from harness.broker.session import Request
 from harness.replication.messages import ErrorCode
@@ -46,5 +45,3 @@ def _says(error: int) -> Callable[[Message], Message | None]:
 
 create_topics = forward(_topics_silence)
 elect_leaders = forward(_says(ErrorCode.REQUEST_TIMED_OUT))
-offset_commit = forward(_says(ErrorCode.REQUEST_TIMED_OUT))
-offset_fetch = forward(_says(FrontError.COORDINATOR_NOT_AVAILABLE))

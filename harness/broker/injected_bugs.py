@@ -8,11 +8,10 @@ from itertools import pairwise
 from types import MappingProxyType
 
 from harness.broker.codecs import inflate
-from harness.broker.consumer_offsets import CommittedOffset
 from harness.broker.partition import Partition
 from harness.broker.segments import Batches, SegmentLog
 from harness.clock import Clock
-from harness.model import Offset, TopicPartition
+from harness.model import Offset
 from harness.replication.knobs import Knobs
 from harness.replication.messages import ProduceRequested
 from harness.wire import batches as wire
@@ -167,15 +166,6 @@ def replicated(knobs: Knobs, batches: Batches) -> Batches:
         return batches
     rest = batches.buffer[batches.headers[1].position :]
     return Batches(rest, wire.headers(rest))
-
-
-def kept(knobs: Knobs, offsets: dict[TopicPartition, CommittedOffset]) -> dict[TopicPartition, CommittedOffset]:
-    """The offsets that the controller keeps for the ``offsets`` that a group commits."""
-    if "commit_forgotten" in knobs.bugs:
-        return {}
-    if "commits_swapped" in knobs.bugs:
-        return dict(zip(offsets, reversed(offsets.values()), strict=True))
-    return offsets
 
 
 def appended(knobs: Knobs, batches: Batches) -> Batches:

@@ -11,6 +11,7 @@ from harness.broker.log_directory import LogDirectory
 from harness.broker.partition import Partition
 from harness.broker.replicas import DirectoryFailed, Replicas
 from harness.broker.timeline import StorageRefusal
+from harness.coordination.records import GROUPS_TOPIC
 from harness.model import Offset
 
 
@@ -55,9 +56,10 @@ class LogManager:
             partition.flush_when_due()
 
     def retire(self) -> None:
-        """Delete the segments whose records are all older than ``log.retention.ms``."""
+        """Delete the segments whose records are all older than ``log.retention.ms``, but for those of groups."""
         for partition in self._replicas:
-            partition.retire()
+            if partition.name.topic != GROUPS_TOPIC:
+                partition.retire()
 
     def checkpoint_high_watermarks(self) -> None:
         """Write ``replication-offset-checkpoint``."""

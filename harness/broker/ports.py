@@ -36,6 +36,11 @@ class Connection(Protocol):
     peer: str
     """The node at the other end as a link end: a broker's id in decimal, ``controller`` or ``clients``."""
 
+    @property
+    def host(self) -> str:
+        """The address of the other end."""
+        ...
+
     def send(self, segments: list[Buffer]) -> None:
         """Queue one frame, given without its 4-byte length prefix, as segments that are written in order.
 

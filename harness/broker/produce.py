@@ -18,6 +18,7 @@ from harness.broker.session import Request
 from harness.broker.settings import Settings
 from harness.broker.validation import Refused, Validation
 from harness.clock import Clock
+from harness.coordination.records import GROUPS_TOPIC
 from harness.model import NO_OFFSET, Offset, TopicPartition
 from harness.replication.knobs import Knobs
 from harness.replication.messages import ErrorCode, ProduceExpired, ProduceRequested
@@ -90,7 +91,7 @@ class Producing(Delayed[_Slot]):
         self._wait_at_most(self._body.timeout_ms)
 
     def _append(self, slot: _Slot, name: TopicPartition, data: PartitionProduceData) -> None:
-        error, batches = self._validate(data)
+        error, batches = self._validate(name.topic, data)
         if slot.partition is None:
             slot.produced(self._services.replicas.absence_of(name), NO_OFFSET)
         elif batches is None:
@@ -104,8 +105,10 @@ class Producing(Delayed[_Slot]):
                 slot.partition.handle(request)
         data.records = None  # the bytes belong to the connection, which reuses them after this request
 
-    def _validate(self, data: PartitionProduceData) -> tuple[int, Batches | None]:
+    def _validate(self, topic: str, data: PartitionProduceData) -> tuple[int, Batches | None]:
         """The one batch that a client may send for a partition, or the error that refuses it."""
+        if topic == GROUPS_TOPIC:
+            return ErrorCode.INVALID_TOPIC_EXCEPTION, None  # the group coordinator alone writes there
         if self._body.transactional_id is not None:
             return FrontError.INVALID_TXN_STATE, None
         try:

@@ -117,6 +117,7 @@ class Session:
     Attributes:
         number: how many sessions this listener had accepted before; orders the connections of one peer.
         peer: the node at the other end.
+        host: its address.
         report: see :data:`Report`.
         is_abandoned: whether the peer has hung up: what it still asks for need not be waited for.
     """
@@ -135,7 +136,7 @@ class Session:
         self._is_silent = is_silent
         self._complain = complain
         self.number = number
-        self.peer = connection.peer
+        self.peer, self.host = connection.peer, connection.host
         self._connection = connection
         self._handlers = handlers
         self._unanswered: deque[Request] = deque()

@@ -56,6 +56,13 @@ class Settings:
     log_message_timestamp_after_max_ms: int = NEVER
     log_dirs_count: int = 1
     message_max_bytes: int = 1_048_588
+    offsets_topic_num_partitions: int = 1
+    offsets_topic_replication_factor: int = 3
+    offsets_commit_timeout_ms: int = 5_000
+    group_initial_rebalance_delay_ms: int = 100
+    group_min_session_timeout_ms: int = 500
+    group_max_session_timeout_ms: int = 1_800_000
+    group_max_size: int = 1_000
 
     @classmethod
     def parse(cls, values: dict[str, object]) -> Settings:

@@ -180,6 +180,11 @@ class Stream(asyncio.BufferedProtocol):
         self._hung_up = hung_up
 
     @property
+    def host(self) -> str:
+        """See :class:`harness.broker.ports.Connection`."""
+        return self.remote_address[0]
+
+    @property
     def remote_address(self) -> tuple[str, int]:
         """Where the peer's end is."""
         host, port = self._transport.get_extra_info("peername")[:2]

@@ -257,10 +257,10 @@ SERVING = (
 
 GROUPS = (
     _bug("commit_forgotten", "a coordinator that does not wait for its own log",
-         "The controller acknowledges what a group commits, and keeps nothing of it.", STACK,
+         "A coordinator acknowledges what a group commits, and stores nothing of it.", STACK,
          unnoticed="the random mixes have no groups", scenarios=("where-a-group-goes-on",)),
     _bug("commits_swapped", "answers, or offsets, put together in another order",
-         "The controller keeps the offsets of one commit in the wrong order of its partitions.", STACK,
+         "A coordinator stores the offsets of one commit in the wrong order of its partitions.", STACK,
          unnoticed="the random mixes have no groups", scenarios=("where-a-group-goes-on",)),
 )  # fmt: skip
 

@@ -30,7 +30,7 @@ from harness.targets.link_probe import nudge_as_client, ping_as_client, probe_li
 from harness.targets.node_evidence import folder_of, timeline_rows
 from harness.targets.node_logs import copy_logs
 from harness.targets.node_process import NodeProcess, Spawned
-from harness.targets.node_status import ELECTED, partition_of, partition_view, replica_view
+from harness.targets.node_status import ELECTED, committed, partition_of, partition_view, replica_view
 from harness.targets.replica_logs import ReplicaDisk, replica_log_blocks
 from harness.targets.strays import kill_strays, processes_left
 
@@ -235,11 +235,11 @@ class BuiltinTarget(BuiltinDisks):
 
     def committed(self, group: str) -> Mapping[TopicPartition, Offset]:
         """See :class:`harness.target.Target`."""
-        try:
-            status = self._look(node_name(CONTROLLER_ID))
-        except NoAnswer:
-            return {}
-        return {partition_of(row): row["offset"] for row in status.get("commits", ()) if row["group"] == group}
+        statuses = []
+        for node in self.brokers():
+            with suppress(NoAnswer):
+                statuses.append(self._look(node))
+        return committed(statuses, group)
 
     # ------------------------------------------------------------------------------------------------ links
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from harness.model import NodeId, TopicPartition
+from harness.model import NodeId, Offset, TopicPartition
 from harness.target import PartitionView, ReplicaView
 
 ELECTED = frozenset({0, 84})
@@ -15,6 +15,17 @@ ELECTED = frozenset({0, 84})
 def partition_of(row: Mapping[str, Any]) -> TopicPartition:
     """The partition that a row of a status is about."""
     return TopicPartition(row["topic"], row["partition"])
+
+
+def committed(statuses: Iterable[Mapping[str, Any]], group: str) -> dict[TopicPartition, Offset]:
+    """What a group has committed, by the ``statuses`` of brokers: of two coordinators the newer one knows."""
+    newest: dict[int, Mapping[str, Any]] = {}
+    for led in (led for status in statuses for led in status.get("groups", ())):
+        known = newest.get(led["partition"])
+        if known is None or led["leader_epoch"] > known["leader_epoch"]:
+            newest[led["partition"]] = led
+    rows = [row for led in newest.values() for row in led["commits"]]
+    return {partition_of(row): row["offset"] for row in rows if row["group"] == group}
 
 
 def partition_view(row: Mapping[str, Any]) -> PartitionView:

@@ -30,7 +30,7 @@ from harness.targets.cluster_kind import ClusterKind, StartJournal
 from harness.targets.controller_tail import ControllerTail, GrowingList
 from harness.targets.link_probe import probe_link, try_link
 from harness.targets.node_evidence import NODE_DATA, NODE_TIMELINE, folder_of, timeline_rows
-from harness.targets.node_status import ELECTED, partition_of, partition_view, replica_view
+from harness.targets.node_status import ELECTED, committed, partition_of, partition_view, replica_view
 from harness.targets.replica_logs import ReplicaDisk, replica_log_blocks
 from harness.targets.simulated_disks import SimulatedDisks
 from harness.targets.simulated_nodes import state_of
@@ -221,9 +221,8 @@ class SimulatedTarget(SimulatedDisks):
 
     def committed(self, group: str) -> Mapping[TopicPartition, Offset]:
         """See :class:`harness.target.Target`."""
-        controller = self._node(CONTROLLER)
-        rows = controller.status().get("commits", ()) if controller.runs else ()
-        return {partition_of(row): row["offset"] for row in rows if row["group"] == group}
+        running = (node for node in map(self._node, self.nodes()) if node.runs)
+        return committed([node.status() for node in running], group)
 
     # ------------------------------------------------------------------------------------------------ links
 

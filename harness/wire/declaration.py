@@ -46,7 +46,7 @@ class Wire(NamedTuple):
     """One field's declaration.
 
     Attributes:
-        kind: a key of ``source.FIXED``, or ``string``, ``records``, ``array``, ``struct``.
+        kind: a key of ``source.FIXED``, or ``string``, ``bytes``, ``records``, ``array``, ``struct``.
         since: the first version that has the field.
         until: the last version that has the field.
         nullable: the first version in which it may be null; None when it never may.
@@ -82,7 +82,7 @@ class Struct:
 
 
 class Message(Struct):
-    """A whole request or response body."""
+    """A whole request or response body, or the key or value of a record that a coordinator writes."""
 
     __slots__ = ()
 
@@ -143,6 +143,18 @@ def response(
 ) -> Callable[[type[MessageType]], type[MessageType]]:
     """Make a class the response of ``api_key``."""
     return _message("response", api_key, versions, flexible)
+
+
+@dataclass_transform()
+def stored(*, versions: tuple[int, int], flexible: int) -> Callable[[type[MessageType]], type[MessageType]]:
+    """Make a class the key or the value of a record that a coordinator writes; its version is not part of it."""
+
+    def declare(cls: type[MessageType]) -> type[MessageType]:
+        made = struct(cls)
+        made.versions, made.flexible = versions, flexible
+        return made
+
+    return declare
 
 
 def _message(
@@ -232,6 +244,11 @@ def nullable_string(
 def sentence(*, since: int = 0, until: int = LATEST) -> str | None:
     """Text for people, such as an error message; may be null. It may quote a long name, so it is truncated."""
     return _field("string", since, until, None, None, nullable=since, is_cut=True)
+
+
+def octets(*, since: int = 0, until: int = LATEST) -> bytes:
+    """Bytes that are never null, and are copied: what the members of a group tell each other."""
+    return _field("bytes", since, until, b"", None)
 
 
 def records(*, since: int = 0, until: int = LATEST) -> Buffer | None:

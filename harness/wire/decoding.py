@@ -36,6 +36,8 @@ _CALLS = {
     "unpack_from": struct.unpack_from,
 }
 
+_CONTENTS = {"string": "str(buf[pos:stop], 'utf-8')", "bytes": "bytes(buf[pos:stop])", "records": "buf[pos:stop]"}
+
 _COMPILED: dict[tuple[type[Message], int], Decoder] = {}
 
 
@@ -98,12 +100,12 @@ class _DecoderSource(Source):
             self.blob(label, target, wire)
 
     def blob(self, label: str, target: str, wire: Wire) -> None:
-        """Decode a string or records: a length and that many bytes."""
-        length = self.length("i" if wire.kind == "records" else "h")
+        """Decode a string, bytes or records: a length and that many bytes."""
+        length = self.length("h" if wire.kind == "string" else "i")
         if wire.kind == "string" and self.flexible:
             with self.block(f"if {length} > {MAX_STRING_BYTES}:"):
                 self.line(f"refuse_length({label!r}, {length})")
-        content = "str(buf[pos:stop], 'utf-8')" if wire.kind == "string" else "buf[pos:stop]"
+        content = _CONTENTS[wire.kind]
         with self.block(f"if {length} >= 0:"):
             self.line(f"stop = pos + {length}")
             self.line(f"{target} = {content}")

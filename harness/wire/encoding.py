@@ -77,9 +77,9 @@ class _EncoderSource(Source):
             self.blob(expression, wire)
 
     def blob(self, expression: str, wire: Wire) -> None:
-        """Encode a string or records: a length and that many bytes."""
+        """Encode a string, bytes or records: a length and that many bytes."""
         value = self.name("v")
-        if wire.kind == "records":
+        if wire.kind != "string":
             self.line(f"{value} = {expression}")
         elif self.may_be_null(wire):
             self.line(f"{value} = {expression}")
@@ -88,7 +88,7 @@ class _EncoderSource(Source):
             self.line(f"{value} = {expression}.encode()")
         if wire.kind == "string":
             self.limit(value, expression, wire)
-        self.length(value, wire, "i" if wire.kind == "records" else "h")
+        self.length(value, wire, "h" if wire.kind == "string" else "i")
         with self.block(f"if {value}:"):
             if wire.kind == "records":
                 assert self.out == "out", "records inside a tagged field"

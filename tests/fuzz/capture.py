@@ -77,8 +77,31 @@ def use(cluster: Cluster) -> None:
     consumer.offsets_for_times([TopicPartition(TOPICS[0], 0, 5)], timeout=30)
     consumer.close()
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    for instance in ({}, {"group.instance.id": "static"}):
+        take_part(cluster, instance)
+    admin.describe_consumer_groups(["captured"])["captured"].result(30)
+    admin.list_consumer_groups().result(30)
+    admin.delete_consumer_groups(["captured"])["captured"].result(30)
     admin.list_topics(timeout=30)
     admin.delete_records([TopicPartition(TOPICS[0], 0, 5)])[TopicPartition(TOPICS[0], 0)].result(30)
+
+
+def take_part(cluster: Cluster, settings: dict[str, Any]) -> None:
+    """Consume as a member of a group."""
+    member = Consumer(
+        {
+            "bootstrap.servers": cluster.bootstrap,
+            "group.id": "members",
+            "session.timeout.ms": 1000,
+            "heartbeat.interval.ms": 200,
+            "max.poll.interval.ms": 1000,
+            **settings,
+        }
+    )
+    member.subscribe(list(TOPICS))
+    for _ in range(30):
+        member.poll(0.1)
+    member.close()
 
 
 def main() -> None:

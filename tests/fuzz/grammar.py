@@ -6,6 +6,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+from harness.coordination.consumer_protocol import subscription
 from harness.wire import batches as wire_batches
 from harness.wire.declaration import MAX_ELEMENTS, MESSAGES, Message, Struct, Wire, wire_fields
 from harness.wire.frames import RequestHeader, encode_request
@@ -83,6 +84,9 @@ class Grammar:
             "uuid": lambda: self._rng.choice([bytes(16), b"\xff" * 16, self._rng.randbytes(16)]),
             "string": lambda: self._rng.choice(_NAMES[:3] if self._rng.random() < 0.6 else _NAMES),
             "records": self._records,
+            "bytes": lambda: self._rng.choice(
+                [b"", subscription(TOPICS), self._rng.randbytes(self._rng.randrange(40))]
+            ),
         }
         return makers[kind]() if kind in makers else self._number(_BITS[kind])
 

@@ -58,6 +58,11 @@ class Stream:
 
     # ------------------------------------------------------------------------------------ ports.Connection
 
+    @property
+    def host(self) -> str:
+        """See :class:`harness.broker.ports.Connection`: in a simulation, the name of the other end."""
+        return self.peer
+
     def send(self, segments: list[Buffer]) -> None:
         """See :class:`harness.broker.ports.Connection`."""
         if self._closing:

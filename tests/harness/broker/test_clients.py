@@ -42,19 +42,6 @@ def test_an_idempotent_producer_is_served(cluster: Cluster, topic: str) -> None:
     assert cluster.produce(topic, [b"a"] * 20, partition=1, config={"enable.idempotence": True}) == list(range(20))
 
 
-def test_a_consumer_that_subscribes_is_told_that_it_cannot_and_nothing_breaks(cluster: Cluster, topic: str) -> None:
-    from confluent_kafka import Consumer, KafkaError
-
-    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "g", "session.timeout.ms": 6000})
-    consumer.subscribe([topic])
-    message = consumer.poll(5)
-    error = None if message is None else message.error()
-    assert error is not None
-    assert error.code() == KafkaError._UNSUPPORTED_FEATURE
-    consumer.close()
-    assert cluster.produce(topic, [b"a"]) == [0]
-
-
 def test_the_offsets_of_a_consumer_that_assigns_itself_are_kept(cluster: Cluster, topic: str) -> None:
     from confluent_kafka import Consumer, TopicPartition
 

@@ -1,16 +1,15 @@
-"""The offsets that consumers commit: what is kept, what is refused, and that it is durable before it is answered."""
+"""The offsets that groups commit, in a cluster: who coordinates, what is refused, and what survives the coordinator."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.broker.codes import FrontError
-from harness.broker.consumer_offsets import CommittedOffset, ConsumerOffsets
-from harness.broker.files import Disk
-from harness.model import CONTROLLER_ID, TopicPartition
+from harness.broker.group_coordinator import partition_of
+from harness.coordination.errors import GroupError
+from harness.coordination.records import GROUPS_TOPIC
+from harness.model import CONTROLLER_ID
 from harness.replication.messages import ErrorCode
 from harness.wire.keys import ApiKey
 from harness.wire.messages.consumers import (
@@ -21,6 +20,10 @@ from harness.wire.messages.consumers import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
 )
+from harness.wire.messages.coordination import FindCoordinatorRequest
+from harness.wire.messages.groups import HeartbeatRequest
+from harness.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tests.harness.broker.raw_client import batch, produce_request
 from tests.harness.broker.virtual_cluster import VirtualCluster
 
 
@@ -31,47 +34,48 @@ def cluster() -> VirtualCluster:
     return cluster
 
 
-def commit(cluster: VirtualCluster, offset: int, version: int = 8, **fields: Any) -> list[int]:
+def coordinator(cluster: VirtualCluster, group: str = "g", asked: int = 1) -> int:
+    """The broker that coordinates a group, by the word of another one; -1 if there is none."""
+    (answer,) = cluster.call(asked, ApiKey.FIND_COORDINATOR, 4, FindCoordinatorRequest(coordinator_keys=[group]))
+    return int(answer.coordinators[0].node_id)
+
+
+def found(cluster: VirtualCluster) -> int:
+    """The coordinator of the group, whose topic is created when it is first asked for."""
+    coordinator(cluster)
+    cluster.world.sleep(2)
+    return coordinator(cluster)
+
+
+def commit(cluster: VirtualCluster, offset: int, version: int = 8, at: int | None = None, **fields: Any) -> list[int]:
+    where = found(cluster) if at is None else at
     topic, group = fields.pop("topic", "t"), fields.pop("group", "g")
     metadata = fields.pop("metadata", "mine")
     partitions = [OffsetCommitRequestPartition(0, offset, 3, metadata)]
     body = OffsetCommitRequest(group, topics=[OffsetCommitRequestTopic(topic, partitions)], **fields)
-    return [
-        one.error_code
-        for answer in cluster.call(1, ApiKey.OFFSET_COMMIT, version, body)
-        for one in answer.topics[0].partitions
-    ]
+    answers = cluster.call(where, ApiKey.OFFSET_COMMIT, version, body)
+    cluster.world.sleep(1)
+    return [one.error_code for answer in answers for one in answer.topics[0].partitions]
 
 
-def committed(cluster: VirtualCluster, group: str = "g", version: int = 7) -> list[tuple[int, int, str | None, int]]:
+def committed(
+    cluster: VirtualCluster, group: str = "g", version: int = 7, at: int | None = None
+) -> list[tuple[int, int, str | None, int]]:
     topics = [OffsetFetchRequestTopic("t", [0])]
     body = OffsetFetchRequest(group, topics, [OffsetFetchRequestGroup(group, topics)])
-    (answer,) = cluster.call(2, ApiKey.OFFSET_FETCH, version, body)
-    found = answer.groups[0].topics if version >= 8 else answer.topics
+    (answer,) = cluster.call(found(cluster) if at is None else at, ApiKey.OFFSET_FETCH, version, body)
+    topic = answer.groups[0].topics if version >= 8 else answer.topics
     return [
-        (one.committed_offset, one.committed_leader_epoch, one.metadata, one.error_code) for one in found[0].partitions
+        (one.committed_offset, one.committed_leader_epoch, one.metadata, one.error_code) for one in topic[0].partitions
     ]
 
 
 @pytest.mark.parametrize("version", range(1, 9))
-def test_what_one_broker_was_told_another_one_tells(cluster: VirtualCluster, version: int) -> None:
+def test_what_is_committed_is_told(cluster: VirtualCluster, version: int) -> None:
     assert commit(cluster, 5, max(version, 2)) == [ErrorCode.NONE]
     knows_epochs = version >= 6
     assert committed(cluster) == [(5, 3 if knows_epochs else -1, "mine", ErrorCode.NONE)]
     assert committed(cluster, version=version)[0][0] == 5
-
-
-def test_a_commit_keeps_what_else_the_group_and_others_have_committed(tmp_path: Path) -> None:
-    disk = Disk(tmp_path / "data")
-    first, second = TopicPartition("t", 0), TopicPartition("t", 1)
-    for group, where in (("g", first), ("h", first), ("g", second)):
-        ConsumerOffsets(disk).commit(group, {where: CommittedOffset(5, 3, "mine")})
-    assert list(ConsumerOffsets(disk).committed("g", None)) == [first, second]
-    assert list(ConsumerOffsets(disk).committed("h", None)) == [first]
-    assert ConsumerOffsets(disk).committed("h", [first, second]) == {
-        first: CommittedOffset(5, 3, "mine"),
-        second: CommittedOffset(-1, -1, ""),
-    }
 
 
 def test_nothing_committed_is_minus_one(cluster: VirtualCluster) -> None:
@@ -87,20 +91,19 @@ def test_a_later_commit_replaces_an_earlier_one_even_if_it_goes_back(cluster: Vi
 
 def test_a_group_has_a_word_about_what_it_committed_only(cluster: VirtualCluster) -> None:
     commit(cluster, 5)
-    (answer,) = cluster.call(0, ApiKey.OFFSET_FETCH, 7, OffsetFetchRequest("g", None))
+    (answer,) = cluster.call(found(cluster), ApiKey.OFFSET_FETCH, 7, OffsetFetchRequest("g", None))
     assert [(topic.name, len(topic.partitions)) for topic in answer.topics] == [("t", 1)]
-    (answer,) = cluster.call(0, ApiKey.OFFSET_FETCH, 7, OffsetFetchRequest("another", None))
+    (answer,) = cluster.call(found(cluster), ApiKey.OFFSET_FETCH, 7, OffsetFetchRequest("another", None))
     assert answer.topics == []
 
 
 @pytest.mark.parametrize(
     ("fields", "error"),
     [
-        ({"group": ""}, FrontError.INVALID_GROUP_ID),
-        ({"generation_id_or_member_epoch": 0}, FrontError.ILLEGAL_GENERATION),
-        ({"member_id": "somebody"}, FrontError.UNKNOWN_MEMBER_ID),
+        ({"group": ""}, GroupError.INVALID_GROUP_ID),
+        ({"generation_id_or_member_epoch": 0}, GroupError.ILLEGAL_GENERATION),
         ({"topic": "nowhere"}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-        ({"metadata": "x" * 4_097}, FrontError.OFFSET_METADATA_TOO_LARGE),
+        ({"metadata": "x" * 4_097}, GroupError.OFFSET_METADATA_TOO_LARGE),
     ],
 )
 def test_what_a_simple_consumer_would_not_say_is_refused(
@@ -110,35 +113,80 @@ def test_what_a_simple_consumer_would_not_say_is_refused(
     assert committed(cluster) == [(-1, -1, "", ErrorCode.NONE)]
 
 
-def test_a_commit_survives_the_controller_and_its_power(cluster: VirtualCluster) -> None:
-    commit(cluster, 5)
-    assert cluster.node(CONTROLLER_ID).lose_power() == []
-    cluster.node(CONTROLLER_ID).start()
-    cluster.world.sleep(3)
+def test_every_broker_names_the_leader_of_the_groups_partition(cluster: VirtualCluster) -> None:
+    assert coordinator(cluster) == -1  # it is being created
+    cluster.world.sleep(2)
+    assert {coordinator(cluster, asked=broker) for broker in range(3)} == {0}
+    (answer,) = cluster.call(1, ApiKey.METADATA, 9, MetadataRequest([MetadataRequestTopic(name=GROUPS_TOPIC)]))
+    assert [(topic.is_internal, topic.partitions[0].replica_nodes) for topic in answer.topics] == [(True, [0, 1, 2])]
+
+
+def test_another_broker_refuses_what_it_does_not_coordinate(cluster: VirtualCluster) -> None:
+    assert found(cluster) == 0
+    assert commit(cluster, 5, at=1) == [GroupError.NOT_COORDINATOR]
+    (answer,) = cluster.call(1, ApiKey.HEARTBEAT, 4, HeartbeatRequest("g", 1, "m"))
+    assert answer.error_code == GroupError.NOT_COORDINATOR
+
+
+def test_groups_are_spread_over_partitions_as_kafka_spreads_them() -> None:
+    cluster = VirtualCluster(offsets_topic_num_partitions=5)
+    coordinator(cluster)
+    cluster.world.sleep(2)
+    # By Java: ("g".hashCode() & 0x7fffffff) % 5 and so on; the last name has a character beyond 16 bits.
+    names = ["g", "readers", "gruppe-\u00fc", "\U0001f600"]
+    assert [partition_of(name, 5) for name in names] == [3, 3, 2, 4]
+    assert {coordinator(cluster, f"g{number}") for number in range(20)} == {0, 1, 2}
+
+
+def test_a_commit_survives_its_coordinator(cluster: VirtualCluster) -> None:
+    assert commit(cluster, 5) == [ErrorCode.NONE]
+    cluster.kill(0)
+    cluster.world.sleep(5)
+    assert coordinator(cluster) in (1, 2)
+    assert committed(cluster)[0][0] == 5
+    assert commit(cluster, 6) == [ErrorCode.NONE]
+    cluster.node(0).start()
+    cluster.world.sleep(5)
+    assert committed(cluster)[0][0] == 6
+
+
+def test_a_commit_survives_the_power_of_all(cluster: VirtualCluster) -> None:
+    assert commit(cluster, 5) == [ErrorCode.NONE]
+    cluster.world.sleep(2)
+    for broker in range(3):
+        cluster.kill(broker)
+    for broker in range(3):
+        cluster.node(broker).start()
+    cluster.world.sleep(5)
     assert committed(cluster)[0][0] == 5
 
 
-def test_a_commit_that_cannot_be_written_is_not_acknowledged_and_not_kept(cluster: VirtualCluster) -> None:
-    commit(cluster, 5)
-    cluster.disk(CONTROLLER_ID).free_bytes = 0
-    body = OffsetCommitRequest(
-        "g", topics=[OffsetCommitRequestTopic("t", [OffsetCommitRequestPartition(0, 123_456_789, 3, "")])]
-    )
-    answers = cluster.call(1, ApiKey.OFFSET_COMMIT, 8, body)
-    cluster.world.sleep(3)
-    assert cluster.exit_codes == {CONTROLLER_ID: 1}
-    assert [one.error_code for a in answers for one in a.topics[0].partitions] == [ErrorCode.REQUEST_TIMED_OUT]
-    cluster.disk(CONTROLLER_ID).free_bytes = None
-    cluster.node(CONTROLLER_ID).start()
-    cluster.world.sleep(3)
-    assert committed(cluster)[0][0] == 5
+def test_a_commit_that_too_few_replicas_can_take_is_refused(cluster: VirtualCluster) -> None:
+    assert commit(cluster, 5) == [ErrorCode.NONE]
+    cluster.kill(1)
+    cluster.kill(2)
+    cluster.world.sleep(5)
+    assert commit(cluster, 6, at=0) == [GroupError.COORDINATOR_NOT_AVAILABLE]
+    assert committed(cluster, at=0)[0][0] == 5
 
 
-def test_a_broker_whose_controller_is_gone_says_that_it_does_not_know(cluster: VirtualCluster) -> None:
+def test_a_client_cannot_write_what_the_coordinator_reads(cluster: VirtualCluster) -> None:
+    found(cluster)
+    (answer,) = cluster.call(0, ApiKey.PRODUCE, 9, produce_request(GROUPS_TOPIC, batch(b"forged")))
+    assert answer.responses[0].partition_responses[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+def test_what_groups_have_committed_does_not_expire() -> None:
+    cluster = VirtualCluster(log_retention_ms=1_000, log_retention_check_interval_ms=500, log_roll_ms=100)
+    cluster.create_topic()
+    for offset in (5, 6, 7):
+        assert commit(cluster, offset) == [ErrorCode.NONE]
+    cluster.world.sleep(10)
+    cluster.kill(0)
+    cluster.world.sleep(5)
+    assert committed(cluster)[0][0] == 7
+
+
+def test_without_a_controller_there_is_no_topic_and_no_coordinator(cluster: VirtualCluster) -> None:
     cluster.kill(CONTROLLER_ID)
-    topics = [OffsetFetchRequestTopic("t", [0])]
-    old = cluster.call(0, ApiKey.OFFSET_FETCH, 1, OffsetFetchRequest("g", topics))
-    new = cluster.call(0, ApiKey.OFFSET_FETCH, 8, OffsetFetchRequest(groups=[OffsetFetchRequestGroup("g", topics)]))
-    cluster.world.sleep(3)
-    assert old[0].topics[0].partitions[0].error_code == FrontError.COORDINATOR_NOT_AVAILABLE
-    assert new[0].groups[0].error_code == FrontError.COORDINATOR_NOT_AVAILABLE
+    assert found(cluster) == -1

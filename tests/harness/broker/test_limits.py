@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.broker import consumer_offsets, controller_requests, purgatory
-from harness.broker.codes import FrontError
+from harness.broker import controller_requests, purgatory
 from harness.broker.controller_node import ControllerNode
 from harness.broker.ports import Connection
 from harness.broker.segments import SegmentLog
@@ -21,9 +20,6 @@ from harness.wire.declaration import MAX_ELEMENTS, Message
 from harness.wire.frames import RequestHeader, encode_request
 from harness.wire.keys import ApiKey
 from harness.wire.messages.consumers import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
 )
@@ -261,9 +257,9 @@ def test_a_client_has_one_request_under_way_to_the_controller(cluster: VirtualCl
     cluster.node(100).cut((Link("0", "controller"),))
     peer = Peer(cluster)
     for _ in range(10):
-        peer.send(ApiKey.OFFSET_FETCH, 8, OffsetFetchRequest(groups=[OffsetFetchRequestGroup("g", None)]))
+        peer.send(ApiKey.ELECT_LEADERS, 2, ElectLeadersRequest(0, [TopicPartitions("t", [0])]))
     waiting = cluster.brokers[0].controller._caller._waiting
-    assert [call.header.api_key for call in waiting.values()].count(ApiKey.OFFSET_FETCH) == 1
+    assert [call.header.api_key for call in waiting.values()].count(ApiKey.ELECT_LEADERS) == 1
 
 
 # ------------------------------------------------------------------------------------------------- the controller
@@ -302,22 +298,6 @@ def test_the_controller_serves_others_while_one_request_asks_for_a_hundred_chang
     told = answer.topics if key == ApiKey.CREATE_TOPICS else answer.replica_election_results[0].partition_result
     assert len(told) == 100
     assert len(turns) == 100 // controller_requests.STEPS_PER_TURN
-
-
-def test_offsets_for_which_there_is_no_room_are_refused_and_not_kept(
-    cluster: VirtualCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(consumer_offsets, "MAX_KEPT_BYTES", 3_000)
-
-    def commit(group: str) -> int:
-        topic = OffsetCommitRequestTopic("t", [OffsetCommitRequestPartition(0, 5, 0, "x" * 400)])
-        (answer,) = cluster.call(0, ApiKey.OFFSET_COMMIT, 8, OffsetCommitRequest(group, topics=[topic]))
-        error: int = answer.topics[0].partitions[0].error_code
-        return error
-
-    errors = [commit(f"g{number}") for number in range(5)] + [commit("g0")]
-    assert errors == [0, 0, 0, *[FrontError.INVALID_COMMIT_OFFSET_SIZE] * 2, 0]
-    assert len(cluster.controller.consumer_offsets.status()) == 3
 
 
 # ------------------------------------------------------------------------------------------------- before it is ready

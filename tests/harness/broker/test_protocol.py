@@ -398,7 +398,8 @@ def test_producer_ids_are_never_handed_out_twice(cluster: Cluster) -> None:
     assert len(set(ids)) == 6
 
 
-def test_any_broker_coordinates_a_group(cluster: Cluster, client: RawClient) -> None:
+def test_any_broker_says_which_one_coordinates_a_group(cluster: Cluster, client: RawClient) -> None:
+    wait_until(lambda: not client.ask(ApiKey.FIND_COORDINATOR, 2, FindCoordinatorRequest("group")).error_code, "topic")
     old = client.ask(ApiKey.FIND_COORDINATOR, 2, FindCoordinatorRequest("group"))
     assert (old.error_code, old.node_id, old.host, old.port) == (0, 0, cluster.ips[0], 9092)
     new = client.ask(ApiKey.FIND_COORDINATOR, 4, FindCoordinatorRequest(coordinator_keys=["group"]))

@@ -16,7 +16,6 @@ from harness.broker.secret import HARNESS, Secret
 from harness.model import NodeId
 from harness.wire.declaration import Message
 from harness.wire.frames import ApiKey, decode_response, encode_response
-from harness.wire.messages.consumers import OffsetCommitRequest
 from harness.wire.messages.control import (
     AllocateProducerIdsRequest,
     AlterPartitionRequest,
@@ -48,7 +47,6 @@ TO_THE_CONTROLLER: list[tuple[ApiKey, int, Message]] = [
     (ApiKey.ASSIGN_REPLICAS_TO_DIRS, 0, AssignReplicasToDirsRequest(0, 0)),
     (ApiKey.CREATE_TOPICS, 5, CreateTopicsRequest([CreatableTopic("stranger", 1, 1)])),
     (ApiKey.ELECT_LEADERS, 2, ElectLeadersRequest(1, None)),
-    (ApiKey.OFFSET_COMMIT, 8, OffsetCommitRequest("group")),
 ]
 
 

@@ -24,6 +24,7 @@ _SIMPLE: dict[str, st.SearchStrategy[Any]] = {
     "uuid": st.binary(min_size=16, max_size=16),
     "string": _TEXTS,
     "records": _RECORDS,
+    "bytes": _RECORDS,
 }
 
 

@@ -21,6 +21,7 @@ LARGE = [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x07", b"\xff\xff\xff\xff\x0f", 
 EXAMPLES: dict[str, Any] = {
     "string": "text",
     "records": b"records",
+    "bytes": b"bytes",
     "uuid": NO_UUID,
 }
 

@@ -96,7 +96,7 @@ def check_kind(cls: type[Struct], name: str, wire: Wire, field: dict[str, Any], 
         return
     else:
         assert wire.kind == KINDS.get(kind, kind), name
-        if wire.kind not in {"uuid", "records"} and (wire.kind != "string" or wire.nullable is None):
+        if wire.kind not in {"uuid", "records", "bytes"} and (wire.kind != "string" or wire.nullable is None):
             assert default_of(cls, name) == default(field["field"], wire.kind), name
     nullable = None if wire.nullable is None else clipped(wire.nullable, wire.until, within)
     assert nullable == field["nullable"], name

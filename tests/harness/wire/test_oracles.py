@@ -137,6 +137,7 @@ def test_kio_reads_another_message_than_we_wrote(bodies: Any, cls: type[Message]
 
 
 RENAMED = {
+    "authorized_operations": "authorized_operations",
     "cluster_authorized_operations": "authorized_operations",
     "topic_authorized_operations": "authorized_operations",
 }

@@ -147,10 +147,12 @@ def test_what_a_group_commits_and_asks_is_in_the_history(tmp_path: Path) -> None
     told = [(row["type"], row["offset"]) for row in loaded.rows("committed", group="group")]
     assert told == [("invoke", None), ("ok", 2)]
     stored = [(row["type"], row["offset"]) for row in loaded.rows("commit", group="group")]
-    assert stored == [("invoke", 2), ("ok", 2), ("invoke", 1), ("ok", 1)]
+    assert stored[-4:] == [("invoke", 2), ("ok", 2), ("invoke", 1), ("ok", 1)]
+    assert {kind for kind, _ in stored[:-4]} <= {"invoke", "info"}  # before there was a coordinator
     members = {row["process"] for row in loaded.rows("assign", type="ok", group="group", partition=LEDGER.partition)}
     assert {row["process"] for row in loaded.rows("poll", type="invoke", group="group")} < members
-    committing = {row["process"] for row in loaded.rows("commit") + loaded.rows("committed")}
+    ended = loaded.rows("commit", type="ok") + loaded.rows("committed", type="ok")
+    committing = {row["process"] for row in ended}
     assert len(members) == 2
     assert len(committing) == 3
     assert not members & committing

@@ -1,0 +1,223 @@
+"""Requests about consumer groups, as the coordinator serves them to clients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+from harness.broker.group_coordinator import GroupCoordinator
+from harness.broker.metadata import ClusterMetadata
+from harness.broker.session import Request
+from harness.clock import Clock
+from harness.coordination.errors import GroupError
+from harness.coordination.groups import Committer, Groups
+from harness.coordination.member import Join
+from harness.coordination.offsets import CommittedOffset
+from harness.coordination.surroundings import Caller
+from harness.model import TopicPartition
+from harness.replication.messages import ErrorCode
+from harness.wire.messages.consumers import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+    OffsetFetchRequest,
+    OffsetFetchRequestTopic,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponseTopic,
+)
+from harness.wire.messages.groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    ListGroupsRequest,
+    ListGroupsResponse,
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+    SyncGroupRequest,
+)
+
+_MAX_METADATA_BYTES = 4_096
+
+
+def join_group(coordinator: GroupCoordinator, request: Request) -> None:
+    """Serve JoinGroup: the answer waits for the other members."""
+    body = cast("JoinGroupRequest", request.body)
+    caller = Caller(request.header.client_id or "", request.session.host)
+    asked = Join(body, request.version, caller, request.answer)
+    _at(coordinator, body.group_id, request, lambda groups: groups.join(asked))
+
+
+def sync_group(coordinator: GroupCoordinator, request: Request) -> None:
+    """Serve SyncGroup: the answer waits for the leader of the group."""
+    body = cast("SyncGroupRequest", request.body)
+    _at(coordinator, body.group_id, request, lambda groups: groups.sync(body, request.answer))
+
+
+def heartbeat(coordinator: GroupCoordinator, request: Request) -> None:
+    """Serve Heartbeat."""
+    body = cast("HeartbeatRequest", request.body)
+    _at(coordinator, body.group_id, request, lambda groups: groups.heartbeat(body, request.answer))
+
+
+def leave_group(coordinator: GroupCoordinator, request: Request) -> None:
+    """Serve LeaveGroup."""
+    body = cast("LeaveGroupRequest", request.body)
+    _at(coordinator, body.group_id, request, lambda groups: groups.leave(body, request.version, request.answer))
+
+
+def describe_groups(coordinator: GroupCoordinator, request: Request) -> None:
+    """Serve DescribeGroups: each group on its own."""
+    body = cast("DescribeGroupsRequest", request.body)
+    described = []
+    for group in dict.fromkeys(body.groups):
+        groups = coordinator.groups_of(group)
+        if isinstance(groups, GroupError):
+            described.append(DescribedGroup(groups, group_id=group))
+        else:
+            described.append(groups.describe(group, request.version))
+    request.answer(DescribeGroupsResponse(groups=described))
+
+
+def list_groups(coordinator: GroupCoordinator, request: Request) -> None:
+    """Serve ListGroups: those that this broker coordinates."""
+    body = cast("ListGroupsRequest", request.body)
+    found = coordinator.all_groups()
+    if isinstance(found, GroupError):
+        request.answer(ListGroupsResponse(error_code=found))
+        return
+    listed = [one for groups in found for one in groups.listed(body.states_filter, body.types_filter)]
+    request.answer(ListGroupsResponse(groups=listed))
+
+
+def delete_groups(coordinator: GroupCoordinator, request: Request) -> None:
+    """Serve DeleteGroups: each group on its own; the answer waits until all are stored."""
+    body = cast("DeleteGroupsRequest", request.body)
+    names = list(dict.fromkeys(body.groups_names))
+    results: dict[str, int] = {}
+
+    def deleted(group: str, error: int) -> None:
+        results[group] = error
+        if len(results) == len(names):
+            request.answer(DeleteGroupsResponse(results=[DeletableGroupResult(one, results[one]) for one in names]))
+
+    if not names:
+        request.answer(DeleteGroupsResponse())
+    for name in names:
+        groups = coordinator.groups_of(name)
+        if isinstance(groups, GroupError):
+            deleted(name, groups)
+        else:
+            groups.delete(name, lambda error, name=name: deleted(name, error))  # type: ignore[misc]
+
+
+def offset_commit(coordinator: GroupCoordinator, cluster: ClusterMetadata, clock: Clock, request: Request) -> None:
+    """Serve OffsetCommit: the in-sync replicas of the coordinator's log have the offsets before the answer."""
+    body = cast("OffsetCommitRequest", request.body)
+    accepted: dict[TopicPartition, CommittedOffset] = {}
+    errors: dict[TopicPartition, int] = {}
+    for topic in body.topics:
+        for one in topic.partitions:
+            name = TopicPartition(topic.name, one.partition_index)
+            metadata = one.committed_metadata or ""
+            if not cluster.knows(*name):
+                errors[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif len(metadata.encode()) > _MAX_METADATA_BYTES:
+                errors[name] = GroupError.OFFSET_METADATA_TOO_LARGE
+            else:
+                kept = CommittedOffset(one.committed_offset, one.committed_leader_epoch, metadata, clock.wall_ms())
+                accepted[name] = kept
+
+    def committed(error: int) -> None:
+        topics = [
+            OffsetCommitResponseTopic(
+                topic.name,
+                [
+                    OffsetCommitResponsePartition(
+                        one.partition_index, errors.get(TopicPartition(topic.name, one.partition_index), error)
+                    )
+                    for one in topic.partitions
+                ],
+            )
+            for topic in body.topics
+        ]
+        request.answer(OffsetCommitResponse(topics=topics))
+
+    who = Committer(body.member_id, body.group_instance_id, body.generation_id_or_member_epoch)
+    _at(coordinator, body.group_id, request, lambda groups: groups.commit(body.group_id, who, accepted, committed))
+
+
+def offset_fetch(coordinator: GroupCoordinator, request: Request) -> None:
+    """Serve OffsetFetch: of one group up to version 7, and of several, each on its own, from version 8 on."""
+    body = cast("OffsetFetchRequest", request.body)
+    if not body.groups:
+        _at(
+            coordinator, body.group_id, request,
+            lambda groups: request.answer(OffsetFetchResponse(topics=_fetched(groups, body.group_id, body.topics))),
+        )  # fmt: skip
+        return
+    answers = []
+    for group, topics in {one.group_id: one.topics for one in body.groups}.items():
+        groups = coordinator.groups_of(group)
+        if isinstance(groups, GroupError):
+            answers.append(OffsetFetchResponseGroup(group, error_code=groups))
+        else:
+            answers.append(OffsetFetchResponseGroup(group, _fetched(groups, group, topics)))
+    request.answer(OffsetFetchResponse(groups=answers))
+
+
+def offset_delete(coordinator: GroupCoordinator, cluster: ClusterMetadata, request: Request) -> None:
+    """Serve OffsetDelete."""
+    body = cast("OffsetDeleteRequest", request.body)
+    names = [TopicPartition(topic.name, one.partition_index) for topic in body.topics for one in topic.partitions]
+
+    def deleted(error: int, errors: dict[TopicPartition, int]) -> None:
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        topics = [
+            OffsetDeleteResponseTopic(
+                topic.name,
+                [
+                    OffsetDeleteResponsePartition(
+                        one.partition_index, errors.get(TopicPartition(topic.name, one.partition_index), unknown)
+                    )
+                    for one in topic.partitions
+                ],
+            )
+            for topic in body.topics
+        ]
+        request.answer(OffsetDeleteResponse(error_code=error, topics=[] if error else topics))
+
+    known = [name for name in names if cluster.knows(*name)]
+    _at(coordinator, body.group_id, request, lambda groups: groups.delete_offsets(body.group_id, known, deleted))
+
+
+def _at(coordinator: GroupCoordinator, group: str, request: Request, serve: Callable[[Groups], None]) -> None:
+    """Serve a request about ``group`` if this broker coordinates it."""
+    groups = coordinator.groups_of(group)
+    if isinstance(groups, GroupError):
+        request.answer(request.body.error_response(groups))
+    else:
+        serve(groups)
+
+
+def _fetched(groups: Groups, group: str, asked: list[OffsetFetchRequestTopic] | None) -> list[OffsetFetchResponseTopic]:
+    wanted = None
+    if asked is not None:
+        wanted = [TopicPartition(topic.name, index) for topic in asked for index in topic.partition_indexes]
+    topics: dict[str, OffsetFetchResponseTopic] = {}
+    for name, kept in groups.committed(group, wanted).items():
+        topic = topics.setdefault(name.topic, OffsetFetchResponseTopic(name.topic))
+        topic.partitions.append(
+            OffsetFetchResponsePartition(name.partition, kept.offset, kept.leader_epoch, kept.metadata)
+        )
+    return list(topics.values())

@@ -1,0 +1,94 @@
+"""What a group has committed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from harness.coordination.records import OffsetCommitKey, OffsetCommitValue, offset_record
+from harness.coordination.surroundings import GroupRecord
+from harness.model import NO_EPOCH, NO_OFFSET, Offset, TopicPartition
+
+_OVERHEAD_BYTES = 512
+
+
+class CommittedOffset(NamedTuple):
+    """Where a group goes on: the next offset, the leader epoch of the record before it, and what it adds itself.
+
+    ``commit_ms`` is when, by the coordinator's wall clock.
+    """
+
+    offset: Offset
+    leader_epoch: int
+    metadata: str
+    commit_ms: int
+
+
+Commits = Mapping[TopicPartition, CommittedOffset]
+
+NOT_COMMITTED = CommittedOffset(NO_OFFSET, NO_EPOCH, "", 0)
+
+
+class GroupOffsets:
+    """The committed offsets of one group.
+
+    Attributes:
+        size: about how many bytes they take.
+    """
+
+    def __init__(self, group: str) -> None:
+        self.size = 0
+        self._group = group
+        self._kept: dict[TopicPartition, CommittedOffset] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._kept)
+
+    def __iter__(self) -> Iterator[tuple[TopicPartition, CommittedOffset]]:
+        return iter(sorted(self._kept.items()))
+
+    def keep(self, name: TopicPartition, committed: CommittedOffset) -> None:
+        """Replace what was committed for a partition."""
+        self.forget(name)
+        self._kept[name] = committed
+        self.size += self._size(name, committed)
+
+    def forget(self, name: TopicPartition) -> None:
+        """Delete what was committed for a partition."""
+        known = self._kept.pop(name, None)
+        if known is not None:
+            self.size -= self._size(name, known)
+
+    def growth(self, commits: Commits) -> int:
+        """How many bytes more the offsets would take with ``commits``."""
+        before = sum(self._size(name, self._kept[name]) for name in commits if name in self._kept)
+        return sum(self._size(name, committed) for name, committed in commits.items()) - before
+
+    def asked(self, partitions: Iterable[TopicPartition] | None) -> dict[TopicPartition, CommittedOffset]:
+        """The offsets of these partitions; None: of all that the group has committed to."""
+        names = sorted(self._kept) if partitions is None else partitions
+        return {name: self._kept.get(name, NOT_COMMITTED) for name in names}
+
+    def records(self, commits: Commits) -> list[GroupRecord]:
+        """The records of ``commits``."""
+        return [
+            offset_record(OffsetCommitKey(self._group, *name), OffsetCommitValue(*one[:3], commit_timestamp=one[3]))
+            for name, one in sorted(commits.items())
+        ]
+
+    def tombstones(self, partitions: Iterable[TopicPartition] | None = None) -> list[GroupRecord]:
+        """The records that delete what was committed for these partitions; None: for all."""
+        names = set(self._kept if partitions is None else partitions) & self._kept.keys()
+        return [offset_record(OffsetCommitKey(self._group, *name), None) for name in sorted(names)]
+
+    def _size(self, name: TopicPartition, one: CommittedOffset) -> int:
+        return len(self._group) + len(name.topic) + len(one.metadata) + _OVERHEAD_BYTES
+
+
+def stored(commits: dict[TopicPartition, CommittedOffset], bugs: Collection[str]) -> Commits:
+    """What a coordinator stores of ``commits``: all, but for its injected bugs."""
+    if "commit_forgotten" in bugs:
+        return {}
+    if "commits_swapped" in bugs:
+        return dict(zip(commits, reversed(commits.values()), strict=True))
+    return commits

@@ -1,0 +1,155 @@
+"""Groups without a broker: time passes when a test says so, and records are stored when it says so."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from harness.coordination.groups import Committer, GroupLimits, Groups
+from harness.coordination.member import Join
+from harness.coordination.offsets import CommittedOffset
+from harness.coordination.records import decoded
+from harness.coordination.surroundings import Caller, GroupRecord, Stored
+from harness.model import TopicPartition
+from harness.wire.messages.groups import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    LeaveGroupRequest,
+    MemberIdentity,
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+)
+
+LIMITS = GroupLimits(100, 500, 60_000, 10)
+SESSION_MS, REBALANCE_MS = 6_000, 10_000
+WHERE = TopicPartition("t", 0)
+
+
+class Waiting:
+    def __init__(self, act: Callable[[], None]) -> None:
+        self.act, self.is_over = act, False
+
+    def cancel(self) -> None:
+        self.is_over = True
+
+
+class GroupsAlone:
+    """The groups of one partition, and a client that speaks to them; ``log`` holds what has been stored.
+
+    ``holds_stores``: what is to be stored waits in ``storing`` for :meth:`store_next`.
+    """
+
+    def __init__(self, log: Sequence[GroupRecord] = (), limits: GroupLimits = LIMITS, bugs: Sequence[str] = ()) -> None:
+        self.now_ms = 1_000
+        self.log = list(log)
+        self.storing: list[tuple[Sequence[GroupRecord], Stored]] = []
+        self.holds_stores = False
+        self._timers: list[tuple[int, int, Waiting]] = []
+        self._ids = self._made = 0
+        self.groups = Groups(self, limits, bugs)
+        for record in log:
+            said = decoded(*record)
+            assert said is not None
+            self.groups.replay(*said)
+        self.groups.begin()
+
+    # ------------------------------------------------------------------------------------ surroundings
+
+    def wall_ms(self) -> int:
+        return self.now_ms
+
+    def call_later(self, delay_ms: int, callback: Callable[[], None]) -> Waiting:
+        self._made += 1
+        timer = Waiting(callback)
+        heapq.heappush(self._timers, (self.now_ms + delay_ms, self._made, timer))
+        return timer
+
+    def store(self, records: Sequence[GroupRecord], stored: Stored) -> None:
+        self.storing.append((records, stored))
+        if not self.holds_stores:
+            self.call_later(0, self.store_next)
+
+    def new_member_id(self, prefix: str) -> str:
+        self._ids += 1
+        return f"{prefix}-{self._ids}"
+
+    # ------------------------------------------------------------------------------------ the test's hand
+
+    def store_next(self, error: int = 0) -> None:
+        records, stored = self.storing.pop(0)
+        if not error:
+            self.log += records
+        stored(error)
+
+    def sleep(self, ms: int = 0) -> None:
+        until = self.now_ms + ms
+        while self._timers and self._timers[0][0] <= until:
+            at_ms, _, timer = heapq.heappop(self._timers)
+            self.now_ms = max(self.now_ms, at_ms)
+            if not timer.is_over:
+                timer.act()
+        self.now_ms = until
+
+    # ------------------------------------------------------------------------------------ requests
+
+    def join(self, member_id: str = "", *, version: int = 3, client: str = "c", **fields: Any) -> list[Any]:
+        protocols = fields.pop("protocols", {"range": b"mine"})
+        body = JoinGroupRequest(
+            **{
+                "group_id": "g",
+                "session_timeout_ms": SESSION_MS,
+                "rebalance_timeout_ms": REBALANCE_MS,
+                "member_id": member_id,
+                "protocol_type": "consumer",
+                "protocols": [JoinGroupRequestProtocol(*one) for one in protocols.items()],
+                **fields,
+            }
+        )
+        answers: list[Any] = []
+        self.groups.join(Join(body, version, Caller(client, "10.0.0.1"), answers.append))
+        return answers
+
+    def sync(self, member_id: str, generation: int, **assignments: bytes) -> list[Any]:
+        given = [SyncGroupRequestAssignment(name.replace("_", "-"), one) for name, one in assignments.items()]
+        answers: list[Any] = []
+        self.groups.sync(SyncGroupRequest("g", generation, member_id, assignments=given), answers.append)
+        return answers
+
+    def heartbeat(self, member_id: str, generation: int, instance: str | None = None) -> int:
+        answers: list[Any] = []
+        self.groups.heartbeat(HeartbeatRequest("g", generation, member_id, instance), answers.append)
+        return int(answers[0].error_code)
+
+    def leave(self, member_id: str, instance: str | None = None) -> int:
+        answers: list[Any] = []
+        self.groups.leave(LeaveGroupRequest("g", members=[MemberIdentity(member_id, instance)]), 5, answers.append)
+        return int(answers[0].members[0].error_code)
+
+    def commit(self, offset: int, member_id: str = "", generation: int = -1, group: str = "g") -> list[int]:
+        errors: list[int] = []
+        kept = {WHERE: CommittedOffset(offset, 3, "mine", self.now_ms)}
+        self.groups.commit(group, Committer(member_id, None, generation), kept, errors.append)
+        return errors
+
+    def committed(self, group: str = "g") -> int:
+        return self.groups.committed(group, [WHERE])[WHERE].offset
+
+    @property
+    def state(self) -> str:
+        return self.groups.describe("g", 0).group_state
+
+    def stable(self, *clients: str) -> list[str]:
+        """A stable group of these clients; returns their member ids, the leader's first."""
+        waiting = [self.join(client=client) for client in clients]
+        self.sleep(1_000)
+        joined = [answers[0] for answers in waiting]
+        given = {one.member_id.replace("-", "_"): one.member_id.encode() for one in joined}
+        synced = [
+            self.sync(one.member_id, one.generation_id, **(given if one.member_id == one.leader else {}))
+            for one in joined
+        ]
+        self.sleep()
+        assert [answers[0].assignment.decode() for answers in synced] == [one.member_id for one in joined]
+        return [one.member_id for one in joined]
