@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from harness.history.delete_records_log import DeleteRecordsLog
-from harness.history.recorder import PolledRecord, Recorder
+from harness.history.recorder import Change, PolledRecord, Recorder
 from harness.history.sends import Answer, Completion
 from harness.model import NO_EPOCH, Offset, ProcessId, TopicPartition
 from harness.orders import DeleteOrder, Pending, SpoofedFetchOrder
@@ -198,6 +198,80 @@ class GroupOffsets(Protocol):
         ...
 
 
+Assignor = Literal["range", "roundrobin", "cooperative-sticky"]
+"""How the members of a group share the partitions; with the last one a rebalance moves only what has to move."""
+
+Begins = Mapping[TopicPartition, CommittedOffset]
+"""Where a member begins to read partitions that it has been given; ``BEGINNING`` stands for the first offset held."""
+
+Rebalanced = Callable[[Change, Sequence[TopicPartition]], Coroutine[Any, Any, Begins | None]]
+"""Runs within a poll, or a close, of a member: while it is given partitions, before it gives them up, or after it has
+lost them. It may commit, and ask what is committed. For partitions that are given it returns where to begin; None: that
+is not known, and the poll ends with an error.
+"""
+
+LEFT_UNKNOWN = "_STATE"
+"""The error of a poll after a :data:`Rebalanced` that returned None."""
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """How a consumer takes part in a group (the classic protocol).
+
+    Attributes:
+        group: which one.
+        partitions: all partitions of the topics that it subscribes to.
+        assignor: the only assignment protocol that it knows.
+        instance: the name of a static member (KIP-345), which does not leave the group when it is closed.
+        session_timeout_s: after how long without a heartbeat the coordinator removes it.
+        poll_timeout_s: after how long without a poll it leaves by itself; not below ``session_timeout_s``.
+    """
+
+    group: str
+    partitions: Sequence[TopicPartition]
+    assignor: Assignor = "range"
+    instance: str | None = None
+    session_timeout_s: float = 3.0
+    poll_timeout_s: float = 6.0
+
+    @property
+    def topics(self) -> list[str]:
+        """What it subscribes to."""
+        return sorted({name.topic for name in self.partitions})
+
+
+class Member(Protocol):
+    """A consumer that has subscribed, and reads what its group gives it."""
+
+    @property
+    def isolation(self) -> Isolation:
+        """Whether it is given records of transactions that are not committed."""
+        ...
+
+    @property
+    def positions(self) -> Mapping[TopicPartition, CommittedOffset]:
+        """What it may commit: of the partitions that it has, those of which it was given records."""
+        ...
+
+    async def poll(self, max_records: int, timeout_s: float) -> Polled:
+        """Wait up to ``timeout_s``, and longer during a rebalance, for up to ``max_records`` records."""
+        ...
+
+    async def commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> str | None:
+        """Commit ``offsets`` as the member that it is, and wait; the error's name, None for success."""
+        ...
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition], timeout_s: float
+    ) -> Mapping[TopicPartition, CommittedOffset] | str:
+        """What its group has committed, partitions without it left out; or the error's name."""
+        ...
+
+    async def close(self) -> None:
+        """Give up what it has, leave the group, unless it is a static member, and close the connections."""
+        ...
+
+
 class Clients(Protocol):
     """Clients and tasks that are stopped together, and the time that passes for them."""
 
@@ -254,6 +328,10 @@ class Clients(Protocol):
 
     def group(self, group: str) -> GroupOffsets:
         """A client for the offsets of ``group``."""
+        ...
+
+    def member(self, name: str, membership: Membership, isolation: Isolation, rebalanced: Rebalanced) -> Member:
+        """A member of a group, which joins it with its first poll."""
         ...
 
     async def delete_records(self, order: DeleteOrder, orders: DeleteRecordsLog) -> str | None:

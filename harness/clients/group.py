@@ -38,13 +38,7 @@ class GroupClient:
                 answers = self._consumer.committed(asked, timeout=timeout_s)
         except ClientError as refused:
             return refused.name
-        if (error := _first_error(answers)) is not None:
-            return error
-        return {
-            TopicPartition(one.topic, one.partition): CommittedOffset(one.offset, _epoch(one.leader_epoch))
-            for one in answers
-            if one.offset >= 0
-        }
+        return first_error(answers) or known(answers)
 
     def commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> str | None:
         """Commit ``offsets``, and wait for the answer; returns the error's name, None for success."""
@@ -54,7 +48,7 @@ class GroupClient:
                 answers = self._consumer.commit(offsets=wanted, asynchronous=False)
         except ClientError as refused:
             return refused.name
-        return _first_error(answers or ())
+        return first_error(answers or ())
 
     def close(self) -> None:
         """Close the connections."""
@@ -69,9 +63,19 @@ def assigned(partition: TopicPartition, offset: Offset, leader_epoch: int) -> As
     return Assigned(partition.topic, partition.partition, offset, leader_epoch=leader_epoch)
 
 
-def _first_error(answers: Iterable[Assigned]) -> str | None:
+def known(answers: Iterable[Assigned]) -> dict[TopicPartition, CommittedOffset]:
+    """What a coordinator has answered; partitions without a commit are left out."""
+    return {
+        TopicPartition(one.topic, one.partition): CommittedOffset(one.offset, _epoch(one.leader_epoch))
+        for one in answers
+        if one.offset >= 0
+    }
+
+
+def first_error(answers: Iterable[Assigned]) -> str | None:
+    """The name of the first error among the answers about partitions; None: there is none."""
     return next((str(one.error.name()) for one in answers if one.error is not None), None)
 
 
-def _epoch(known: int | None) -> int:
-    return NO_EPOCH if known is None else known
+def _epoch(told: int | None) -> int:
+    return NO_EPOCH if told is None else told

@@ -84,7 +84,7 @@ class Reader:
         failure = None
         for message in messages:
             if (error := message.error()) is not None:
-                failure = _name(error)
+                failure = error_name(error)
                 break
             records.append(polled_record(message))
         reached = {record[:2]: record.offset + 1 for record in records}
@@ -113,7 +113,7 @@ class Reader:
             self._consumer.close()
 
 
-def _name(error: KafkaError) -> str:
+def error_name(error: KafkaError) -> str:
     """The error's name; a truncation found by epochs goes by its own, which librdkafka gives in the text alone."""
     return TRUNCATED if _TRUNCATION_TEXT in error.str() else error.name()
 

@@ -18,11 +18,14 @@ from harness.client_ports import (
     CommittedOffset,
     Isolation,
     Manner,
+    Membership,
     Polled,
+    Rebalanced,
     Transacted,
     not_recorded,
 )
 from harness.clients.group import GroupClient
+from harness.clients.member import GroupConsumer
 from harness.clients.reader import Reader
 from harness.clients.sender import Sender
 from harness.clients.spoofed_fetch import spoof_fetch
@@ -62,12 +65,19 @@ class ThreadTask(Generic[ResultT]):
 
     def _run(self) -> None:
         try:
-            self._work.send(None)
-            raise AssertionError("a task in real time has suspended: it awaits what is not in the port of clients")
-        except StopIteration as end:
-            self._results.append(end.value)
+            self._results.append(_to_its_end(self._work))
         except BaseException as failure:  # noqa: BLE001 (raised again where the result is looked at)
             self._failures.append(failure)
+
+
+def _to_its_end(work: Coroutine[Any, Any, ResultT]) -> ResultT:
+    """Run a coroutine, which blocks and never suspends; returns its result."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        result: ResultT = end.value
+        return result
+    raise AssertionError("a task in real time has suspended: it awaits what is not in the port of clients")
 
 
 class ThreadedClients:
@@ -154,6 +164,14 @@ class ThreadedClients:
         """See :class:`harness.client_ports.Clients`."""
         return _GroupOffsets(GroupClient(self._bootstrap, f"seawall-{group}", group, self._log), group, self._log)
 
+    def member(self, name: str, membership: Membership, isolation: Isolation, rebalanced: Rebalanced) -> _Member:
+        """See :class:`harness.client_ports.Clients`."""
+        consumer = GroupConsumer(
+            self._bootstrap, f"seawall-{name}", membership, isolation,
+            rebalanced=lambda change, partitions: _to_its_end(rebalanced(change, partitions)), log=self._log,
+        )  # fmt: skip
+        return _Member(consumer, isolation)
+
     async def delete_records(self, order: DeleteOrder, orders: DeleteRecordsLog) -> str | None:
         """See :class:`harness.client_ports.Clients`."""
         return delete_records(self._bootstrap, order.partitions, order.before, order.timeout_s, orders)
@@ -225,6 +243,32 @@ class _Consumer:
 
     def close(self) -> None:
         self._reader.close()
+
+
+class _Member:
+    """Implements :class:`harness.client_ports.Member`."""
+
+    def __init__(self, consumer: GroupConsumer, isolation: Isolation) -> None:
+        self.isolation = isolation
+        self._consumer = consumer
+
+    @property
+    def positions(self) -> Mapping[TopicPartition, CommittedOffset]:
+        return self._consumer.positions
+
+    async def poll(self, max_records: int, timeout_s: float) -> Polled:
+        return self._consumer.poll(max_records, timeout_s)
+
+    async def commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> str | None:
+        return self._consumer.commit(offsets)
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition], timeout_s: float
+    ) -> Mapping[TopicPartition, CommittedOffset] | str:
+        return self._consumer.committed(partitions, timeout_s)
+
+    async def close(self) -> None:
+        self._consumer.close()
 
 
 class _GroupOffsets:

@@ -161,7 +161,7 @@ def plan(
         settings=system.known_settings(),
         seed=checked_seed(seed),
         duration_s=_duration_s(scenario, duration_s),
-        workload=_workload(scenario, system.release or name),
+        workload=_workload(scenario, system.release or name, overrides),
         steps=steps,
         steps_faults=steps_faults,
         chaos_faults=chaos_faults,
@@ -198,9 +198,16 @@ def _named(scenario: Scenario) -> Iterator[None]:
         raise UsageError(f"{scenario.origin}: {error.sentence}", error.remedy) from None
 
 
-def _workload(scenario: Scenario, version: str) -> WorkloadParameters:
-    """The scenario's workload; without idempotence for a cluster that does not have it yet."""
-    written = workloads.parse(scenario.workload.name, scenario.workload.parameters())
+def _workload(scenario: Scenario, version: str, overrides: Mapping[str, str]) -> WorkloadParameters:
+    """The scenario's workload; without idempotence for a cluster that does not have it yet.
+
+    One that ``--set workload.name`` has put in its place takes over those of its parameters that it knows, too.
+    """
+    name, parameters = scenario.workload.name, scenario.workload.parameters()
+    if "workload.name" in overrides and name in workloads.KINDS:
+        known = workloads.KINDS[name].parameters.model_fields
+        parameters = {key: one for key, one in parameters.items() if key in known or f"workload.{key}" in overrides}
+    written = workloads.parse(name, parameters)
     return written if knows_idempotence(version) else written.without_numbers()
 
 

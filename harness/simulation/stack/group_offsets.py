@@ -8,7 +8,7 @@ from typing import cast
 from confluent_kafka import KafkaError
 
 from harness.client_ports import CommittedOffset
-from harness.model import TopicPartition
+from harness.model import NO_GENERATION, TopicPartition
 from harness.simulation.stack.client import Call, Client, Silence
 from harness.wire.keys import ApiKey
 from harness.wire.messages.consumers import (
@@ -40,21 +40,13 @@ class GroupOffsets:
         self, partitions: Iterable[TopicPartition], timeout_s: float
     ) -> Mapping[TopicPartition, CommittedOffset] | str:
         """See :class:`harness.client_ports.GroupOffsets`."""
-        topics: dict[str, list[int]] = {}
-        for name in partitions:
-            topics.setdefault(name.topic, []).append(name.partition)
-        asked = [OffsetFetchRequestTopic(topic, numbers) for topic, numbers in topics.items()]
-        request = OffsetFetchRequest(group_id=self._group, topics=asked)
+        request = fetch_request(self._group, partitions)
         answer = await self._ask_coordinator(Call(ApiKey.OFFSET_FETCH, _OFFSET_FETCH_VERSION, request, timeout_s))
-        return _committed(cast("OffsetFetchResponse | None", answer))
+        return committed_offsets(cast("OffsetFetchResponse | None", answer))
 
     async def commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> str | None:
         """See :class:`harness.client_ports.GroupOffsets`."""
-        topics: dict[str, list[OffsetCommitRequestPartition]] = {}
-        for name, (offset, epoch) in offsets.items():
-            topics.setdefault(name.topic, []).append(OffsetCommitRequestPartition(name.partition, offset, epoch))
-        stored = [OffsetCommitRequestTopic(topic, partitions) for topic, partitions in topics.items()]
-        request = OffsetCommitRequest(group_id=self._group, topics=stored)
+        request = commit_request(self._group, offsets)
         call = Call(ApiKey.OFFSET_COMMIT, _OFFSET_COMMIT_VERSION, request, _ASK_TIMEOUT_S)
         answer = cast("OffsetCommitResponse | None", await self._ask_coordinator(call))
         if answer is None:
@@ -77,7 +69,31 @@ class GroupOffsets:
         return None if isinstance(answer, Silence) else answer
 
 
-def _committed(answer: OffsetFetchResponse | None) -> dict[TopicPartition, CommittedOffset] | str:
+def fetch_request(group: str, partitions: Iterable[TopicPartition]) -> OffsetFetchRequest:
+    """The request for what ``group`` has committed of ``partitions``."""
+    topics: dict[str, list[int]] = {}
+    for name in partitions:
+        topics.setdefault(name.topic, []).append(name.partition)
+    asked = [OffsetFetchRequestTopic(topic, numbers) for topic, numbers in topics.items()]
+    return OffsetFetchRequest(group_id=group, topics=asked)
+
+
+def commit_request(
+    group: str,
+    offsets: Mapping[TopicPartition, CommittedOffset],
+    who: tuple[int, str, str | None] = (NO_GENERATION, "", None),
+) -> OffsetCommitRequest:
+    """The request to commit ``offsets``; ``who``: generation, member id and static name of a member."""
+    generation, member_id, instance = who
+    topics: dict[str, list[OffsetCommitRequestPartition]] = {}
+    for name, (offset, epoch) in offsets.items():
+        topics.setdefault(name.topic, []).append(OffsetCommitRequestPartition(name.partition, offset, epoch))
+    stored = [OffsetCommitRequestTopic(topic, partitions) for topic, partitions in topics.items()]
+    return OffsetCommitRequest(group, generation, member_id, instance, topics=stored)
+
+
+def committed_offsets(answer: OffsetFetchResponse | None) -> dict[TopicPartition, CommittedOffset] | str:
+    """What a coordinator has answered, partitions without a commit left out; or the error's name."""
     if answer is None or answer.error_code:
         return _TIMED_OUT if answer is None else KafkaError(answer.error_code).name()
     return {

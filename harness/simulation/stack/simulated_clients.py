@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 
 from confluent_kafka import KafkaError
 
-from harness.client_ports import PLAIN, Isolation, Manner
+from harness.client_ports import PLAIN, Isolation, Manner, Membership, Rebalanced
 from harness.clients.spoofed_fetch import spoofed_request
 from harness.history.delete_records_log import GAVE_UP, LOST, DeleteRecordsLog
 from harness.model import Offset, TopicPartition
@@ -16,6 +16,7 @@ from harness.simulation.stack.client import Call, Client, Silence
 from harness.simulation.stack.cluster import SimulatedCluster
 from harness.simulation.stack.group_offsets import GroupOffsets
 from harness.simulation.stack.links import Address
+from harness.simulation.stack.member import Member
 from harness.simulation.stack.producing import Producer
 from harness.simulation.stack.reading import Reader
 from harness.simulation.stack.tasks import Promise, Task
@@ -125,6 +126,10 @@ class SimulatedClients:
     def group(self, group: str) -> GroupOffsets:
         """See :class:`harness.client_ports.Clients`."""
         return GroupOffsets(self._client(group), group)
+
+    def member(self, name: str, membership: Membership, isolation: Isolation, rebalanced: Rebalanced) -> Member:
+        """See :class:`harness.client_ports.Clients`."""
+        return Member(lambda: self._client(name), membership, isolation, rebalanced)
 
     async def delete_records(self, order: DeleteOrder, orders: DeleteRecordsLog) -> str | None:
         """See :class:`harness.client_ports.Clients`. A leader has half of the time that is left."""

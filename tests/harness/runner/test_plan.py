@@ -42,6 +42,17 @@ def test_every_shipped_scenario_can_be_planned_on_every_generation() -> None:
             assert plan(one, generation=generation).generation == generation
 
 
+def test_another_workload_takes_over_the_parameters_that_it_knows() -> None:
+    text = CHAOS.replace("{name: unique_sends}", "{name: unique_sends, rate: 70, consumers: 3}")
+    made = planned(text, workload__name="consumer_groups", workload__members="5")
+    written = made.workload.model_dump()
+    assert (made.scenario.workload.name, written["rate"], written["members"]) == ("consumer_groups", 70, 5)
+    assert "workload: unknown key 'consumers'" in refusal(
+        text, workload__name="consumer_groups", workload__consumers="4"
+    )
+    assert "unknown workload 'consumer_group'; did you mean" in refusal(text, workload__name="consumer_group")
+
+
 def test_transactions_are_refused_where_there_are_none() -> None:
     for target in ("builtin", "simulated"):
         with pytest.raises(UsageError, match=f"runs transactions, which target '{target}' does not know"):

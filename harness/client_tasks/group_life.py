@@ -1,0 +1,130 @@
+"""A member of a group, from its first poll to its end, and its rows in the history.
+
+Polls are operations of the member's process, and what a rebalance does to it is told within the poll that learned of
+it. What it asks about its group's offsets, and what it commits, are operations of processes beside it, as in
+:mod:`harness.client_tasks.group_process`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from harness.client_ports import (
+    BEGINNING,
+    MOVED_ERRORS,
+    Begins,
+    ClientContext,
+    Clients,
+    CommittedOffset,
+    Deadline,
+    Isolation,
+    Member,
+    Membership,
+)
+from harness.client_tasks.group_process import GroupProcess
+from harness.client_tasks.polling import POLL_S
+from harness.history.recorder import Change
+from harness.model import Offset, TopicPartition
+
+_POLL_RECORDS = 500
+_ASK_TIMEOUT_S = 1.0
+_ASKS_S = 5.0
+_BACKOFF_S = 0.05
+
+
+class GroupLife:
+    """One member of a group.
+
+    Args:
+        context: of the run.
+        clients: make the member.
+        membership: of what, and how.
+        isolation: of what it reads.
+        from_beginning: whether it begins at the beginning of its partitions whatever its group has committed: what that
+            was is no longer in the log.
+
+    Attributes:
+        reached: by partition, up to where (exclusive) it has read.
+        moved: whether a poll ended because its position is not in the log any more.
+    """
+
+    def __init__(
+        self,
+        context: ClientContext,
+        clients: Clients,
+        membership: Membership,
+        isolation: Isolation,
+        *,
+        from_beginning: bool = False,
+    ) -> None:
+        self.reached: dict[TopicPartition, Offset] = {}
+        self.moved = False
+        self._recorder = context.recorder
+        self._clients = clients
+        self._group = membership.group
+        self._from_beginning = from_beginning
+        self._process = context.new_process()
+        self._offsets = GroupProcess(context.recorder, context.new_process, membership.group)
+        self._committed: dict[TopicPartition, CommittedOffset] = {}
+        self._op = -1
+        subscribing = self._recorder.invoke(self._process, "subscribe", sorted(membership.partitions), self._group)
+        self._member: Member = clients.member(str(self._process), membership, isolation, self._rebalanced)
+        self._recorder.complete(subscribing, "ok")
+
+    async def poll(self) -> str | None:
+        """Poll once; returns the name of the error that ended it."""
+        self._op = self._recorder.invoke_poll(self._process, False, self._group, self._member.isolation)
+        records, error = await self._member.poll(_POLL_RECORDS, POLL_S)
+        if error is not None and not records:
+            self._recorder.poll_failed(self._op, error)
+        else:
+            self._recorder.complete_poll(self._op, records)
+        self.reached |= {TopicPartition(one.topic, one.partition): one.offset + 1 for one in records}
+        self.moved = error in MOVED_ERRORS
+        return error
+
+    async def commit(self) -> None:
+        """Commit what was read since the last commit, of the partitions that the member has."""
+        await self._commit(self._member.positions)
+
+    async def close(self) -> None:
+        """Leave the group, unless it is a static member; what a rebalance does on the way belongs to a last poll."""
+        self._op = self._recorder.invoke_poll(self._process, False, self._group, self._member.isolation)
+        await self._member.close()
+        self._recorder.complete_poll(self._op, [])
+
+    async def _commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+        news = {name: one for name, one in sorted(offsets.items()) if self._committed.get(name) != one}
+        if not news:
+            return
+        self._offsets.begin_commit(news)
+        error = await self._member.commit(news)
+        self._offsets.end_commit(error)
+        if error is None:
+            self._committed |= news
+
+    async def _rebalanced(self, change: Change, partitions: Sequence[TopicPartition]) -> Begins | None:
+        """See :data:`harness.client_ports.Rebalanced`."""
+        names = sorted(partitions)
+        if change == "revoked":
+            await self._commit({name: one for name, one in self._member.positions.items() if name in names})
+        if names:
+            self._recorder.rebalance(self._op, change, names)
+        for name in names:
+            self._committed.pop(name, None)
+        return await self._begins(names) if change == "assigned" else {}
+
+    async def _begins(self, names: Sequence[TopicPartition]) -> Begins | None:
+        """Where to begin: what the group has committed, or else the beginning."""
+        if not names:
+            return {}
+        deadline = Deadline(self._clients, _ASKS_S)
+        while left_s := deadline.left_s():
+            self._offsets.ask(names)
+            answer = await self._member.committed(names, min(left_s, _ASK_TIMEOUT_S))
+            self._offsets.told(answer)
+            if not isinstance(answer, str):
+                known = {} if self._from_beginning else answer
+                return {name: known.get(name, CommittedOffset(BEGINNING)) for name in names}
+            await self._clients.sleep(_BACKOFF_S)
+        return None

@@ -1,0 +1,157 @@
+"""A librdkafka consumer in a group, which begins where it is told to when it is given partitions."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+
+from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition as Assigned
+
+from harness.client_ports import LEFT_UNKNOWN, Begins, CommittedOffset, Isolation, Membership, Polled
+from harness.clients.group import assigned, first_error, known
+from harness.clients.librdkafka import ClientError, calling, configuration, made
+from harness.clients.reader import error_name, polled_record
+from harness.history.recorder import Change, PolledRecord
+from harness.model import NO_EPOCH, TopicPartition
+
+_HEARTBEATS = 10
+"""How many heartbeats fit into a session."""
+
+OnRebalance = Callable[[Change, Sequence[TopicPartition]], Begins | None]
+
+
+class GroupConsumer:
+    """One member of a group.
+
+    Args:
+        bootstrap: ``host:port,...``.
+        client_id: for the brokers.
+        membership: of what, and how.
+        isolation: see :class:`harness.client_ports.Member`.
+        rebalanced: called within a poll or a close, in the thread of the caller; see
+            :data:`harness.client_ports.Rebalanced`.
+        log: takes librdkafka's log lines.
+
+    Attributes:
+        positions: see :class:`harness.client_ports.Member`.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        client_id: str,
+        membership: Membership,
+        isolation: Isolation,
+        *,
+        rebalanced: OnRebalance,
+        log: logging.Logger,
+    ) -> None:
+        self.positions: dict[TopicPartition, CommittedOffset] = {}
+        self._rebalanced = rebalanced
+        self._incremental = membership.assignor == "cooperative-sticky"
+        self._is_lost_in_doubt = False
+        session_ms = round(membership.session_timeout_s * 1000)
+        static = {} if membership.instance is None else {"group.instance.id": membership.instance}
+        self._consumer = made(
+            Consumer,
+            {
+                **configuration(bootstrap, client_id, log),
+                **static,
+                "group.id": membership.group,
+                "partition.assignment.strategy": membership.assignor,
+                "session.timeout.ms": session_ms,
+                "heartbeat.interval.ms": max(session_ms // _HEARTBEATS, 1),
+                "max.poll.interval.ms": max(round(membership.poll_timeout_s * 1000), session_ms),
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "auto.offset.reset": "error",
+                "isolation.level": isolation,
+                "check.crcs": True,
+                "fetch.wait.max.ms": 100,
+                "fetch.error.backoff.ms": 50,
+                "fetch.queue.backoff.ms": 10,
+                "socket.timeout.ms": 3000,
+                "coordinator.query.interval.ms": 1000,
+            },
+        )
+        self._consumer.subscribe(
+            membership.topics, on_assign=self._gained, on_revoke=self._giving_up, on_lost=self._lost
+        )
+
+    def poll(self, max_records: int, timeout_s: float) -> Polled:
+        """Wait up to ``timeout_s`` for up to ``max_records`` records."""
+        records: list[PolledRecord] = []
+        try:
+            with calling():
+                messages = self._consumer.consume(max_records, timeout_s)
+        except ClientError as failed:
+            return Polled(records, failed.name)
+        failure = None
+        for message in messages:
+            if (error := message.error()) is not None:
+                failure = error_name(error)
+                break
+            records.append(polled_record(message))
+        for record in records:
+            epoch = NO_EPOCH if record.leader_epoch is None else record.leader_epoch
+            self.positions[TopicPartition(record.topic, record.partition)] = CommittedOffset(record.offset + 1, epoch)
+        if self._is_lost_in_doubt:
+            failure = failure or LEFT_UNKNOWN
+        return Polled(records, failure)
+
+    def commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> str | None:
+        """Commit ``offsets``, and wait for the answer; returns the error's name, None for success."""
+        wanted = [assigned(name, one.offset, one.leader_epoch) for name, one in offsets.items()]
+        try:
+            with calling():
+                answers = self._consumer.commit(offsets=wanted, asynchronous=False)
+        except ClientError as refused:
+            return refused.name
+        return first_error(answers or ())
+
+    def committed(
+        self, partitions: Iterable[TopicPartition], timeout_s: float
+    ) -> dict[TopicPartition, CommittedOffset] | str:
+        """What is committed, partitions without it left out; or the error's name."""
+        asked = [Assigned(name.topic, name.partition) for name in partitions]
+        try:
+            with calling():
+                answers = self._consumer.committed(asked, timeout=timeout_s)
+        except ClientError as refused:
+            return refused.name
+        return first_error(answers) or known(answers)
+
+    def close(self) -> None:
+        """Leave the group, unless it is a static member, and close the connections."""
+        with suppress(ClientError), calling():
+            self._consumer.close()
+
+    # ------------------------------------------------------------------------------------ librdkafka's callbacks
+
+    def _gained(self, consumer: Consumer, partitions: list[Assigned]) -> None:
+        names = _names(partitions)
+        begins = self._rebalanced("assigned", names)
+        if begins is None:
+            self._is_lost_in_doubt = True
+            begins = {}
+        where = [assigned(name, one.offset, one.leader_epoch) for name, one in begins.items()]
+        with suppress(ClientError), calling():
+            (consumer.incremental_assign if self._incremental else consumer.assign)(where)
+
+    def _giving_up(self, _: Consumer, partitions: list[Assigned]) -> None:
+        self._rebalanced("revoked", _names(partitions))
+        self._forget(partitions)
+
+    def _lost(self, _: Consumer, partitions: list[Assigned]) -> None:
+        self._forget(partitions)
+        self._rebalanced("lost", _names(partitions))
+
+    def _forget(self, partitions: list[Assigned]) -> None:
+        for name in _names(partitions):
+            self.positions.pop(name, None)
+
+
+def _names(partitions: list[Assigned]) -> list[TopicPartition]:
+    return [TopicPartition(one.topic, one.partition) for one in partitions]

@@ -1,0 +1,266 @@
+"""A consumer in a group, in virtual time: it joins, heartbeats, and reads what its group gives it.
+
+It acts as librdkafka does for :mod:`harness.clients.member`, with the range assignor: before it joins again it gives
+up all that it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import cast
+
+from confluent_kafka import KafkaError
+
+from harness.client_ports import LEFT_UNKNOWN, CommittedOffset, Isolation, Membership, Polled, Rebalanced
+from harness.coordination.consumer_protocol import assigned, assignment, ranges, subscribed_topics, subscription
+from harness.coordination.errors import GroupError
+from harness.history.recorder import Change
+from harness.model import NO_EPOCH, NO_GENERATION, TopicPartition
+from harness.simulation.stack.client import Call, Client, Silence
+from harness.simulation.stack.group_offsets import commit_request, committed_offsets, fetch_request
+from harness.simulation.stack.links import Address
+from harness.simulation.stack.reading import Reader
+from harness.simulation.stack.tasks import Task
+from harness.wire.declaration import Message
+from harness.wire.keys import ApiKey
+from harness.wire.messages.consumers import OffsetCommitResponse, OffsetFetchResponse
+from harness.wire.messages.coordination import FindCoordinatorRequest, FindCoordinatorResponse
+from harness.wire.messages.groups import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    MemberIdentity,
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
+
+_JOIN_VERSION, _SYNC_VERSION, _HEARTBEAT_VERSION, _LEAVE_VERSION = 5, 3, 3, 3
+_FIND_VERSION, _COMMIT_VERSION, _FETCH_VERSION = 2, 7, 7
+_CONSUMER = "consumer"
+_ASK_TIMEOUT_S = 1.0
+_BACKOFF_S = 0.05
+_HEARTBEATS = 10
+_NS_PER_S = 1_000_000_000
+_ELSEWHERE = frozenset(
+    {GroupError.NOT_COORDINATOR, GroupError.COORDINATOR_NOT_AVAILABLE, GroupError.COORDINATOR_LOAD_IN_PROGRESS}
+)
+_TIMED_OUT = "_TIMED_OUT"
+
+
+class Member:
+    """Implements :class:`harness.client_ports.Member`.
+
+    Args:
+        new_client: opens connections of its own, under a client id.
+        membership: of what, and how; its assignor is not asked, see the module.
+        isolation: for the history, as for :class:`harness.simulation.stack.reading.Reader`.
+        rebalanced: see :data:`harness.client_ports.Rebalanced`.
+    """
+
+    def __init__(
+        self, new_client: Callable[[], Client], membership: Membership, isolation: Isolation, rebalanced: Rebalanced
+    ) -> None:
+        self.isolation = isolation
+        self.positions: dict[TopicPartition, CommittedOffset] = {}
+        self._new_client = new_client
+        self._membership = membership
+        self._rebalanced = rebalanced
+        self._client = new_client()
+        self._coordinator: Address | None = None
+        self._member_id = ""
+        self._generation = NO_GENERATION
+        self._has: list[TopicPartition] = []
+        self._reader: Reader | None = None
+        self._is_in = False
+        self._rejoins = False
+        self._fatal: str | None = None
+        self._polled_ns = self._heard_ns = self._client.world.now_ns
+        self._heartbeats: Task[None] | None = None
+
+    async def poll(self, max_records: int, timeout_s: float) -> Polled:
+        """See :class:`harness.client_ports.Member`."""
+        self._polled_ns = self._client.world.now_ns
+        if self._heartbeats is not None:
+            self._heartbeats.result()  # a bug there must not look like silence
+        if not self._is_in and self._has:
+            await self._give_up("lost")
+        if self._fatal is not None:
+            return Polled([], self._fatal)
+        if not self._is_in or self._rejoins:
+            error = await self._join()
+            if error is not None:
+                return Polled([], error)
+        if self._reader is None:
+            await self._client.sleep(timeout_s)
+            return Polled([], None)
+        polled = await self._reader.poll(max_records, timeout_s)
+        for record in polled.records:
+            epoch = NO_EPOCH if record.leader_epoch is None else record.leader_epoch
+            self.positions[TopicPartition(record.topic, record.partition)] = CommittedOffset(record.offset + 1, epoch)
+        return polled
+
+    async def commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> str | None:
+        """See :class:`harness.client_ports.Member`."""
+        group, instance = self._membership.group, self._membership.instance
+        body = commit_request(group, offsets, (self._generation, self._member_id, instance))
+        answer = cast("OffsetCommitResponse | None", await self._ask(ApiKey.OFFSET_COMMIT, _COMMIT_VERSION, body))
+        if answer is None:
+            return _TIMED_OUT
+        codes = [one.error_code for topic in answer.topics for one in topic.partitions if one.error_code]
+        self._heed(codes[0] if codes else GroupError.NONE)
+        return KafkaError(codes[0]).name() if codes else None
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition], timeout_s: float
+    ) -> Mapping[TopicPartition, CommittedOffset] | str:
+        """See :class:`harness.client_ports.Member`."""
+        body = fetch_request(self._membership.group, partitions)
+        answer = await self._ask(ApiKey.OFFSET_FETCH, _FETCH_VERSION, body, timeout_s)
+        found = committed_offsets(cast("OffsetFetchResponse | None", answer))
+        if isinstance(found, str):
+            self._coordinator = None
+        return found
+
+    async def close(self) -> None:
+        """See :class:`harness.client_ports.Member`."""
+        await self._give_up("revoked" if self._is_in else "lost")
+        if self._is_in and self._membership.instance is None:
+            await self._leave()
+        self._is_in = False
+        self._client.close()
+
+    # ------------------------------------------------------------------------------------ the group
+
+    async def _join(self) -> str | None:
+        """Join, or join again; returns the error that ends the poll. It is called again until the member is in."""
+        await self._give_up("revoked")
+        self._is_in, self._rejoins = False, False
+        ours = self._membership
+        body = JoinGroupRequest(
+            ours.group,
+            round(ours.session_timeout_s * 1000),
+            round(ours.poll_timeout_s * 1000),
+            self._member_id,
+            ours.instance,
+            _CONSUMER,
+            [JoinGroupRequestProtocol(ours.assignor, subscription(ours.topics))],
+        )
+        patience_s = ours.poll_timeout_s + _ASK_TIMEOUT_S
+        joined = cast("JoinGroupResponse | None", await self._ask(ApiKey.JOIN_GROUP, _JOIN_VERSION, body, patience_s))
+        if joined is None or joined.error_code:
+            return await self._not_joined(joined)
+        self._member_id, self._generation = joined.member_id, joined.generation_id
+        shares = self._shares(joined) if joined.leader == joined.member_id else {}
+        given = [SyncGroupRequestAssignment(member, assignment(share)) for member, share in shares.items()]
+        body_of_sync = SyncGroupRequest(ours.group, self._generation, self._member_id, ours.instance, assignments=given)
+        answer = await self._ask(ApiKey.SYNC_GROUP, _SYNC_VERSION, body_of_sync, patience_s)
+        synced = cast("SyncGroupResponse | None", answer)
+        if synced is None or synced.error_code:
+            return await self._not_joined(synced)
+        return await self._begin(assigned(synced.assignment))
+
+    def _shares(self, joined: JoinGroupResponse) -> dict[str, list[TopicPartition]]:
+        topics = {one.member_id: subscribed_topics([one.metadata]) or set() for one in joined.members}
+        return ranges(self._membership.partitions, topics)
+
+    async def _not_joined(self, answer: JoinGroupResponse | SyncGroupResponse | None) -> str | None:
+        code = GroupError.NONE if answer is None else answer.error_code
+        if isinstance(answer, JoinGroupResponse) and code == GroupError.MEMBER_ID_REQUIRED:
+            self._member_id = answer.member_id
+            return None
+        self._heed(code)
+        await self._client.sleep(_BACKOFF_S)
+        return self._fatal
+
+    async def _begin(self, partitions: Sequence[TopicPartition]) -> str | None:
+        """The member is in, and has ``partitions``."""
+        self._is_in, self._has = True, list(partitions)
+        self._heard_ns = self._client.world.now_ns
+        if self._heartbeats is None or self._heartbeats.is_done:
+            self._heartbeats = Task(self._beat())
+        begins = await self._rebalanced("assigned", partitions)
+        if begins is None:
+            return LEFT_UNKNOWN
+        if begins and not self._client.is_closed:
+            offsets = {name: one.offset for name, one in begins.items()}
+            epochs = {name: one.leader_epoch for name, one in begins.items()}
+            self._reader = Reader(self._new_client(), offsets, epochs, self.isolation)
+        return None
+
+    async def _give_up(self, change: Change) -> None:
+        """Give up what the member has, or learn that it has lost it."""
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+        given_up, self._has = self._has, []
+        if given_up:
+            await self._rebalanced(change, given_up)
+        self.positions.clear()
+
+    async def _beat(self) -> None:
+        """Send heartbeats while the member is in."""
+        ours, world = self._membership, self._client.world
+        while self._is_in and not self._client.is_closed:
+            await self._client.sleep(ours.session_timeout_s / _HEARTBEATS)
+            if not self._is_in or self._client.is_closed:
+                return
+            if world.now_ns - self._polled_ns > ours.poll_timeout_s * _NS_PER_S:
+                await self._leave()
+                self._forget()
+                return
+            body = HeartbeatRequest(ours.group, self._generation, self._member_id, ours.instance)
+            answer = await self._ask(ApiKey.HEARTBEAT, _HEARTBEAT_VERSION, body, purpose="heartbeat")
+            if answer is not None:
+                code = cast("HeartbeatResponse", answer).error_code
+                self._heard_ns = self._heard_ns if code in _ELSEWHERE else world.now_ns
+                self._heed(code)
+            if world.now_ns - self._heard_ns > ours.session_timeout_s * _NS_PER_S:
+                self._forget()
+
+    async def _leave(self) -> None:
+        body = LeaveGroupRequest(self._membership.group, members=[MemberIdentity(self._member_id)])
+        await self._ask(ApiKey.LEAVE_GROUP, _LEAVE_VERSION, body)
+
+    def _heed(self, code: int) -> None:
+        """Draw the conclusion from an error of the coordinator."""
+        if code == GroupError.REBALANCE_IN_PROGRESS:
+            self._rejoins = True
+        elif code == GroupError.FENCED_INSTANCE_ID:
+            self._fatal = KafkaError(code).name()
+            self._forget()
+        elif code in (GroupError.UNKNOWN_MEMBER_ID, GroupError.ILLEGAL_GENERATION):
+            self._forget()
+        elif code in _ELSEWHERE:
+            self._coordinator = None
+
+    def _forget(self) -> None:
+        """The member is not in any more, and joins as a new one."""
+        self._is_in, self._member_id = False, ""
+
+    # ------------------------------------------------------------------------------------ requests
+
+    async def _ask(
+        self, key: ApiKey, version: int, body: Message, timeout_s: float = _ASK_TIMEOUT_S, purpose: str = ""
+    ) -> Message | None:
+        """Ask the coordinator, which is looked for first where it is not known; None: there is no answer."""
+        if self._coordinator is None:
+            self._coordinator = await self._find()
+        if self._coordinator is None:
+            await self._client.sleep(_BACKOFF_S)
+            return None
+        answer = await self._client.ask(self._coordinator, Call(key, version, body, timeout_s), purpose)
+        if isinstance(answer, Silence):
+            self._coordinator = None
+            return None
+        return answer
+
+    async def _find(self) -> Address | None:
+        wanted = FindCoordinatorRequest(key=self._membership.group)
+        found = await self._client.ask_anybody(Call(ApiKey.FIND_COORDINATOR, _FIND_VERSION, wanted, _ASK_TIMEOUT_S))
+        if not isinstance(found, FindCoordinatorResponse) or found.error_code:
+            return None
+        return found.host, found.port

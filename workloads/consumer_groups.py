@@ -1,0 +1,141 @@
+"""consumer_groups: producers at a steady rate, and groups of consumers that share the partitions, come and go.
+
+The members of a group read what their group gives them, commit it, and are given partitions and lose them as members
+join, leave, hang, or are removed by their coordinator. A member that is given a partition asks what its group has
+committed, and begins there.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Coroutine, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from pydantic import Field
+
+from harness.client_ports import Assignor, ClientContext, Membership
+from harness.client_tasks.group_life import GroupLife
+from harness.client_tasks.steady_sends import SteadySends, SteadySendsParameters
+from harness.model import Offset, TopicPartition
+from harness.steps import Seconds
+from harness.workload import Workload, WorkloadKind
+
+_AFTER_ERROR_S = 0.05
+_NS_PER_S = 1_000_000_000
+_FOR_EVER_NS = 1 << 62
+
+
+class ConsumerGroupsParameters(SteadySendsParameters):
+    """What a scenario may write about the workload.
+
+    Attributes:
+        groups: groups, each of which reads every partition.
+        members: consumers in each group.
+        assignor: how the members of a group share the partitions, dealt out to the groups in turn; in virtual time
+            every group uses ``range``.
+        static: whether members are static (KIP-345): one that comes back in time keeps its partitions.
+        commit_every_s: how long after a commit a member commits again; it also does before it gives partitions up.
+        session_timeout_s: after how long without a heartbeat a coordinator removes a member.
+        poll_timeout_s: after how long without a poll a member leaves by itself; not below ``session_timeout_s``.
+        stays_s: how long a member stays on the average, before it leaves, or hangs for up to twice ``poll_timeout_s``;
+            0: it stays.
+        away_s: how long a member that has left stays away on the average.
+    """
+
+    groups: int = Field(default=1, ge=1, le=16)
+    members: int = Field(default=3, ge=1, le=16)
+    assignor: tuple[Assignor, ...] = Field(default=("range", "cooperative-sticky"), min_length=1)
+    static: bool = False
+    commit_every_s: Seconds = Field(default=0.5, gt=0)
+    session_timeout_s: Seconds = Field(default=3.0, ge=0.5)
+    poll_timeout_s: Seconds = Field(default=4.0, ge=0.5)
+    stays_s: Seconds = Field(default=6.0, ge=0)
+    away_s: Seconds = Field(default=1.0, gt=0)
+
+    def membership(self, slot: _Slot, partitions: list[TopicPartition]) -> Membership:
+        """How the member in a slot takes part in its group."""
+        return Membership(
+            f"group-{slot.group}",
+            partitions,
+            self.assignor[slot.group % len(self.assignor)],
+            f"member-{slot.number}" if self.static else None,
+            self.session_timeout_s,
+            max(self.poll_timeout_s, self.session_timeout_s),
+        )
+
+
+class _Slot(NamedTuple):
+    """The place of one member after the other in a group."""
+
+    group: int
+    number: int
+
+
+class ConsumerGroups(Workload):
+    """Sends at a steady rate, and reads and commits what comes of it in groups."""
+
+    def __init__(self, parameters: ConsumerGroupsParameters, context: ClientContext) -> None:
+        super().__init__(context)
+        self._parameters = parameters
+        self._partitions = sorted(context.partitions)
+        self._sends = SteadySends(parameters, context, self.clients)
+        self._polled: dict[TopicPartition, Offset] = dict.fromkeys(self._partitions, 0)
+
+    def start(self) -> None:
+        """See :class:`harness.workload.Workload`."""
+        for work in (*self._sends.works(), *self._works()):
+            self.begin(work)
+
+    def polled(self) -> Mapping[TopicPartition, Offset]:
+        """See :class:`harness.workload.Workload`."""
+        return dict(self._polled)
+
+    def _works(self) -> Iterator[Coroutine[Any, Any, None]]:
+        ours = self._parameters
+        for group in range(ours.groups):
+            for number in range(ours.members):
+                yield self._take_part(_Slot(group, number))
+
+    async def _take_part(self, slot: _Slot) -> None:
+        """Be one member after the other, until the clients stop."""
+        clients, ours = self.clients, self._parameters
+        drawn = random.Random(f"{self.context.seed}:group:{slot.group}:{slot.number}")
+        membership, has_moved = ours.membership(slot, self._partitions), False
+        while not clients.stopping:
+            life = GroupLife(self.context, clients, membership, ours.isolation, from_beginning=has_moved)
+            error = await self._live(life, drawn)
+            has_moved = life.moved
+            await life.close()
+            await clients.sleep(drawn.expovariate(1 / ours.away_s) if error is None else _AFTER_ERROR_S)
+
+    async def _live(self, life: GroupLife, drawn: random.Random) -> str | None:
+        """Poll and commit until the member leaves, or an error ends it, whose name is returned."""
+        clients, ours = self.clients, self._parameters
+        leaves_ns = clients.monotonic_ns() + self._stay_ns(drawn)
+        commits_ns = clients.monotonic_ns() + round(ours.commit_every_s * _NS_PER_S)
+        while not clients.stopping:
+            error = await life.poll()
+            self._polled |= {name: max(end, self._polled[name]) for name, end in life.reached.items()}
+            if error is not None:
+                return error
+            if clients.monotonic_ns() >= commits_ns:
+                await life.commit()
+                commits_ns = clients.monotonic_ns() + round(ours.commit_every_s * _NS_PER_S)
+            if clients.monotonic_ns() >= leaves_ns:
+                if drawn.random() < 1 / 2:
+                    return None
+                await clients.sleep(drawn.uniform(0, 2 * ours.poll_timeout_s))
+                leaves_ns = clients.monotonic_ns() + self._stay_ns(drawn)
+        return None
+
+    def _stay_ns(self, drawn: random.Random) -> int:
+        stays_s = self._parameters.stays_s
+        return round(drawn.expovariate(1 / stays_s) * _NS_PER_S) if stays_s else _FOR_EVER_NS
+
+
+KIND = WorkloadKind(
+    "consumer_groups",
+    ConsumerGroupsParameters,
+    ConsumerGroups,
+    {"rate": 40, "producers": 2, "members": 2, "session_timeout_s": 1, "poll_timeout_s": 1.5, "stays_s": 2},
+)
