@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import subprocess
 import time
@@ -164,6 +165,64 @@ def test_kafka_python_joins_commits_and_goes_on(cluster: Cluster, topic: str) ->
         second = kafka.KafkaConsumer(topic, **settings)
         assert next(second).value == b"new"
         second.close()
+
+
+async def read_by_two(bootstrap: str, topic: str) -> tuple[int, list[int], list[int | None]]:
+    """Let two aiokafka consumers read ``topic``, and one of them leave.
+
+    Returns:
+        How many records they have read, the partitions of the other one, and what is committed for them.
+    """
+    from aiokafka import AIOKafkaConsumer
+
+    members = [
+        AIOKafkaConsumer(
+            topic, bootstrap_servers=bootstrap, group_id=topic, auto_offset_reset="earliest", enable_auto_commit=False,
+            session_timeout_ms=3000, heartbeat_interval_ms=200,
+        )
+        for _ in range(2)
+    ]  # fmt: skip
+    first, second = members
+    for member in members:
+        await member.start()
+    read: set[tuple[int, int]] = set()
+    deadline = time.monotonic() + PATIENCE_S
+
+    async def poll_until(condition: Callable[[], bool], *polled: Any) -> None:
+        while not condition() and time.monotonic() < deadline:
+            for member in polled:
+                for records in (await member.getmany(timeout_ms=100)).values():
+                    read.update((record.partition, record.offset) for record in records)
+
+    await poll_until(
+        lambda: len(read) == 10 * PARTITIONS and all(len(one.assignment()) == 2 for one in members), *members
+    )
+    for member in members:
+        await member.commit()
+    await first.stop()
+    await poll_until(lambda: len(second.assignment()) == PARTITIONS, second)
+    names = sorted(second.assignment())
+    committed = [await second.committed(name) for name in names]
+    await second.stop()
+    return len(read), [name.partition for name in names], committed
+
+
+def test_aiokafka_joins_shares_and_commits(cluster: Cluster, topic: str) -> None:
+    pytest.importorskip("aiokafka")
+    assert asyncio.run(read_by_two(cluster.bootstrap, topic)) == (10 * PARTITIONS, [0, 1, 2, 3], [10] * PARTITIONS)
+
+
+@pytest.mark.nightly("builds a Go program; by day librdkafka, kafka-python and aiokafka are asked the same")
+@pytest.mark.skipif(shutil.which("go") is None, reason="Go is not installed")
+def test_franz_go_joins_shares_and_commits(cluster: Cluster, topic: str, tmp_path: Path) -> None:
+    program, source = tmp_path / "group", Path(__file__).parent / "group_of_franz_go"
+    fetched = subprocess.run(["go", "mod", "download"], cwd=source, capture_output=True, text=True, check=False)
+    if fetched.returncode:
+        pytest.skip(f"franz-go cannot be had: {fetched.stderr.strip()}")
+    subprocess.run(["go", "build", "-o", str(program), "."], cwd=source, check=True)
+    words = [str(program), cluster.bootstrap, topic, str(10 * PARTITIONS), str(PARTITIONS)]
+    ran = subprocess.run(words, capture_output=True, text=True, timeout=90, check=True)
+    assert ran.stdout.split() == [str(10 * PARTITIONS), str(PARTITIONS)]
 
 
 @pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed")
