@@ -3,6 +3,18 @@
 The members of a group read what their group gives them, commit it, and are given partitions and lose them as members
 join, leave, hang, or are removed by their coordinator. A member that is given a partition asks what its group has
 committed, and begins there.
+
+Promised: as under unique_sends; a member that asks what its group has committed is told the last commit that was
+acknowledged, or one that was under way since, whichever broker coordinates the group by then; no commit lies beyond the
+end of the log; while a member has a partition, it is given the records in order and none is left out.
+
+Judged: as under unique_sends, each such answer against all commits of the group, each commit against the log, and the
+polls of each member between two rebalances; on the built-in and the simulated cluster also the replicas of
+``__consumer_offsets``.
+
+Missed: a record that no member of the group was given, between a commit and the first poll after it; two members that
+have a partition at the same time; a commit that is accepted from a member which is no longer in the group; a rebalance
+that does not end. In virtual time the members are the simulation's own, not librdkafka.
 """
 
 from __future__ import annotations

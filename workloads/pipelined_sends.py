@@ -4,6 +4,14 @@ A producer hands over *bursts*, each of records for one partition, and does not 
 next, up to a limit. librdkafka makes batches of them and requests of the batches, several of them under way at once.
 Where the producer numbers its records, Kafka promises that those of one burst are stored in the order in which they
 were handed over, so they are one operation; of other producers each record is an operation of its own.
+
+Promised: as under unique_sends; and the acknowledged records of a burst whose producer numbers them are stored in the
+order in which it has handed them over, whatever it has sent again.
+
+Judged: as under unique_sends, and the order of the acknowledged records of each numbered burst.
+
+Missed: the order of records without an answer, and of those of producers that do not number them; whether the client or
+the leader made a second copy; what takes a group or a transaction.
 """
 
 from __future__ import annotations

@@ -15,6 +15,9 @@ from harness.workload import WorkloadKind, WorkloadParameters
 
 DOCUMENT = Path(__file__).parents[2] / "docs/workloads.md"
 
+CLAIMS = ("Promised", "Judged", "Missed")
+"""What the docstring of a workload's module says, a paragraph each."""
+
 _HEAD = """\
 # Workloads
 
@@ -36,12 +39,21 @@ def _section(kind: WorkloadKind[Any]) -> str:
     example = yaml.safe_dump(
         {"workload": {"name": kind.name, **kind.example}}, sort_keys=False, default_flow_style=None
     )
-    first = (inspect.getdoc(inspect.getmodule(kind.make)) or "").splitlines()[0].partition(": ")[2]
+    first, *claims = claimed(kind)
     rows = "".join(f"| `{name}` | {default} | {meaning} |\n" for name, default, meaning in _parameters(kind.parameters))
     return (
-        f"\n## `{kind.name}`\n\n{first[0].upper()}{first[1:]}\n\n```yaml\n{example}```\n\n"
+        f"\n## `{kind.name}`\n\n{first[0].upper()}{first[1:]}\n\n"
+        + "".join(f"* **{name}**: {text}\n" for name, text in zip(CLAIMS, claims, strict=True))
+        + f"\n```yaml\n{example}```\n\n"
         f"| parameter | default | meaning |\n|---|---|---|\n{rows}"
     )
+
+
+def claimed(kind: WorkloadKind[Any]) -> list[str]:
+    """By the docstring of its module: what a workload does, and each of ``CLAIMS``."""
+    head, *paragraphs = (inspect.getdoc(inspect.getmodule(kind.make)) or "").split("\n\n")
+    said = dict(re.findall(r"^(\w+): (.*)$", "\n".join(" ".join(one.split()) for one in paragraphs), re.MULTILINE))
+    return [head.partition(": ")[2], *(said[name].replace("``", "`") for name in CLAIMS)]
 
 
 def _parameters(model: type[WorkloadParameters]) -> Iterator[tuple[str, str, str]]:
