@@ -132,14 +132,17 @@ def _offsets(digests: Digests, log_words: DataFrame, leaders: DataFrame, marks: 
     named = digests.offsets()
     known = named.unionByName(_final_log(log_words, leaders), allowMissingColumns=True)
     counts = {source: f.count(f.when(f.col("source") == source, 1)) for source in (ACKS, FINAL)}
-    together = known.groupBy("word", *PLACE).agg(
+    # Of words in which the log has nothing of a workload's, as of markers alone, those matter that a client names, too.
+    concerns = (f.col("source") != LOG) | (f.col("valued") > 0)
+    words = known.groupBy("word", *PLACE).agg(
+        f.max(concerns).alias("concerns"),
         _agree().alias("agree"),
         f.max("high").alias("high"),
         (~f.max("strange") & (counts[ACKS] == 1) & (counts[FINAL] >= 1)).alias("plain"),
         *[f.sum("acked").alias("acked"), f.min("first_ns").alias("first_ns"), f.max("last_ns").alias("last_ns")],
         f.min("heard_ns").alias("heard_ns"),
     )
-    passed = with_passing(together, marks, "high", blocks=True)
+    passed = with_passing(words.where("concerns").drop("concerns"), marks, "high", blocks=True)
     joined = passed.join(f.broadcast(leaders.select(*PLACE, "terms")), on=list(PLACE), how="left")
     never = f.forall("terms", lambda term: term["high_watermark"] <= f.col("high")) & (f.size("terms") > 0)
     unacked = (f.col("acked") == 0) & ~f.coalesce(never, f.lit(False))
@@ -165,8 +168,8 @@ def _covers(term: Column) -> Column:
 
 def _final_log(log_words: DataFrame, leaders: DataFrame) -> DataFrame:
     ends = leaders.select(*PLACE, f.col("leader.node").alias("node"))
-    final = log_words.where("valued > 0").join(f.broadcast(ends), on=[*PLACE, "node"], how="left_semi")
-    aggregates = {"print": f.bit_xor("values"), "strange": f.max("strange")}
+    final = log_words.join(f.broadcast(ends), on=[*PLACE, "node"], how="left_semi")
+    aggregates = {"print": f.bit_xor("values"), "strange": f.max("strange"), "valued": f.sum("valued")}
     return merged(final, PLACE, **aggregates).withColumn("source", f.lit(LOG))
 
 

@@ -148,6 +148,21 @@ def a_record_of_no_workload_in_the_place_of_one_is_found(story: Story) -> None:
     alter(story, 1, None)
 
 
+@case(Outcome.VIOLATION, altered(0), altered(1))
+def logs_that_hold_nothing_of_a_workload_where_all_was_delivered_are_found(story: Story) -> None:
+    write(story, 2)
+    story.finish()
+    for offset in (0, 1):
+        alter(story, offset, None)
+
+
+@case(Outcome.VIOLATION, altered(0), ("replica-divergence", "VIOLATION", 0))
+def a_leader_whose_log_holds_nothing_of_a_workload_is_found(story: Story) -> None:
+    write(story, 1, acks=1)
+    story.finish()
+    alter(story, 0, None, nodes=(0,))
+
+
 @case(Outcome.VIOLATION, altered(1), ("replica-divergence", "VIOLATION", 1))
 def a_leader_whose_log_differs_from_what_it_delivered_is_found(story: Story) -> None:
     write(story, 3)
