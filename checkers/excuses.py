@@ -19,6 +19,8 @@ from checkers.lossy_failures import may_excuse
 from checkers.row import Row
 from faults import traits_of
 from harness.anomaly import AnomalyKind, Retention
+from harness.downtime import in_force
+from harness.fault import ProcessEffect
 from harness.findings import Finding
 from harness.history import Manifest
 from harness.model import CLIENTS, TopicPartition
@@ -71,6 +73,29 @@ def is_unrecorded(run: RunFacts, finding: Finding) -> bool:
     begun = [fault["injected_ns"] for fault in able]
     begun += [election.time_ns for elections in run.unclean_elections.values() for election in elections]
     return any(time_ns <= (finding.time_ns or 0) for time_ns in begun)
+
+
+def may_be_deposed(run: RunFacts, finding: Finding) -> bool:
+    """Whether a coordinator that another one had replaced may have told a group of an earlier commit.
+
+    It answers from what it knows, without asking any replica, until it learns of its successor; so does Kafka's. That
+    takes a fault that cuts brokers off from one another, or has one stand still, since the commit that is missing; and
+    it tells nothing that had never been committed.
+    """
+    if finding.kind != "lost-commit" or finding.since_ns is None or finding.time_ns is None:
+        return False
+    return any(
+        _may_depose(fault)
+        and in_force(fault["injected_ns"], fault["heal_proven_ns"], finding.since_ns, finding.time_ns)
+        for fault in run.faults
+    )
+
+
+def _may_depose(fault: Row) -> bool:
+    links = links_of(fault)
+    if links is not None:
+        return any(CLIENTS not in link for link in links)
+    return traits_of(fault["kind"]).process is ProcessEffect.PAUSES
 
 
 def _takes_a_replica_out(fault: Row) -> bool:

@@ -10,9 +10,10 @@
 Severity: ``VIOLATION``. A ``lost-commit`` is ``DOCUMENTED`` when every broker failed lossily at one time since the last
 commit was acknowledged (see :mod:`checkers.lossy_failures`); and ``INDETERMINATE`` when the configuration permits
 unclean elections and by then there had been a fault that may take a replica out, or such an election, for those of the
-groups' own topic are not recorded: both only when the group is given none, or what it had committed before. A
-``commit-beyond-end`` is ``DOCUMENTED`` when an unclean election after it gave up the record before it (its winner's log
-ended there or earlier) and the configuration permits such elections.
+groups' own topic are not recorded; or when since that commit a fault had brokers cut off from one another, or stand
+still, for a coordinator that does not know of its successor answers from what it knows. All three only when the group
+is given none, or what it had committed before. A ``commit-beyond-end`` is ``DOCUMENTED`` when an unclean election after
+it gave up the record before it (its winner's log ended there or earlier) and the configuration permits such elections.
 """
 
 from __future__ import annotations

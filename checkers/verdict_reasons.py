@@ -40,6 +40,7 @@ _OPEN: Mapping[str, str] = MappingProxyType(
         "entangled": "too many transactions are entangled to be followed",
         "open-transaction": "the coordinator writes markers in its own time, and the run does not promise to settle",
         "unrecorded": "elections of the groups' own topic are not recorded, and unclean ones are permitted",
+        "deposed": "a coordinator that was cut off, or had stood still, may have answered from what it knew",
         "unknown": "whether a copy of Kafka's own topic was in sync where nothing was lost is not known",
         "unobserved": "the configuration permits what would excuse it, and no broker recorded whether it happened",
         "unseen": "whether it would have been read later is not known",
@@ -52,6 +53,7 @@ class Doubts(NamedTuple):
 
     Attributes:
         unrecorded: an election that no table records may have given it up (see :mod:`checkers.excuses`).
+        deposed: a coordinator that another one had replaced may have answered (see :mod:`checkers.excuses`).
         unknown: lossy failures may have taken every copy of what explains it (see :mod:`checkers.lossy_failures`).
         unobserved: no broker could record its excuse (see :mod:`checkers.excuses`).
         resent: it rests on which send a value is of, and there are values that were sent more than once.
@@ -59,6 +61,7 @@ class Doubts(NamedTuple):
     """
 
     unrecorded: bool = False
+    deposed: bool = False
     unknown: bool = False
     unobserved: bool = False
     resent: bool = False
@@ -84,7 +87,8 @@ def because(run: RunFacts, finding: Finding, verdict: Verdict, doubts: Doubts) -
 
 def _open(finding: Finding, doubts: Doubts) -> str:
     own = next(
-        (name for name in ("resent", "unrecorded", "unknown", "counted") if getattr(doubts, name)), finding.excuse
+        (name for name in ("resent", "unrecorded", "deposed", "unknown", "counted") if getattr(doubts, name)),
+        finding.excuse,
     )
     usual = "a table that it relies on, or that may hold its excuse, has a gap, or a prediction may mean it"
     return _OPEN.get(own or finding.kind, _OPEN["unobserved"] if doubts.unobserved else usual)

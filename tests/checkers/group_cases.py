@@ -5,6 +5,8 @@ Importing this module adds them to ``CASES``.
 
 from __future__ import annotations
 
+from typing import Any
+
 from harness.checker import Outcome
 from harness.findings import KEPT_PER_GROUP
 from tests.checkers.cases import case, write
@@ -113,6 +115,48 @@ def without_a_fault_nobody_is_elected_uncleanly(story: Story) -> None:
 def no_election_makes_a_commit_that_was_never_made(story: Story) -> None:
     commit_twice(story)
     story.elect(2, clean=False)
+    be_told(story, 2)
+
+
+def fault_after_a_commit(story: Story, **columns: Any) -> None:
+    """A group commits twice, a fault comes and goes, and the group is told of its first commit."""
+    commit_twice(story)
+    story.fault(**columns)
+    be_told(story, 1)
+
+
+@case(Outcome.INCONCLUSIVE, ("lost-commit", "INDETERMINATE", 1), **LEAST_2)
+def a_coordinator_that_was_cut_off_may_not_know_of_its_successor(story: Story) -> None:
+    fault_after_a_commit(story, parameters='{"links": [["0", "1"], ["1", "0"]]}')
+
+
+@case(Outcome.INCONCLUSIVE, ("lost-commit", "INDETERMINATE", 1), **LEAST_2)
+def a_coordinator_that_has_stood_still_may_not_know_of_its_successor(story: Story) -> None:
+    fault_after_a_commit(story, kind="pause")
+
+
+@case(Outcome.VIOLATION, ("lost-commit", "VIOLATION", 1), **LEAST_2)
+def a_coordinator_that_clients_could_not_reach_knows_all(story: Story) -> None:
+    fault_after_a_commit(story, parameters='{"links": [["clients", "1"]]}')
+
+
+@case(Outcome.VIOLATION, ("lost-commit", "VIOLATION", 1), **LEAST_2)
+def a_coordinator_that_is_started_again_has_read_its_log(story: Story) -> None:
+    fault_after_a_commit(story, kind="kill")
+
+
+@case(Outcome.VIOLATION, ("lost-commit", "VIOLATION", 1), **LEAST_2)
+def a_cut_that_was_healed_before_the_commit_deposes_no_coordinator_after_it(story: Story) -> None:
+    story.fault(parameters='{"links": [["0", "1"], ["1", "0"]]}')
+    story.now += 10
+    commit_twice(story)
+    be_told(story, 1)
+
+
+@case(Outcome.VIOLATION, ("lost-commit", "VIOLATION", 2), **LEAST_2)
+def no_coordinator_that_was_cut_off_knows_of_a_commit_that_was_never_made(story: Story) -> None:
+    commit_twice(story)
+    story.fault(parameters='{"links": [["0", "1"], ["1", "0"]]}')
     be_told(story, 2)
 
 
