@@ -37,6 +37,7 @@ from typing import Final, NamedTuple
 from checkers.conclusion import RunFacts, age, detail
 from checkers.leadership import leaders, was_restarted
 from checkers.orders import Order
+from checkers.recorded_load import recorded_load
 from checkers.row import ALL
 from checkers.sampled_timelines import LOOK_NS
 from faults import traits_of
@@ -269,7 +270,8 @@ def _may_be_large(run: RunFacts, manifest: Manifest, finding: Finding, removal: 
 
 def _largest_bytes(manifest: Manifest, place: TopicPartition) -> int:
     """What a record of the workload takes in a log at most, in bytes."""
-    size = int(manifest.configuration.get("workload", {}).get("size", 0))
+    load = recorded_load(manifest.configuration)
+    size = 0 if load is None else load.largest_size
     record = encode(FOREIGN_VALUE, place.topic, place.partition, size, timestamp_ms=_LATE_MS)
     fields = [record.key, record.value, *(part for name, content in record.headers for part in (name, content or b""))]
     numbers = 5  # the record's length, attributes, timestamp, offset, and how many headers it has

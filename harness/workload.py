@@ -59,6 +59,11 @@ class WorkloadParameters(BaseModel, ABC):
         """
         return self.numbers_records or ALL_ACKS not in self.asked_acks
 
+    @property
+    def largest_size(self) -> int:
+        """To how many bytes the text of a record is padded at most."""
+        return self.size
+
     @abstractmethod
     def without_numbers(self) -> Self:
         """The same for generations and releases before 0.11, which do not know numbered records."""

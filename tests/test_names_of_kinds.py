@@ -39,6 +39,8 @@ LISTED: Mapping[str, Collection[str]] = {
         *("G0", "G1c", "int-nonmonotonic-send", "open-transaction", "precommitted-read", "torn-transaction"),
         *("unseen", "wrong-marker"),
     ],
+    # The example of a workload that is made of others.
+    "workloads/several_workloads.py": ["consumer_groups", "unique_sends"],
     # What a replayed scenario is to come to, in the words of its file.
     "harness/outcome.py": ["lost-write", "replica-divergence", "stuck", "vanished-read"],
     "harness/runner/known_differences.py": ["lost-write", "vanished-read"],

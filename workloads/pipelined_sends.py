@@ -131,6 +131,11 @@ class PipelinedSendsParameters(WorkloadParameters):
             return False
         return super().appends_once
 
+    @property
+    def largest_size(self) -> int:
+        """See :class:`harness.workload.WorkloadParameters`."""
+        return max(self.size, self.size_up_to)
+
     def without_numbers(self) -> Self:
         """See :class:`harness.workload.WorkloadParameters`."""
         return self.model_copy(update={"idempotent": False})
