@@ -248,9 +248,9 @@ class Broker:
                 f"log end {after.log_end_offset}, high watermark {after.high_watermark}."
             )
             self._fetchers.follow(partition, after)
+            self._groups.replica_changed(partition, after)
         if before.isr != after.isr:
             self.say(f"{partition.name}: ISR {list(after.isr)}, partition epoch {after.partition_epoch}.")
-            self._groups.replica_changed(partition, after)
         if moved or before.log_end_offset != after.log_end_offset:
             self.follower_fetches.wake(partition.name)
         if moved or before.high_watermark != after.high_watermark:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from harness.broker import kafka_time
@@ -18,22 +19,28 @@ from harness.coordination.errors import GroupError
 from harness.coordination.groups import GroupLimits, Groups
 from harness.coordination.records import GROUPS_TOPIC, decoded
 from harness.coordination.surroundings import GroupRecord, Stored
+from harness.model import Offset
 from harness.replication.messages import ProduceExpired, ProduceRequested
 from harness.wire import batches as wire
 from harness.wire.batches import CorruptBatch, Record
 from harness.wire.errors import WireError
 
 _ALL = -1
-_READ_BYTES = 1_048_576
+_MAX_PREFIX = 1_000
+_READ_BYTES = 65_536
 
 
 def partition_of(group: str, partitions: int) -> int:
-    """The partition of ``__consumer_offsets`` that a group belongs to: by Java's hash of its name, as in Kafka."""
+    """The partition of ``__consumer_offsets`` that a group belongs to: by Java's hash of its name, as in Kafka.
+
+    That is ``Utils.abs(hashCode) % partitions``, where the absolute value of the least integer is 0.
+    """
     value = 0
     units = group.encode("utf-16-be")
     for high, low in zip(units[::2], units[1::2], strict=True):
         value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
-    return (value & 0x7FFFFFFF) % partitions
+    signed = value - (1 << 32) if value >> 31 else value
+    return (0 if value == 1 << 31 else abs(signed)) % partitions
 
 
 class Services(Protocol):
@@ -111,7 +118,7 @@ class GroupCoordinator:
 
     def _new_member_id(self, prefix: str) -> str:
         self._members += 1
-        return f"{prefix}-{self._config.node_id}-{self._config.incarnation}-{self._members}"
+        return f"{prefix[:_MAX_PREFIX]}-{self._config.node_id}-{self._config.incarnation}-{self._members}"
 
 
 class _Led:
@@ -129,7 +136,18 @@ class _Led:
         self._services = services
         self._config = config
         self._partition = partition
-        self._loading = services.network.call_later(0, self._load)
+        settings = config.settings
+        limits = GroupLimits(
+            settings.group_initial_rebalance_delay_ms,
+            settings.group_min_session_timeout_ms,
+            settings.group_max_session_timeout_ms,
+            settings.group_max_size,
+        )
+        read = Groups(self, limits, config.knobs.bugs)
+        end_offset = partition.log.log_end_offset
+        self._loading = services.network.call_later(
+            0, partial(self._load, read, partition.log.log_start_offset, end_offset)
+        )
 
     @property
     def leader_epoch(self) -> int:
@@ -159,44 +177,43 @@ class _Led:
             Batches(memoryview(batch), wire.headers(batch)), kafka_time.kafka_time_ns(self._services.clock), timeout_s
         )
 
-    def _load(self) -> None:
-        settings = self._config.settings
-        limits = GroupLimits(
-            settings.group_initial_rebalance_delay_ms,
-            settings.group_min_session_timeout_ms,
-            settings.group_max_session_timeout_ms,
-            settings.group_max_size,
-        )
-        groups = Groups(self, limits, self._config.knobs.bugs)
+    def _load(self, groups: Groups, offset: Offset, end_offset: Offset) -> None:
+        """Read the log from ``offset`` to its end, a part at each turn, so that the broker goes on meanwhile.
+
+        What is not committed yet is read, too, as Kafka does.
+        """
         name = self._partition.name
         try:
-            self._replay(groups)
+            offset = self._replay(groups, offset, end_offset)
         except (OSError, WireError) as error:
             self._services.say(f"Cannot read all of {name}: {error}. Its groups begin with what could be read.")
+            offset = end_offset
+        if offset < end_offset:
+            self._loading = self._services.network.call_later(0, partial(self._load, groups, offset, end_offset))
+            return
         groups.begin()
         self.groups = groups
         self._services.say(f"Coordinates the groups of {name} in leader epoch {self.leader_epoch}.")
 
-    def _replay(self, groups: Groups) -> None:
-        """Read the log to its end, what is not committed yet included, as Kafka does.
+    def _replay(self, groups: Groups, offset: Offset, end_offset: Offset) -> Offset:
+        """Read some of the log; returns where the rest begins.
 
         Raises:
             OSError: it cannot be read.
             WireError: it holds something else than Kafka's records.
         """
-        log = self._partition.log
-        offset, end = log.log_start_offset, log.log_end_offset
-        while offset < end:
-            data = memoryview(log.locate(offset, end, _READ_BYTES, at_least_one=True).read())
-            headers = wire.headers(data)
-            if not headers:
-                raise CorruptBatch(f"no batch at offset {offset}")
-            for header in headers:
-                for record in () if header.attributes & wire.CONTROL else wire.records(data, header, inflate):
-                    said = None if record.key is None else decoded(record.key, record.value)
-                    if said is not None:
-                        groups.replay(*said)
-            offset = headers[-1].end_offset
+        if offset >= end_offset:
+            return end_offset
+        data = memoryview(self._partition.log.locate(offset, end_offset, _READ_BYTES, at_least_one=True).read())
+        headers = wire.headers(data)
+        if not headers:
+            raise CorruptBatch(f"no batch at offset {offset}")
+        for header in headers:
+            for record in () if header.attributes & wire.CONTROL else wire.records(data, header, inflate):
+                said = None if record.key is None else decoded(record.key, record.value)
+                if said is not None:
+                    groups.replay(*said)
+        return headers[-1].end_offset
 
 
 class _Append:

@@ -50,6 +50,7 @@ class GroupConsumer:
     ) -> None:
         self.positions: dict[TopicPartition, CommittedOffset] = {}
         self._rebalanced = rebalanced
+        self._has: set[TopicPartition] = set()
         self._incremental = membership.assignor == "cooperative-sticky"
         self._is_lost_in_doubt = False
         session_ms = round(membership.session_timeout_s * 1000)
@@ -95,8 +96,10 @@ class GroupConsumer:
                 break
             records.append(polled_record(message))
         for record in records:
-            epoch = NO_EPOCH if record.leader_epoch is None else record.leader_epoch
-            self.positions[TopicPartition(record.topic, record.partition)] = CommittedOffset(record.offset + 1, epoch)
+            name = TopicPartition(record.topic, record.partition)
+            if name in self._has:  # it may have been given up since librdkafka drew the record from its queue
+                epoch = NO_EPOCH if record.leader_epoch is None else record.leader_epoch
+                self.positions[name] = CommittedOffset(record.offset + 1, epoch)
         if self._is_lost_in_doubt:
             failure = failure or LEFT_UNKNOWN
         return Polled(records, failure)
@@ -132,6 +135,7 @@ class GroupConsumer:
 
     def _gained(self, consumer: Consumer, partitions: list[Assigned]) -> None:
         names = _names(partitions)
+        self._has.update(names)
         begins = self._rebalanced("assigned", names)
         if begins is None:
             self._is_lost_in_doubt = True
@@ -150,6 +154,7 @@ class GroupConsumer:
 
     def _forget(self, partitions: list[Assigned]) -> None:
         for name in _names(partitions):
+            self._has.discard(name)
             self.positions.pop(name, None)
 
 

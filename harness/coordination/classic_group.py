@@ -9,6 +9,7 @@ their assignments. A group without members is kept for its offsets.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Literal
 
 from harness.coordination.errors import GroupError, of_group
@@ -277,7 +278,7 @@ class ClassicGroup:
 
     def _replace(self, asked: Join, member: Member, member_id: str) -> None:
         """A static member has been started again: it takes the place of its former self, which is fenced."""
-        leader = self.members.leader
+        leader, former = self.members.leader, replace(member, joining=None, syncing=None, timer=None)
         member.rest()
         member.refuse_join(GroupError.FENCED_INSTANCE_ID)
         member.refuse_sync(GroupError.FENCED_INSTANCE_ID)
@@ -287,18 +288,29 @@ class ClassicGroup:
         member.take_over(asked)
         self._keep_alive(member)
         if self.state == "Stable" and self.members.vote() == self.protocol:
-            self._store_replacement(asked, member, leader)
+            self._store_replacement(asked, member, former, leader)
         else:
             member.wait_to_join(asked)
             self._rebalance()
 
-    def _store_replacement(self, asked: Join, member: Member, leader: str | None) -> None:
-        """Let a static member go on with its assignment, without a rebalance (KIP-345)."""
-        generation = self.generation
+    def _store_replacement(self, asked: Join, member: Member, former: Member, leader: str | None) -> None:
+        """Let a static member go on with its assignment, without a rebalance (KIP-345).
+
+        Where that cannot be stored, its former self keeps its place.
+        """
+        generation, member_id = self.generation, member.member_id
 
         def stored(error: int) -> None:
-            if error or self.state != "Stable" or self.generation != generation:
-                asked.refuse(GroupError.UNKNOWN_MEMBER_ID if error else GroupError.REBALANCE_IN_PROGRESS)
+            if member.member_id != member_id:
+                asked.refuse(GroupError.FENCED_INSTANCE_ID)  # it has been started once more
+                return
+            if error:
+                asked.refuse(of_group(error))
+                self.members.rename(member, former.member_id)
+                member.become(former)
+                return
+            if self.state != "Stable" or self.generation != generation:
+                asked.refuse(GroupError.REBALANCE_IN_PROGRESS)
                 return
             response = self._joined(member)
             if asked.version >= _SKIPS_SINCE:

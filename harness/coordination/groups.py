@@ -147,6 +147,7 @@ class Groups:
             asked.refuse(GroupError.GROUP_MAX_SIZE_REACHED)
         else:
             self._made(request.group_id).members.join(asked)
+            self._free()  # it may have been refused, or have been counted before
 
     def sync(self, request: SyncGroupRequest, answer: Answer) -> None:
         """Serve SyncGroup."""
@@ -168,6 +169,7 @@ class Groups:
         """Serve LeaveGroup."""
         group = self._groups.get(request.group_id)
         leaving = request.members if version >= _LEAVES_OTHERS_SINCE else [MemberIdentity(request.member_id)]
+        self._free()
         results = [
             MemberResponse(
                 one.member_id,
@@ -206,6 +208,7 @@ class Groups:
             deleted(GroupError.NON_EMPTY_GROUP)
         else:
             del self._groups[group_id]
+            group.members.end()
             self._free()
             gone = [*group.offsets.tombstones(), group_record(GroupMetadataKey(group_id), None)]
             self._surroundings.store(gone, lambda error: deleted(of_commit(error)))
@@ -240,6 +243,8 @@ class Groups:
             self._surroundings.store(group.offsets.records(kept), keep)
 
     def _keep(self, offsets: GroupOffsets, commits: Commits, committed: Callable[[int], None], error: int) -> None:
+        if error:
+            self._free()
         for name, one in commits.items() if not error else ():
             offsets.keep(name, one)
         committed(of_commit(error))

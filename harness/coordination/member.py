@@ -40,7 +40,7 @@ class Join(NamedTuple):
         asked_ms = self.request.rebalance_timeout_ms if self.version else self.request.session_timeout_ms
         return max(asked_ms, 0)
 
-    def refuse(self, error: GroupError, member_id: str | None = None) -> None:
+    def refuse(self, error: int, member_id: str | None = None) -> None:
         """Answer that the sender has not joined."""
         known = self.request.member_id if member_id is None else member_id
         self.answer(JoinGroupResponse(error_code=error, member_id=known))
@@ -87,6 +87,11 @@ class Member:
         self.protocols = asked.protocols
         self.session_timeout_ms = asked.request.session_timeout_ms
         self.rebalance_timeout_ms = asked.rebalance_timeout_ms
+
+    def become(self, former: Member) -> None:
+        """Be what it was before it took over what a JoinGroup request said."""
+        self.caller, self.protocols = former.caller, former.protocols
+        self.session_timeout_ms, self.rebalance_timeout_ms = former.session_timeout_ms, former.rebalance_timeout_ms
 
     def wait_to_join(self, asked: Join) -> None:
         """Answer ``asked`` when the next generation begins. A request that waits already has been given up."""

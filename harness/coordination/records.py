@@ -112,7 +112,7 @@ def decoded(key: bytes, value: bytes | None) -> tuple[Key, Value | None] | None:
     Raises:
         WireError: it is malformed.
     """
-    (kind,) = _VERSION.unpack_from(key)
+    kind = _version(key)
     if kind in (0, _OFFSET_KEY):
         offset = None if value is None else _decoded(OffsetCommitValue, value)
         return _body(OffsetCommitKey, kind, key), offset
@@ -129,10 +129,16 @@ def _encoded(message: Message, version: int) -> bytes:
 
 
 def _decoded(cls: type[Kind], data: bytes) -> Kind:
-    (version,) = _VERSION.unpack_from(data)
+    version = _version(data)
     if not cls.versions[0] <= version <= cls.versions[1]:
         raise WireError(f"a {cls.__name__} of version {version}")
     return _body(cls, version, data)
+
+
+def _version(data: bytes) -> int:
+    if len(data) < _VERSION.size:
+        raise WireError(f"a key or value of {len(data)} bytes")
+    return int(_VERSION.unpack_from(data)[0])
 
 
 def _body(cls: type[Kind], version: int, data: bytes) -> Kind:

@@ -44,7 +44,7 @@ class Surroundings(Protocol):
         ...
 
     def call_later(self, delay_ms: int, callback: Callable[[], None]) -> Timer:
-        """Run ``callback`` once, ``delay_ms`` monotonic milliseconds from now; not after the broker has resigned."""
+        """Run ``callback`` once, ``delay_ms`` monotonic milliseconds from now."""
         ...
 
     def store(self, records: Sequence[GroupRecord], stored: Stored) -> None:

@@ -111,7 +111,8 @@ class Member:
         if answer is None:
             return _TIMED_OUT
         codes = [one.error_code for topic in answer.topics for one in topic.partitions if one.error_code]
-        self._heed(codes[0] if codes else GroupError.NONE)
+        if body.generation_id_or_member_epoch == self._generation:
+            self._heed(codes[0] if codes else GroupError.NONE)
         return KafkaError(codes[0]).name() if codes else None
 
     async def committed(
@@ -209,12 +210,13 @@ class Member:
             if not self._is_in or self._client.is_closed:
                 return
             if world.now_ns - self._polled_ns > ours.poll_timeout_s * _NS_PER_S:
-                await self._leave()
+                if ours.instance is None:
+                    await self._leave()
                 self._forget()
                 return
             body = HeartbeatRequest(ours.group, self._generation, self._member_id, ours.instance)
             answer = await self._ask(ApiKey.HEARTBEAT, _HEARTBEAT_VERSION, body, purpose="heartbeat")
-            if answer is not None:
+            if answer is not None and body.generation_id == self._generation:  # else it has joined anew since
                 code = cast("HeartbeatResponse", answer).error_code
                 self._heard_ns = self._heard_ns if code in _ELSEWHERE else world.now_ns
                 self._heed(code)

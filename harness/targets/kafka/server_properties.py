@@ -46,6 +46,7 @@ DEFAULTS: Mapping[str, str] = {
     "transaction.state.log.num.partitions": "1",
     "transaction.state.log.segment.bytes": "1048576",
     "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "500",
     "log.index.size.max.bytes": "1048576",
     "log.cleaner.dedupe.buffer.size": "2097152",
     "num.network.threads": "2",

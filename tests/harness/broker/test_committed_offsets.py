@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from harness.wire.messages.consumers import (
 from harness.wire.messages.coordination import FindCoordinatorRequest
 from harness.wire.messages.groups import HeartbeatRequest
 from harness.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from harness.wire.messages.operators import ElectLeadersRequest, TopicPartitions
 from tests.harness.broker.raw_client import batch, produce_request
 from tests.harness.broker.virtual_cluster import VirtualCluster
 
@@ -132,10 +134,52 @@ def test_groups_are_spread_over_partitions_as_kafka_spreads_them() -> None:
     cluster = VirtualCluster(offsets_topic_num_partitions=5)
     coordinator(cluster)
     cluster.world.sleep(2)
-    # By Java: ("g".hashCode() & 0x7fffffff) % 5 and so on; the last name has a character beyond 16 bits.
-    names = ["g", "readers", "gruppe-\u00fc", "\U0001f600"]
-    assert [partition_of(name, 5) for name in names] == [3, 3, 2, 4]
+    # By Java: Math.abs("g".hashCode()) % 5 and so on. One has a character beyond 16 bits, the hash of one is negative,
+    # and that of the last one is the least integer, of which Kafka takes 0 for the absolute value.
+    names = ["g", "readers", "gruppe-\u00fc", "\U0001f600", "orders", "polygenelubricants"]
+    assert [partition_of(name, 5) for name in names] == [3, 3, 2, 4, 1, 0]
     assert {coordinator(cluster, f"g{number}") for number in range(20)} == {0, 1, 2}
+
+
+def test_a_coordinator_that_an_operator_moves_takes_over_and_the_former_one_resigns(cluster: VirtualCluster) -> None:
+    assert commit(cluster, 5) == [ErrorCode.NONE]
+    cluster.kill(0)
+    cluster.world.sleep(5)
+    cluster.node(0).start()
+    cluster.world.sleep(5)
+    assert (coordinator(cluster), commit(cluster, 6)) == (1, [ErrorCode.NONE])
+    preferred = ElectLeadersRequest(0, [TopicPartitions(GROUPS_TOPIC, [0])])
+    (answer,) = cluster.call(1, ApiKey.ELECT_LEADERS, 2, preferred)
+    assert answer.replica_election_results[0].partition_result[0].error_code == ErrorCode.NONE
+    cluster.world.sleep(2)
+    assert coordinator(cluster) == 0
+    assert committed(cluster, at=0)[0][0] == 6
+    assert commit(cluster, 7, at=0) == [ErrorCode.NONE]
+    assert committed(cluster, at=1)[0][3] == GroupError.NOT_COORDINATOR
+
+
+def test_a_coordinator_whose_log_directory_has_failed_resigns() -> None:
+    cluster = VirtualCluster(log_dirs_count=2)
+    cluster.create_topic()
+    assert commit(cluster, 5) == [ErrorCode.NONE]
+    (replica,) = [one for one in cluster.brokers[0].partitions.values() if one.name.topic == GROUPS_TOPIC]
+    replica.refused("write to", errno.EIO)
+    cluster.world.sleep(5)
+    assert cluster.exit_codes == {}
+    assert coordinator(cluster) in (1, 2)
+    assert commit(cluster, 9) == [ErrorCode.NONE]
+    assert committed(cluster, at=0)[0][3] == GroupError.NOT_COORDINATOR
+
+
+def test_a_long_log_is_read_in_turns_and_whole(cluster: VirtualCluster) -> None:
+    where = found(cluster)
+    for offset in range(200):
+        topics = [OffsetCommitRequestTopic("t", [OffsetCommitRequestPartition(0, offset, 3, "x" * 4_000)])]
+        cluster.call(where, ApiKey.OFFSET_COMMIT, 8, OffsetCommitRequest("g", topics=topics))
+        cluster.world.sleep(0.05)
+    cluster.kill(0)
+    cluster.world.sleep(5)
+    assert committed(cluster)[0][0] == 199
 
 
 def test_a_commit_survives_its_coordinator(cluster: VirtualCluster) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from harness.coordination.errors import GroupError
 from harness.coordination.groups import GroupLimits
+from harness.wire.messages.groups import LeaveGroupRequest, MemberIdentity
 from tests.harness.coordination.groups_alone import REBALANCE_MS, SESSION_MS, GroupsAlone
 
 
@@ -186,6 +187,18 @@ def test_groups_of_ids_that_were_only_asked_for_are_bounded_and_forgotten() -> N
     assert [one.group_id for one in alone.groups.listed((), ())] == ["late"]
 
 
+def test_joins_that_are_refused_or_given_up_take_no_room() -> None:
+    alone = GroupsAlone()
+    for number in range(17_000):
+        (asked,) = alone.join(version=4, group_id=f"g-{number % 5}")
+        left: list[Any] = []
+        leaving = LeaveGroupRequest(f"g-{number % 5}", members=[MemberIdentity(asked.member_id)])
+        alone.groups.leave(leaving, 5, left.append)
+    for _ in range(40):
+        assert error(alone.join("stranger", group_id="g-0", protocols={"range": bytes(1_000_000)}))
+    assert error(alone.join(version=4)) == GroupError.MEMBER_ID_REQUIRED
+
+
 def test_members_that_join_again_and_again_take_no_more_room() -> None:
     alone = GroupsAlone()
     (first,) = alone.stable("a")
@@ -270,6 +283,31 @@ def test_a_static_member_that_starts_again_keeps_its_partitions(version: int, le
     assert alone.heartbeat(former, 1, "i") == GroupError.FENCED_INSTANCE_ID
     assert alone.heartbeat(former, 1) == GroupError.UNKNOWN_MEMBER_ID
     assert alone.heartbeat(other, 1, "j") == GroupError.NONE
+
+
+def test_of_two_that_start_as_one_static_member_the_first_is_fenced() -> None:
+    alone = GroupsAlone()
+    stable_static(alone)
+    alone.holds_stores = True
+    first, second = static(alone, "i"), static(alone, "i")
+    alone.store_next()
+    alone.store_next()
+    assert error(first) == GroupError.FENCED_INSTANCE_ID
+    assert (second[0].error_code, second[0].member_id) == (0, "i-4")
+
+
+def test_a_static_member_whose_return_cannot_be_stored_keeps_its_former_self() -> None:
+    alone = GroupsAlone()
+    former, _ = stable_static(alone)
+    alone.holds_stores = True
+    again = static(alone, "i", session_timeout_ms=9_000)
+    alone.store_next(6)
+    assert error(again) == GroupError.NOT_COORDINATOR
+    assert alone.heartbeat(former, 1, "i") == GroupError.NONE
+    alone.holds_stores = False
+    third = static(alone, "i")
+    alone.sleep()
+    assert third[0].generation_id == 1
 
 
 def test_a_static_member_that_wants_another_protocol_begins_a_rebalance() -> None:

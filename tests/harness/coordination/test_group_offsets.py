@@ -168,6 +168,15 @@ def test_a_commit_for_which_there_is_no_room_is_refused() -> None:
     assert alone.commit(1, group="group-40000") == []
 
 
+def test_commits_that_could_not_be_stored_take_no_room() -> None:
+    alone = GroupsAlone()
+    alone.holds_stores = True
+    for _ in range(40_000):
+        assert alone.commit(5) == []
+        alone.store_next(19)
+    assert alone.commit(6) == []
+
+
 @pytest.mark.parametrize("bug", ["commit_forgotten", "commits_swapped"])
 def test_an_injected_bug_acknowledges_what_it_does_not_store(bug: str) -> None:
     alone = GroupsAlone(bugs=(bug,))

@@ -79,6 +79,12 @@ def test_a_malformed_value_is_one_error(value: bytes) -> None:
         decoded(offset_record(*OFFSET).key, value)
 
 
+@pytest.mark.parametrize(("key", "value"), [(b"", b""), (b"\0", None), (offset_record(*OFFSET).key, b"\0")])
+def test_a_key_or_value_without_a_version_is_one_error(key: bytes, value: bytes | None) -> None:
+    with pytest.raises(WireError, match=r"a key or value of \d bytes"):
+        decoded(key, value)
+
+
 def test_kafka_reads_what_is_written(tmp_path: Path) -> None:
     kafka = fetched_or_skip("3.9.1")
     alone = GroupsAlone()
