@@ -1,0 +1,146 @@
+"""A member over librdkafka: what it may commit, and where it begins, by the callbacks of a scripted consumer."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+from confluent_kafka import TIMESTAMP_CREATE_TIME
+from confluent_kafka import TopicPartition as Assigned
+
+from harness.client_ports import LEFT_UNKNOWN, Begins, CommittedOffset, Membership
+from harness.clients import member as module
+from harness.clients.member import GroupConsumer
+from harness.history.recorder import Change
+from harness.model import TopicPartition
+
+FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+class Message:
+    """What a poll delivers."""
+
+    def __init__(self, partition: int, offset: int) -> None:
+        self._place = ("t", partition, offset)
+
+    def error(self) -> None:
+        return None
+
+    def topic(self) -> str:
+        return self._place[0]
+
+    def partition(self) -> int:
+        return self._place[1]
+
+    def offset(self) -> int:
+        return self._place[2]
+
+    def leader_epoch(self) -> int:
+        return 7
+
+    def timestamp(self) -> tuple[int, int]:
+        return TIMESTAMP_CREATE_TIME, 1
+
+    def key(self) -> None:
+        return None
+
+    value = key
+
+    def headers(self) -> None:
+        return None
+
+
+class ScriptedConsumer:
+    """Its next ``consume`` does what ``script`` says and returns what that returns."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self.settings = settings
+        self.script: Callable[[], list[Message]] = list
+        self.assigned: list[tuple[str, list[tuple[int, int]]]] = []
+
+    def subscribe(self, topics: Sequence[str], **callbacks: Callable[[Any, list[Assigned]], None]) -> None:
+        self.topics, self.callbacks = topics, callbacks
+
+    def call(self, name: str, *partitions: int) -> None:
+        self.callbacks[name](self, [Assigned("t", number) for number in partitions])
+
+    def consume(self, most: int, timeout_s: float) -> list[Message]:
+        return self.script()
+
+    def assign(self, where: list[Assigned]) -> None:
+        self.assigned.append(("assign", [(one.partition, one.offset) for one in where]))
+
+    def incremental_assign(self, where: list[Assigned]) -> None:
+        self.assigned.append(("incremental_assign", [(one.partition, one.offset) for one in where]))
+
+
+class Script:
+    """A member, its scripted consumer, and the rebalances that it was told of."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, begins: Begins | None, assignor: Any = "range") -> None:
+        monkeypatch.setattr(module, "Consumer", ScriptedConsumer)
+        self.changes: list[tuple[Change, list[int]]] = []
+
+        def rebalanced(change: Change, partitions: Sequence[TopicPartition]) -> Begins | None:
+            self.changes.append((change, [name.partition for name in partitions]))
+            return begins
+
+        membership = Membership("g", [FIRST, SECOND], assignor, session_timeout_s=2, poll_timeout_s=1)
+        self.member = GroupConsumer(
+            "127.0.0.1:1", "m", membership, "read_uncommitted", rebalanced=rebalanced, log=logging.getLogger("test")
+        )
+        self.consumer: ScriptedConsumer = self.member._consumer  # type: ignore[assignment]
+
+    def poll(self, *acts: tuple[str, tuple[int, ...]], delivers: Sequence[Message] = ()) -> str | None:
+        def script() -> list[Message]:
+            for name, partitions in acts:
+                self.consumer.call(name, *partitions)
+            return list(delivers)
+
+        self.consumer.script = script
+        return self.member.poll(10, 0.1).error
+
+
+BEGINS = {FIRST: CommittedOffset(5, 3), SECOND: CommittedOffset(-2)}
+
+
+def test_it_begins_where_it_is_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script(monkeypatch, BEGINS)
+    assert script.poll(("on_assign", (0, 1))) is None
+    assert script.consumer.assigned == [("assign", [(0, 5), (1, -2)])]
+    assert (script.consumer.topics, script.changes) == (["t"], [("assigned", [0, 1])])
+    assert script.consumer.settings["max.poll.interval.ms"] == 2_000  # librdkafka takes no less than the session
+
+
+def test_a_cooperative_member_adds_to_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script(monkeypatch, BEGINS, "cooperative-sticky")
+    script.poll(("on_assign", (0, 1)))
+    assert script.consumer.assigned[0][0] == "incremental_assign"
+
+
+def test_it_may_commit_what_it_was_given_of_the_partitions_that_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script(monkeypatch, BEGINS)
+    script.poll(("on_assign", (0, 1)), delivers=[Message(0, 5), Message(0, 6), Message(1, 0)])
+    assert script.member.positions == {FIRST: CommittedOffset(7, 7), SECOND: CommittedOffset(1, 7)}
+    script.poll(("on_revoke", (0,)))
+    assert script.member.positions == {SECOND: CommittedOffset(1, 7)}
+    script.poll(("on_lost", (1,)))
+    assert script.member.positions == {}
+    assert script.changes == [("assigned", [0, 1]), ("revoked", [0]), ("lost", [1])]
+
+
+def test_records_that_were_drawn_before_their_partition_was_given_up_are_not_committed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    script = Script(monkeypatch, BEGINS)
+    script.poll(("on_assign", (0, 1)))
+    script.poll(("on_revoke", (0,)), delivers=[Message(0, 5), Message(1, 0)])
+    assert script.member.positions == {SECOND: CommittedOffset(1, 7)}
+
+
+def test_a_poll_in_which_it_was_not_told_where_to_begin_ends_with_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script(monkeypatch, None)
+    assert script.poll(("on_assign", (0,))) == LEFT_UNKNOWN
+    assert script.consumer.assigned == [("assign", [])]
