@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import cast
 
 from harness.broker.group_coordinator import GroupCoordinator
@@ -18,6 +18,7 @@ from harness.model import TopicPartition
 from harness.replication.messages import ErrorCode
 from harness.wire.messages.consumers import (
     OffsetCommitRequest,
+    OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
@@ -41,6 +42,7 @@ from harness.wire.messages.groups import (
     ListGroupsRequest,
     ListGroupsResponse,
     OffsetDeleteRequest,
+    OffsetDeleteRequestTopic,
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
@@ -141,15 +143,9 @@ def offset_commit(coordinator: GroupCoordinator, cluster: ClusterMetadata, clock
     def committed(error: int) -> None:
         topics = [
             OffsetCommitResponseTopic(
-                topic.name,
-                [
-                    OffsetCommitResponsePartition(
-                        one.partition_index, errors.get(TopicPartition(topic.name, one.partition_index), error)
-                    )
-                    for one in topic.partitions
-                ],
+                topic, [OffsetCommitResponsePartition(one.partition, errors.get(one, error)) for one in names]
             )
-            for topic in body.topics
+            for topic, names in _named(body.topics)
         ]
         request.answer(OffsetCommitResponse(topics=topics))
 
@@ -179,26 +175,28 @@ def offset_fetch(coordinator: GroupCoordinator, request: Request) -> None:
 def offset_delete(coordinator: GroupCoordinator, cluster: ClusterMetadata, request: Request) -> None:
     """Serve OffsetDelete."""
     body = cast("OffsetDeleteRequest", request.body)
-    names = [TopicPartition(topic.name, one.partition_index) for topic in body.topics for one in topic.partitions]
 
     def deleted(error: int, errors: dict[TopicPartition, int]) -> None:
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         topics = [
             OffsetDeleteResponseTopic(
-                topic.name,
-                [
-                    OffsetDeleteResponsePartition(
-                        one.partition_index, errors.get(TopicPartition(topic.name, one.partition_index), unknown)
-                    )
-                    for one in topic.partitions
-                ],
+                topic, [OffsetDeleteResponsePartition(one.partition, errors.get(one, unknown)) for one in names]
             )
-            for topic in body.topics
+            for topic, names in _named(body.topics)
         ]
         request.answer(OffsetDeleteResponse(error_code=error, topics=[] if error else topics))
 
-    known = [name for name in names if cluster.knows(*name)]
+    known = [name for _, names in _named(body.topics) for name in names if cluster.knows(*name)]
     _at(coordinator, body.group_id, request, lambda groups: groups.delete_offsets(body.group_id, known, deleted))
+
+
+def _named(
+    topics: Sequence[OffsetCommitRequestTopic] | Sequence[OffsetDeleteRequestTopic],
+) -> list[tuple[str, list[TopicPartition]]]:
+    """Each topic of a request with its partitions."""
+    return [
+        (topic.name, [TopicPartition(topic.name, one.partition_index) for one in topic.partitions]) for topic in topics
+    ]
 
 
 def _at(coordinator: GroupCoordinator, group: str, request: Request, serve: Callable[[Groups], None]) -> None:

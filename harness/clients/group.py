@@ -32,23 +32,11 @@ class GroupClient:
         self, partitions: Iterable[TopicPartition], timeout_s: float
     ) -> dict[TopicPartition, CommittedOffset] | str:
         """What is committed, partitions without it left out; or the error's name."""
-        asked = [Assigned(name.topic, name.partition) for name in partitions]
-        try:
-            with calling():
-                answers = self._consumer.committed(asked, timeout=timeout_s)
-        except ClientError as refused:
-            return refused.name
-        return first_error(answers) or known(answers)
+        return committed(self._consumer, partitions, timeout_s)
 
     def commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> str | None:
         """Commit ``offsets``, and wait for the answer; returns the error's name, None for success."""
-        wanted = [assigned(name, committed.offset, committed.leader_epoch) for name, committed in offsets.items()]
-        try:
-            with calling():
-                answers = self._consumer.commit(offsets=wanted, asynchronous=False)
-        except ClientError as refused:
-            return refused.name
-        return first_error(answers or ())
+        return commit(self._consumer, offsets)
 
     def close(self) -> None:
         """Close the connections."""
@@ -63,17 +51,35 @@ def assigned(partition: TopicPartition, offset: Offset, leader_epoch: int) -> As
     return Assigned(partition.topic, partition.partition, offset, leader_epoch=leader_epoch)
 
 
-def known(answers: Iterable[Assigned]) -> dict[TopicPartition, CommittedOffset]:
-    """What a coordinator has answered; partitions without a commit are left out."""
-    return {
+def committed(
+    consumer: Consumer, partitions: Iterable[TopicPartition], timeout_s: float
+) -> dict[TopicPartition, CommittedOffset] | str:
+    """What the group of ``consumer`` has committed, partitions without it left out; or the error's name."""
+    asked = [Assigned(name.topic, name.partition) for name in partitions]
+    try:
+        with calling():
+            answers = consumer.committed(asked, timeout=timeout_s)
+    except ClientError as refused:
+        return refused.name
+    return _first_error(answers) or {
         TopicPartition(one.topic, one.partition): CommittedOffset(one.offset, _epoch(one.leader_epoch))
         for one in answers
         if one.offset >= 0
     }
 
 
-def first_error(answers: Iterable[Assigned]) -> str | None:
-    """The name of the first error among the answers about partitions; None: there is none."""
+def commit(consumer: Consumer, offsets: Mapping[TopicPartition, CommittedOffset]) -> str | None:
+    """Commit ``offsets`` as ``consumer``, and wait for the answer; returns the error's name, None for success."""
+    wanted = [assigned(name, one.offset, one.leader_epoch) for name, one in offsets.items()]
+    try:
+        with calling():
+            answers = consumer.commit(offsets=wanted, asynchronous=False)
+    except ClientError as refused:
+        return refused.name
+    return _first_error(answers or ())
+
+
+def _first_error(answers: Iterable[Assigned]) -> str | None:
     return next((str(one.error.name()) for one in answers if one.error is not None), None)
 
 

@@ -10,10 +10,10 @@ from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Assigned
 
 from harness.client_ports import LEFT_UNKNOWN, Begins, CommittedOffset, Isolation, Membership, Polled
-from harness.clients.group import assigned, first_error, known
+from harness.clients.group import assigned, commit, committed
 from harness.clients.librdkafka import ClientError, calling, configuration, made
-from harness.clients.reader import error_name, polled_record
-from harness.history.recorder import Change, PolledRecord
+from harness.clients.reader import consumed
+from harness.history.recorder import Change
 from harness.model import NO_EPOCH, TopicPartition
 
 _HEARTBEATS = 10
@@ -83,18 +83,7 @@ class GroupConsumer:
 
     def poll(self, max_records: int, timeout_s: float) -> Polled:
         """Wait up to ``timeout_s`` for up to ``max_records`` records."""
-        records: list[PolledRecord] = []
-        try:
-            with calling():
-                messages = self._consumer.consume(max_records, timeout_s)
-        except ClientError as failed:
-            return Polled(records, failed.name)
-        failure = None
-        for message in messages:
-            if (error := message.error()) is not None:
-                failure = error_name(error)
-                break
-            records.append(polled_record(message))
+        records, failure = consumed(self._consumer, max_records, timeout_s)
         for record in records:
             name = TopicPartition(record.topic, record.partition)
             if name in self._has:  # it may have been given up since librdkafka drew the record from its queue
@@ -106,25 +95,13 @@ class GroupConsumer:
 
     def commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> str | None:
         """Commit ``offsets``, and wait for the answer; returns the error's name, None for success."""
-        wanted = [assigned(name, one.offset, one.leader_epoch) for name, one in offsets.items()]
-        try:
-            with calling():
-                answers = self._consumer.commit(offsets=wanted, asynchronous=False)
-        except ClientError as refused:
-            return refused.name
-        return first_error(answers or ())
+        return commit(self._consumer, offsets)
 
     def committed(
         self, partitions: Iterable[TopicPartition], timeout_s: float
     ) -> dict[TopicPartition, CommittedOffset] | str:
         """What is committed, partitions without it left out; or the error's name."""
-        asked = [Assigned(name.topic, name.partition) for name in partitions]
-        try:
-            with calling():
-                answers = self._consumer.committed(asked, timeout=timeout_s)
-        except ClientError as refused:
-            return refused.name
-        return first_error(answers) or known(answers)
+        return committed(self._consumer, partitions, timeout_s)
 
     def close(self) -> None:
         """Leave the group, unless it is a static member, and close the connections."""

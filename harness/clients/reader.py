@@ -75,21 +75,10 @@ class Reader:
         What librdkafka has drawn from its queue before it fails as a whole is lost: the caller takes a new
         reader from :attr:`positions`, as after any other error.
         """
-        records: list[PolledRecord] = []
-        try:
-            with calling():
-                messages = self._consumer.consume(max_records, timeout_s)
-        except ClientError as failed:
-            return Polled(records, failed.name)
-        failure = None
-        for message in messages:
-            if (error := message.error()) is not None:
-                failure = error_name(error)
-                break
-            records.append(polled_record(message))
-        reached = {record[:2]: record.offset + 1 for record in records}
+        polled = consumed(self._consumer, max_records, timeout_s)
+        reached = {record[:2]: record.offset + 1 for record in polled.records}
         self.positions |= {TopicPartition(*place): position for place, position in reached.items()}
-        return Polled(records, failure)
+        return polled
 
     def bounds(self, partition: TopicPartition, timeout_s: float) -> Bounds:
         """What there is to read of ``partition``, asked of its leader.
@@ -113,7 +102,22 @@ class Reader:
             self._consumer.close()
 
 
-def error_name(error: KafkaError) -> str:
+def consumed(consumer: Consumer, max_records: int, timeout_s: float) -> Polled:
+    """What ``consumer`` delivers within ``timeout_s``; an error ends it, and what comes behind it is lost."""
+    records: list[PolledRecord] = []
+    try:
+        with calling():
+            messages = consumer.consume(max_records, timeout_s)
+    except ClientError as failed:
+        return Polled(records, failed.name)
+    for message in messages:
+        if (error := message.error()) is not None:
+            return Polled(records, _name(error))
+        records.append(polled_record(message))
+    return Polled(records, None)
+
+
+def _name(error: KafkaError) -> str:
     """The error's name; a truncation found by epochs goes by its own, which librdkafka gives in the text alone."""
     return TRUNCATED if _TRUNCATION_TEXT in error.str() else error.name()
 
