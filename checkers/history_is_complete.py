@@ -9,13 +9,13 @@
 A breach is no anomaly of the system under test: it makes the run ``INVALID``, with a sentence that names the gap. An
 operation without a completion is no breach: its outcome is unknown, and it counts as ``info``.
 
-The run is ``INCONCLUSIVE`` when nothing was acknowledged; when nothing was read; when the final read of a partition did
-not reach the high watermark of its final leader (markers and aborted records at the end apart), or that leader never
-committed the end of its own log; and when an acknowledgement with acks=all is above every leader's high watermark
-without being known to be unjustified. In a sampled timeline such acknowledgements of lost records do not count: the
-leader that gave them may have gone before a sample was taken. An imported history has no brokers; there the final read
-of a partition must have reached everything that any poll was given, or have gone on until it was given nothing any
-more, and no process may have begun later and stopped earlier, see
+The run is ``INCONCLUSIVE`` when nothing was acknowledged; when nothing was read; when no member of a group was ever
+given a partition; when the final read of a partition did not reach the high watermark of its final leader (markers and
+aborted records at the end apart), or that leader never committed the end of its own log; and when an acknowledgement
+with acks=all is above every leader's high watermark without being known to be unjustified. In a sampled timeline such
+acknowledgements of lost records do not count: the leader that gave them may have gone before a sample was taken. An
+imported history has no brokers; there the final read of a partition must have reached everything that any poll was
+given, or have gone on until it was given nothing any more, and no process may have begun later and stopped earlier, see
 :mod:`checkers.final_reads`.
 """
 
@@ -124,6 +124,13 @@ def _mismatched(history: Sequence[Row]) -> dict[str, int]:
     return {"mismatched_ends": len(others), "mismatched_row": min(others, default=0)}
 
 
+_COUNTED = {
+    ("send", "invoke"): "sends",
+    ("send", "fail"): "sends_fail",
+    ("poll", "invoke"): "polls",
+    ("subscribe", "invoke"): "subscriptions",
+    ("assigned", "info"): "partitions_given",
+}
 _ACKS = {ALL: "acks_all", 1: "acks_leader", 0: "acks_none"}
 
 
@@ -131,15 +138,13 @@ def _counted(row: Row) -> Iterator[str]:
     yield "history_rows"
     if row["f"] == "send" and row["acks"] in _ACKS:
         yield _ACKS[row["acks"]]
+    if (name := _COUNTED.get((row["f"], row["type"]))) is not None:
+        yield name
     match row["f"], row["type"]:
         case "close", _:
             yield "close_rows"
-        case "send" | "poll" as f, "invoke":
-            yield f"{f}s"
         case "send", "ok":
             yield from _acknowledged(row)
-        case "send", "fail":
-            yield "sends_fail"
         case "poll", "ok":
             if row["final"]:
                 yield "final_poll_rows"
@@ -195,6 +200,15 @@ def unplaced(manifest: Manifest, numbers: Mapping[str, int]) -> Iterator[str]:
             f"{numbers['acked_nowhere']} acknowledgements of acks=all or acks=1 name no offset, as each has to: what "
             "they promise cannot be checked."
         )
+
+
+def idle(manifest: Manifest, numbers: Mapping[str, int]) -> Iterator[str]:
+    """A sentence when members of groups were there and none of them was ever given a partition.
+
+    Nothing that groups are promised has been tried then. A history of somebody else's need not name rebalances.
+    """
+    if numbers["subscriptions"] and not numbers["partitions_given"] and "target" in manifest.configuration:
+        yield "Clients subscribed as members of groups, and none of them was ever given a partition."
 
 
 def _disordered(numbers: Mapping[str, int]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from checkers.excuses import is_watched
 from checkers.expected import Expected, expected
 from checkers.extents import extents, group_of, ranges
 from checkers.guarantees_are_configured import MISSTATED, misstated
-from checkers.history_is_complete import inconclusive, invalid, unfinished, unplaced
+from checkers.history_is_complete import idle, inconclusive, invalid, unfinished, unplaced
 from checkers.lives_are_explained import contradictions
 from checkers.node_exit import blamed
 from checkers.nodes_are_accounted import (
@@ -108,7 +108,7 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     broken += blamed(facts)
     broken += [f"run.json predicts {kind!r}, and there is no such anomaly." for kind in _strange_kinds(predicted)]
     unaccounted = _unaccounted(facts, numbers, findings)
-    doubts = list(inconclusive(ends, unaccounted, numbers, brokers=is_watched(facts)))
+    doubts = [*inconclusive(ends, unaccounted, numbers, brokers=is_watched(facts)), *idle(run.manifest, numbers)]
     if wanted is None:
         broken.append("run.json's configuration does not name the nodes and partitions of the run.")
     else:

@@ -287,6 +287,8 @@ COUNTS = (
     "acks_leader",
     "acks_none",
     "polls",
+    "subscriptions",
+    "partitions_given",
     "final_poll_rows",
     "polled_records",
     "final_records",
@@ -305,6 +307,9 @@ those that begin one that is a poll: what ends a poll is as many rows as it deli
 ``mismatched_ends`` are rows that end a send of which no invocation is about the same value and partition, though there
 is one; ``mismatched_row`` is the lowest index of them, 0 where there are none.
 ``malformed_rows`` are sends and delivered records that lack a column that identifies them; no question uses them.
+
+``subscriptions`` are rows of clients that subscribe to a partition as members of a group, ``partitions_given`` those by
+which a rebalance has given a member a partition.
 
 ``sends`` and ``polls`` are invocations; ``acks_all``, ``acks_leader`` and ``acks_none`` are rows of sends that begin or
 end with acks -1, 1 and 0. ``final_poll_rows`` are the rows of completed polls of the final read, empty

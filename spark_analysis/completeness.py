@@ -89,6 +89,8 @@ def _history_counts(done: DataFrame) -> DataFrame:
         "acks_leader": send & (f.col("acks") == 1),
         "acks_none": send & (f.col("acks") == 0),
         "polls": poll & invoked,
+        "subscriptions": (f_ == "subscribe") & invoked,
+        "partitions_given": (f_ == "assigned") & (kind == "info"),
         "final_poll_rows": poll & ok & final,
         "polled_records": read & ~final,
         "final_records": read & final,
