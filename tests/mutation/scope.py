@@ -7,7 +7,7 @@ _REPLICATION = (
     "leadership", "log_state", "offline_replicas", "producers", "replica", "storage", "topics",
 )  # fmt: skip
 _BROKER = (
-    "checkpoints", "committed", "controller_link", "controller_node", "controller_requests", "delayed", "deletion",
+    "checkpoints", "controller_link", "controller_node", "controller_requests", "delayed", "deletion",
     "describe_log_dirs", "fetch", "fetcher", "log_directories", "log_directory", "newest_sessions", "partition",
     "produce", "producer_ids", "purgatory", "pusher", "segment", "segments",
 )  # fmt: skip
