@@ -92,13 +92,17 @@ def may_be_deposed(run: RunFacts, finding: Finding) -> bool:
 
 
 def _may_depose(fault: Row) -> bool:
-    links = links_of(fault)
-    if links is not None:
-        return any(CLIENTS not in link for link in links)
-    return traits_of(fault["kind"]).process is ProcessEffect.PAUSES
+    cuts = _cuts_brokers_off(fault)
+    return traits_of(fault["kind"]).process is ProcessEffect.PAUSES if cuts is None else cuts
 
 
 def _takes_a_replica_out(fault: Row) -> bool:
     """Whether a fault may end a broker, or keep it from others; a clock does not, nor do links of clients alone."""
+    cuts = _cuts_brokers_off(fault)
+    return not traits_of(fault["kind"]).moves_clock if cuts is None else cuts
+
+
+def _cuts_brokers_off(fault: Row) -> bool | None:
+    """Whether a fault cuts links other than those of clients; None: it cuts none."""
     links = links_of(fault)
-    return not traits_of(fault["kind"]).moves_clock if links is None else any(CLIENTS not in link for link in links)
+    return None if links is None else any(CLIENTS not in link for link in links)

@@ -205,7 +205,7 @@ def unplaced(manifest: Manifest, numbers: Mapping[str, int]) -> Iterator[str]:
 def idle(manifest: Manifest, numbers: Mapping[str, int]) -> Iterator[str]:
     """A sentence when members of groups were there and none of them was ever given a partition.
 
-    Nothing that groups are promised has been tried then. A history of somebody else's need not name rebalances.
+    Such a run tries no promise to groups. A history that another tool recorded need not name rebalances.
     """
     if numbers["subscriptions"] and not numbers["partitions_given"] and "target" in manifest.configuration:
         yield "Clients subscribed as members of groups, and none of them was ever given a partition."

@@ -68,6 +68,11 @@ class CommittedOffset(NamedTuple):
     offset: Offset
     leader_epoch: int = NO_EPOCH
 
+    @classmethod
+    def after(cls, record: PolledRecord) -> CommittedOffset:
+        """Where a consumer goes on that has read ``record``."""
+        return cls(record.offset + 1, NO_EPOCH if record.leader_epoch is None else record.leader_epoch)
+
 
 class Transacted(NamedTuple):
     """How a transaction ended: ``ok``: committed; ``fail``: proven never to be; and where its records are, if known."""

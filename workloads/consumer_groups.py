@@ -4,18 +4,19 @@ The members of a group read what their group gives them, commit it, and are give
 join, leave, hang, or are removed by their coordinator. A member that is given a partition asks what its group has
 committed, and begins there.
 
-Promised: as under unique_sends; a member that asks what its group has committed is told the last commit that was
-acknowledged, or one that was under way since, whichever broker coordinates the group by then; no commit lies beyond the
-end of the log; while a member has a partition, it is given the records in order and none is left out.
+Promised: as under unique_sends; the coordinator answers a member that asks for its group's commit with the last one
+that was acknowledged, or one that was under way since, also after another broker has taken the group over; no commit
+lies beyond the end of the log; while a member has a partition, it is given the records in order and none is left out.
 
 Judged: as under unique_sends, each such answer against all commits of the group, each commit against the log, and the
 polls of each member between two rebalances; on the built-in and the simulated cluster also the replicas of
 ``__consumer_offsets``.
 
-Missed: an earlier commit that is told after brokers were cut off or stood still, for the coordinator may not have known
-of its successor; a record that no member of the group was given, between a commit and the first poll after it; two
-members that have a partition at the same time; a commit that is accepted from a member which is no longer in the group;
-a rebalance that does not end. In virtual time the members are the simulation's own, not librdkafka.
+Missed: an earlier commit with which a coordinator answers after a fault has cut brokers off or had them stand still,
+for it may not have known of its successor; a record that no member of the group was given, between a commit and the
+first poll after it; two members that have a partition at the same time; a commit that is accepted from a member which
+is no longer in the group; a rebalance that does not end. In virtual time the members are the simulation's own, not
+librdkafka.
 """
 
 from __future__ import annotations

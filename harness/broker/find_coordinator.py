@@ -53,7 +53,7 @@ def find_coordinator(
 def _coordinator(cluster: ClusterMetadata, key_type: int, key: str) -> Coordinator:
     if key_type != _GROUP:
         return _none(key, "This cluster coordinates no transactions.")
-    partitions = len((cluster.topics or {}).get(GROUPS_TOPIC, ()))
+    partitions = cluster.partition_count(GROUPS_TOPIC)
     if not partitions:
         return _none(key, f"{GROUPS_TOPIC} is being created.")
     state = cluster.partition(GROUPS_TOPIC, partition_of(key, partitions))

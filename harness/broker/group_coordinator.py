@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from harness.broker import kafka_time
 from harness.broker.codecs import inflate
+from harness.broker.kafka_time import kafka_time_ns
 from harness.broker.metadata import ClusterMetadata
 from harness.broker.partition import Partition
 from harness.broker.ports import Network, Timer
@@ -94,7 +94,7 @@ class GroupCoordinator:
 
     def groups_of(self, group: str) -> Groups | GroupError:
         """The groups among which ``group`` is, or the error where this broker does not coordinate it, or not yet."""
-        partitions = len((self._services.metadata.topics or {}).get(GROUPS_TOPIC, ()))
+        partitions = self._services.metadata.partition_count(GROUPS_TOPIC)
         if not partitions:
             return GroupError.NOT_COORDINATOR
         led = self._led.get(partition_of(group, partitions))
@@ -174,7 +174,7 @@ class _Led:
         batch = wire.build([Record(number, now_ms, *one) for number, one in enumerate(records)])
         timeout_s = self._config.settings.offsets_commit_timeout_ms / 1000
         _Append(self._services.network, self._partition, stored).start(
-            Batches(memoryview(batch), wire.headers(batch)), kafka_time.kafka_time_ns(self._services.clock), timeout_s
+            Batches(memoryview(batch), wire.headers(batch)), kafka_time_ns(self._services.clock), timeout_s
         )
 
     def _load(self, groups: Groups, offset: Offset, end_offset: Offset) -> None:

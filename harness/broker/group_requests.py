@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import cast
 
 from harness.broker.group_coordinator import GroupCoordinator
@@ -120,7 +121,7 @@ def delete_groups(coordinator: GroupCoordinator, request: Request) -> None:
         if isinstance(groups, GroupError):
             deleted(name, groups)
         else:
-            groups.delete(name, lambda error, name=name: deleted(name, error))  # type: ignore[misc]
+            groups.delete(name, partial(deleted, name))
 
 
 def offset_commit(coordinator: GroupCoordinator, cluster: ClusterMetadata, clock: Clock, request: Request) -> None:

@@ -66,6 +66,10 @@ class ClusterMetadata:
         partitions = (self.topics or {}).get(topic)
         return partitions is not None and (partition is None or partition in partitions)
 
+    def partition_count(self, topic: str) -> int:
+        """How many partitions a topic has; 0 when it is not known."""
+        return len((self.topics or {}).get(topic, ()))
+
     def address(self, node: int) -> Address | None:
         """The listener of a live broker; None when it is not known."""
         return (self.brokers or {}).get(NodeId(node))

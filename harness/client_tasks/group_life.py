@@ -1,7 +1,7 @@
 """A member of a group, from its first poll to its end, and its rows in the history.
 
-Polls are operations of the member's process, and what a rebalance does to it is told within the poll that learned of
-it. What it asks about its group's offsets, and what it commits, are operations of processes beside it, as in
+Polls are operations of the member's process, and the poll during which the client learns of a rebalance has its rows.
+What it asks about its group's offsets, and what it commits, are operations of processes beside it, as in
 :mod:`harness.client_tasks.group_process`.
 """
 

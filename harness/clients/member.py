@@ -1,4 +1,4 @@
-"""A librdkafka consumer in a group, which begins where it is told to when it is given partitions."""
+"""A librdkafka consumer in a group, which begins to read the partitions that it is given where its caller says."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from confluent_kafka import TopicPartition as Assigned
 from harness.client_ports import LEFT_UNKNOWN, Begins, CommittedOffset, Isolation, Membership, Polled
 from harness.clients.group import assigned, commit, committed
 from harness.clients.librdkafka import ClientError, calling, configuration, made
-from harness.clients.reader import consumed
+from harness.clients.reader import consumed, reading
 from harness.history.recorder import Change
-from harness.model import NO_EPOCH, TopicPartition
+from harness.model import TopicPartition
 
 _HEARTBEATS = 10
 """How many heartbeats fit into a session."""
@@ -59,21 +59,13 @@ class GroupConsumer:
             Consumer,
             {
                 **configuration(bootstrap, client_id, log),
+                **reading(isolation),
                 **static,
                 "group.id": membership.group,
                 "partition.assignment.strategy": membership.assignor,
                 "session.timeout.ms": session_ms,
                 "heartbeat.interval.ms": max(session_ms // _HEARTBEATS, 1),
                 "max.poll.interval.ms": max(round(membership.poll_timeout_s * 1000), session_ms),
-                "enable.auto.commit": False,
-                "enable.auto.offset.store": False,
-                "auto.offset.reset": "error",
-                "isolation.level": isolation,
-                "check.crcs": True,
-                "fetch.wait.max.ms": 100,
-                "fetch.error.backoff.ms": 50,
-                "fetch.queue.backoff.ms": 10,
-                "socket.timeout.ms": 3000,
                 "coordinator.query.interval.ms": 1000,
             },
         )
@@ -87,8 +79,7 @@ class GroupConsumer:
         for record in records:
             name = TopicPartition(record.topic, record.partition)
             if name in self._has:  # it may have been given up since librdkafka drew the record from its queue
-                epoch = NO_EPOCH if record.leader_epoch is None else record.leader_epoch
-                self.positions[name] = CommittedOffset(record.offset + 1, epoch)
+                self.positions[name] = CommittedOffset.after(record)
         if self._is_lost_in_doubt:
             failure = failure or LEFT_UNKNOWN
         return Polled(records, failure)

@@ -19,7 +19,7 @@ from confluent_kafka import TopicPartition as Assigned
 from harness import payload
 from harness.client_ports import TRUNCATED, Bounds, Isolation, Polled
 from harness.clients.group import assigned
-from harness.clients.librdkafka import ClientError, calling, configuration, made
+from harness.clients.librdkafka import ClientError, Configuration, calling, configuration, made
 from harness.errors import EnvironmentFault
 from harness.history.recorder import PolledRecord
 from harness.model import NO_EPOCH, Offset, TopicPartition
@@ -52,16 +52,8 @@ class Reader:
             Consumer,
             {
                 **configuration(bootstrap, client_id, log),
+                **reading(isolation),
                 "group.id": client_id,
-                "enable.auto.commit": False,
-                "enable.auto.offset.store": False,
-                "auto.offset.reset": "error",
-                "isolation.level": isolation,
-                "check.crcs": True,
-                "fetch.wait.max.ms": 100,
-                "fetch.error.backoff.ms": 50,
-                "fetch.queue.backoff.ms": 10,
-                "socket.timeout.ms": 3000,
             },
         )
         known = epochs or {}
@@ -100,6 +92,21 @@ class Reader:
         """Close the connections."""
         with suppress(ClientError), calling():
             self._consumer.close()
+
+
+def reading(isolation: Isolation) -> Configuration:
+    """How all our consumers read: they commit and reset nothing by themselves, and ask often."""
+    return {
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "auto.offset.reset": "error",
+        "isolation.level": isolation,
+        "check.crcs": True,
+        "fetch.wait.max.ms": 100,
+        "fetch.error.backoff.ms": 50,
+        "fetch.queue.backoff.ms": 10,
+        "socket.timeout.ms": 3000,
+    }
 
 
 def consumed(consumer: Consumer, max_records: int, timeout_s: float) -> Polled:

@@ -231,7 +231,7 @@ class Groups:
         if error:
             committed(error)
             return
-        kept, group = stored(offsets, self._bugs), self._groups.get(group_id)
+        kept = stored(offsets, self._bugs)
         before = GroupOffsets(group_id) if group is None else group.offsets
         if not self._has_room_for(before.growth(kept) + (_GROUP_BYTES if group is None else 0)):
             committed(GroupError.INVALID_COMMIT_OFFSET_SIZE)
@@ -245,8 +245,9 @@ class Groups:
     def _keep(self, offsets: GroupOffsets, commits: Commits, committed: Callable[[int], None], error: int) -> None:
         if error:
             self._free()
-        for name, one in commits.items() if not error else ():
-            offsets.keep(name, one)
+        else:
+            for name, one in commits.items():
+                offsets.keep(name, one)
         committed(of_commit(error))
 
     def committed(
@@ -279,15 +280,15 @@ class Groups:
             name: GroupError.GROUP_SUBSCRIBED_TO_TOPIC if busy is None or name.topic in busy else GroupError.NONE
             for name in partitions
         }
-        gone = group.offsets.tombstones(name for name, error in errors.items() if not error)
+        free = [name for name, error in errors.items() if not error]
+        gone = group.offsets.tombstones(free)
         if not gone:
             deleted(GroupError.NONE, errors)
             return
 
         def forget(error: int) -> None:
-            for name, refusal in errors.items():
-                if not error and not refusal:
-                    group.offsets.forget(name)
+            for name in () if error else free:
+                group.offsets.forget(name)
             self._free()
             deleted(of_commit(error), errors)
 

@@ -125,10 +125,6 @@ class Member:
             self.timer.cancel()
             self.timer = None
 
-    def knows(self, protocol: str) -> bool:
-        """Whether it can use an assignment protocol."""
-        return any(name == protocol for name, _ in self.protocols)
-
     def metadata(self, protocol: str | None) -> bytes:
         """What it says about itself in a protocol; empty where it does not know that one."""
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")

@@ -119,7 +119,7 @@ def no_election_makes_a_commit_that_was_never_made(story: Story) -> None:
 
 
 def fault_after_a_commit(story: Story, **columns: Any) -> None:
-    """A group commits twice, a fault comes and goes, and the group is told of its first commit."""
+    """A group commits twice, a fault comes and goes, and a coordinator answers with the first commit."""
     commit_twice(story)
     story.fault(**columns)
     be_told(story, 1)

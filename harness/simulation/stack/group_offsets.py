@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError
 from harness.client_ports import CommittedOffset
 from harness.model import NO_GENERATION, TopicPartition
 from harness.simulation.stack.client import Call, Client, Silence
+from harness.simulation.stack.links import Address
 from harness.wire.keys import ApiKey
 from harness.wire.messages.consumers import (
     OffsetCommitRequest,
@@ -23,10 +24,10 @@ from harness.wire.messages.consumers import (
 from harness.wire.messages.coordination import FindCoordinatorRequest, FindCoordinatorResponse
 
 _FIND_COORDINATOR_VERSION = 2
-_OFFSET_COMMIT_VERSION = 7
-_OFFSET_FETCH_VERSION = 7
+OFFSET_COMMIT_VERSION = 7
+OFFSET_FETCH_VERSION = 7
 _ASK_TIMEOUT_S = 1.0
-_TIMED_OUT = "_TIMED_OUT"
+TIMED_OUT = "_TIMED_OUT"
 
 
 class GroupOffsets:
@@ -41,18 +42,18 @@ class GroupOffsets:
     ) -> Mapping[TopicPartition, CommittedOffset] | str:
         """See :class:`harness.client_ports.GroupOffsets`."""
         request = fetch_request(self._group, partitions)
-        answer = await self._ask_coordinator(Call(ApiKey.OFFSET_FETCH, _OFFSET_FETCH_VERSION, request, timeout_s))
+        answer = await self._ask_coordinator(Call(ApiKey.OFFSET_FETCH, OFFSET_FETCH_VERSION, request, timeout_s))
         return committed_offsets(cast("OffsetFetchResponse | None", answer))
 
     async def commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> str | None:
         """See :class:`harness.client_ports.GroupOffsets`."""
         request = commit_request(self._group, offsets)
-        call = Call(ApiKey.OFFSET_COMMIT, _OFFSET_COMMIT_VERSION, request, _ASK_TIMEOUT_S)
+        call = Call(ApiKey.OFFSET_COMMIT, OFFSET_COMMIT_VERSION, request, _ASK_TIMEOUT_S)
         answer = cast("OffsetCommitResponse | None", await self._ask_coordinator(call))
         if answer is None:
-            return _TIMED_OUT
-        codes = [one.error_code for topic in answer.topics for one in topic.partitions if one.error_code]
-        return KafkaError(codes[0]).name() if codes else None
+            return TIMED_OUT
+        code = commit_error(answer)
+        return KafkaError(code).name() if code else None
 
     def close(self) -> None:
         """See :class:`harness.client_ports.GroupOffsets`."""
@@ -60,13 +61,23 @@ class GroupOffsets:
 
     async def _ask_coordinator(self, call: Call) -> object | None:
         """Find the group's coordinator and ask it; None when there is no answer."""
-        wanted = FindCoordinatorRequest(key=self._group)
-        finding = Call(ApiKey.FIND_COORDINATOR, _FIND_COORDINATOR_VERSION, wanted, _ASK_TIMEOUT_S)
-        found = await self._client.ask_anybody(finding)
-        if not isinstance(found, FindCoordinatorResponse) or found.error_code:
-            return None
-        answer = await self._client.ask((found.host, found.port), call)
+        address = await coordinator_of(self._client, self._group)
+        answer = None if address is None else await self._client.ask(address, call)
         return None if isinstance(answer, Silence) else answer
+
+
+async def coordinator_of(client: Client, group: str) -> Address | None:
+    """Where the coordinator of ``group`` is, by the word of one of the brokers; None: it names none."""
+    wanted = FindCoordinatorRequest(key=group)
+    found = await client.ask_anybody(Call(ApiKey.FIND_COORDINATOR, _FIND_COORDINATOR_VERSION, wanted, _ASK_TIMEOUT_S))
+    if not isinstance(found, FindCoordinatorResponse) or found.error_code:
+        return None
+    return found.host, found.port
+
+
+def commit_error(answer: OffsetCommitResponse) -> int:
+    """The first error code in the answer to a commit; 0: there is none."""
+    return next((one.error_code for topic in answer.topics for one in topic.partitions if one.error_code), 0)
 
 
 def fetch_request(group: str, partitions: Iterable[TopicPartition]) -> OffsetFetchRequest:
@@ -95,7 +106,7 @@ def commit_request(
 def committed_offsets(answer: OffsetFetchResponse | None) -> dict[TopicPartition, CommittedOffset] | str:
     """What a coordinator has answered, partitions without a commit left out; or the error's name."""
     if answer is None or answer.error_code:
-        return _TIMED_OUT if answer is None else KafkaError(answer.error_code).name()
+        return TIMED_OUT if answer is None else KafkaError(answer.error_code).name()
     return {
         TopicPartition(topic.name, one.partition_index): CommittedOffset(
             one.committed_offset, one.committed_leader_epoch

@@ -15,16 +15,24 @@ from harness.client_ports import LEFT_UNKNOWN, CommittedOffset, Isolation, Membe
 from harness.coordination.consumer_protocol import assigned, assignment, ranges, subscribed_topics, subscription
 from harness.coordination.errors import GroupError
 from harness.history.recorder import Change
-from harness.model import NO_EPOCH, NO_GENERATION, TopicPartition
+from harness.model import NO_GENERATION, TopicPartition
 from harness.simulation.stack.client import Call, Client, Silence
-from harness.simulation.stack.group_offsets import commit_request, committed_offsets, fetch_request
+from harness.simulation.stack.group_offsets import (
+    OFFSET_COMMIT_VERSION,
+    OFFSET_FETCH_VERSION,
+    TIMED_OUT,
+    commit_error,
+    commit_request,
+    committed_offsets,
+    coordinator_of,
+    fetch_request,
+)
 from harness.simulation.stack.links import Address
 from harness.simulation.stack.reading import Reader
 from harness.simulation.stack.tasks import Task
 from harness.wire.declaration import Message
 from harness.wire.keys import ApiKey
 from harness.wire.messages.consumers import OffsetCommitResponse, OffsetFetchResponse
-from harness.wire.messages.coordination import FindCoordinatorRequest, FindCoordinatorResponse
 from harness.wire.messages.groups import (
     HeartbeatRequest,
     HeartbeatResponse,
@@ -39,7 +47,6 @@ from harness.wire.messages.groups import (
 )
 
 _JOIN_VERSION, _SYNC_VERSION, _HEARTBEAT_VERSION, _LEAVE_VERSION = 5, 3, 3, 3
-_FIND_VERSION, _COMMIT_VERSION, _FETCH_VERSION = 2, 7, 7
 _CONSUMER = "consumer"
 _ASK_TIMEOUT_S = 1.0
 _BACKOFF_S = 0.05
@@ -48,7 +55,6 @@ _NS_PER_S = 1_000_000_000
 _ELSEWHERE = frozenset(
     {GroupError.NOT_COORDINATOR, GroupError.COORDINATOR_NOT_AVAILABLE, GroupError.COORDINATOR_LOAD_IN_PROGRESS}
 )
-_TIMED_OUT = "_TIMED_OUT"
 
 
 class Member:
@@ -99,28 +105,27 @@ class Member:
             return Polled([], None)
         polled = await self._reader.poll(max_records, timeout_s)
         for record in polled.records:
-            epoch = NO_EPOCH if record.leader_epoch is None else record.leader_epoch
-            self.positions[TopicPartition(record.topic, record.partition)] = CommittedOffset(record.offset + 1, epoch)
+            self.positions[TopicPartition(record.topic, record.partition)] = CommittedOffset.after(record)
         return polled
 
     async def commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> str | None:
         """See :class:`harness.client_ports.Member`."""
         group, instance = self._membership.group, self._membership.instance
         body = commit_request(group, offsets, (self._generation, self._member_id, instance))
-        answer = cast("OffsetCommitResponse | None", await self._ask(ApiKey.OFFSET_COMMIT, _COMMIT_VERSION, body))
+        answer = cast("OffsetCommitResponse | None", await self._ask(ApiKey.OFFSET_COMMIT, OFFSET_COMMIT_VERSION, body))
         if answer is None:
-            return _TIMED_OUT
-        codes = [one.error_code for topic in answer.topics for one in topic.partitions if one.error_code]
+            return TIMED_OUT
+        code = commit_error(answer)
         if body.generation_id_or_member_epoch == self._generation:
-            self._heed(codes[0] if codes else GroupError.NONE)
-        return KafkaError(codes[0]).name() if codes else None
+            self._heed(code)
+        return KafkaError(code).name() if code else None
 
     async def committed(
         self, partitions: Iterable[TopicPartition], timeout_s: float
     ) -> Mapping[TopicPartition, CommittedOffset] | str:
         """See :class:`harness.client_ports.Member`."""
         body = fetch_request(self._membership.group, partitions)
-        answer = await self._ask(ApiKey.OFFSET_FETCH, _FETCH_VERSION, body, timeout_s)
+        answer = await self._ask(ApiKey.OFFSET_FETCH, OFFSET_FETCH_VERSION, body, timeout_s)
         found = committed_offsets(cast("OffsetFetchResponse | None", answer))
         if isinstance(found, str):
             self._coordinator = None
@@ -250,7 +255,7 @@ class Member:
     ) -> Message | None:
         """Ask the coordinator, which is looked for first where it is not known; None: there is no answer."""
         if self._coordinator is None:
-            self._coordinator = await self._find()
+            self._coordinator = await coordinator_of(self._client, self._membership.group)
         if self._coordinator is None:
             await self._client.sleep(_BACKOFF_S)
             return None
@@ -259,10 +264,3 @@ class Member:
             self._coordinator = None
             return None
         return answer
-
-    async def _find(self) -> Address | None:
-        wanted = FindCoordinatorRequest(key=self._membership.group)
-        found = await self._client.ask_anybody(Call(ApiKey.FIND_COORDINATOR, _FIND_VERSION, wanted, _ASK_TIMEOUT_S))
-        if not isinstance(found, FindCoordinatorResponse) or found.error_code:
-            return None
-        return found.host, found.port

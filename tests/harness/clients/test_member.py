@@ -77,7 +77,7 @@ class ScriptedConsumer:
 
 
 class Script:
-    """A member, its scripted consumer, and the rebalances that it was told of."""
+    """A member, its scripted consumer, and the rebalances that the consumer has called back."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, begins: Begins | None, assignor: Any = "range") -> None:
         monkeypatch.setattr(module, "Consumer", ScriptedConsumer)
