@@ -258,6 +258,11 @@ class Member(Protocol):
         """What it may commit: of the partitions that it has, those of which it was given records."""
         ...
 
+    @property
+    def generation(self) -> int:
+        """The generation of its group that it is in; ``NO_GENERATION``: none."""
+        ...
+
     async def poll(self, max_records: int, timeout_s: float) -> Polled:
         """Wait up to ``timeout_s``, and longer during a rebalance, for up to ``max_records`` records."""
         ...

@@ -97,9 +97,9 @@ class GroupLife:
         news = {name: one for name, one in sorted(offsets.items()) if self._committed.get(name) != one}
         if not news:
             return
-        self._offsets.begin_commit(news)
+        self._offsets.begin_commit(news, self._member.generation)
         error = await self._member.commit(news)
-        self._offsets.end_commit(error)
+        self._offsets.end_commit(error, self._member.generation)
         if error is None:
             self._committed |= news
 
@@ -109,7 +109,8 @@ class GroupLife:
         if change == "revoked":
             await self._commit({name: one for name, one in self._member.positions.items() if name in names})
         if names:
-            self._recorder.rebalance(self._op, change, names)
+            generation = self._member.generation if change == "assigned" else None
+            self._recorder.rebalance(self._op, change, names, generation)
         for name in names:
             self._committed.pop(name, None)
         return await self._begins(names) if change == "assigned" else {}

@@ -55,15 +55,15 @@ class GroupProcess:
         offsets = [answer[name].offset if name in answer else None for name in self._asked]
         self._recorder.complete_committed(self._op, "ok", offsets)
 
-    def begin_commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
-        """Begin to commit ``offsets``."""
+    def begin_commit(self, offsets: Mapping[TopicPartition, CommittedOffset], generation: int | None = None) -> None:
+        """Begin to commit ``offsets``; ``generation``: that of the member that does, None: it is no member."""
         plain = {name: committed.offset for name, committed in offsets.items()}
-        self._op = self._recorder.invoke_commit(self._number(), self.group, plain)
+        self._op = self._recorder.invoke_commit(self._number(), self.group, plain, generation)
 
-    def end_commit(self, error: str | None) -> None:
-        """The commit ended; ``error``: its name, None for success."""
+    def end_commit(self, error: str | None, generation: int | None = None) -> None:
+        """The commit ended; ``error``: its name, None for success; ``generation``: as it began, but now."""
         kind: Completion = "ok" if error is None else "fail" if error in REFUSED_AS_A_WHOLE else "info"
-        self._recorder.complete(self._op, kind, error)
+        self._recorder.complete(self._op, kind, error, generation)
         if kind == "info":
             self._process = None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import struct
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
@@ -11,7 +12,10 @@ from confluent_kafka import TopicPartition as Assigned
 
 from harness.client_ports import CommittedOffset
 from harness.clients.librdkafka import ClientError, calling, configuration, made
+from harness.errors import EnvironmentFault
 from harness.model import NO_EPOCH, Offset, TopicPartition
+
+_METADATA = b"CGMDv2:"
 
 
 class GroupClient:
@@ -66,6 +70,21 @@ def committed(
         for one in answers
         if one.offset >= 0
     }
+
+
+def generation_of(metadata: bytes) -> int:
+    """The generation in what librdkafka says of a member's group; ``NO_GENERATION``: it is in none.
+
+    Raises:
+        EnvironmentFault: this librdkafka says it in another way.
+    """
+    if not metadata.startswith(_METADATA):
+        raise EnvironmentFault(
+            f"librdkafka describes a member's group as {metadata[:20]!r}, which does not begin with {_METADATA!r}.",
+            "Install the confluent-kafka that requirements.lock names.",
+        )
+    (generation,) = struct.unpack_from("=i", metadata, len(_METADATA))
+    return int(generation)
 
 
 def commit(consumer: Consumer, offsets: Mapping[TopicPartition, CommittedOffset]) -> str | None:

@@ -10,11 +10,11 @@ from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Assigned
 
 from harness.client_ports import LEFT_UNKNOWN, Begins, CommittedOffset, Isolation, Membership, Polled
-from harness.clients.group import assigned, commit, committed
+from harness.clients.group import assigned, commit, committed, generation_of
 from harness.clients.librdkafka import ClientError, calling, configuration, made
 from harness.clients.reader import consumed, reading
 from harness.history.recorder import Change
-from harness.model import TopicPartition
+from harness.model import NO_GENERATION, TopicPartition
 
 _HEARTBEATS = 10
 """How many heartbeats fit into a session."""
@@ -93,6 +93,13 @@ class GroupConsumer:
     ) -> dict[TopicPartition, CommittedOffset] | str:
         """What is committed, partitions without it left out; or the error's name."""
         return committed(self._consumer, partitions, timeout_s)
+
+    @property
+    def generation(self) -> int:
+        """See :class:`harness.client_ports.Member`."""
+        with suppress(ClientError), calling():
+            return generation_of(self._consumer.consumer_group_metadata())
+        return NO_GENERATION
 
     def close(self) -> None:
         """Leave the group, unless it is a static member, and close the connections."""

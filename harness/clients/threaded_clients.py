@@ -256,6 +256,10 @@ class _Member:
     def positions(self) -> Mapping[TopicPartition, CommittedOffset]:
         return self._consumer.positions
 
+    @property
+    def generation(self) -> int:
+        return self._consumer.generation
+
     async def poll(self, max_records: int, timeout_s: float) -> Polled:
         return self._consumer.poll(max_records, timeout_s)
 

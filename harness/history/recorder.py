@@ -221,15 +221,24 @@ class Recorder:
         bare = Row(self._run, process, -1, "invoke", f, group=group, final=final)
         return self._invoke(_per_partition(bare, partitions))
 
-    def invoke_commit(self, process: ProcessId, group: str, offsets: Mapping[TopicPartition, Offset]) -> int:
-        """A client is about to commit ``offsets``, the next ones to be read; see :meth:`complete`."""
-        bare = Row(self._run, process, -1, "invoke", "commit", group=group)
+    def invoke_commit(
+        self, process: ProcessId, group: str, offsets: Mapping[TopicPartition, Offset], generation: int | None = None
+    ) -> int:
+        """A client is about to commit ``offsets``, the next ones to be read; see :meth:`complete`.
+
+        ``generation``: the one that it is in as a member; None: it is no member.
+        """
+        bare = Row(self._run, process, -1, "invoke", "commit", group=group, generation=generation)
         rows = _per_partition(bare, list(offsets))
         return self._invoke([replace(r, offset=o) for r, o in zip(rows, offsets.values(), strict=True)])
 
-    def complete(self, op: int, kind: Completion, error: str | None = None) -> None:
-        """The assign, subscribe or commit ``op`` ended."""
-        self._complete(op, lambda invoked: [_ended(row, kind, error, row.offset) for row in invoked])
+    def complete(self, op: int, kind: Completion, error: str | None = None, generation: int | None = None) -> None:
+        """The assign, subscribe or commit ``op`` ended; ``generation``: the one that a committing member is in then."""
+
+        def rows(invoked: list[Row]) -> list[Row]:
+            return [replace(_ended(row, kind, error, row.offset), generation=generation) for row in invoked]
+
+        self._complete(op, rows)
 
     def invoke_committed(self, process: ProcessId, group: str, partitions: Sequence[TopicPartition]) -> int:
         """A client is about to ask what ``group`` has committed; see :meth:`complete_committed`."""
@@ -252,12 +261,20 @@ class Recorder:
         op = self._invoke([Row(self._run, process, -1, "invoke", "crash")])
         self._complete(op, lambda invoked: [_ended(row, "info", None) for row in invoked])
 
-    def rebalance(self, op: int, change: Change, partitions: Sequence[TopicPartition]) -> None:
-        """A rebalance during the operation ``op`` assigned or revoked ``partitions``."""
+    def rebalance(
+        self, op: int, change: Change, partitions: Sequence[TopicPartition], generation: int | None = None
+    ) -> None:
+        """A rebalance during the operation ``op`` assigned or revoked ``partitions``.
+
+        ``generation``: the one in which the client was assigned them; None: it does not say, or they were revoked.
+        """
         with self._lock:
             assert op in self._open, f"operation {op} was never invoked or has already completed"
             first = self._open[op][0]
-            bare = Row(self._run, first.process, op, "info", change, txn=first.txn, final=first.final)
+            bare = Row(
+                self._run, first.process, op, "info", change, txn=first.txn, final=first.final, group=first.group,
+                generation=generation,
+            )  # fmt: skip
             due = self._append(_per_partition(bare, partitions))
         if due:
             self._write_part()

@@ -41,6 +41,7 @@ class Row:
     isolation: str | None = None
     timestamp_ms: int | None = None
     current_leader_epoch: int | None = None
+    generation: int | None = None
 
 
 _values = attrgetter(*NAMES)

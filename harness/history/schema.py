@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 """Raised whenever a column changes its meaning; a reader refuses other versions."""
 
 MOST_OFFSET = 2**63 - 2
@@ -136,7 +136,12 @@ HISTORY = Table(
             "CreateTime are what it was sent with",
             nullable=True,
         ),
-        _c("group", "string", "of a subscribe, a commit, a committed or a poll: the consumer group", nullable=True),
+        _c(
+            "group",
+            "string",
+            "of a subscribe, a commit, a committed, a poll or a rebalance: the consumer group",
+            nullable=True,
+        ),
         _c(
             "isolation",
             "string",
@@ -158,6 +163,14 @@ HISTORY = Table(
             "client does not say",
             nullable=True,
             least=0,
+        ),
+        _c(
+            "generation",
+            "int32",
+            "of an assigned, and of a commit by a member of a group: the generation that its client was in when the row "
+            "was written; -1: none; null: the committer is no member, or the client does not say",
+            nullable=True,
+            least=-1,
         ),
     ),
 )

@@ -87,6 +87,11 @@ class Member:
         self._polled_ns = self._heard_ns = self._client.world.now_ns
         self._heartbeats: Task[None] | None = None
 
+    @property
+    def generation(self) -> int:
+        """See :class:`harness.client_ports.Member`."""
+        return self._generation if self._is_in else NO_GENERATION
+
     async def poll(self, max_records: int, timeout_s: float) -> Polled:
         """See :class:`harness.client_ports.Member`."""
         self._polled_ns = self._client.world.now_ns

@@ -52,6 +52,13 @@ def test_a_commit_and_a_question_have_a_row_for_each_partition() -> None:
     assert {row["group"] for row in written.rows()} == {"g"}
 
 
+def test_a_commit_of_a_member_says_in_which_generation_it_began_and_ended() -> None:
+    written = Written()
+    written.process.begin_commit({P: CommittedOffset(4)}, 7)
+    written.process.end_commit(None, -1)
+    assert [row["generation"] for row in written.rows()] == [7, -1]
+
+
 def test_who_does_not_know_how_a_commit_ended_ends_with_it() -> None:
     written = Written()
     for error in ("_TIMED_OUT", None, None):

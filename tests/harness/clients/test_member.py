@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import logging
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
-from confluent_kafka import TIMESTAMP_CREATE_TIME
+from confluent_kafka import TIMESTAMP_CREATE_TIME, Consumer
 from confluent_kafka import TopicPartition as Assigned
 
 from harness.client_ports import LEFT_UNKNOWN, Begins, CommittedOffset, Membership
 from harness.clients import member as module
+from harness.clients.group import generation_of
 from harness.clients.member import GroupConsumer
+from harness.errors import EnvironmentFault
 from harness.history.recorder import Change
-from harness.model import TopicPartition
+from harness.model import NO_GENERATION, TopicPartition
 
 FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -58,6 +61,7 @@ class ScriptedConsumer:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self.settings = settings
         self.script: Callable[[], list[Message]] = list
+        self.metadata = b""
         self.assigned: list[tuple[str, list[tuple[int, int]]]] = []
 
     def subscribe(self, topics: Sequence[str], **callbacks: Callable[[Any, list[Assigned]], None]) -> None:
@@ -68,6 +72,9 @@ class ScriptedConsumer:
 
     def consume(self, most: int, timeout_s: float) -> list[Message]:
         return self.script()
+
+    def consumer_group_metadata(self) -> bytes:
+        return self.metadata
 
     def assign(self, where: list[Assigned]) -> None:
         self.assigned.append(("assign", [(one.partition, one.offset) for one in where]))
@@ -138,6 +145,25 @@ def test_records_that_were_drawn_before_their_partition_was_given_up_are_not_com
     script.poll(("on_assign", (0, 1)))
     script.poll(("on_revoke", (0,)), delivers=[Message(0, 5), Message(1, 0)])
     assert script.member.positions == {SECOND: CommittedOffset(1, 7)}
+
+
+def test_its_generation_is_the_one_that_librdkafka_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script(monkeypatch, BEGINS)
+    script.consumer.metadata = b"CGMDv2:" + struct.pack("=i", 7) + b"g\0m\0\1"
+    assert script.member.generation == 7
+
+
+def test_a_librdkafka_that_describes_groups_in_another_way_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script(monkeypatch, BEGINS)
+    script.consumer.metadata = b"CGMDv3:"
+    with pytest.raises(EnvironmentFault, match="CGMDv3"):
+        _ = script.member.generation
+
+
+def test_a_consumer_that_has_joined_no_group_is_in_no_generation() -> None:
+    consumer = Consumer({"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0})
+    assert generation_of(consumer.consumer_group_metadata()) == NO_GENERATION
+    consumer.close()
 
 
 def test_a_poll_in_which_it_was_not_told_where_to_begin_ends_with_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

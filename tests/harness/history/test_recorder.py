@@ -137,6 +137,16 @@ def test_nothing_is_recorded_after_close(directory: RunDirectory) -> None:
         history.complete_send(op, "ok", offset=0)
 
 
+def test_a_rebalance_has_the_group_of_its_poll_and_the_generation_of_its_client(directory: RunDirectory) -> None:
+    history = recorder(directory)
+    op = history.invoke_poll(P0, False, "g")
+    history.rebalance(op, "assigned", [TopicPartition("t", 0)], 3)
+    history.rebalance(op, "lost", [TopicPartition("t", 0)])
+    history.close()
+    known = [(r["f"], r["group"], r["generation"]) for r in directory.read_table("history")]
+    assert known[1:3] == [("assigned", "g", 3), ("lost", "g", None)]
+
+
 def test_a_transaction_ends_with_a_row_for_everything_that_it_did(directory: RunDirectory) -> None:
     history = recorder(directory)
     op = history.invoke_txn(P0, [Sending("t", 0, 5), Polling("g", "read_uncommitted"), Polling(), Sending("t", 1, 6)])

@@ -9,7 +9,7 @@ import pytest
 from harness.client_ports import BEGINNING, Begins, CommittedOffset, Membership
 from harness.client_ports import Member as MemberPort
 from harness.history.recorder import Change
-from harness.model import TopicPartition
+from harness.model import NO_GENERATION, TopicPartition
 from harness.simulation.stack.simulated_clients import SimulatedClients
 from harness.wire.keys import ApiKey
 from harness.wire.messages.topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
@@ -104,9 +104,13 @@ def test_a_member_that_hangs_loses_what_it_has_and_learns_it_with_its_next_poll(
     group.join(0)
     group.join(1)
     group.sleep()
+    shared = group.members[0].generation
+    assert shared == group.members[1].generation > NO_GENERATION
     group.hangs.add(0)
     group.sleep(5)
     assert group.has[1] == {0, 1, 2, 3}
+    assert group.members[0].generation == NO_GENERATION
+    assert group.members[1].generation > shared
     assert group.commit(0, 5) == ["UNKNOWN_MEMBER_ID"]
     group.hangs.clear()
     group.sleep()
