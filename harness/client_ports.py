@@ -277,6 +277,13 @@ class Member(Protocol):
         """What its group has committed, partitions without it left out; or the error's name."""
         ...
 
+    def stand_still(self, seconds: float) -> None:
+        """For that long send no heartbeats, as if the whole client stood still, and learn nothing of the group.
+
+        Without effect where a client's heartbeats cannot be stopped; librdkafka sends them in a thread of its own.
+        """
+        ...
+
     async def close(self) -> None:
         """Give up what it has, leave the group, unless it is a static member, and close the connections."""
         ...

@@ -6,17 +6,19 @@ committed, and begins there.
 
 Promised: as under unique_sends; the coordinator answers a member that asks for its group's commit with the last one
 that was acknowledged, or one that was under way since, also after another broker has taken the group over; no commit
-lies beyond the end of the log; while a member has a partition, it is given the records in order and none is left out.
+lies beyond the end of the log; while a member has a partition, it is given the records in order and none is left out;
+nor is one by the group as a whole, below what it has committed; a commit is acknowledged to members of the present
+generation alone, in which each partition has one owner.
 
-Judged: as under unique_sends, each such answer against all commits of the group, each commit against the log, and the
-polls of each member between two rebalances; on the built-in and the simulated cluster also the replicas of
+Judged: as under unique_sends, each such answer against all commits of the group, each commit against the log and the
+generations that were known when it began, the polls of each member between two rebalances, and those of all members
+against the log up to the last commit; on the built-in and the simulated cluster also the replicas of
 ``__consumer_offsets``.
 
 Missed: an earlier commit with which a coordinator answers after a fault has cut brokers off or had them stand still,
-for it may not have known of its successor; a record that no member of the group was given, between a commit and the
-first poll after it; two members that have a partition at the same time; a commit that is accepted from a member which
-is no longer in the group; a rebalance that does not end. In virtual time the members are the simulation's own, not
-librdkafka.
+for it may not have known of its successor; a record that is given to a second member although a commit of the first
+lies beyond it; a commit of a static member that another one of its name has replaced; a rebalance that does not end.
+In virtual time the members are the simulation's own, not librdkafka, whose heartbeats go on while a member hangs.
 """
 
 from __future__ import annotations
@@ -51,8 +53,8 @@ class ConsumerGroupsParameters(SteadySendsParameters):
         commit_every_s: how long after a commit a member commits again; it also does before it gives partitions up.
         session_timeout_s: after how long without a heartbeat a coordinator removes a member.
         poll_timeout_s: after how long without a poll a member leaves by itself; not below ``session_timeout_s``.
-        stays_s: how long a member stays on the average, before it leaves, or hangs for up to twice ``poll_timeout_s``;
-            0: it stays.
+        stays_s: how long a member stays on the average, before it leaves, or hangs for up to twice ``poll_timeout_s``
+            and commits then; in virtual time it sends no heartbeats meanwhile. 0: it stays.
         away_s: how long a member that has left stays away on the average.
     """
 
@@ -138,7 +140,7 @@ class ConsumerGroups(Workload):
             if clients.monotonic_ns() >= leaves_ns:
                 if drawn.random() < 1 / 2:
                     return None
-                await clients.sleep(drawn.uniform(0, 2 * ours.poll_timeout_s))
+                await life.hang(drawn.uniform(0, 2 * ours.poll_timeout_s))
                 leaves_ns = clients.monotonic_ns() + self._stay_ns(drawn)
         return None
 

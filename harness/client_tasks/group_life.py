@@ -30,6 +30,8 @@ _POLL_RECORDS = 500
 _ASK_TIMEOUT_S = 1.0
 _ASKS_S = 5.0
 _BACKOFF_S = 0.05
+_COMMITS = 3
+"""How often a member that has hung tries to commit."""
 
 
 class GroupLife:
@@ -83,9 +85,17 @@ class GroupLife:
         self.moved = error in MOVED_ERRORS
         return error
 
-    async def commit(self) -> None:
-        """Commit what was read since the last commit, of the partitions that the member has."""
-        await self._commit(self._member.positions)
+    async def commit(self) -> str | None:
+        """Commit what was read since the last commit, of the partitions that it has; returns the error's name."""
+        return await self._commit(self._member.positions)
+
+    async def hang(self, seconds: float) -> None:
+        """Do nothing for that long, and then commit, if need be again, before it hears whether it is still a member."""
+        self._member.stand_still(seconds + _COMMITS * _ASK_TIMEOUT_S)
+        await self._clients.sleep(seconds)
+        for _ in range(_COMMITS):
+            if await self.commit() is None:
+                break
 
     async def close(self) -> None:
         """Leave the group, unless it is a static member; what a rebalance does on the way belongs to a last poll."""
@@ -93,15 +103,16 @@ class GroupLife:
         await self._member.close()
         self._recorder.complete_poll(self._op, [])
 
-    async def _commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+    async def _commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> str | None:
         news = {name: one for name, one in sorted(offsets.items()) if self._committed.get(name) != one}
         if not news:
-            return
+            return None
         self._offsets.begin_commit(news, self._member.generation)
         error = await self._member.commit(news)
         self._offsets.end_commit(error, self._member.generation)
         if error is None:
             self._committed |= news
+        return error
 
     async def _rebalanced(self, change: Change, partitions: Sequence[TopicPartition]) -> Begins | None:
         """See :data:`harness.client_ports.Rebalanced`."""

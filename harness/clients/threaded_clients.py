@@ -271,6 +271,9 @@ class _Member:
     ) -> Mapping[TopicPartition, CommittedOffset] | str:
         return self._consumer.committed(partitions, timeout_s)
 
+    def stand_still(self, seconds: float) -> None:
+        """See the port: librdkafka's heartbeats cannot be stopped."""
+
     async def close(self) -> None:
         self._consumer.close()
 

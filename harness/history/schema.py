@@ -167,8 +167,8 @@ HISTORY = Table(
         _c(
             "generation",
             "int32",
-            "of an assigned, and of a commit by a member of a group: the generation that its client was in when the row "
-            "was written; -1: none; null: the committer is no member, or the client does not say",
+            "of an assigned, and of a commit by a member of a group: the generation that its client was in when the "
+            "row was written; -1: none; null: the committer is no member, or the client does not say",
             nullable=True,
             least=-1,
         ),

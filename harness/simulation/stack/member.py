@@ -86,6 +86,7 @@ class Member:
         self._fatal: str | None = None
         self._polled_ns = self._heard_ns = self._client.world.now_ns
         self._heartbeats: Task[None] | None = None
+        self._still_until_ns = 0
 
     @property
     def generation(self) -> int:
@@ -135,6 +136,10 @@ class Member:
         if isinstance(found, str):
             self._coordinator = None
         return found
+
+    def stand_still(self, seconds: float) -> None:
+        """See :class:`harness.client_ports.Member`."""
+        self._still_until_ns = self._client.world.now_ns + round(seconds * _NS_PER_S)
 
     async def close(self) -> None:
         """See :class:`harness.client_ports.Member`."""
@@ -217,6 +222,8 @@ class Member:
         ours, world = self._membership, self._client.world
         while self._is_in and not self._client.is_closed:
             await self._client.sleep(ours.session_timeout_s / _HEARTBEATS)
+            if world.now_ns < self._still_until_ns:
+                continue
             if not self._is_in or self._client.is_closed:
                 return
             if world.now_ns - self._polled_ns > ours.poll_timeout_s * _NS_PER_S:
