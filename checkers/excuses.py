@@ -18,7 +18,7 @@ from checkers.cuts import links_of
 from checkers.lossy_failures import may_excuse
 from checkers.row import Row
 from faults import traits_of
-from harness.anomaly import AnomalyKind, Retention
+from harness.anomaly import AnomalyKind, LossyFailure, Retention
 from harness.downtime import in_force
 from harness.fault import ProcessEffect
 from harness.findings import Finding
@@ -61,13 +61,14 @@ def _may_be_rot(run: RunFacts, finding: Finding) -> bool:
     return min(damaged, default=finding.offset + 1) <= finding.offset
 
 
-def is_unrecorded(run: RunFacts, finding: Finding) -> bool:
-    """Whether an unclean election that no table records may have given up a group's commit.
+def is_unrecorded(run: RunFacts, finding: Finding, kind: AnomalyKind) -> bool:
+    """Whether an unclean election that no table records may have given up a group's commit, or its generation.
 
     It takes a fault that takes a replica out, or was seen in another partition, and gives back nothing that had never
     been committed.
     """
-    if finding.kind != "lost-commit" or finding.since_ns is None or run.guarantees.get("unclean_election") is not True:
+    of_groups = kind.excuses.lossy_failure is LossyFailure.BETWEEN_COMMITS and finding.since_ns is not None
+    if not of_groups or run.guarantees.get("unclean_election") is not True:
         return False
     able = (fault for fault in run.faults if fault["injected_ns"] is not None and _takes_a_replica_out(fault))
     begun = [fault["injected_ns"] for fault in able]

@@ -23,6 +23,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from checkers.group_operations import group_operations
 from checkers.row import Row, where
 from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
@@ -99,7 +100,7 @@ def find(rows: RunRows) -> Iterator[Finding]:
     """Reference: every answer of one run that is not the last commit, and every offset beyond the end."""
     commits: dict[tuple[str | None, TopicPartition], list[Commit]] = defaultdict(list)
     answers: list[tuple[int, Row]] = []
-    for rows_of in _by_operation(rows):
+    for rows_of in group_operations(rows):
         first, last = rows_of[0], rows_of[-1]
         if first["f"] == "committed":
             answers += [(first["index"], last)] if last["type"] == "ok" else []
@@ -134,14 +135,6 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
         yield from witnesses.cuts(finding._replace(offset=(finding.offset or 1) - 1))
 
 
-def _by_operation(rows: RunRows) -> list[list[Row]]:
-    found: dict[tuple[int, TopicPartition], list[Row]] = defaultdict(list)
-    for row in rows.operations:
-        if row["f"] in ("commit", "committed") and row["topic"] is not None:
-            found[row["op"], where(row)].append(row)
-    return [sorted(group, key=lambda r: (r["type"] != "invoke", r["index"])) for group in found.values()]
-
-
 def _lost(rows: RunRows, answer: Row, asked: int, commits: list[Commit]) -> Iterator[Finding]:
     before = [commit for commit in commits if commit.acked and commit.ended < asked]
     last = max(before, key=lambda commit: commit.begun, default=None)
@@ -160,7 +153,7 @@ def _lost(rows: RunRows, answer: Row, asked: int, commits: list[Commit]) -> Iter
 
 
 def _beyond(rows: RunRows) -> Iterator[Finding]:
-    commits = (one for group in _by_operation(rows) for one in group if one["type"] == "ok")
+    commits = (one for group in group_operations(rows) for one in group if one["type"] == "ok")
     seen: set[tuple[TopicPartition, int]] = set()
     for row in sorted(commits, key=lambda r: int(r["index"])):
         end = rows.ends.get(where(row))

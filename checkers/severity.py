@@ -135,7 +135,7 @@ def _given_up(facts: RunFacts, finding: Finding) -> Excuse | None:
 
 def _doubts(facts: RunFacts, manifest: Manifest, finding: Finding, kind: AnomalyKind) -> Doubts:
     return Doubts(
-        unrecorded=is_unrecorded(facts, finding),
+        unrecorded=is_unrecorded(facts, finding, kind),
         deposed=may_be_deposed(facts, finding),
         unknown=is_unknown(facts, manifest, finding, kind),
         unobserved=is_unobserved(facts, manifest, finding, kind),

@@ -11,6 +11,7 @@ from checkers.generations import is_promised
 from checkers.promises import KINDS
 from checkers.resends import reason_to_resend
 from checkers.row import ALL
+from harness.anomaly import LossyFailure
 from harness.checker import Verdict
 from harness.findings import Finding
 
@@ -105,7 +106,7 @@ def _given_away(run: RunFacts, finding: Finding) -> str:
         return f"generation {run.generation} does not promise it: {kind.since.why_not_before}"
     if finding.kind == "duplicate" and run.guarantees.get("idempotent_producers") is False:
         return _NOT_IDEMPOTENT
-    if finding.kind == "lost-commit":
+    if kind.excuses.lossy_failure is LossyFailure.BETWEEN_COMMITS:
         return "every broker had lost power or disk at one time, and writes are not flushed one by one"
     return (
         "every member of the ISR, at least min.insync.replicas of them, had lost power or disk at one time, and writes "

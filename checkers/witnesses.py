@@ -98,7 +98,8 @@ class Witnesses:
         stored = [r for r in known if r["f"] == "commit"][-1:]
         for row in [*stored, *(r for r in known if r["f"] == "committed" and r["index"] == finding.row)]:
             did = "committed" if row["f"] == "commit" else "was given committed"
-            words = f"process {row['process']} {did} offset {offset} for group {row['group']!r}: {row['type']}"
+            of = "" if row["generation"] is None else f" in generation {row['generation']}"
+            words = f"process {row['process']} {did} offset {offset} for group {row['group']!r}{of}: {row['type']}"
             yield Evidence("history", {"index": row["index"]}, words)
 
     def values_at(self, finding: Finding) -> Iterator[Evidence]:

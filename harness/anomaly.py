@@ -61,7 +61,7 @@ class LossyFailure(Enum):
     BETWEEN_POLLS = "between the poll before and the one that shows it"
     BEFORE_READ = "between the send and the read"
     BEFORE_MARKER = "between the send and the marker"
-    BETWEEN_COMMITS = "between a group's commit and the offset that it was given, on all brokers"
+    BETWEEN_COMMITS = "between a group's commit, or generation, and what contradicts it, on all brokers"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,7 +65,7 @@ LISTED: Mapping[str, Collection[str]] = {
     # Single kinds that are judged, excused or put in words in a way of their own.
     "checkers/excuses.py": ["lost-commit", "replica-divergence"],
     "checkers/severity.py": ["committed-cut", "open-transaction", "stuck", "unseen", "wrong-marker"],
-    "checkers/verdict_reasons.py": ["lost-commit", "open-transaction", "unseen"],
+    "checkers/verdict_reasons.py": ["open-transaction", "unseen"],
     "reports/power.py": ["stuck"],
     "reports/story.py": ["wrong-marker"],
     # One question to Spark about two kinds that hw_regression declares.

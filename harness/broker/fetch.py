@@ -7,7 +7,7 @@ from functools import partial
 from typing import NamedTuple, cast
 
 from harness.broker.codes import FrontError
-from harness.broker.injected_bugs import answered, served, served_up_to
+from harness.broker.injected_bugs import answered, begun, served, served_up_to
 from harness.broker.kafka_time import kafka_time_ns
 from harness.broker.metadata import ClusterMetadata
 from harness.broker.partition import Partition
@@ -109,6 +109,7 @@ class Fetching:
                 name = TopicPartition(self._name(topic), asked.partition)
                 parts[asked.partition] = _Part(name, asked, services.replicas.get(name))
         self._parts = [part for parts in self._topics.values() for part in parts.values()]
+        self._begun = begun(services.knobs, request.session, (part.name for part in self._parts))
         self._found_bytes = 0
 
     def start(self) -> None:
@@ -232,7 +233,8 @@ class Fetching:
         bound = part.partition.replica.read_bound(self._replica)
         log, offset, services = part.partition.log, part.asked.fetch_offset, self._services
         if self._replica is None:
-            log, offset = served(services.knobs, services.clock, part.partition, services.replicas, offset)
+            asked = offset, part.name in self._begun
+            log, offset = served(services.knobs, services.clock, part.partition, services.replicas, asked)
             bound = served_up_to(services.knobs, bound)
         return log.locate(offset, bound, max(limit, 0), at_least_one=at_least_one)
 

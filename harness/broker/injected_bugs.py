@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from types import MappingProxyType
+from weakref import WeakKeyDictionary
 
 from harness.broker.codecs import inflate
 from harness.broker.partition import Partition
 from harness.broker.segments import Batches, SegmentLog
 from harness.clock import Clock
-from harness.model import Offset
+from harness.model import Offset, TopicPartition
 from harness.replication.knobs import Knobs
 from harness.replication.messages import ProduceRequested
 from harness.wire import batches as wire
@@ -19,6 +20,9 @@ from harness.wire.batches import BatchHeader, Record
 
 Change = Callable[[Record], Record]
 """Changes a record as a broker with an injected bug does."""
+
+_FETCHED: WeakKeyDictionary[object, set[TopicPartition]] = WeakKeyDictionary()
+"""By connection, the partitions that a consumer has fetched over it."""
 
 _ONE_IN = 16
 _TICK_NS = 1_000_000
@@ -79,11 +83,30 @@ class _Unasked:
         """See :class:`harness.broker.partition.ProduceToken`; no client waits for an answer."""
 
 
+def begun(knobs: Knobs, connection: object, partitions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
+    """Those of the partitions that a consumer fetches which it fetches over this connection for the first time.
+
+    Only a broker with a bug about them keeps count.
+    """
+    if "first_fetch_skips_a_batch" not in knobs.bugs:
+        return frozenset()
+    known = _FETCHED.setdefault(connection, set())
+    new = frozenset(partitions) - known
+    known |= new
+    return new
+
+
 def served(
-    knobs: Knobs, clock: Clock, partition: Partition, hosted: Iterable[Partition], offset: Offset
+    knobs: Knobs, clock: Clock, partition: Partition, hosted: Iterable[Partition], asked: tuple[Offset, bool]
 ) -> tuple[SegmentLog, Offset]:
-    """From which log, and from which offset on, a leader that has ``hosted`` answers a consumer's fetch."""
+    """From which log, and from which offset on, a leader that has ``hosted`` answers a consumer's fetch.
+
+    ``asked``: the offset of the fetch, and whether it is the first one over its connection.
+    """
     log, bugs = partition.log, knobs.bugs
+    offset, is_first = asked
+    if is_first and offset > log.log_start_offset:
+        offset = min(offset + 1, log.log_end_offset)
     if not bugs or not _is_due(clock):
         return log, offset
     if "fetch_mixes_partitions" in bugs:

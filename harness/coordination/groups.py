@@ -27,6 +27,7 @@ from harness.coordination.records import (
 )
 from harness.coordination.surroundings import Answer, Surroundings
 from harness.model import TopicPartition
+from harness.wire.declaration import Message
 from harness.wire.messages.groups import (
     DescribedGroup,
     HeartbeatRequest,
@@ -155,7 +156,7 @@ class Groups:
         if group is None:
             answer(SyncGroupResponse(error_code=GroupError.UNKNOWN_MEMBER_ID))
         else:
-            group.members.sync(request, answer)
+            group.members.sync(request, _answering(group.members, answer, self._bugs))
 
     def heartbeat(self, request: HeartbeatRequest, answer: Answer) -> None:
         """Serve Heartbeat."""
@@ -228,6 +229,7 @@ class Groups:
             error = GroupError.ILLEGAL_GENERATION if who.generation >= 0 else GroupError.NONE
         else:
             error = group.members.commit_error(*who)
+            error = GroupError.NONE if "commits_unfenced" in self._bugs else error
         if error:
             committed(error)
             return
@@ -346,3 +348,16 @@ class Groups:
         self._has_freed = False
         self._groups = {name: one for name, one in self._groups.items() if not one.is_nothing}
         self._at_most = sum(group.size for group in self._groups.values())
+
+
+def _answering(members: ClassicGroup, answer: Answer, bugs: Collection[str]) -> Answer:
+    """How a coordinator answers SyncGroup: with the assignment of the member that asks, but for an injected bug."""
+
+    def mixed_up(response: Message) -> None:
+        assert isinstance(response, SyncGroupResponse)
+        leader = members.members.leader
+        if leader is not None and not response.error_code:
+            response.assignment = members.members[leader].assignment
+        answer(response)
+
+    return mixed_up if "assignments_mixed_up" in bugs else answer

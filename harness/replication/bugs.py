@@ -256,12 +256,19 @@ SERVING = (
 )  # fmt: skip
 
 GROUPS = (
+    _bug("first_fetch_skips_a_batch", "a fetch session that begins behind the offset that it was asked for",
+         "A leader leaves out a batch in its first answer over a connection, unless it is the first one of its log.",
+         STACK),
     _bug("commit_forgotten", "a coordinator that does not wait for its own log",
          "A coordinator acknowledges what a group commits, and stores nothing of it.", STACK,
          unnoticed="the random mixes have no groups", scenarios=("where-a-group-goes-on",)),
     _bug("commits_swapped", "answers, or offsets, put together in another order",
          "A coordinator stores the offsets of one commit in the wrong order of its partitions.", STACK,
          unnoticed="the random mixes have no groups", scenarios=("where-a-group-goes-on",)),
+    _bug("commits_unfenced", "UNKNOWN_MEMBER_ID and ILLEGAL_GENERATION forgotten at OffsetCommit",
+         "A coordinator stores what is committed for a group, whether or not its sender is a member.", STACK),
+    _bug("assignments_mixed_up", "SyncGroup answered with the assignment of another member",
+         "A coordinator gives every member the partitions of the group's leader.", STACK),
 )  # fmt: skip
 
 BUGS: Mapping[str, Bug] = MappingProxyType(

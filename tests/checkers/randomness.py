@@ -17,6 +17,7 @@ from tests.checkers.client_randomness import (
 from tests.checkers.deletion_randomness import order_a_deletion, shrink
 from tests.checkers.election_randomness import name_markers, transact_across_elections
 from tests.checkers.exit_cases import ended
+from tests.checkers.group_randomness import act_in_groups
 from tests.checkers.planting import (
     FALSE_PLANTS,
     PLANTS,
@@ -73,6 +74,7 @@ _RARE: dict[str, Callable[[Story, random.Random], None]] = {
     "shrunk": shrink,
     "twice": _append_twice,
     "refused": refuse_sends,
+    "groups": act_in_groups,
 }
 """What every story may have besides, by the name of its own chance."""
 

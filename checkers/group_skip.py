@@ -1,0 +1,142 @@
+"""A group leaves no record out: what lies below an offset that one of its members committed, a member was given.
+
+* ``group-skip``: the group was given a record of a partition, and committed beyond it, but no member at any time was
+  given anything at an offset before that record at which the final leader's log holds another one.
+
+``poll-skip`` compares two deliveries of one process; this rule compares what all members were given with all that there
+was, and so it also finds what is left out between a commit and the first record that the next member is given, or
+before the first record of all. Each member begins where one of the group has committed, or at the beginning, so one of
+them has read over the record. The record was there by then: a log that holds the later record has what the final log
+has before it. Which member it was, and when, does not matter, and neither does what its polls said of their end.
+
+Judged are the partitions to which no transaction sends, for markers and aborted records take offsets there, too; and
+groups of which every commit in that partition was a member's, for any other may skip what it likes, unless it was
+refused. What the last leader's log does not hold, and what it holds in the end where the group was given something
+else, is not judged either.
+
+Severity: ``VIOLATION``. ``DOCUMENTED`` when the record had been deleted on purpose by the time of that commit (see
+:mod:`checkers.deletions`) and the configuration permits that, even if a later leader still holds it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from checkers.group_operations import commits
+from checkers.row import Row, where
+from checkers.rows import RunRows
+from checkers.witnesses import Witnesses
+from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
+from harness.checker import Evidence
+from harness.findings import Finding
+from harness.model import TopicPartition
+
+GROUP_SKIP = AnomalyKind(
+    name="group-skip",
+    invariants=("C7",),
+    meaning="A group committed beyond a record that none of its members was given.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.HISTORY, Needs.VALUES}),
+    follows_from=("poll-skip", "int-poll-skip"),
+    cause_at=CauseAt.OFFSET,
+    excuses=Excuses(
+        unclean_election=False,
+        retention=Retention.BEFORE_THE_POLL,
+        fault=False,
+        lossy_failure=LossyFailure.NEVER,
+        with_cause=True,
+        own_topic=None,
+        while_leading=True,
+    ),
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.DELETION),
+)
+KINDS = (GROUP_SKIP,)
+
+
+class Whose(NamedTuple):
+    """A group and a partition that it reads."""
+
+    group: str
+    where: TopicPartition
+
+
+Delivery = tuple[int | None, int | None]
+"""What was given at an offset: the value, and the leader epoch; None: not known."""
+
+Given = Mapping[int, set[Delivery]]
+"""What a group was given of a partition, by offset."""
+
+
+def find(rows: RunRows) -> Iterator[Finding]:
+    """Reference: every record of one run's final logs that a group has passed and was not given."""
+    given: dict[Whose, dict[int, set[Delivery]]] = defaultdict(lambda: defaultdict(set))
+    furthest = _furthest(rows)
+    for row in rows.operations if furthest else ():
+        if row["f"] == "poll" and row["type"] != "invoke" and None not in (row["topic"], row["group"]):
+            given[Whose(row["group"], where(row))][row["offset"]].add((row["value"], row["leader_epoch"]))
+    for whose, commit in furthest.items():
+        if whose.where not in rows.marked:
+            yield from _skipped(rows, whose.where, commit, given.get(whose, {}))
+
+
+def why(finding: Finding) -> str:
+    """The finding in a sentence."""
+    return (
+        f"A group committed offset {finding.until}, and was given offset {finding.other_offset}, but none of its "
+        f"members was given offset {finding.offset}, where the final leader's log holds value {finding.value}."
+    )
+
+
+def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
+    """The commit, the later record that the group was given, and the one that it was not."""
+    yield from witnesses.commits(finding, finding.until)
+    yield from witnesses.reads(finding, finding.other_offset, None)
+    yield from witnesses.send(finding)
+    yield from witnesses.holders(finding)
+
+
+def _furthest(rows: RunRows) -> dict[Whose, Row]:
+    """By group and partition, the acknowledgement of the highest offset; without those that others committed."""
+    found: dict[Whose, Row] = {}
+    others: set[Whose] = set()
+    for begun, ended in commits(rows):
+        if begun["group"] is None:
+            continue
+        whose = Whose(begun["group"], where(begun))
+        if begun["generation"] is None and ended["type"] != "fail":
+            others.add(whose)
+        elif begun["generation"] is not None and ended["type"] == "ok":
+            found[whose] = max(found.get(whose, ended), ended, key=lambda row: (row["offset"], -row["index"]))
+    return {whose: row for whose, row in found.items() if whose not in others}
+
+
+def _skipped(rows: RunRows, place: TopicPartition, commit: Row, given: Given) -> Iterator[Finding]:
+    held = [row for row in rows.final_log(place) if row["offset"] < commit["offset"]]
+    last = max((row["offset"] for row in held if _is_it(row, given.get(row["offset"], set()))), default=-1)
+    lowest: dict[int, Row] = {}
+    for row in held:
+        if row["offset"] < last and row["offset"] not in given:
+            lowest[row["offset"]] = min(lowest.get(row["offset"], row), row, key=lambda one: (one["value"], one["leader_epoch"]))
+    deleted = rows.deleted_to(place, commit["time_ns"])
+    for offset, row in lowest.items():
+        yield Finding(
+            rows.run, "group-skip", *place,
+            offset=offset,
+            value=row["value"],
+            leader_epoch=row["leader_epoch"] if row["leader_epoch"] >= 0 else None,
+            excuse="retention" if offset < deleted else None,
+            row=commit["index"],
+            time_ns=commit["time_ns"],
+            process=commit["process"],
+            other_offset=last,
+            until=commit["offset"],
+        )  # fmt: skip
+
+
+def _is_it(row: Row, deliveries: set[Delivery]) -> bool:
+    """Whether one of the deliveries was of the record in this row of a log."""
+    epochs = {epoch for value, epoch in deliveries if value == row["value"]}
+    return None in epochs or row["leader_epoch"] in epochs or (row["leader_epoch"] < 0 and bool(epochs))

@@ -1,0 +1,18 @@
+"""The commits of consumer groups: one row per operation and partition."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from spark_analysis.tables import PLACE
+
+
+def commits(history: DataFrame) -> DataFrame:
+    """``run, topic, partition, op, begin, end``: the first and the last row of each commit, as structs.
+
+    They are the same while its invocation is all that there is.
+    """
+    rows = history.where((f.col("f") == "commit") & f.col("topic").isNotNull())
+    row = f.struct(f.col("type") != "invoke", "index", "type", "group", "generation", "offset", "time_ns", "process")
+    return rows.groupBy(*PLACE, "op").agg(f.min(row).alias("begin"), f.max(row).alias("end"))

@@ -1,0 +1,80 @@
+"""Which records did a group pass without giving them to any of its members?"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from spark_analysis.group_commits import commits
+from spark_analysis.leadership import deleted_to
+from spark_analysis.question import Question
+from spark_analysis.tables import PLACE
+from spark_analysis.views import Views, findings, with_partitions
+
+_WHOSE = (*PLACE, "group")
+
+
+def group_skips(views: Views) -> DataFrame:
+    """``group-skip``, as ``checkers.group_skip`` defines it."""
+    history = views.tables.history
+    judged = with_partitions(_furthest(history), views).where(
+        ~f.coalesce("marked", f.lit(False)) & f.col("leader").isNotNull()
+    )
+    passed = f.broadcast(judged.select(*_WHOSE, f.col("commit.offset").alias("until"), "leader"))
+    polled = (f.col("f") == "poll") & (f.col("type") != "invoke") & f.col("topic").isNotNull()
+    given = history.where(polled & f.col("group").isNotNull()).select(
+        *_WHOSE, "offset", "value", f.col("leader_epoch").alias("epoch")
+    )
+    held = (
+        views.tables.replica_logs.where(f.col("value").isNotNull())
+        .join(passed, on=list(PLACE), how="inner")
+        .where((f.col("node") == f.col("leader.node")) & (f.col("offset") < f.col("until")))
+        .select(*_WHOSE, "offset", "value", "leader_epoch")
+    )
+    same = f.col("epoch").isNull() | (f.col("leader_epoch") < 0) | (f.col("epoch") == f.col("leader_epoch"))
+    last = (
+        held.join(given, on=[*_WHOSE, "offset", "value"], how="inner")
+        .where(same)
+        .groupBy(*_WHOSE)
+        .agg(f.max("offset").alias("last"))
+    )
+    skipped = (
+        held.join(f.broadcast(last), on=list(_WHOSE), how="inner")
+        .where(f.col("offset") < f.col("last"))
+        .join(given.select(*_WHOSE, "offset"), on=[*_WHOSE, "offset"], how="left_anti")
+        .groupBy(*_WHOSE, "offset", "last")
+        .agg(f.min(f.struct("value", "leader_epoch")).alias("record"))
+    )
+    found = skipped.join(f.broadcast(judged.select(*_WHOSE, "commit", "deleted")), on=list(_WHOSE), how="inner")
+    return findings(
+        found,
+        "group-skip",
+        offset="offset",
+        value="record.value",
+        leader_epoch=f.when(f.col("record.leader_epoch") >= 0, f.col("record.leader_epoch")),
+        excuse=f.when(f.col("offset") < deleted_to(f.col("commit.time_ns")), "retention"),
+        row="commit.index",
+        time_ns="commit.time_ns",
+        process="commit.process",
+        other_offset="last",
+        until="commit.offset",
+    )
+
+
+def _furthest(history: DataFrame) -> DataFrame:
+    """By group and partition, the acknowledgement of the highest offset; without those that others committed."""
+    of_members = f.col("begin.generation").isNotNull()
+    acked = f.when(
+        of_members & (f.col("end.type") == "ok"),
+        f.struct("end.offset", (-f.col("end.index")).alias("back"), "end.index", "end.time_ns", "end.process"),
+    )
+    known = commits(history).where(f.col("begin.group").isNotNull()).withColumn("group", f.col("begin.group"))
+    others = f.max(~of_members & (f.col("end.type") != "fail"))
+    return (
+        known.groupBy(*_WHOSE)
+        .agg(f.max(acked).alias("commit"), others.alias("others"))
+        .where(f.col("commit").isNotNull() & ~f.col("others"))
+    )
+
+
+QUESTIONS = (Question(group_skips, about="commit"),)

@@ -1,0 +1,105 @@
+"""Which commits of members were of a former generation, and which partitions were given to two members in one?"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
+
+from spark_analysis.group_commits import commits
+from spark_analysis.question import Question
+from spark_analysis.tables import PLACE
+from spark_analysis.views import Views, findings
+
+_GROUP = ("run", "group")
+
+
+def stale_commits(views: Views) -> DataFrame:
+    """``stale-commit`` and ``two-owners``, as ``checkers.stale_commit`` defines them."""
+    history = views.tables.history
+    known = history.where(f.col("topic").isNotNull() & f.col("group").isNotNull())
+    given = known.where((f.col("f") == "assigned") & (f.col("generation") >= 0)).select(
+        *PLACE, "group", "generation", "index", "process", "time_ns"
+    )
+    subscribed = history.where(f.col("f") == "subscribe").groupBy("run", "process")
+    times = subscribed.agg(f.min("time_ns").alias("subscribed_ns"))
+    return _stale(history, given, times).unionByName(_owned_twice(history, given, times))
+
+
+def _stale(history: DataFrame, given: DataFrame, subscribed: DataFrame) -> DataFrame:
+    own = given.groupBy(*_GROUP, "generation").agg(f.min("index").alias("own"))
+    told = given.select(*_GROUP, f.col("index").alias("at"), "generation", "process", "time_ns")
+    asked = (
+        _acknowledged(history)
+        .join(own, on=[*_GROUP, "generation"], how="inner")
+        .select(*PLACE, "group", f.col("begun").alias("at"), "own", "end", "offset", f.col("generation").alias("of"))
+    )
+    events = asked.unionByName(told, allowMissingColumns=True)
+    earlier = Window.partitionBy(*_GROUP).orderBy("at").rangeBetween(Window.unboundedPreceding, -1)
+    # Of several, the greatest is the first one of the latest generation.
+    one = f.when(f.col("end").isNull(), f.struct("generation", (-f.col("at")).alias("back"), "process", "time_ns"))
+    latest = events.withColumn("latest", f.max(one).over(earlier)).where(f.col("end").isNotNull())
+    stale = latest.where((f.col("latest.generation") > f.col("of")) & (-f.col("latest.back") > f.col("own")))
+    named = stale.withColumn("by", f.col("latest.process")).join(
+        subscribed.withColumnRenamed("process", "by"), on=["run", "by"], how="left"
+    )
+    return findings(
+        named,
+        "stale-commit",
+        offset="offset",
+        row="end.index",
+        time_ns="end.time_ns",
+        process="end.process",
+        until="latest.generation",
+        since_ns=f.coalesce("subscribed_ns", "latest.time_ns"),
+    )
+
+
+def _acknowledged(history: DataFrame) -> DataFrame:
+    """The commits of members that were acknowledged in the generation of their begin."""
+    acked = (f.col("end.type") == "ok") & f.col("begin.group").isNotNull()
+    same = (f.col("begin.generation") >= 0) & (f.col("begin.generation") == f.col("end.generation"))
+    return (
+        commits(history)
+        .where(acked & same)
+        .select(
+            *PLACE,
+            *[f.col(f"begin.{name}").alias(name) for name in ("group", "generation", "offset")],
+            f.col("begin.index").alias("begun"),
+            "end",
+        )
+    )
+
+
+def _owned_twice(history: DataFrame, given: DataFrame, subscribed: DataFrame) -> DataFrame:
+    share = [*PLACE, "group", "generation"]
+    shared = given.groupBy(*share).agg(f.count_distinct("process").alias("owners")).where(f.col("owners") > 1)
+    contested = given.join(shared, on=share, how="left_semi")
+    concerned = history.join(f.broadcast(contested.select("run", "process")), on=["run", "process"], how="left_semi")
+    present = concerned.groupBy("run", "process").agg(f.min("index").alias("since"), f.max("index").alias("until"))
+    owners = contested.join(present, on=["run", "process"], how="inner").join(
+        subscribed, on=["run", "process"], how="left"
+    )
+    order = f.struct("index", "process", "time_ns", "subscribed_ns", "since", "until")
+    pairs = owners.select(*share, order.alias("first")).join(
+        owners.select(*share, order.alias("second")), on=share, how="inner"
+    )
+    first, second = f.col("first"), f.col("second")
+    both = (first["process"] != second["process"]) & (first["until"] > second["since"])
+    keys = [f.struct(*[one[name] for name in ("index", "process", "time_ns")]) for one in (first, second)]
+    twice = (
+        pairs.where(both & (keys[0] < keys[1]))
+        .groupBy(*share)
+        .agg(f.min(f.struct(keys[1].alias("second"), keys[0].alias("key"), first.alias("first"))).alias("found"))
+    )
+    return findings(
+        twice,
+        "two-owners",
+        row="found.second.index",
+        time_ns="found.second.time_ns",
+        process="found.second.process",
+        until="generation",
+        since_ns=f.coalesce("found.first.subscribed_ns", "found.first.time_ns"),
+    )
+
+
+QUESTIONS = (Question(stale_commits, about="move"),)

@@ -1,0 +1,231 @@
+"""Stories about the generations of a group: who may commit in them, and who is given what.
+
+Importing this module adds them to ``CASES``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.checker import Outcome
+from tests.checkers.cases import case, write
+from tests.checkers.clients import commit, poll
+from tests.checkers.excuse_cases import LEAST_2, UNCLEAN
+from tests.checkers.group_cases import lose_power
+from tests.checkers.other_end_cases import CASES
+from tests.checkers.story import NODES, Row, Story
+
+__all__ = ["CASES"]
+
+STALE = ("stale-commit", "VIOLATION", 2)
+SHARED = ("two-owners", "VIOLATION", None)
+FIRST, SECOND = 50, 51
+
+
+def subscribe(story: Story, process: int, group: str = "g") -> None:
+    about: Row = {"process": process, "op": next(story.ops), "f": "subscribe", "group": group, "topic": "ledger",
+                  "partition": 0}  # fmt: skip
+    story.row(**about, type="invoke")
+    story.row(**about, type="ok")
+
+
+def be_given(story: Story, process: int, generation: int | None, group: str = "g") -> None:
+    """A member is given the partition in a poll that gives it no record."""
+    op = poll(story, process, [], group=group)
+    story.row(process=process, op=op, f="assigned", type="info", group=group, topic="ledger", partition=0,
+              generation=generation)  # fmt: skip
+
+
+def commit_in(
+    story: Story, generation: int | None, *, later: int | None = None, ends: str = "ok", **columns: Any
+) -> None:
+    """A member commits offset 2; ``later``: the generation that it is in when that ``ends``."""
+    about: Row = {"process": 60, "op": next(story.ops), "f": "commit", "group": "g", "topic": "ledger", "partition": 0,
+                  "offset": 2, **columns}  # fmt: skip
+    story.row(**about, type="invoke", generation=generation)
+    story.row(**about, type=ends, generation=generation if later is None else later)
+
+
+def begin(story: Story) -> None:
+    """The first of two members is given the partition in generation 4, and reads it."""
+    write(story, 3)
+    for process in (FIRST, SECOND):
+        subscribe(story, process)
+    be_given(story, FIRST, 4)
+    poll(story, FIRST, [0, 1, 2], group="g")
+
+
+def end(story: Story) -> None:
+    story.elect(1)
+    write(story, 1)
+    story.finish()
+
+
+def commit_after_its_generation(story: Story, **columns: Any) -> None:
+    begin(story)
+    be_given(story, SECOND, 6)
+    commit_in(story, 4, **columns)
+    end(story)
+
+
+@case(Outcome.VIOLATION, STALE)
+def a_commit_of_a_generation_that_was_over_is_found(story: Story) -> None:
+    commit_after_its_generation(story)
+
+
+@case(Outcome.PASS)
+def a_commit_that_began_before_the_next_generation_may_be_acknowledged_after_it(story: Story) -> None:
+    begin(story)
+    about: Row = {"process": 60, "op": next(story.ops), "f": "commit", "group": "g", "topic": "ledger", "partition": 0,
+                  "offset": 2, "generation": 4}  # fmt: skip
+    story.row(**about, type="invoke")
+    be_given(story, SECOND, 6)
+    story.row(**about, type="ok")
+    end(story)
+
+
+@case(Outcome.PASS)
+def a_commit_of_a_generation_that_was_over_may_be_refused(story: Story) -> None:
+    begin(story)
+    be_given(story, SECOND, 6)
+    commit_in(story, 4, ends="info", error="ILLEGAL_GENERATION")
+    end(story)
+
+
+@case(Outcome.PASS)
+def a_member_that_joins_again_meanwhile_commits_in_a_generation_that_is_not_known(story: Story) -> None:
+    commit_after_its_generation(story, later=6)
+
+
+@case(Outcome.PASS)
+def a_member_that_was_removed_meanwhile_may_have_committed_to_an_empty_group(story: Story) -> None:
+    commit_after_its_generation(story, later=-1)
+
+
+@case(Outcome.PASS)
+def a_generation_of_another_group_ends_none(story: Story) -> None:
+    begin(story)
+    be_given(story, SECOND, 6, "h")
+    commit_in(story, 4)
+    end(story)
+
+
+@case(Outcome.PASS)
+def a_member_may_learn_late_of_a_generation_that_came_before(story: Story) -> None:
+    begin(story)
+    be_given(story, SECOND, 3)
+    commit_in(story, 4)
+    end(story)
+
+
+@case(Outcome.PASS)
+def a_generation_that_was_first_given_after_a_later_one_may_be_of_a_new_group(story: Story) -> None:
+    write(story, 3)
+    for process in (FIRST, SECOND):
+        subscribe(story, process)
+    be_given(story, SECOND, 6)
+    be_given(story, FIRST, 4)
+    poll(story, FIRST, [0, 1, 2], group="g")
+    commit_in(story, 4)
+    end(story)
+
+
+@case(Outcome.PASS)
+def who_is_no_member_commits_in_no_generation(story: Story) -> None:
+    begin(story)
+    be_given(story, SECOND, 6)
+    commit(story, 2)
+    end(story)
+
+
+@case(Outcome.PASS, ("stale-commit", "DOCUMENTED", 2), **LEAST_2)
+def a_generation_that_every_power_loss_took_is_documented(story: Story) -> None:
+    begin(story)
+    be_given(story, SECOND, 6)
+    lose_power(story, *NODES)
+    commit_in(story, 4)
+    end(story)
+
+
+@case(Outcome.VIOLATION, STALE, **LEAST_2)
+def a_generation_is_kept_when_one_broker_keeps_its_power(story: Story) -> None:
+    begin(story)
+    be_given(story, SECOND, 6)
+    lose_power(story, 0, 1)
+    commit_in(story, 4)
+    end(story)
+
+
+@case(Outcome.VIOLATION, STALE, **LEAST_2)
+def a_coordinator_that_was_cut_off_cannot_acknowledge_what_it_stores(story: Story) -> None:
+    begin(story)
+    be_given(story, SECOND, 6)
+    story.fault(parameters='{"links": [["0", "1"], ["1", "0"]]}')
+    commit_in(story, 4)
+    end(story)
+
+
+@case(Outcome.INCONCLUSIVE, ("stale-commit", "INDETERMINATE", 2), **UNCLEAN)
+def an_unclean_election_that_no_table_has_may_have_given_up_a_generation(story: Story) -> None:
+    begin(story)
+    be_given(story, SECOND, 6)
+    story.fault()
+    commit_in(story, 4)
+    end(story)
+
+
+# ------------------------------------------------------------------------------------------------------- two owners
+
+
+def share(story: Story, generation: int | None = 4, process: int = SECOND, group: str = "g") -> None:
+    begin(story)
+    be_given(story, process, generation, group)
+    end(story)
+
+
+@case(Outcome.VIOLATION, SHARED)
+def a_partition_that_two_members_are_given_in_one_generation_is_found(story: Story) -> None:
+    share(story)
+
+
+@case(Outcome.PASS)
+def in_the_next_generation_another_member_may_be_given_it(story: Story) -> None:
+    share(story, 5)
+
+
+@case(Outcome.PASS)
+def a_member_may_be_given_the_same_partition_again(story: Story) -> None:
+    share(story, process=FIRST)
+
+
+@case(Outcome.PASS)
+def every_group_has_an_owner_of_its_own(story: Story) -> None:
+    share(story, group="h")
+
+
+@case(Outcome.PASS)
+def where_the_generation_is_not_known_there_may_be_two(story: Story) -> None:
+    begin(story)
+    for process in (FIRST, SECOND):
+        be_given(story, process, None)
+        be_given(story, process, -1)
+    end(story)
+
+
+@case(Outcome.PASS)
+def a_static_member_that_is_started_again_has_what_its_former_self_had(story: Story) -> None:
+    write(story, 3)
+    subscribe(story, FIRST)
+    be_given(story, FIRST, 4)
+    poll(story, FIRST, [0, 1, 2], group="g")
+    subscribe(story, SECOND)
+    be_given(story, SECOND, 4)
+    end(story)
+
+
+@case(Outcome.PASS, ("two-owners", "DOCUMENTED", None), **LEAST_2)
+def a_generation_whose_number_comes_again_after_every_power_loss_is_documented(story: Story) -> None:
+    begin(story)
+    lose_power(story, *NODES)
+    be_given(story, SECOND, 4)
+    end(story)

@@ -1,0 +1,71 @@
+"""Random members of a group: they are given partitions in some generation, read, and commit in it or in another.
+
+The generations mostly rise, as those of a group do.
+"""
+
+from __future__ import annotations
+
+import random
+
+from tests.checkers.clients import poll
+from tests.checkers.story import NODES, Row, Story
+
+_MEMBERS = (70, 71, 72)
+
+Generations = tuple[int | None, int | None]
+"""Those in which an operation begins and ends."""
+
+
+def act_in_groups(story: Story, rng: random.Random) -> None:
+    """Now and then a story has members, and seldom all brokers lose their power meanwhile."""
+    if rng.random() < 0.5:
+        return
+    generation = 1
+    for process in rng.sample(_MEMBERS, rng.randrange(4)):
+        _two_rows(story, {"process": process, "f": "subscribe", "partition": 0})
+    for _ in range(rng.randrange(3, 12)):
+        generation = max(0, generation + rng.choice((0, 0, 1, 1, -1)))
+        p = rng.choice(list(story.partitions))
+        match rng.randrange(5):
+            case 0 | 1:
+                _be_given(story, rng, p, generation)
+            case 2:
+                _read(story, rng, p)
+            case 3 | 4:
+                _commit(story, rng, p, generation)
+        if rng.random() < 0.03:
+            times = {"injected_ns": story.now + 1, "healed_ns": story.now + 3, "heal_proven_ns": story.now + 4}
+            story.fault(f"dark-{story.now}", kind="power_loss", nodes=[str(node) for node in NODES], **times)
+            story.now += 1_000_000
+
+
+def _be_given(story: Story, rng: random.Random, p: int, generation: int) -> None:
+    process = rng.choice(_MEMBERS)
+    op = poll(story, process, [], group="g")
+    known = rng.choice((generation, generation, generation, -1, None))
+    about: Row = {"process": process, "op": op, "f": rng.choice(("assigned", "assigned", "assigned", "revoked"))}
+    story.row(**about, type="info", group=rng.choice((*["g"] * 8, "h", None)), topic="ledger", partition=p,
+              generation=known)  # fmt: skip
+
+
+def _read(story: Story, rng: random.Random, p: int) -> None:
+    end = len(story.partitions[p].logs[story.partitions[p].leader])
+    first = rng.randrange(end + 1)
+    offsets = [offset for offset in range(first, min(end, first + 3)) if rng.random() < 0.8]
+    poll(story, rng.choice(_MEMBERS), offsets, p, rng.choice(("ok", "ok", "info")), group="g",
+         isolation=rng.choice((None, "read_uncommitted")))  # fmt: skip
+
+
+def _commit(story: Story, rng: random.Random, p: int, generation: int) -> None:
+    begun = rng.choice((generation, generation, *[max(0, generation - 1)] * 3, -1, None))
+    ended = begun if rng.random() < 0.8 else generation
+    end = len(story.partitions[p].logs[story.partitions[p].leader])
+    offset = rng.randrange(end + 2)
+    about: Row = {"process": 80 + rng.randrange(2), "f": "commit", "partition": p, "offset": offset}
+    _two_rows(story, about, (begun, ended), rng.choice(("ok", "ok", "ok", "info")))
+
+
+def _two_rows(story: Story, about: Row, generations: Generations = (None, None), ends: str = "ok") -> None:
+    op = next(story.ops)
+    for kind, generation in zip(("invoke", ends), generations, strict=True):
+        story.row(op=op, type=kind, group="g", generation=generation, topic="ledger", **about)
