@@ -119,7 +119,9 @@ def _skipped(rows: RunRows, place: TopicPartition, commit: Row, given: Given) ->
     lowest: dict[int, Row] = {}
     for row in held:
         if row["offset"] < last and row["offset"] not in given:
-            lowest[row["offset"]] = min(lowest.get(row["offset"], row), row, key=lambda one: (one["value"], one["leader_epoch"]))
+            lowest[row["offset"]] = min(
+                lowest.get(row["offset"], row), row, key=lambda one: (one["value"], one["leader_epoch"])
+            )
     deleted = rows.deleted_to(place, commit["time_ns"])
     for offset, row in lowest.items():
         yield Finding(

@@ -185,3 +185,26 @@ def a_follower_refuses_what_a_fault_has_damaged_in_its_leaders_log(story: Story)
     harm = {"topic": "ledger", "partition": 0, "offset": 0, "clean": True}
     story.fault(kind="corrupt_log", nodes=["0"], parameters=json.dumps(harm))
     story.finish()
+
+
+def lag_behind(story: Story) -> None:
+    """The last record of the second partition is not committed when the run ends."""
+    story.__init__(story.run, 2)  # type: ignore[misc]
+    write(story, 2)
+    story.append(1, None, (1, 2), commit=False)
+    story.scenario["topics"] = [{"name": "ledger", "partitions": 2, "replication_factor": 3}]
+    story.finish()
+
+
+@case(Outcome.VIOLATION, STUCK, **SETTLES)
+def a_partition_whose_last_record_is_not_committed_in_the_end_is_stuck(story: Story) -> None:
+    lag_behind(story)
+
+
+@case(Outcome.PASS, **SETTLES)
+def a_coordinator_may_write_to_kafkas_own_topic_until_the_end(story: Story) -> None:
+    lag_behind(story)
+    story.scenario["topics"][0]["partitions"] = 1
+    for row in (*story.timeline, *story.logs):
+        if row["partition"] == 1:
+            row |= {"topic": "__consumer_offsets", "partition": 0}
