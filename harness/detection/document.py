@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from checkers.promises import KINDS
 from harness.detection.matrix import Matrix, Score
-from harness.detection.mixes import CHAOS, FAULTS, SYNTHETIC, WORKLOADS, Mix, faults_at, workloads_at
+from harness.detection.mixes import CHAOS, FAULTS, OF_SOME, SYNTHETIC, WORKLOADS, Mix, faults_at, workloads_at
 from harness.detection.table import TABLE
 from harness.detection.trial import SCENARIO, Cell
 from harness.model import CORE, STACK
@@ -246,13 +246,14 @@ def _cells(matrix: Matrix, bugs: Sequence[Bug]) -> Iterator[str]:
     shares = (f"{found}/{of} {_percents(wilson(found, of))}" for of in (40, 10, 8, 2) for found in (0, of // 2, of))
     yield "In how many runs of each load the checkers found a bug, of the number in the second column; · is none under"
     yield f"any. The 95 % interval of a share, in per cent: {', '.join(shares)}."
-    for depth in (CORE, STACK):
+    for depth, load in ((CORE, ""), (STACK, ""), *((STACK, load) for load in sorted(OF_SOME))):
         columns = faults_at(depth)
-        yield f"\n### {_DEPTHS[depth].capitalize()}: `{'`/`'.join(workloads_at(depth))}`\n"
+        loads = [load] if load else [one for one in workloads_at(depth) if one not in OF_SOME]
+        yield f"\n### {_DEPTHS[depth].capitalize()}: `{'`/`'.join(loads)}`\n"
         yield f"| bugs | runs | {' | '.join(columns)} |\n|---|---|{'---|' * len(columns)}"
         alike: dict[str, list[str]] = {}
         for bug in bugs:
-            if bug.depth == depth:
+            if (bug.depth, bug.load) == (depth, load):
                 alike.setdefault(_found(matrix.scores[bug.name], depth), []).append(f"`{bug.name}`")
         yield from (f"| {', '.join(names)} {found}" for found, names in alike.items())
 
@@ -261,14 +262,18 @@ def _found(scores: Mapping[Cell, Score], depth: str) -> str:
     """A row of the cells of a bug: in how many runs of how many it was found, under each load."""
     most = max((score.tried for cell, score in scores.items() if _is_random(cell)), default=0)
     cells = (
-        "/".join(_cell(scores.get(Cell(depth, workload, faults)), most) for workload in workloads_at(depth))
+        "/".join(
+            _cell(score, most)
+            for workload in workloads_at(depth)
+            if (score := scores.get(Cell(depth, workload, faults))) is not None
+        )
         for faults in faults_at(depth)
     )
     return f"| {most} | {' | '.join('·' if set(cell) <= {'/', '0'} else cell for cell in cells)} |"
 
 
-def _cell(score: Score | None, most: int) -> str:
-    if score is None or not score.tried:
+def _cell(score: Score, most: int) -> str:
+    if not score.tried:
         return ""
     return f"{score.found}" if score.tried == most or not score.found else f"{score.found} of {score.tried}"
 

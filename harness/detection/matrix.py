@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
 
-from harness.detection.mixes import SYNTHETIC, faults_at, workloads_at
+from harness.detection.mixes import OF_SOME, SYNTHETIC, faults_at, workloads_at
 from harness.detection.table import TABLE
 from harness.detection.trial import BROKEN, SCENARIO, Cell, Trial, attempt
 from harness.model import CORE, STACK
@@ -23,6 +23,8 @@ _CHUNK = {CORE: 10, STACK: 2, SYNTHETIC: 50}
 
 SEEDS_APART = 1_000_000
 """How far the seeds of one cell are from those of the next."""
+
+_FAR_BEHIND = 1_000
 
 
 @dataclass(slots=True)
@@ -120,7 +122,8 @@ _Row = tuple[Cell, int, dict[str, Trial]]
 
 def cells_of(bug: Bug) -> Iterator[Cell]:
     """Where a bug is looked for."""
-    for workload in workloads_at(bug.depth):
+    others = [load for load in workloads_at(bug.depth) if load not in OF_SOME]
+    for workload in [bug.load] if bug.load else others:
         for faults in faults_at(bug.depth):
             yield Cell(bug.depth, workload, faults)
     for scenario in bug.scenarios:
@@ -141,10 +144,12 @@ def first_seed(cell: Cell) -> int:
 
 @cache
 def _position() -> Mapping[Cell, int]:
-    """Every cell's, schedules last, so that a new one moves no other cell."""
+    """Every cell's, schedules last, so that a new one moves no other cell; those of a load of some bugs far behind."""
     cells = dict.fromkeys(cell for bug in TABLE for cell in cells_of(bug))
-    ordered = sorted(cells, key=lambda cell: cell.workload == SCENARIO)
-    return {cell: at for at, cell in enumerate(ordered)}
+    shared = [cell for cell in cells if cell.workload not in OF_SOME]
+    ordered = sorted(shared, key=lambda cell: cell.workload == SCENARIO)
+    own = (cell for cell in cells if cell.workload in OF_SOME)
+    return {cell: at for at, cell in (*enumerate(ordered), *enumerate(own, start=_FAR_BEHIND))}
 
 
 def measure(bugs: Sequence[Bug], seeds: int, jobs: int, seen: Callable[[int, int], None]) -> Matrix:

@@ -49,6 +49,8 @@ WORKLOADS = (
     Mix("batches", "acks=all, up to eight records at a time; fetches of one batch", "what takes acks 0 or 1"),
     Mix("mixed", "producers with acks=all, acks=1 and acks=0, up to three records at a time",
         "the loss of a record with acks=0, or with acks=1 at an election or a restart of its leader: Kafka permits it"),
+    Mix("groups", "acks=all, a record at a time; three members of a group, which read and commit, come, hang and go",
+        "what takes a static member, or another assignor than `range`"),
 )  # fmt: skip
 
 FAULTS = (
@@ -82,7 +84,10 @@ CHAOS = (
 )  # fmt: skip
 """Ways to play the faults of a scenario with ``chaos``."""
 
-SINGLE, NONE, ALL = WORKLOADS[0].name, FAULTS[0].name, FAULTS[-1].name
+SINGLE, GROUPS, NONE, ALL = WORKLOADS[0].name, WORKLOADS[-1].name, FAULTS[0].name, FAULTS[-1].name
+
+OF_SOME = frozenset({GROUPS})
+"""Loads under which some bugs alone are looked for, and no others: see :attr:`harness.replication.bugs.Bug.load`."""
 
 _CORE_WORKLOADS: Mapping[str, Settings] = {
     "single": {"acks": "all", "records.per.send": "1"},
@@ -113,7 +118,21 @@ _CORE_FAULTS: Mapping[str, Settings] = {
     },
 }
 
-_STACK_WORKLOADS: Mapping[str, Mapping[str, Any]] = {"single": {"producers": 3, "consumers": 1, "rate": 80}}
+_STACK_WORKLOADS: Mapping[str, Mapping[str, Any]] = {
+    "single": {"name": "unique_sends", "producers": 3, "consumers": 1, "rate": 80},
+    GROUPS: {
+        "name": "consumer_groups",
+        "producers": 3,
+        "members": 3,
+        "rate": 80,
+        "commit_every_s": 0.1,
+        "session_timeout_s": 0.5,
+        "poll_timeout_s": 0.8,
+        "stays_s": 0.8,
+        "away_s": 0.2,
+    },
+}
+_LASTS_S: Mapping[str, float] = {"single": 3, GROUPS: 8}
 _STACK_FAULTS: Mapping[str, list[dict[str, Any]]] = {
     "kill": [
         {"fault": "kill", "node": "leader"},
@@ -161,9 +180,10 @@ def core_setup(workload: str, faults: str, knobs: Settings, generation: str = CU
 def stack_scenario(workload: str, faults: str) -> Scenario:
     """The scenario of one cell on the whole broker."""
     chosen = _STACK_FAULTS_ALL if faults == ALL else _STACK_FAULTS.get(faults)
-    harm: dict[str, Any] = {"schedule": [{"wait_s": 3}]}
+    lasts_s = _LASTS_S[workload]
+    harm: dict[str, Any] = {"schedule": [{"wait_s": lasts_s}]}
     if chosen is not None:
-        harm = {"duration_s": 3, "chaos": {"interval_s": [0.1, 0.4], "for_s": [0.3, 0.9], "faults": chosen}}
+        harm = {"duration_s": lasts_s, "chaos": {"interval_s": [0.1, 0.4], "for_s": [0.3, 0.9], "faults": chosen}}
     document = {
         "id": f"detection-{workload}-{faults}",
         "title": "A cell of the detection matrix",
@@ -183,7 +203,7 @@ def stack_scenario(workload: str, faults: str) -> Scenario:
             },
         },
         "topics": [{"name": "ledger", "partitions": 2, "replication_factor": 3}],
-        "workload": {"name": "unique_sends", "delivery_timeout_s": 0.6, **_STACK_WORKLOADS[workload]},
+        "workload": {"delivery_timeout_s": 0.6, **_STACK_WORKLOADS[workload]},
         "replication": {"reelected_leader": "forgets", "straddled_batch": "cut"},
         **harm,
     }

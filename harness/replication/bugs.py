@@ -28,6 +28,7 @@ class Bug:
         knobs: what switches it on, as ``--set replication.<knob>=<value>`` does; empty: a made-up history.
         unnoticed: why it may go unnoticed, in a sentence.
         scenarios: the schedules that are made for it, or for what it breaks.
+        load: the random load that reaches it, where that is one of its own; empty: every other load of its depth does.
     """
 
     name: str
@@ -37,12 +38,17 @@ class Bug:
     knobs: Mapping[str, str] = field(default_factory=dict)
     unnoticed: str = ""
     scenarios: tuple[str, ...] = ()
+    load: str = ""
 
 
 def _bug(
     name: str, idea: str, does: str, depth: str = CORE, *, unnoticed: str = "", scenarios: tuple[str, ...] = ()
 ) -> Bug:
     return Bug(name, idea, does, depth, {"bugs": name}, unnoticed, scenarios)
+
+
+def _of_groups(name: str, idea: str, does: str, *, scenarios: tuple[str, ...] = ()) -> Bug:
+    return Bug(name, idea, does, STACK, {"bugs": name}, scenarios=scenarios, load="groups")
 
 
 ACKNOWLEDGING = (
@@ -256,19 +262,18 @@ SERVING = (
 )  # fmt: skip
 
 GROUPS = (
-    _bug("first_fetch_skips_a_batch", "a fetch session that begins behind the offset that it was asked for",
-         "A leader leaves out a batch in its first answer over a connection, unless it is the first one of its log.",
-         STACK),
-    _bug("commit_forgotten", "a coordinator that does not wait for its own log",
-         "A coordinator acknowledges what a group commits, and stores nothing of it.", STACK,
-         unnoticed="the random mixes have no groups", scenarios=("where-a-group-goes-on",)),
-    _bug("commits_swapped", "answers, or offsets, put together in another order",
-         "A coordinator stores the offsets of one commit in the wrong order of its partitions.", STACK,
-         unnoticed="the random mixes have no groups", scenarios=("where-a-group-goes-on",)),
-    _bug("commits_unfenced", "UNKNOWN_MEMBER_ID and ILLEGAL_GENERATION forgotten at OffsetCommit",
-         "A coordinator stores what is committed for a group, whether or not its sender is a member.", STACK),
-    _bug("assignments_mixed_up", "SyncGroup answered with the assignment of another member",
-         "A coordinator gives every member the partitions of the group's leader.", STACK),
+    _of_groups("commit_forgotten", "a coordinator that does not wait for its own log",
+               "A coordinator acknowledges what a group commits, and stores nothing of it.",
+               scenarios=("where-a-group-goes-on",)),
+    _of_groups("commits_swapped", "answers, or offsets, put together in another order",
+               "A coordinator stores the offsets of one commit in the wrong order of its partitions.",
+               scenarios=("where-a-group-goes-on",)),
+    _of_groups("commits_unfenced", "UNKNOWN_MEMBER_ID and ILLEGAL_GENERATION forgotten at OffsetCommit",
+               "A coordinator stores what is committed for a group, whether or not its sender is a member."),
+    _of_groups("assignments_mixed_up", "SyncGroup answered with the assignment of another member",
+               "A coordinator gives every member the partitions of the group's leader."),
+    _of_groups("first_fetch_skips_a_batch", "a fetch session that begins behind the offset that it was asked for",
+               "A leader leaves out a batch in its first answer over a connection, unless it begins its log."),
 )  # fmt: skip
 
 BUGS: Mapping[str, Bug] = MappingProxyType(

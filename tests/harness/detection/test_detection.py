@@ -121,8 +121,6 @@ def test_every_kind_of_anomaly_has_a_bug_that_is_convicted_of_it_or_a_reason_why
         ("nonmonotonic-poll", "fetch_swaps_batches", "more-than-one-poll-takes"),
         ("log-overlap", "cut_segments_stay", "cut-at-the-start-of-a-segment"),
         ("zombie-append", "producer_epochs_unfenced", "given-up-and-late"),
-        ("lost-commit", "commit_forgotten", "where-a-group-goes-on"),
-        ("commit-beyond-end", "commits_swapped", "where-a-group-goes-on"),
     ],
 )
 def test_what_no_random_load_shows_a_schedule_does_and_not_without_the_bug(kind: str, bug: str, schedule: str) -> None:
