@@ -7,7 +7,7 @@ of clients (:mod:`harness.orders`) and the final read (:mod:`harness.final_read`
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Self, TypeVar
 
@@ -50,6 +50,11 @@ class WorkloadParameters(BaseModel, ABC):
     @abstractmethod
     def asked_acks(self) -> frozenset[int]:
         """What the requests of the background load ask for: -1 (all), 1 or 0."""
+
+    @property
+    def members_leave_within_s(self) -> float:
+        """After how many seconds without a sign of life a member of a group is out of it; 0: there are no groups."""
+        return 0.0
 
     @property
     def appends_once(self) -> bool:
@@ -101,6 +106,14 @@ class Workload(ABC):
     def polled(self) -> Mapping[TopicPartition, Offset]:
         """Up to where (exclusive) the load's consumers have read each partition; 0 where they have read nothing."""
         return dict.fromkeys(self.context.partitions, 0)
+
+    def rejoin(self) -> Callable[[], Mapping[str, Collection[TopicPartition]]]:
+        """After :meth:`stop`, begin to join each group of the load as a new member, until the next :meth:`stop`.
+
+        Returns:
+            what says, by group, which partitions its new member still waits for.
+        """
+        return dict
 
     def stop(self) -> None:
         """Stop the load; waits for every outstanding completion. Idempotent.

@@ -46,6 +46,7 @@ _MIN_INSYNC: Final = 2
 
 _QUIET: Final = "none"
 _SCHEDULE: Final = "scenario"
+_GROUPS: Final = "groups"
 _MADE_UP: Final = "synthetic"
 
 _COLUMN_OF_SIMULATED: Final[Mapping[str, str]] = MappingProxyType(
@@ -121,9 +122,13 @@ class Power:
 
 @dataclass(frozen=True, slots=True)
 class _Exposure:
-    """What a run was exposed to: its row of the matrix, records acknowledged with acks=all, proven faults by column."""
+    """What a run was exposed to: its row of the matrix, records acknowledged with acks=all, proven faults by column.
+
+    ``groups``: whether a member of a group was given a partition.
+    """
 
     workload: str
+    groups: bool
     records: int
     faults: Mapping[str, int]
     uncounted: Collection[str]
@@ -138,7 +143,7 @@ def power(run: Run) -> Power | None:
     measured, uncounted = _measured(), dict(_uncounted(run.manifest))
     exposure = _exposure(run, uncounted)
     random, scheduled = _bugs(measured)
-    best = [max(_chances(measured, bug, exposure), key=lambda one: (one.low, one.share)) for bug in random]
+    best = [_best(measured, bug, exposure) for bug in random]
     return Power(
         likely=sorted((one for one in best if one.low >= _WORTH_A_LINE), key=lambda one: (-one.low, one.bug)),
         unnoticed=sorted(one.bug for one in best if one.low < _WORTH_A_LINE),
@@ -215,7 +220,7 @@ def _exposure(run: Run, uncounted: Collection[str]) -> _Exposure:
     records = counts["acked_all"]
     workload = "single" if counts.get("sends_ok", records) <= records else "mixed"
     faults = Counter(kind for fault in run.faults if fault.proven and (kind := _class_of(fault)))
-    return _Exposure(workload, records, faults, uncounted)
+    return _Exposure(workload, counts.get("partitions_given", 0) > 0, records, faults, uncounted)
 
 
 def _untried(run: Run) -> Iterator[str]:
@@ -248,11 +253,22 @@ def _is_random(cell: str) -> bool:
     return depth != _MADE_UP and workload != _SCHEDULE
 
 
+def _best(measured: Mapping[str, Any], bug: str, exposure: _Exposure) -> Chance:
+    """The best chance; none where no cell is like the run."""
+    none = Chance(bug, measured["does"][bug], "", 0.0, 0.0)
+    return max(_chances(measured, bug, exposure), key=lambda one: (one.low, one.share), default=none)
+
+
 def _chances(measured: Mapping[str, Any], bug: str, exposure: _Exposure) -> Iterator[Chance]:
-    """One for each cell of the matrix that is like the run; the one without faults is like every run."""
+    """One for each cell of the matrix that is like the run; the one without faults is like every run.
+
+    What was measured under a load of groups alone counts for runs with members that were given partitions.
+    """
     cells: Mapping[str, Any] = {name: score for name, score in measured["bugs"][bug].items() if _is_random(name)}
     rows = {name.split("/")[1] for name in cells}
     chosen = exposure.workload if exposure.workload in rows else "single"
+    if rows == {_GROUPS} and exposure.groups:
+        chosen = _GROUPS
     for name, score in cells.items():
         _, row, column = name.split("/")
         if row == chosen and (column == _QUIET or column in exposure.faults):

@@ -34,7 +34,7 @@ LISTED: Mapping[str, Collection[str]] = {
     "harness/targets/kafka/releases.py": ["disk_full"],
     "harness/testing/scripted_target.py": ["wipe_disk"],
     # Scenarios of the detection matrix, and what its page says of single kinds.
-    "harness/detection/mixes.py": ["corrupt_log", "disk_full", "power_loss", "unique_sends"],
+    "harness/detection/mixes.py": ["consumer_groups", "corrupt_log", "disk_full", "power_loss", "unique_sends"],
     "harness/detection/document.py": [
         *("G0", "G1c", "int-nonmonotonic-send", "open-transaction", "precommitted-read", "torn-transaction"),
         *("unseen", "wrong-marker"),

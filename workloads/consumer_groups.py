@@ -8,23 +8,25 @@ Promised: as under unique_sends; the coordinator answers a member that asks for 
 that was acknowledged, or one that was under way since, also after another broker has taken the group over; no commit
 lies beyond the end of the log; while a member has a partition, it is given the records in order and none is left out;
 nor is one by the group as a whole, below what it has committed; a commit is acknowledged to members of the present
-generation alone, in which each partition has one owner.
+generation alone, in which each partition has one owner; a healed cluster gives a new member all partitions of a group
+that the others have left.
 
 Judged: as under unique_sends, each such answer against all commits of the group, each commit against the log and the
 generations that were known when it began, the polls of each member between two rebalances, and those of all members
-against the log up to the last commit; on the built-in and the simulated cluster also the replicas of
-``__consumer_offsets``.
+against the log up to the last commit, and what a new member of each group is given in the end; on the built-in and the
+simulated cluster also the replicas of ``__consumer_offsets``.
 
 Missed: an earlier commit with which a coordinator answers after a fault has cut brokers off or had them stand still,
 for it may not have known of its successor; a record that is given to a second member although a commit of the first
-lies beyond it; a commit of a static member that another one of its name has replaced; a rebalance that does not end.
-In virtual time the members are the simulation's own, not librdkafka, whose heartbeats go on while a member hangs.
+lies beyond it; a commit of a static member that another one of its name has replaced; a rebalance that takes long, or
+ends only with the run. In virtual time the members are the simulation's own, not librdkafka, whose heartbeats go on
+while a member hangs.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pydantic import Field
@@ -68,6 +70,11 @@ class ConsumerGroupsParameters(SteadySendsParameters):
     stays_s: Seconds = Field(default=6.0, ge=0)
     away_s: Seconds = Field(default=1.0, gt=0)
 
+    @property
+    def members_leave_within_s(self) -> float:
+        """See :class:`harness.workload.WorkloadParameters`."""
+        return max(self.poll_timeout_s, self.session_timeout_s)
+
     def membership(self, slot: _Slot, partitions: list[TopicPartition]) -> Membership:
         """How the member in a slot takes part in its group."""
         return Membership(
@@ -76,7 +83,7 @@ class ConsumerGroupsParameters(SteadySendsParameters):
             self.assignor[slot.group % len(self.assignor)],
             f"member-{slot.number}" if self.static else None,
             self.session_timeout_s,
-            max(self.poll_timeout_s, self.session_timeout_s),
+            self.members_leave_within_s,
         )
 
 
@@ -105,6 +112,27 @@ class ConsumerGroups(Workload):
     def polled(self) -> Mapping[TopicPartition, Offset]:
         """See :class:`harness.workload.Workload`."""
         return dict(self._polled)
+
+    def rejoin(self) -> Callable[[], Mapping[str, Collection[TopicPartition]]]:
+        """See :class:`harness.workload.Workload`."""
+        ours = self._parameters
+        self.clients = self.context.new_clients()
+        memberships = [ours.membership(_Slot(group, ours.members), self._partitions) for group in range(ours.groups)]
+        waits = {one.group: set(self._partitions) for one in memberships}
+        for one in memberships:
+            self.begin(self._take_all(one, waits[one.group]))
+        return lambda: {group: set(names) for group, names in waits.items() if names}
+
+    async def _take_all(self, membership: Membership, waits: set[TopicPartition]) -> None:
+        """Be one member of a group after the other, until it has been given every partition for which it ``waits``."""
+        clients = self.clients
+        while waits and not clients.stopping:
+            life, error = GroupLife(self.context, clients, membership, self._parameters.isolation), None
+            while waits and error is None and not clients.stopping:
+                error = await life.poll()
+                waits.difference_update(life.has)
+            await life.close()
+            await clients.sleep(_AFTER_ERROR_S)
 
     def _works(self) -> Iterator[Coroutine[Any, Any, None]]:
         ours = self._parameters

@@ -13,7 +13,7 @@ Missed: what each of its parts misses, but for what the others bring.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -84,6 +84,11 @@ class SeveralWorkloadsParameters(WorkloadParameters):
         return frozenset().union(*(load.asked_acks for _, load in self.loads if load.has_background_load))
 
     @property
+    def members_leave_within_s(self) -> float:
+        """See :class:`harness.workload.WorkloadParameters`."""
+        return max(load.members_leave_within_s for _, load in self.loads)
+
+    @property
     def appends_once(self) -> bool:
         """See :class:`harness.workload.WorkloadParameters`."""
         return all(load.appends_once for _, load in self.loads if load.has_background_load)
@@ -132,6 +137,11 @@ class SeveralWorkloads(Workload):
         """See :class:`harness.workload.Workload`: the furthest consumer's, of whichever part."""
         reached = [part.polled() for part in self._parts]
         return {name: max(one[name] for one in reached) for name in self.context.partitions}
+
+    def rejoin(self) -> Callable[[], Mapping[str, Collection[TopicPartition]]]:
+        """See :class:`harness.workload.Workload`."""
+        waiting = [part.rejoin() for part in self._parts]
+        return lambda: {group: names for waits in waiting for group, names in waits().items()}
 
     def stop(self) -> None:
         """See :class:`harness.workload.Workload`."""

@@ -48,6 +48,7 @@ class GroupLife:
     Attributes:
         reached: by partition, up to where (exclusive) it has read.
         moved: whether a poll ended because its position is not in the log any more.
+        has: the partitions that it has been given, and has not given up or lost.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class GroupLife:
     ) -> None:
         self.reached: dict[TopicPartition, Offset] = {}
         self.moved = False
+        self.has: set[TopicPartition] = set()
         self._recorder = context.recorder
         self._clients = clients
         self._group = membership.group
@@ -122,6 +124,7 @@ class GroupLife:
         if names:
             generation = self._member.generation if change == "assigned" else None
             self._recorder.rebalance(self._op, change, names, generation)
+        self.has = self.has | {*names} if change == "assigned" else self.has - {*names}
         for name in names:
             self._committed.pop(name, None)
         return await self._begins(names) if change == "assigned" else {}

@@ -52,7 +52,8 @@ class UnrestDocument(BaseModel):
     """How the healed cluster did not recover although no probe blames the environment; empty: it did.
 
     Attributes:
-        of: what did not recover: coming to ``rest``, delivering ``reads``, acknowledging ``sends``.
+        of: what did not recover: coming to ``rest``, delivering ``reads``, acknowledging ``sends``, giving members of
+            ``groups`` their partitions.
         still_s: for how many seconds it had made no progress.
         looks: the number of observations meanwhile.
         missing: by partition, what was missing in the end, a phrase each.
@@ -61,7 +62,7 @@ class UnrestDocument(BaseModel):
         probes: the results of the probes of the environment, a sentence each.
     """
 
-    of: Literal["rest", "reads", "sends"] = "rest"
+    of: Literal["rest", "reads", "sends", "groups"] = "rest"
     still_s: Seconds | None = None
     looks: Count = 0
     missing: Mapping[str, tuple[str, ...]] = {}

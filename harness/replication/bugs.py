@@ -272,6 +272,8 @@ GROUPS = (
                "A coordinator stores what is committed for a group, whether or not its sender is a member."),
     _of_groups("assignments_mixed_up", "SyncGroup answered with the assignment of another member",
                "A coordinator gives every member the partitions of the group's leader."),
+    _of_groups("joins_unanswered_after_a_failover", "a purgatory that nothing is completed in after an election",
+               "A coordinator that has taken a group over answers no member that joins it."),
     _of_groups("first_fetch_skips_a_batch", "a fetch session that begins behind the offset that it was asked for",
                "A leader leaves out a batch in its first answer over a connection, unless it begins its log."),
 )  # fmt: skip

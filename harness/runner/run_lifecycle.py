@@ -23,7 +23,7 @@ from harness.runner.run_environment import RunEnvironment
 from harness.runner.run_progress import RunProgress
 from harness.runner.schedule_executor import ExecutionContext, ScheduleExecutor
 from harness.runner.schedule_log import ScheduleLog
-from harness.runner.service import Sends, reads
+from harness.runner.service import Sends, memberships, reads
 from harness.runner.unrest import STILL_TIMES, Look, RecoveryAspect, rest, still_for_s, watched
 from harness.target import PartitionView, Target
 
@@ -125,6 +125,8 @@ class RunLifecycle:
         missing = self._settle() if self._plan.expectation is not None else self._awaited()
         if not missing and self._plan.expectation is None and self._plan.workload.has_background_load:
             missing = self._sent_again()
+        if not missing and self._plan.expectation is None and self._plan.workload.members_leave_within_s:
+            missing = self._rejoined()
         self.waited = True
         partitions = self._target.view().partitions
         self._diary.unsettled = missing
@@ -164,19 +166,51 @@ class RunLifecycle:
         self._clients.stop()
         return missing or self._awaited()
 
+    def _rejoined(self) -> list[str]:
+        """Have a new member join each group, for a rebalance may be under way that does not end.
+
+        Returns what a cluster still lacks that is stuck; raises as :meth:`_watched`. Nothing is asked of it where the
+        partitions of Kafka's own topics, which the coordinators need, are not whole.
+        """
+        assert self._clients is not None
+        workload, clock = self._clients.workload, self._environment.clock
+        deadline_ns = clock.monotonic_ns() + round(self._plan.scenario.settle_s * 1e9)
+        while not (whole := self._coordinators_can_store()) and clock.monotonic_ns() < deadline_ns:
+            clock.sleep(_POLL_S)
+        if not whole:
+            return []
+        self._report("joining the groups again")
+        look = partial(memberships, workload.rejoin())
+        while not (recovered := look().recovered) and clock.monotonic_ns() < deadline_ns:
+            clock.sleep(_POLL_S)
+        lacks = "the healed cluster gives members of groups no partitions"
+        still_s = STILL_TIMES * self._plan.workload.members_leave_within_s
+        missing = [] if recovered else self._watched("groups", lacks, look, still_s)
+        self._clients.stop()
+        return missing
+
+    def _coordinators_can_store(self) -> bool:
+        view = self._target.view().partitions
+        own = (seen for name, seen in view.items() if name not in self._plan.partitions)
+        return bool(view) and all(seen.leader != NO_LEADER and len(seen.isr) == len(seen.replicas) for seen in own)
+
     def _takes_records(self, name: TopicPartition, seen: PartitionView) -> bool:
         """Whether a partition at rest has to take records with acks=all: all of its replicas are there, and enough."""
         enough = self._plan.settings.min_insync_replicas
         return name in self._plan.partitions and len(seen.isr) == len(seen.replicas) >= enough
 
-    def _watched(self, of: RecoveryAspect, lacks: str, look: Callable[[], Look]) -> list[str]:
+    def _watched(
+        self, of: RecoveryAspect, lacks: str, look: Callable[[], Look], least_s: float = 0.0
+    ) -> list[str]:  # fmt: skip
         """What a cluster that did not recover in time still lacks when it gets no nearer, and only it is to blame.
+
+        ``least_s``: for how long it must have got no nearer, where that is longer than for other clients.
 
         Raises:
             InvalidRun: a probe blames the environment, or a fault is not known to be healed.
         """
         settling.require_healed(self._nemesis.records, lacks)
-        still_s = still_for_s(self._plan.settings)
+        still_s = max(still_for_s(self._plan.settings), least_s)
         self._report(f"{lacks}; looking whether anything gets nearer within {still_s:g} s")
         unrest = watched(self._target, of, look, still_s, self._environment.clock)
         if unrest is None:

@@ -1,8 +1,8 @@
-"""Whether a cluster at rest serves its clients: it gives them all that it holds, and it acknowledges records again."""
+"""Whether a cluster at rest serves its clients: records, acknowledgements, and the partitions of groups."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -10,6 +10,17 @@ from harness.final_read import FinalRead, Unread
 from harness.model import TopicPartition
 from harness.orders import Pending, ScheduledClient, SendOrder, Sent
 from harness.runner.unrest import Look
+
+
+def memberships(waits: Callable[[], Mapping[str, Collection[TopicPartition]]]) -> Look:
+    """What new members of groups have not been given; ``waits``: see :meth:`harness.workload.Workload.rejoin`."""
+    missing = [
+        f"{name}: {group} has given it to no new member"
+        for group, names in sorted(waits().items())
+        for name in sorted(names)
+    ]
+    return Look(not missing, missing, len(missing))
+
 
 _AT_ONCE = 8
 """To how many partitions records are under way at one time."""

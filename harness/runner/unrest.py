@@ -1,7 +1,7 @@
 """Proves the verdict ``stuck``: a healed cluster does not recover, and no probe blames the environment.
 
-Recovery has three aspects: the cluster comes to rest, it delivers to consumers all records that it holds, and it
-acknowledges records.
+Recovery has four aspects: the cluster comes to rest, it delivers to consumers all records that it holds, it
+acknowledges records, and it gives a new member of a group the partitions.
 
 A cluster that is not at rest after the time that a scenario allows proves nothing yet: the machine may be slow, or a
 link may be broken. So the runner keeps observing it until it has made no progress for several times the longest timeout
@@ -40,8 +40,9 @@ _OFF_MS = 1_000
 """The tolerance of a correct clock."""
 
 
-RecoveryAspect = Literal["rest", "reads", "sends"]
-"""The aspects of recovery: coming to rest, delivering records to consumers, acknowledging records."""
+RecoveryAspect = Literal["rest", "reads", "sends", "groups"]
+"""The aspects of recovery: coming to rest, delivering records to consumers, acknowledging records, giving partitions to
+members of groups."""
 
 
 class Look(NamedTuple):

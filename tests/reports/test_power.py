@@ -46,6 +46,7 @@ def passed(tmp_path: Path, new_recording: Callable[[Any], Any]) -> Callable[...,
         weak: int = 0,
         outcome: Outcome = Outcome.PASS,
         evidence: bool = True,
+        members: int = 0,
         promised: dict[str, Any] | None = None,
         **told: Any,
     ) -> Path:
@@ -59,7 +60,7 @@ def passed(tmp_path: Path, new_recording: Callable[[Any], Any]) -> Callable[...,
         if evidence:
             recording.say(0.0, 1, "started")
             recording.log(1, [(0, 0, 0)])
-        sends = {"sends": records + weak, "sends_ok": records + weak, "acked_all": records}
+        sends = {"sends": records + weak, "sends_ok": records + weak, "acked_all": records, "partitions_given": members}
         return Path(recording.write(tmp_path / name, RunVerdict("", outcome, "python", counts=sends)))
 
     return write
@@ -101,6 +102,11 @@ def test_every_bug_of_brokers_is_in_one_list(passed: Callable[..., Path]) -> Non
     assert len(names) == len(set(names))
     assert set(names) == of_brokers
     assert found.exposure == "200 records acknowledged with acks=all, 3 of kill"
+
+
+def test_what_a_load_of_groups_shows_is_credited_to_runs_with_members_alone(passed: Callable[..., Path]) -> None:
+    assert "commits_unfenced" in powered(passed(3)).unnoticed
+    assert "commits_unfenced" in lows(powered(passed(3, records=2000, members=2)))
 
 
 def test_what_only_a_schedule_shows_is_credited_to_no_run(passed: Callable[..., Path]) -> None:
