@@ -304,6 +304,9 @@ class ClassicGroup:
             if member.member_id != member_id:
                 asked.refuse(GroupError.FENCED_INSTANCE_ID)  # it has been started once more
                 return
+            if member_id not in self.members:
+                asked.refuse(GroupError.UNKNOWN_MEMBER_ID)  # its session has ended, or it has left
+                return
             if error:
                 asked.refuse(of_group(error))
                 self.members.rename(member, former.member_id)

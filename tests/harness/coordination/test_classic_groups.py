@@ -310,6 +310,17 @@ def test_a_static_member_whose_return_cannot_be_stored_keeps_its_former_self() -
     assert third[0].generation_id == 1
 
 
+@pytest.mark.parametrize("stored", [0, 6])
+def test_a_static_member_whose_session_ends_before_its_return_is_stored_is_refused(stored: int) -> None:
+    alone = GroupsAlone()
+    stable_static(alone)
+    alone.holds_stores = True
+    again = static(alone, "i", session_timeout_ms=6_000)
+    alone.sleep(7_000)
+    alone.store_next(stored)
+    assert error(again) == GroupError.UNKNOWN_MEMBER_ID
+
+
 def test_a_static_member_that_wants_another_protocol_begins_a_rebalance() -> None:
     alone = GroupsAlone()
     _, other = stable_static(alone)
