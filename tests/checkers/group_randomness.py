@@ -41,10 +41,10 @@ def act_in_groups(story: Story, rng: random.Random) -> None:
 
 def _be_given(story: Story, rng: random.Random, p: int, generation: int) -> None:
     process = rng.choice(_MEMBERS)
-    op = poll(story, process, [], group="g")
+    op = poll(story, process, [], group="m")
     known = rng.choice((generation, generation, generation, -1, None))
     about: Row = {"process": process, "op": op, "f": rng.choice(("assigned", "assigned", "assigned", "revoked"))}
-    story.row(**about, type="info", group=rng.choice((*["g"] * 8, "h", None)), topic="ledger", partition=p,
+    story.row(**about, type="info", group=rng.choice((*["m"] * 8, "h", None)), topic="ledger", partition=p,
               generation=known)  # fmt: skip
 
 
@@ -52,7 +52,7 @@ def _read(story: Story, rng: random.Random, p: int) -> None:
     end = len(story.partitions[p].logs[story.partitions[p].leader])
     first = rng.randrange(end + 1)
     offsets = [offset for offset in range(first, min(end, first + 3)) if rng.random() < 0.8]
-    poll(story, rng.choice(_MEMBERS), offsets, p, rng.choice(("ok", "ok", "info")), group="g",
+    poll(story, rng.choice(_MEMBERS), offsets, p, rng.choice(("ok", "ok", "info")), group="m",
          isolation=rng.choice((None, "read_uncommitted")))  # fmt: skip
 
 
@@ -60,7 +60,7 @@ def _commit(story: Story, rng: random.Random, p: int, generation: int) -> None:
     begun = rng.choice((generation, generation, *[max(0, generation - 1)] * 3, -1, None))
     ended = begun if rng.random() < 0.8 else generation
     end = len(story.partitions[p].logs[story.partitions[p].leader])
-    offset = rng.randrange(end + 2)
+    offset = rng.choice((end, rng.randrange(end + 2)))
     about: Row = {"process": 80 + rng.randrange(2), "f": "commit", "partition": p, "offset": offset}
     _two_rows(story, about, (begun, ended), rng.choice(("ok", "ok", "ok", "info")))
 
@@ -68,4 +68,4 @@ def _commit(story: Story, rng: random.Random, p: int, generation: int) -> None:
 def _two_rows(story: Story, about: Row, generations: Generations = (None, None), ends: str = "ok") -> None:
     op = next(story.ops)
     for kind, generation in zip(("invoke", ends), generations, strict=True):
-        story.row(op=op, type=kind, group="g", generation=generation, topic="ledger", **about)
+        story.row(op=op, type=kind, group="m", generation=generation, topic="ledger", **about)
