@@ -6,6 +6,7 @@ outcome, the final logs, and the known differences of a release of Kafka.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from harness.errors import InvalidRun
@@ -20,17 +21,20 @@ from harness.runner.expectation import expectations
 from harness.runner.observation import Gathered, observe
 from harness.scenario import load
 
-_NO_FINAL_READ = "There is no final read."
-"""The reason of :mod:`checkers.history_is_complete`."""
+_UNREAD = re.compile(
+    r"There is no final read\."
+    r"|The final read of \S+ ended at \d+, below the final high watermark \d+\."
+)
+"""The reasons of :mod:`checkers.history_is_complete` for a partition that cannot be read to its end."""
 
 
 def compared(cell: Cell, found: Reading) -> Reading:
     """``found`` of the run of ``cell``, corrected by the prediction of its scenario.
 
     A run that differs exactly as is known of its release is as predicted, and so is one that is inconclusive only
-    because a partition that is stuck, as predicted, had no final read. One that differs otherwise did not reproduce the
-    prediction. A violation stays one unless the difference is known. Settings that override the generation's make the
-    prediction void.
+    because a partition that is stuck, as predicted, could not be read to its end. One that differs otherwise did not
+    reproduce the prediction. A violation stays one unless the difference is known. Settings that override the
+    generation's make the prediction void.
 
     A run that lacks a table, or is too large for memory, stays what its verdict says.
     """
@@ -49,8 +53,9 @@ def compared(cell: Cell, found: Reading) -> Reading:
 
 def _corrected(found: Reading, seen: matrix.Cell) -> Reading:
     if seen.agrees:
-        is_unread = found.outcome is CellOutcome.INCONCLUSIVE and found.reason == _NO_FINAL_READ
-        return replace(found, outcome=CellOutcome.AS_PREDICTED) if is_unread else found
+        if found.outcome is CellOutcome.INCONCLUSIVE and _UNREAD.fullmatch(found.reason or ""):
+            return replace(found, outcome=CellOutcome.AS_PREDICTED)
+        return found
     if seen.known is not None:
         why = f"It differs as is known of Kafka {seen.release}: {seen.known}"
         return replace(found, outcome=CellOutcome.AS_PREDICTED, reason=why, incidents=(), story=())

@@ -109,6 +109,8 @@ def test_a_predicted_stuck_partition_is_no_inconclusive_cell_and_other_gaps_are(
     found = read(one, tmp_path, ExitCode.INCONCLUSIVE, is_late=False)
     assert (found.outcome, found.reason) == (CellOutcome.INCONCLUSIVE, "There is no final read.")
     assert compared(one, found).outcome is CellOutcome.AS_PREDICTED
+    short = replace(found, reason="The final read of ledger-0 ended at 1, below the final high watermark 2.")
+    assert compared(one, short).outcome is CellOutcome.AS_PREDICTED
     unread = replace(found, reason="Nothing was acknowledged, so nothing could be lost. There is no final read.")
     assert compared(one, unread) is unread
 
