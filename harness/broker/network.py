@@ -89,6 +89,7 @@ class AsyncioNetwork:
         self._unproven = Unproven(self.call_later, self.is_cut_from, complain)
         self._servers: list[asyncio.Server] = []
         self._tasks: set[asyncio.Task[None]] = set()
+        self._is_closed = False
 
     # ------------------------------------------------------------------------------------ ports.Network
 
@@ -225,7 +226,8 @@ class AsyncioNetwork:
         self._loop.call_soon(callback)
 
     async def close(self) -> None:
-        """Stop listening, send what may be sent, close every stream."""
+        """Stop listening, send what may be sent, close every stream; what is begun from now on does nothing."""
+        self._is_closed = True
         opening = list(self._tasks)
         for task in opening:
             task.cancel()
@@ -237,6 +239,9 @@ class AsyncioNetwork:
         await asyncio.sleep(0)
 
     def _start(self, coroutine: Coroutine[None, None, None]) -> None:
+        if self._is_closed:  # a task that outlives its loop ends the process as a bug would
+            coroutine.close()
+            return
         task = self._loop.create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._ended)

@@ -248,6 +248,16 @@ async def say(frame: bytes, source: str) -> bytes:
         writer.close()
 
 
+def test_a_network_that_is_closed_opens_no_connection() -> None:
+    async def story(nodes: Pair) -> None:
+        await nodes.client.close()
+        before = asyncio.all_tasks()
+        nodes.client.connect(ADDRESS, "0", nodes.open, nodes.fail)
+        assert asyncio.all_tasks() == before
+
+    run(story)
+
+
 @pytest.mark.parametrize(
     "introduction",
     [
