@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -137,7 +137,7 @@ class TransactionalProducer(Protocol):
     """Sends records in transactions, one transaction at a time (KIP-98)."""
 
     @property
-    def turn(self) -> AbstractContextManager[Any]:
+    def turn(self) -> AbstractAsyncContextManager[Any]:
         """Held while an order of this producer is carried out: several tasks may have orders for it."""
         ...
 

@@ -8,14 +8,16 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
-from harness.broker.client_requests import init_producer_id, metadata
 from harness.broker.complaints import Complaints
 from harness.broker.control_channel import Operation
 from harness.broker.controller_fence import ControllerFence
 from harness.broker.controller_link import ControllerLink
 from harness.broker.controller_pushes import leader_and_isr, update_metadata
+from harness.broker.coordinator_log import appends
 from harness.broker.deletion import DeletionServices, delete_records
 from harness.broker.describe_log_dirs import describe_log_dirs
+from harness.broker.describe_metadata import metadata
+from harness.broker.describe_transactions import describe_producers, describe_transactions, list_transactions
 from harness.broker.fetch import FetchPurgatories, FetchServices, fetch
 from harness.broker.find_coordinator import find_coordinator
 from harness.broker.forwarding import create_topics, elect_leaders
@@ -36,10 +38,12 @@ from harness.broker.kafka_time import kafka_time_ns
 from harness.broker.log_directories import LogDirectories
 from harness.broker.log_directory import LogDirectory
 from harness.broker.log_manager import LogManager
+from harness.broker.marker_sender import MarkerRoutes
 from harness.broker.metadata import ClusterMetadata
 from harness.broker.node_environment import NodeEnvironment
 from harness.broker.offsets import list_offsets, offset_for_leader_epoch
 from harness.broker.partition import Partition
+from harness.broker.peers import Peers
 from harness.broker.produce import ProduceServices, produce
 from harness.broker.producer_ids import ProducerIds
 from harness.broker.purgatory import Purgatory
@@ -49,6 +53,17 @@ from harness.broker.replicas import Replicas
 from harness.broker.session import Handle, Sessions, answer_api_versions, only_from
 from harness.broker.settings import Address, NodeConfig
 from harness.broker.timeline import ReplicaState, StorageRefusal
+from harness.broker.transaction_coordinator import TransactionCoordinator
+from harness.broker.transaction_markers import MarkerServices, write_txn_markers
+from harness.broker.transaction_requests import (
+    TransactionServices,
+    add_offsets_to_txn,
+    add_partitions_to_txn,
+    end_txn,
+    init_producer_id,
+    txn_offset_commit,
+)
+from harness.broker.transaction_verifier import TransactionVerifier
 from harness.model import CONTROLLER, TopicPartition
 from harness.replication.messages import AppendFailed, ProposeIsr, SessionsHeard, Tick
 from harness.wire.keys import ApiKey
@@ -95,20 +110,34 @@ class Broker:
         self._logs = LogManager(self._replicas, self.directories, self.say, self._directory_failed, self._halt)
         self._fetchers = ReplicaFetchers(config, surroundings, lambda: self.controller.broker_epoch)
         self._groups = GroupCoordinator(self, config)
+        self._transactions = self._transaction_services()
         self._fence = ControllerFence(self.controller, fences_epochs=config.knobs.controller_epoch_fencing)
         self.handlers: Mapping[ApiKey, Handle] = {
             ApiKey.API_VERSIONS: answer_api_versions,
             **self._handlers_for_clients(),
             **self._handlers_for_groups(),
+            **self._handlers_for_transactions(),
             **{key: only_from(CONTROLLER.__eq__, handle) for key, handle in self._handlers_for_controller().items()},
         }
         complain = Complaints(self.say, self.clock).about
         self._sessions = Sessions(self.handlers, surroundings.report, complain, serves_clients=False)
 
+    def _transaction_services(self) -> TransactionServices:
+        self._markers = MarkerServices(
+            self._replicas, self.network, self.clock, self._groups, appends(self, self._config)
+        )
+        producer_ids, peers = ProducerIds(self.controller), Peers(self._config, self.network)
+        routes = MarkerRoutes(self.node, self.metadata, self.network, peers, self._markers)
+        coordinator = TransactionCoordinator(self, self._config, producer_ids, routes)
+        asks = self.knobs.transactions == "verified"
+        verifier = TransactionVerifier(self.node, self.metadata, peers, coordinator) if asks else None
+        return TransactionServices(coordinator, self._groups, self.metadata, producer_ids, self.clock, verifier)
+
     def _handlers_for_clients(self) -> dict[ApiKey, Handle]:
         replicas, network, clock, knobs = self._replicas, self.network, self.clock, self.knobs
         purgatories = FetchPurgatories(self.consumer_fetches, self.follower_fetches)
-        producing = ProduceServices(replicas, self.metadata, network, clock, self.settings, knobs)
+        verifier = self._transactions.verifier
+        producing = ProduceServices(replicas, self.metadata, network, clock, self.settings, knobs, verifier)
         fetching = FetchServices(replicas, self.metadata, purgatories, network, clock, knobs)
         return {
             ApiKey.PRODUCE: partial(produce, producing),
@@ -118,7 +147,7 @@ class Broker:
             ApiKey.FIND_COORDINATOR: partial(find_coordinator, self.metadata, self.controller, self._config),
             ApiKey.CREATE_TOPICS: partial(create_topics, self.controller),
             ApiKey.DELETE_RECORDS: partial(delete_records, DeletionServices(replicas, network, clock, knobs)),
-            ApiKey.INIT_PRODUCER_ID: partial(init_producer_id, ProducerIds(self.controller)),
+            ApiKey.INIT_PRODUCER_ID: partial(init_producer_id, self._transactions),
             ApiKey.OFFSET_FOR_LEADER_EPOCH: partial(offset_for_leader_epoch, replicas),
             ApiKey.ELECT_LEADERS: partial(elect_leaders, self.controller),
             ApiKey.DESCRIBE_LOG_DIRS: partial(describe_log_dirs, self.directories, replicas),
@@ -137,6 +166,19 @@ class Broker:
             ApiKey.LIST_GROUPS: partial(list_groups, groups),
             ApiKey.DELETE_GROUPS: partial(delete_groups, groups),
             ApiKey.OFFSET_DELETE: partial(offset_delete, groups, metadata),
+        }
+
+    def _handlers_for_transactions(self) -> dict[ApiKey, Handle]:
+        services = self._transactions
+        return {
+            ApiKey.ADD_PARTITIONS_TO_TXN: partial(add_partitions_to_txn, services),
+            ApiKey.ADD_OFFSETS_TO_TXN: partial(add_offsets_to_txn, services),
+            ApiKey.END_TXN: partial(end_txn, services),
+            ApiKey.WRITE_TXN_MARKERS: partial(write_txn_markers, self._markers),
+            ApiKey.TXN_OFFSET_COMMIT: partial(txn_offset_commit, services),
+            ApiKey.DESCRIBE_PRODUCERS: partial(describe_producers, self._replicas),
+            ApiKey.DESCRIBE_TRANSACTIONS: partial(describe_transactions, services.transactions),
+            ApiKey.LIST_TRANSACTIONS: partial(list_transactions, services.transactions),
         }
 
     def _handlers_for_controller(self) -> dict[ApiKey, Handle]:
@@ -249,6 +291,7 @@ class Broker:
             )
             self._fetchers.follow(partition, after)
             self._groups.replica_changed(partition, after)
+            self._transactions.transactions.replica_changed(partition, after)
         if before.isr != after.isr:
             self.say(f"{partition.name}: ISR {list(after.isr)}, partition epoch {after.partition_epoch}.")
         if moved or before.log_end_offset != after.log_end_offset:

@@ -1,4 +1,8 @@
-"""Fetch: a leader serves consumers up to the high watermark; followers, whose progress counts, up to the log end."""
+"""Fetch: a leader serves consumers up to the high watermark; followers, whose progress counts, up to the log end.
+
+A consumer that wants committed records is served up to the last stable offset, and learns which transactions have been
+aborted in what it gets, so that it can leave their records out.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +26,7 @@ from harness.replication.knobs import Knobs
 from harness.replication.messages import AnswerFetch, ErrorCode, FetchReceived
 from harness.wire.messages.fetch import (
     NO_HIGH_WATERMARK,
+    AbortedTransaction,
     DivergingEpoch,
     FetchableTopicResponse,
     FetchPartition,
@@ -32,6 +37,7 @@ from harness.wire.messages.fetch import (
     ReplicaState,
 )
 from harness.wire.messages.leadership import LeaderIdAndEpoch
+from harness.wire.messages.offsets import READ_COMMITTED
 
 MAX_FETCH_BYTES = 57_671_680
 """Kafka's ``fetch.max.bytes``: one answer carries no more, give or take a batch, even if the client asks for more."""
@@ -102,6 +108,7 @@ class Fetching:
         fetcher = self._body.replica_state or ReplicaState(self._body.replica_id)
         self._replica = NodeId(fetcher.replica_id) if fetcher.replica_id >= 0 else None
         self._broker_epoch = fetcher.replica_epoch
+        self._wants_committed = self._replica is None and self._body.isolation_level == READ_COMMITTED
         self._topics: dict[tuple[str, bytes], dict[int, _Part]] = {}
         for topic in self._body.topics:
             parts = self._topics.setdefault((topic.topic, topic.topic_id), {})
@@ -236,6 +243,8 @@ class Fetching:
             asked = offset, part.name in self._begun
             log, offset = served(services.knobs, services.clock, part.partition, services.replicas, asked)
             bound = served_up_to(services.knobs, bound)
+        if self._wants_committed:
+            bound = min(bound, part.partition.replica.log.last_stable_offset)
         return log.locate(offset, bound, max(limit, 0), at_least_one=at_least_one)
 
     def _is_enough(self, found: list[_Found]) -> bool:
@@ -262,12 +271,22 @@ class Fetching:
             part.asked.partition,
             ErrorCode.KAFKA_STORAGE_ERROR if records is None else answer.error,
             answer.high_watermark,
-            last_stable_offset=answer.high_watermark,
+            last_stable_offset=answer.high_watermark if part.partition is None else _stable(part.partition, answer),
             log_start_offset=answer.log_start_offset,
             diverging_epoch=None if diverging is None else DivergingEpoch(*diverging),
             current_leader=self._leader(part) if answer.error in _WRONG_LEADER else None,
+            aborted_transactions=self._aborted(part, located),
             records=records or b"",
         )
+
+    def _aborted(self, part: _Part, located: Slice | None) -> list[AbortedTransaction] | None:
+        """The aborted transactions in what a consumer gets; None where it does not ask for committed records alone."""
+        if not self._wants_committed:
+            return None
+        if located is None or not located.size or part.partition is None:
+            return []
+        found = part.partition.replica.log.producers.aborted(part.asked.fetch_offset, located.end_offset)
+        return [AbortedTransaction(one.producer_id, one.first_offset) for one in found]
 
     def _read(self, part: _Part, located: Slice | None) -> bytes | None:
         """The bytes of ``located``; None when storage refuses to read them: then the replica goes offline, later.
@@ -288,6 +307,11 @@ class Fetching:
 
 
 _WRONG_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+
+
+def _stable(partition: Partition, answer: AnswerFetch) -> Offset:
+    """The last stable offset, where the answer is none of an error."""
+    return NO_OFFSET if answer.high_watermark == NO_OFFSET else partition.replica.log.last_stable_offset
 
 
 def _judge_consumer(part: _Part, partition: Partition) -> AnswerFetch:

@@ -1,16 +1,16 @@
-"""FindCoordinator: which broker coordinates a group, and the topic whose leaders do."""
+"""FindCoordinator: which broker coordinates a group or a transactional id, and the topics whose leaders do."""
 
 from __future__ import annotations
 
-from typing import cast
+from typing import NamedTuple, cast
 
 from harness.broker.codes import FrontError
 from harness.broker.controller_link import ControllerLink
-from harness.broker.group_coordinator import partition_of
+from harness.broker.coordinator_log import partition_of
 from harness.broker.metadata import ClusterMetadata
 from harness.broker.session import Request
 from harness.broker.settings import NodeConfig
-from harness.coordination.records import GROUPS_TOPIC
+from harness.coordination.internal_topics import GROUPS_TOPIC, TRANSACTIONS_TOPIC
 from harness.model import CONTROLLER
 from harness.wire.keys import ApiKey
 from harness.wire.messages.coordination import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
@@ -21,22 +21,34 @@ from harness.wire.messages.topics import (
 )
 
 _CREATE_TOPICS_VERSION = 4
-_GROUP = 0
+_GROUP, _TRANSACTION = 0, 1
 _KEYS_SINCE = 4
+
+
+class _Topic(NamedTuple):
+    """A topic whose leaders are coordinators."""
+
+    name: str
+    partitions: int
+    replication_factor: int
 
 
 def find_coordinator(
     cluster: ClusterMetadata, controller: ControllerLink, config: NodeConfig, request: Request
 ) -> None:
-    """Serve FindCoordinator; there are no transactions.
+    """Serve FindCoordinator.
 
-    The first request makes the controller create ``__consumer_offsets``; the client asks again until it is there.
+    The first request makes the controller create the topic of these coordinators; the client asks again until it is
+    there.
     """
     body = cast("FindCoordinatorRequest", request.body)
     keys = body.coordinator_keys if request.version >= _KEYS_SINCE else [body.key]
-    found = [_coordinator(cluster, body.key_type, key) for key in keys]
-    if body.key_type == _GROUP and not cluster.knows(GROUPS_TOPIC):
-        _create_groups_topic(controller, config, request)
+    topic = _topics(config).get(body.key_type)
+    found = [_none(key, "This cluster has no such coordinators.") for key in keys]
+    if topic is not None:
+        found = [_coordinator(cluster, topic.name, key) for key in keys]
+        if not cluster.knows(topic.name):
+            _create(topic, controller, config, request)
     only = found[0] if found else _none("", "No key was given.")
     request.answer(
         FindCoordinatorResponse(
@@ -50,16 +62,24 @@ def find_coordinator(
     )
 
 
-def _coordinator(cluster: ClusterMetadata, key_type: int, key: str) -> Coordinator:
-    if key_type != _GROUP:
-        return _none(key, "This cluster coordinates no transactions.")
-    partitions = cluster.partition_count(GROUPS_TOPIC)
+def _topics(config: NodeConfig) -> dict[int, _Topic]:
+    """The topics whose leaders are coordinators, by the type of key that a client asks with."""
+    ours = config.settings
+    groups = _Topic(GROUPS_TOPIC, ours.offsets_topic_num_partitions, ours.offsets_topic_replication_factor)
+    transactions = _Topic(
+        TRANSACTIONS_TOPIC, ours.transaction_state_log_num_partitions, ours.transaction_state_log_replication_factor
+    )
+    return {_GROUP: groups} | ({} if config.knobs.transactions == "none" else {_TRANSACTION: transactions})
+
+
+def _coordinator(cluster: ClusterMetadata, topic: str, key: str) -> Coordinator:
+    partitions = cluster.partition_count(topic)
     if not partitions:
-        return _none(key, f"{GROUPS_TOPIC} is being created.")
-    state = cluster.partition(GROUPS_TOPIC, partition_of(key, partitions))
+        return _none(key, f"{topic} is being created.")
+    state = cluster.partition(topic, partition_of(key, partitions))
     address = None if state is None else cluster.address(state.leader)
     if state is None or address is None:
-        return _none(key, f"Its partition of {GROUPS_TOPIC} has no leader.")
+        return _none(key, f"Its partition of {topic} has no leader.")
     return Coordinator(key, state.leader, *address)
 
 
@@ -68,15 +88,14 @@ def _none(key: str, why: str) -> Coordinator:
     return Coordinator(key, -1, "", -1, FrontError.COORDINATOR_NOT_AVAILABLE, why)
 
 
-def _create_groups_topic(controller: ControllerLink, config: NodeConfig, request: Request) -> None:
-    """Have ``__consumer_offsets`` created on all brokers in turn, whether or not each is alive, as KRaft does."""
+def _create(topic: _Topic, controller: ControllerLink, config: NodeConfig, request: Request) -> None:
+    """Have the topic created on all brokers in turn, whether or not each is alive, as KRaft does."""
     brokers = sorted(int(name) for name in config.names.values() if name != CONTROLLER)
-    settings = config.settings
-    factor = min(settings.offsets_topic_replication_factor, len(brokers))
+    factor = min(topic.replication_factor, len(brokers))
     assignments = [
         CreatableReplicaAssignment(number, [brokers[(number + one) % len(brokers)] for one in range(factor)])
-        for number in range(settings.offsets_topic_num_partitions)
+        for number in range(topic.partitions)
     ]
-    body = CreateTopicsRequest([CreatableTopic(GROUPS_TOPIC, -1, -1, assignments)])
+    body = CreateTopicsRequest([CreatableTopic(topic.name, -1, -1, assignments)])
     request.session.hold()
     controller.call(ApiKey.CREATE_TOPICS, _CREATE_TOPICS_VERSION, body, lambda _: request.session.release())

@@ -13,7 +13,7 @@ from harness.clock import Clock
 from harness.coordination.errors import GroupError
 from harness.coordination.groups import Committer, Groups
 from harness.coordination.member import Join
-from harness.coordination.offsets import CommittedOffset
+from harness.coordination.offsets import NOT_COMMITTED, CommittedOffset
 from harness.coordination.surroundings import Caller
 from harness.model import TopicPartition
 from harness.replication.messages import ErrorCode
@@ -50,7 +50,8 @@ from harness.wire.messages.groups import (
     SyncGroupRequest,
 )
 
-_MAX_METADATA_BYTES = 4_096
+MAX_METADATA_BYTES = 4_096
+"""Kafka's ``offset.metadata.max.bytes``."""
 
 
 def join_group(coordinator: GroupCoordinator, request: Request) -> None:
@@ -135,7 +136,7 @@ def offset_commit(coordinator: GroupCoordinator, cluster: ClusterMetadata, clock
             metadata = one.committed_metadata or ""
             if not cluster.knows(*name):
                 errors[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            elif len(metadata.encode()) > _MAX_METADATA_BYTES:
+            elif len(metadata.encode()) > MAX_METADATA_BYTES:
                 errors[name] = GroupError.OFFSET_METADATA_TOO_LARGE
             else:
                 kept = CommittedOffset(one.committed_offset, one.committed_leader_epoch, metadata, clock.wall_ms())
@@ -160,7 +161,9 @@ def offset_fetch(coordinator: GroupCoordinator, request: Request) -> None:
     if not body.groups:
         _at(
             coordinator, body.group_id, request,
-            lambda groups: request.answer(OffsetFetchResponse(topics=_fetched(groups, body.group_id, body.topics))),
+            lambda groups: request.answer(
+                OffsetFetchResponse(topics=_fetched(groups, body.group_id, body.topics, stable=body.require_stable))
+            ),
         )  # fmt: skip
         return
     answers = []
@@ -169,7 +172,8 @@ def offset_fetch(coordinator: GroupCoordinator, request: Request) -> None:
         if isinstance(groups, GroupError):
             answers.append(OffsetFetchResponseGroup(group, error_code=groups))
         else:
-            answers.append(OffsetFetchResponseGroup(group, _fetched(groups, group, topics)))
+            found = _fetched(groups, group, topics, stable=body.require_stable)
+            answers.append(OffsetFetchResponseGroup(group, found))
     request.answer(OffsetFetchResponse(groups=answers))
 
 
@@ -209,14 +213,18 @@ def _at(coordinator: GroupCoordinator, group: str, request: Request, serve: Call
         serve(groups)
 
 
-def _fetched(groups: Groups, group: str, asked: list[OffsetFetchRequestTopic] | None) -> list[OffsetFetchResponseTopic]:
+def _fetched(
+    groups: Groups, group: str, asked: list[OffsetFetchRequestTopic] | None, *, stable: bool
+) -> list[OffsetFetchResponseTopic]:
+    """What a group has committed; if it has to be ``stable``, not where an open transaction commits (KIP-447)."""
     wanted = None
     if asked is not None:
         wanted = [TopicPartition(topic.name, index) for topic in asked for index in topic.partition_indexes]
     topics: dict[str, OffsetFetchResponseTopic] = {}
-    for name, kept in groups.committed(group, wanted).items():
+    for name, committed in groups.committed(group, wanted).items():
         topic = topics.setdefault(name.topic, OffsetFetchResponseTopic(name.topic))
-        topic.partitions.append(
-            OffsetFetchResponsePartition(name.partition, kept.offset, kept.leader_epoch, kept.metadata)
-        )
+        is_open = stable and not groups.is_stable(group, name)
+        offset, epoch, metadata, _ = NOT_COMMITTED if is_open else committed
+        error = GroupError.UNSTABLE_OFFSET_COMMIT if is_open else GroupError.NONE
+        topic.partitions.append(OffsetFetchResponsePartition(name.partition, offset, epoch, metadata, error))
     return list(topics.values())

@@ -173,6 +173,7 @@ def _with_contents_of(before: bytes, batch: bytes) -> bytes:
             [one._replace(offset=one.offset + moved) for one in wire.records(memoryview(before), other, inflate)],
             base_offset=header.base_offset,
             leader_epoch=header.leader_epoch,
+            attributes=header.attributes & ~wire.COMPRESSION,
             producer_id=header.producer_id,
             producer_epoch=header.producer_epoch,
             base_sequence=header.base_sequence,

@@ -11,7 +11,7 @@ from harness.broker.log_directory import LogDirectory
 from harness.broker.partition import Partition
 from harness.broker.replicas import DirectoryFailed, Replicas
 from harness.broker.timeline import StorageRefusal
-from harness.coordination.records import GROUPS_TOPIC
+from harness.coordination.internal_topics import INTERNAL_TOPICS
 from harness.model import Offset
 
 
@@ -58,7 +58,7 @@ class LogManager:
     def retire(self) -> None:
         """Delete the segments whose records are all older than ``log.retention.ms``, but for those of groups."""
         for partition in self._replicas:
-            if partition.name.topic != GROUPS_TOPIC:
+            if partition.name.topic not in INTERNAL_TOPICS:
                 partition.retire()
 
     def checkpoint_high_watermarks(self) -> None:

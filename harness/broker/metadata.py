@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from harness.broker.settings import Address
 from harness.broker.topic_ids import topic_id
-from harness.coordination.records import GROUPS_TOPIC
+from harness.coordination.internal_topics import INTERNAL_TOPICS
 from harness.model import NO_LEADER, NodeId
 from harness.replication.messages import ErrorCode
 from harness.wire.messages.control import UpdateMetadataPartitionState, UpdateMetadataRequest
@@ -87,7 +87,7 @@ class ClusterMetadata:
             ErrorCode.NONE,
             name,
             topic_id(self.cluster_id, name),
-            is_internal=name == GROUPS_TOPIC,
+            is_internal=name in INTERNAL_TOPICS,
             partitions=[self._partition(states[number]) for number in sorted(states)],
         )
 

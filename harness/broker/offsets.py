@@ -15,6 +15,7 @@ from harness.wire.messages.offsets import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
     MAX_TIMESTAMP,
+    READ_COMMITTED,
     EpochEndOffset,
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -40,6 +41,8 @@ class _Found(NamedTuple):
 
 def list_offsets(replicas: Replicas, request: Request) -> None:
     """Serve ListOffsets: the latest offset is the high watermark, or the log end for a (claimed) replica.
+
+    For a reader of committed records it is the last stable offset.
 
     The broker refuses a partition that the request names several times each time, as Kafka does.
     """
@@ -77,6 +80,8 @@ def _list_one(
     if asked.timestamp == LATEST_TIMESTAMP and not is_replica and not replica.knows_latest():
         return ListOffsetsPartitionResponse(name.partition, _not_yet(request.version))
     bound = replica.log_end_offset if is_replica else replica.high_watermark
+    if cast("ListOffsetsRequest", request.body).isolation_level == READ_COMMITTED and not is_replica:
+        bound = replica.log.last_stable_offset
     found = _find(partition, asked.timestamp, bound)
     return ListOffsetsPartitionResponse(
         name.partition, ErrorCode.NONE, found.timestamp, found.offset, found.leader_epoch

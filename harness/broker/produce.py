@@ -1,4 +1,7 @@
-"""Produce: the leader validates and appends, and with acks=all waits for the high watermark."""
+"""Produce: the leader validates and appends, and with acks=all waits for the high watermark.
+
+Before the first batch of a transaction it may ask the transaction's coordinator whether it is open (KIP-890).
+"""
 
 from __future__ import annotations
 
@@ -16,12 +19,16 @@ from harness.broker.replicas import Replicas
 from harness.broker.segments import Batches, span_of
 from harness.broker.session import Request
 from harness.broker.settings import Settings
+from harness.broker.transaction_verifier import TransactionVerifier
 from harness.broker.validation import Refused, Validation
 from harness.clock import Clock
-from harness.coordination.records import GROUPS_TOPIC
+from harness.coordination.errors import TransactionError
+from harness.coordination.internal_topics import INTERNAL_TOPICS
+from harness.coordination.surroundings import ProducerIdentity
 from harness.model import NO_OFFSET, Offset, TopicPartition
 from harness.replication.knobs import Knobs
-from harness.replication.messages import ErrorCode, ProduceExpired, ProduceRequested
+from harness.replication.messages import ErrorCode, ProduceExpired, ProduceRequested, ProducerStamp
+from harness.wire import batches as wire
 from harness.wire.messages.leadership import LeaderIdAndEpoch, NodeEndpoint
 from harness.wire.messages.produce import (
     PartitionProduceData,
@@ -32,6 +39,7 @@ from harness.wire.messages.produce import (
 )
 
 _HINTS_SINCE = 10
+_ABORTABLE_SINCE = 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +52,7 @@ class ProduceServices:
     clock: Clock
     settings: Settings
     knobs: Knobs
+    verifier: TransactionVerifier | None
 
 
 class _Slot:
@@ -72,7 +81,9 @@ class Producing(Delayed[_Slot]):
         super().__init__(services.network, request)
         self._services = services
         self._body = cast("ProduceRequest", request.body)
-        self._validation = Validation(request.version, services.settings.message_max_bytes)
+        may_transact = self._body.transactional_id is not None and services.knobs.transactions != "none"
+        self._validation = Validation(request.version, services.settings.message_max_bytes, may_transact=may_transact)
+        self._is_expired = False
         self._topics: list[tuple[str, list[_Slot]]] = []
 
     def start(self) -> None:
@@ -96,21 +107,58 @@ class Producing(Delayed[_Slot]):
             slot.produced(self._services.replicas.absence_of(name), NO_OFFSET)
         elif batches is None:
             slot.produced(error, NO_OFFSET)
+        elif (asked := self._to_be_verified(slot.partition, batches)) is not None:
+            copy = memoryview(bytearray(batches.buffer))
+            self._verify(slot, name, asked, Batches(copy, wire.headers(copy)))
         else:
-            (header,) = batches.headers
-            now_ns = kafka_time_ns(self._services.clock)
-            producer = span_of(header).producer
-            asked = ProduceRequested(slot, self._body.acks, (header.record_count,), batches, now_ns, producer)
-            for request in produced(self._services.knobs, self._services.clock, slot.partition, asked):
-                slot.partition.handle(request)
+            self._append_batch(slot, slot.partition, batches)
         data.records = None  # the bytes belong to the connection, which reuses them after this request
+
+    def _append_batch(self, slot: _Slot, partition: Partition, batches: Batches) -> None:
+        (header,) = batches.headers
+        now_ns = kafka_time_ns(self._services.clock)
+        producer = span_of(header).producer
+        asked = ProduceRequested(slot, self._body.acks, (header.record_count,), batches, now_ns, producer)
+        for request in produced(self._services.knobs, self._services.clock, partition, asked):
+            partition.handle(request)
+
+    # ------------------------------------------------------------------------------------ transactions
+
+    def _to_be_verified(self, partition: Partition, batches: Batches) -> ProducerStamp | None:
+        """Whose transaction has to be verified before the batch may be appended; None: of no producer."""
+        (header,) = batches.headers
+        stamp = span_of(header).producer
+        if self._services.verifier is None or stamp is None or not stamp.is_transactional:
+            return None
+        return None if partition.replica.log.producers.is_open(stamp) else stamp
+
+    def _verify(self, slot: _Slot, name: TopicPartition, stamp: ProducerStamp, batches: Batches) -> None:
+        """Append the batch if its transaction is open, and no marker has ended it while the coordinator was asked."""
+        partition, verifier = slot.partition, self._services.verifier
+        assert partition is not None
+        assert verifier is not None
+        markers = partition.replica.log.producers.markers_of(stamp.producer_id)
+
+        def verified(errors: dict[TopicPartition, int]) -> None:
+            with self._request.surviving():
+                if errors[name]:
+                    slot.produced(_unverified(errors[name], self._request.version), NO_OFFSET)
+                elif self._is_expired:
+                    slot.produced(ErrorCode.REQUEST_TIMED_OUT, NO_OFFSET)
+                elif partition.replica.log.producers.markers_of(stamp.producer_id) != markers:
+                    slot.produced(ErrorCode.INVALID_TXN_STATE, NO_OFFSET)
+                else:
+                    self._append_batch(slot, partition, batches)
+
+        producer = ProducerIdentity(stamp.producer_id, stamp.producer_epoch)
+        verifier.verify(self._body.transactional_id or "", producer, [name], verified)
 
     def _validate(self, topic: str, data: PartitionProduceData) -> tuple[int, Batches | None]:
         """The one batch that a client may send for a partition, or the error that refuses it."""
-        if topic == GROUPS_TOPIC:
-            return ErrorCode.INVALID_TOPIC_EXCEPTION, None  # the group coordinator alone writes there
-        if self._body.transactional_id is not None:
-            return FrontError.INVALID_TXN_STATE, None
+        if topic in INTERNAL_TOPICS:
+            return ErrorCode.INVALID_TOPIC_EXCEPTION, None  # the coordinators alone write there
+        if self._body.transactional_id is not None and self._services.knobs.transactions == "none":
+            return ErrorCode.INVALID_TXN_STATE, None
         try:
             buffer, header = self._validation.check(memoryview(data.records or b""))
         except Refused as refused:
@@ -121,6 +169,7 @@ class Producing(Delayed[_Slot]):
         return ErrorCode.NONE, appended(self._services.knobs, Batches(buffer, [header]))
 
     def _expiry(self, slot: _Slot) -> ProduceExpired:
+        self._is_expired = True
         return ProduceExpired(slot)
 
     def _answer(self) -> None:
@@ -147,6 +196,16 @@ class Producing(Delayed[_Slot]):
                     if address is not None:
                         leaders[state.leader] = NodeEndpoint(state.leader, *address)
         body.node_endpoints = [leaders[leader] for leader in sorted(leaders)]
+
+
+def _unverified(error: int, version: int) -> int:
+    """What a producer is answered whose transaction could not be verified."""
+    if error == TransactionError.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if error == TransactionError.TRANSACTION_ABORTABLE and version < _ABORTABLE_SINCE:
+        return ErrorCode.INVALID_TXN_STATE
+    certain = (TransactionError.TRANSACTION_ABORTABLE, TransactionError.INVALID_PRODUCER_ID_MAPPING)
+    return error if error in certain else ErrorCode.NOT_ENOUGH_REPLICAS  # so that it sends the batch again
 
 
 def produce(services: ProduceServices, request: Request) -> None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from harness.broker.ports import FileSystem
 from harness.broker.segment import READ_BYTES, Segment
 from harness.model import Offset
-from harness.replication.messages import BatchSpan, EpochEntry, ProducerStamp
+from harness.replication.messages import BatchSpan, EpochEntry, ProducerStamp, TransactionEnd
 from harness.wire import batches as wire
 from harness.wire.batches import BatchHeader
 from harness.wire.errors import CorruptBatch
@@ -32,11 +32,12 @@ class Batches(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """A run of whole batches in one segment: what a fetch answer is made of."""
+    """A run of whole batches in one segment, up to ``end_offset``, exclusive: what a fetch answer is made of."""
 
     segment: Segment
     position: int
     size: int
+    end_offset: Offset
 
     def read(self) -> bytes:
         """The bytes."""
@@ -47,7 +48,13 @@ def span_of(header: BatchHeader) -> BatchSpan:
     """Where a batch that is in a log, or is meant for one, lies; and which idempotent producer made it."""
     stamp = None
     if header.producer_id >= 0:
-        stamp = ProducerStamp(header.producer_id, header.producer_epoch, header.base_sequence)
+        stamp = ProducerStamp(
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+            bool(header.attributes & wire.TRANSACTIONAL),
+            None if header.marker is None else TransactionEnd(*header.marker),
+        )
     return BatchSpan(header.base_offset, header.end_offset, header.leader_epoch, stamp)
 
 
@@ -249,12 +256,13 @@ class SegmentLog:
         first = max(bisect_right(segment.bases, offset) - 1, 0)
         last = self._batches_below(index, end_offset)
         if offset >= end_offset or first >= last:
-            return Slice(segment, segment.size, 0)
+            return Slice(segment, segment.size, 0, offset)
         position = segment.positions[first]
         if segment.end_position(last) - position > max_bytes:
             fitting = bisect_right(segment.positions, position + max_bytes, first, last) - 1
             last = max(fitting, first + 1 if at_least_one else first)
-        return Slice(segment, position, segment.end_position(last) - position)
+        until = segment.bases[last] if last < len(segment.bases) else self._end_of(index)
+        return Slice(segment, position, segment.end_position(last) - position, until)
 
     def headers(self) -> Iterator[BatchHeader]:
         """Every batch's header, in order; ``position`` is relative to an arbitrary start."""
@@ -359,8 +367,11 @@ class SegmentLog:
     def _batches_below(self, index: int, end_offset: Offset) -> int:
         """How many leading batches of segment number ``index`` end at or before ``end_offset``."""
         bases = self._segments[index].bases
-        after = self._segments[index + 1].base_offset if index + 1 < len(self._segments) else self.log_end_offset
-        return len(bases) if end_offset >= after else max(bisect_right(bases, end_offset) - 1, 0)
+        return len(bases) if end_offset >= self._end_of(index) else max(bisect_right(bases, end_offset) - 1, 0)
+
+    def _end_of(self, index: int) -> Offset:
+        """Where segment number ``index`` ends, exclusive."""
+        return self._segments[index + 1].base_offset if index + 1 < len(self._segments) else self.log_end_offset
 
     def _open(self, base_offset: Offset) -> Segment:
         path = f"{self._directory}/{base_offset:020d}{_SUFFIX}"

@@ -62,9 +62,11 @@ class Validation:
     Args:
         version: of the request.
         max_bytes: ``message.max.bytes``.
+        may_transact: whether a batch may be a part of a transaction, because the request names one.
     """
 
-    def __init__(self, version: int, max_bytes: int) -> None:
+    def __init__(self, version: int, max_bytes: int, *, may_transact: bool = False) -> None:
+        self._may_transact = may_transact
         self._version = version
         self._max_bytes = max_bytes
         self._records = MAX_RECORDS
@@ -85,7 +87,7 @@ class Validation:
         header = _header(batch)
         if not wire.verify(batch, header):
             raise Refused(FrontError.CORRUPT_MESSAGE)
-        _check_header(header)
+        _check_header(header, may_transact=self._may_transact)
         self._check_records(header, self._plain(batch, header, codec), codec)
         return Sound(batch, header)
 
@@ -155,13 +157,13 @@ def _header(batch: memoryview) -> BatchHeader:
     return header
 
 
-def _check_header(header: BatchHeader) -> None:
+def _check_header(header: BatchHeader, *, may_transact: bool) -> None:
     """What Kafka asks of a header whose checksum is right."""
     is_dense = 0 < header.record_count == header.end_offset - header.base_offset
     is_unsequenced = header.producer_id >= 0 and header.base_sequence < 0
     if header.base_offset or not is_dense or is_unsequenced:
         raise Refused(FrontError.INVALID_RECORD)
-    if header.attributes & wire.TRANSACTIONAL:
+    if header.attributes & wire.TRANSACTIONAL and not may_transact:
         raise Refused(FrontError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if header.attributes & wire.CONTROL:
         raise Refused(FrontError.INVALID_RECORD)

@@ -163,7 +163,7 @@ class OrderedClient:
         """
         with self._naming:
             ours = self._transactions(clients, order)
-        with ours.producer.turn:
+        async with ours.producer.turn:
             if clients.stopping or (ours.process is None and not order.count):
                 return []
             if ours.process is None:

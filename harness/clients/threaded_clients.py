@@ -8,7 +8,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Generic, TypeVar
 
 from harness.client_ports import (
@@ -202,8 +203,14 @@ class _TransactionalProducer:
     """Implements :class:`harness.client_ports.TransactionalProducer`."""
 
     def __init__(self, sender: TransactionalSender) -> None:
-        self.turn = threading.Lock()
+        self._turn = threading.Lock()
         self._sender = sender
+
+    @property
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        with self._turn:  # each task has a thread of its own
+            yield
 
     @property
     def offsets(self) -> Sequence[Offset | None]:

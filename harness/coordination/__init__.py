@@ -1,5 +1,6 @@
-"""The group coordinator of a partition of ``__consumer_offsets``, without network, disk and clock.
+"""The coordinators of groups and of transactions, without network, disk and clock.
 
-Its groups answer requests of Kafka's protocol (:mod:`harness.wire`). What they need of a broker is the port
-:class:`harness.coordination.surroundings.Surroundings`: to store records in the partition, to wait, and the time.
+They answer requests of Kafka's protocol (:mod:`harness.wire`), and keep what they know in a partition of
+``__consumer_offsets`` or ``__transaction_state``. What they need of a broker are the ports of
+:mod:`harness.coordination.surroundings`: to store records in the partition, to wait, and the time.
 """

@@ -16,7 +16,7 @@ from harness.coordination.errors import GroupError, of_group
 from harness.coordination.member import Join, Member, restored
 from harness.coordination.members import Members
 from harness.coordination.records import GroupMetadataKey, GroupMetadataValue, group_record
-from harness.coordination.surroundings import Answer, GroupRecord, Surroundings, Timer
+from harness.coordination.surroundings import Answer, GroupSurroundings, LogRecord, Timer
 from harness.wire.messages.groups import (
     DescribedGroup,
     HeartbeatRequest,
@@ -60,7 +60,7 @@ class ClassicGroup:
     """
 
     def __init__(
-        self, group_id: str, surroundings: Surroundings, initial_delay_ms: int, freed: Callable[[], None]
+        self, group_id: str, surroundings: GroupSurroundings, initial_delay_ms: int, freed: Callable[[], None]
     ) -> None:
         self.group_id = group_id
         self.state: State = "Empty"
@@ -473,7 +473,7 @@ class ClassicGroup:
             protocol_type=self.protocol_type, protocol_name=self.protocol, assignment=member.assignment
         )
 
-    def _record(self, assignments: Mapping[str, bytes]) -> GroupRecord:
+    def _record(self, assignments: Mapping[str, bytes]) -> LogRecord:
         """The generation with ``assignments``; a member without one there keeps the one that it has."""
         members = [
             member.stored(self.protocol, assignments.get(member.member_id, member.assignment))

@@ -36,6 +36,35 @@ class GroupError(IntEnum):
     GROUP_MAX_SIZE_REACHED = 81
     FENCED_INSTANCE_ID = 82
     GROUP_SUBSCRIBED_TO_TOPIC = 86
+    UNSTABLE_OFFSET_COMMIT = 88
+
+
+class TransactionError(IntEnum):
+    """Of requests about transactions."""
+
+    NONE = 0
+    UNKNOWN_SERVER_ERROR = -1
+    COORDINATOR_NOT_AVAILABLE = 15
+    NOT_COORDINATOR = 16
+    INVALID_REQUEST = 42
+    INVALID_PRODUCER_EPOCH = 47
+    INVALID_TXN_STATE = 48
+    INVALID_PRODUCER_ID_MAPPING = 49
+    INVALID_TRANSACTION_TIMEOUT = 50
+    CONCURRENT_TRANSACTIONS = 51
+    OPERATION_NOT_ATTEMPTED = 55
+    PRODUCER_FENCED = 90
+    TRANSACTIONAL_ID_NOT_FOUND = 105
+    TRANSACTION_ABORTABLE = 120
+
+
+def of_transaction(code: int) -> int:
+    """What a producer is answered whose transaction could not be stored, for the ``code`` of the append."""
+    if code in _TOO_FEW_REPLICAS or code == _TIMED_OUT:
+        return TransactionError.COORDINATOR_NOT_AVAILABLE
+    if code in _NOT_HERE:
+        return TransactionError.NOT_COORDINATOR
+    return TransactionError.UNKNOWN_SERVER_ERROR if code else TransactionError.NONE
 
 
 def of_group(code: int) -> int:

@@ -25,7 +25,7 @@ from harness.coordination.records import (
     Value,
     group_record,
 )
-from harness.coordination.surroundings import Answer, Surroundings
+from harness.coordination.surroundings import Answer, GroupSurroundings, ProducerIdentity
 from harness.model import TopicPartition
 from harness.wire.declaration import Message
 from harness.wire.messages.groups import (
@@ -93,25 +93,29 @@ class Groups:
         bugs: the injected ones of :data:`harness.replication.bugs.BUGS`.
     """
 
-    def __init__(self, surroundings: Surroundings, limits: GroupLimits, bugs: Collection[str]) -> None:
+    def __init__(self, surroundings: GroupSurroundings, limits: GroupLimits, bugs: Collection[str]) -> None:
         self._surroundings = surroundings
         self._limits = limits
         self._bugs = bugs
         self._groups: dict[str, _Group] = {}
+        self._pending: dict[int, set[str]] = {}  # by the id of a producer, the groups for which its transaction commits
         self._at_most = 0
         self._has_freed = False
         self._read: frozenset[str] = frozenset()
 
     # ------------------------------------------------------------------------------------ the log
 
-    def replay(self, key: Key, value: Value | None) -> None:
-        """A record is in the log."""
+    def replay(self, key: Key, value: Value | None, producer_id: int | None = None) -> None:
+        """A record is in the log, perhaps as a part of the transaction of a producer."""
         if isinstance(key, OffsetCommitKey):
             assert value is None or isinstance(value, OffsetCommitValue)
             name = TopicPartition(key.topic, key.partition)
             if value is not None:
                 committed = CommittedOffset(value.offset, value.leader_epoch, value.metadata, value.commit_timestamp)
-                self._made(key.group).offsets.keep(name, committed)
+                if producer_id is None:
+                    self._made(key.group).offsets.keep(name, committed)
+                else:
+                    self._pend(key.group, producer_id, {name: committed})
             elif key.group in self._groups:
                 self._groups[key.group].offsets.forget(name)
             return
@@ -120,6 +124,13 @@ class Groups:
             self._made(key.group).members.restore(value)
         elif key.group in self._groups:
             self._groups[key.group] = _Group(self._new(key.group), self._groups[key.group].offsets)
+
+    def transaction_ended(self, producer_id: int, *, commits: bool) -> None:
+        """The marker of a producer's transaction is in the log."""
+        for group_id in self._pending.pop(producer_id, ()):
+            if group_id in self._groups:
+                self._groups[group_id].offsets.unpend(producer_id, commits=commits)
+                self._free()
 
     def begin(self) -> None:
         """All of the log has been read: the members' sessions begin."""
@@ -225,28 +236,67 @@ class Groups:
         committed: Callable[[int], None],
     ) -> None:  # fmt: skip
         """Store ``offsets``, which replace older ones, all or none; calls ``committed`` with the error."""
-        group = self._groups.get(group_id)
-        if not group_id:
-            committed(GroupError.INVALID_GROUP_ID)
-            return
-        if group is None:
-            error = GroupError.ILLEGAL_GENERATION if who.generation >= 0 else GroupError.NONE
-        else:
-            error = group.members.commit_error(*who)
-            error = GroupError.NONE if "commits_unfenced" in self._bugs else error
-        if error:
+        error, kept = self._acceptable(group_id, who, offsets)
+        if error or not kept:
             committed(error)
             return
-        kept = stored(offsets, self._bugs)
-        before = GroupOffsets(group_id) if group is None else group.offsets
-        if not self._has_room_for(before.growth(kept) + (_GROUP_BYTES if group is None else 0)):
-            committed(GroupError.INVALID_COMMIT_OFFSET_SIZE)
-        elif not kept:
-            committed(GroupError.NONE)
+        group = self._made(group_id)
+        keep = partial(self._keep, group.offsets, kept, committed)
+        self._surroundings.store(group.offsets.records(kept), keep)
+
+    def commit_in_transaction(
+        self, group_id: str, who: Committer, producer: ProducerIdentity, offsets: dict[TopicPartition, CommittedOffset],
+        committed: Callable[[int], None],
+    ) -> None:  # fmt: skip
+        """Store ``offsets`` as a part of a producer's transaction, with whose marker they replace older ones.
+
+        Of two commits to a partition the one that takes effect last counts; Kafka has the one that is later in the log.
+        """
+        error, kept = self._acceptable(group_id, who, offsets, in_transaction=True)
+        if error or not kept:
+            committed(error)
+            return
+        records = self._made(group_id).offsets.records(kept)
+        self._pend(group_id, producer.producer_id, kept)
+
+        def stored(code: int) -> None:
+            if code and group_id in self._groups:
+                self._groups[group_id].offsets.withdraw(producer.producer_id, kept)
+                self._free()
+            committed(of_commit(code))
+
+        self._surroundings.store_in_transaction(records, producer, stored)
+
+    def _pend(self, group_id: str, producer_id: int, commits: Commits) -> None:
+        offsets = self._made(group_id).offsets
+        for name, one in commits.items():
+            offsets.pend(producer_id, name, one)
+        self._pending.setdefault(producer_id, set()).add(group_id)
+
+    def _acceptable(
+        self, group_id: str, who: Committer, offsets: dict[TopicPartition, CommittedOffset], *,
+        in_transaction: bool = False,
+    ) -> tuple[int, Commits]:  # fmt: skip
+        """Why a commit is refused, or what of it is to be stored."""
+        group = self._groups.get(group_id)
+        if not group_id:
+            return GroupError.INVALID_GROUP_ID, {}
+        if group is None:
+            error = GroupError.ILLEGAL_GENERATION if who.generation >= 0 else GroupError.NONE
+        elif not in_transaction:
+            error = group.members.commit_error(*who)
+            error = GroupError.NONE if "commits_unfenced" in self._bugs else error
+        elif who.generation < 0 and not who.member_id:
+            error = GroupError.NONE  # its producer does not say whose offsets it commits
         else:
-            group = self._made(group_id)
-            keep = partial(self._keep, group.offsets, kept, committed)
-            self._surroundings.store(group.offsets.records(kept), keep)
+            error = group.members.member_error(*who)
+        if error:
+            return error, {}
+        kept = stored(offsets, self._bugs)
+        before = GroupOffsets(group_id) if group is None or in_transaction else group.offsets
+        if not self._has_room_for(before.growth(kept) + (_GROUP_BYTES if group is None else 0)):
+            return GroupError.INVALID_COMMIT_OFFSET_SIZE, {}
+        return GroupError.NONE, kept
 
     def _keep(self, offsets: GroupOffsets, commits: Commits, committed: Callable[[int], None], error: int) -> None:
         if error:
@@ -264,6 +314,11 @@ class Groups:
         if group is None:
             return dict.fromkeys(partitions or (), NOT_COMMITTED)
         return group.offsets.asked(partitions)
+
+    def is_stable(self, group_id: str, name: TopicPartition) -> bool:
+        """Whether no open transaction commits for the partition, so that its offset is certain (KIP-447)."""
+        group = self._groups.get(group_id)
+        return group is None or group.offsets.is_stable(name)
 
     def delete_offsets(
         self, group_id: str, partitions: Sequence[TopicPartition],

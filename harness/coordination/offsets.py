@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from harness.coordination.records import OffsetCommitKey, OffsetCommitValue, offset_record
-from harness.coordination.surroundings import GroupRecord
+from harness.coordination.surroundings import LogRecord
 from harness.model import NO_EPOCH, NO_OFFSET, Offset, TopicPartition
 
 _OVERHEAD_BYTES = 512
@@ -40,9 +40,10 @@ class GroupOffsets:
         self.size = 0
         self._group = group
         self._kept: dict[TopicPartition, CommittedOffset] = {}
+        self._pending: dict[int, dict[TopicPartition, CommittedOffset]] = {}  # by the id of a producer
 
     def __bool__(self) -> bool:
-        return bool(self._kept)
+        return bool(self._kept or self._pending)
 
     def __iter__(self) -> Iterator[tuple[TopicPartition, CommittedOffset]]:
         return iter(sorted(self._kept.items()))
@@ -59,6 +60,35 @@ class GroupOffsets:
         if known is not None:
             self.size -= self._size(name, known)
 
+    def pend(self, producer_id: int, name: TopicPartition, committed: CommittedOffset) -> None:
+        """Keep what is committed for a partition by a transaction that has not ended."""
+        pending = self._pending.setdefault(producer_id, {})
+        if name in pending:
+            self.size -= self._size(name, pending[name])
+        pending[name] = committed
+        self.size += self._size(name, committed)
+
+    def withdraw(self, producer_id: int, commits: Commits) -> None:
+        """A transaction's commit could not be stored: forget it, but not what the same transaction has committed else."""
+        pending = self._pending.get(producer_id, {})
+        for name, committed in commits.items():
+            if pending.get(name) is committed:
+                del pending[name]
+                self.size -= self._size(name, committed)
+        if not pending:
+            self._pending.pop(producer_id, None)
+
+    def unpend(self, producer_id: int, *, commits: bool) -> None:
+        """The transaction of a producer has ended: keep what it has committed, or forget it."""
+        for name, committed in self._pending.pop(producer_id, {}).items():
+            self.size -= self._size(name, committed)
+            if commits:
+                self.keep(name, committed)
+
+    def is_stable(self, name: TopicPartition) -> bool:
+        """Whether no transaction that has not ended commits for the partition."""
+        return not any(name in pending for pending in self._pending.values())
+
     def growth(self, commits: Commits) -> int:
         """How many bytes more the offsets would take with ``commits``."""
         before = sum(self._size(name, self._kept[name]) for name in commits if name in self._kept)
@@ -69,14 +99,14 @@ class GroupOffsets:
         names = sorted(self._kept) if partitions is None else partitions
         return {name: self._kept.get(name, NOT_COMMITTED) for name in names}
 
-    def records(self, commits: Commits) -> list[GroupRecord]:
+    def records(self, commits: Commits) -> list[LogRecord]:
         """The records of ``commits``."""
         return [
             offset_record(OffsetCommitKey(self._group, *name), OffsetCommitValue(*one[:3], commit_timestamp=one[3]))
             for name, one in sorted(commits.items())
         ]
 
-    def tombstones(self, partitions: Iterable[TopicPartition] | None = None) -> list[GroupRecord]:
+    def tombstones(self, partitions: Iterable[TopicPartition] | None = None) -> list[LogRecord]:
         """The records that delete what was committed for these partitions; None: for all."""
         names = set(self._kept if partitions is None else partitions) & self._kept.keys()
         return [offset_record(OffsetCommitKey(self._group, *name), None) for name in sorted(names)]

@@ -6,10 +6,8 @@ deletes what earlier records with this key say.
 
 from __future__ import annotations
 
-import struct
-from typing import TypeVar
-
-from harness.coordination.surroundings import GroupRecord
+from harness.coordination.stored import body_of, encoded, value_of, version_of
+from harness.coordination.surroundings import LogRecord
 from harness.model import NO_EPOCH
 from harness.wire.declaration import (
     LATEST,
@@ -22,18 +20,8 @@ from harness.wire.declaration import (
     octets,
     stored,
     string,
+    struct,
 )
-from harness.wire.declaration import struct as part
-from harness.wire.decoding import decoder
-from harness.wire.encoding import encoder
-from harness.wire.errors import WireError
-
-GROUPS_TOPIC = "__consumer_offsets"
-
-_VERSION = struct.Struct(">h")
-_MALFORMED = (struct.error, IndexError, UnicodeDecodeError)
-
-Kind = TypeVar("Kind", bound=Message)
 
 
 @stored(versions=(0, 1), flexible=LATEST)
@@ -63,7 +51,7 @@ class GroupMetadataKey(Message):
     group: str = string()
 
 
-@part
+@struct
 class MemberMetadata(Struct):
     """A member of a stable group; times in milliseconds."""
 
@@ -96,14 +84,14 @@ Key = OffsetCommitKey | GroupMetadataKey
 Value = OffsetCommitValue | GroupMetadataValue
 
 
-def offset_record(key: OffsetCommitKey, value: OffsetCommitValue | None) -> GroupRecord:
+def offset_record(key: OffsetCommitKey, value: OffsetCommitValue | None) -> LogRecord:
     """The record of a committed offset; None deletes it."""
-    return GroupRecord(_encoded(key, _OFFSET_KEY), None if value is None else _encoded(value, _OFFSET_VALUE))
+    return LogRecord(encoded(key, _OFFSET_KEY), None if value is None else encoded(value, _OFFSET_VALUE))
 
 
-def group_record(key: GroupMetadataKey, value: GroupMetadataValue | None) -> GroupRecord:
+def group_record(key: GroupMetadataKey, value: GroupMetadataValue | None) -> LogRecord:
     """The record of a group; None deletes it."""
-    return GroupRecord(_encoded(key, _GROUP_KEY), None if value is None else _encoded(value, _GROUP_VALUE))
+    return LogRecord(encoded(key, _GROUP_KEY), None if value is None else encoded(value, _GROUP_VALUE))
 
 
 def decoded(key: bytes, value: bytes | None) -> tuple[Key, Value | None] | None:
@@ -112,42 +100,11 @@ def decoded(key: bytes, value: bytes | None) -> tuple[Key, Value | None] | None:
     Raises:
         WireError: it is malformed.
     """
-    kind = _version(key)
+    kind = version_of(key)
     if kind in (0, _OFFSET_KEY):
-        offset = None if value is None else _decoded(OffsetCommitValue, value)
-        return _body(OffsetCommitKey, kind, key), offset
+        offset = None if value is None else value_of(OffsetCommitValue, value)
+        return body_of(OffsetCommitKey, kind, key), offset
     if kind == _GROUP_KEY:
-        group = None if value is None else _decoded(GroupMetadataValue, value)
-        return _body(GroupMetadataKey, kind, key), group
+        group = None if value is None else value_of(GroupMetadataValue, value)
+        return body_of(GroupMetadataKey, kind, key), group
     return None
-
-
-def _encoded(message: Message, version: int) -> bytes:
-    out = bytearray(_VERSION.pack(version))
-    encoder(type(message), version)(message, out, [])
-    return bytes(out)
-
-
-def _decoded(cls: type[Kind], data: bytes) -> Kind:
-    version = _version(data)
-    if not cls.versions[0] <= version <= cls.versions[1]:
-        raise WireError(f"a {cls.__name__} of version {version}")
-    return _body(cls, version, data)
-
-
-def _version(data: bytes) -> int:
-    if len(data) < _VERSION.size:
-        raise WireError(f"a key or value of {len(data)} bytes")
-    return int(_VERSION.unpack_from(data)[0])
-
-
-def _body(cls: type[Kind], version: int, data: bytes) -> Kind:
-    view = memoryview(data)
-    try:
-        message, position = decoder(cls, version)(view, _VERSION.size)
-    except _MALFORMED as error:
-        raise WireError(f"a {cls.__name__} is malformed: {error}") from error
-    if position != len(view):
-        raise WireError(f"a {cls.__name__} of {position} bytes in {len(view)}")
-    assert isinstance(message, cls)
-    return message

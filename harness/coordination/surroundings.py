@@ -1,10 +1,11 @@
-"""What the groups of a coordinator need of their broker."""
+"""What the groups and the transactions of a coordinator need of their broker."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, Protocol
 
+from harness.model import TopicPartition
 from harness.wire.declaration import Message
 
 Answer = Callable[[Message], None]
@@ -14,8 +15,8 @@ Stored = Callable[[int], None]
 """Takes Kafka's error code: 0 once all in-sync replicas have the records, otherwise why this is not certain."""
 
 
-class GroupRecord(NamedTuple):
-    """A record of ``__consumer_offsets``; ``value`` None is a tombstone."""
+class LogRecord(NamedTuple):
+    """A record of ``__consumer_offsets`` or ``__transaction_state``; ``value`` None is a tombstone."""
 
     key: bytes
     value: bytes | None
@@ -36,8 +37,15 @@ class Caller(NamedTuple):
     host: str
 
 
+class ProducerIdentity(NamedTuple):
+    """A producer of transactions, or an idempotent one: a process that takes its id over has a higher epoch."""
+
+    producer_id: int
+    epoch: int
+
+
 class Surroundings(Protocol):
-    """A broker, as the groups of one partition of ``__consumer_offsets`` see it."""
+    """A broker, as a coordinator sees it that keeps what it knows in one partition of its topic."""
 
     def wall_ms(self) -> int:
         """The broker's wall clock, milliseconds since the Unix epoch."""
@@ -47,10 +55,36 @@ class Surroundings(Protocol):
         """Run ``callback`` once, ``delay_ms`` monotonic milliseconds from now."""
         ...
 
-    def store(self, records: Sequence[GroupRecord], stored: Stored) -> None:
+    def store(self, records: Sequence[LogRecord], stored: Stored) -> None:
         """Append ``records`` to the partition with acks=all; calls ``stored`` once, later, never within this call."""
         ...
 
+
+class GroupSurroundings(Surroundings, Protocol):
+    """A broker, as its groups see it."""
+
     def new_member_id(self, prefix: str) -> str:
         """An id that no member has had, which begins with ``prefix``."""
+        ...
+
+    def store_in_transaction(self, records: Sequence[LogRecord], producer: ProducerIdentity, stored: Stored) -> None:
+        """Like :meth:`store`, as a part of the producer's transaction."""
+        ...
+
+
+class TransactionSurroundings(Surroundings, Protocol):
+    """A broker, as its transactions see it."""
+
+    def new_producer_id(self, allocated: Callable[[int | None], None]) -> None:
+        """Call ``allocated`` with a producer id that is new; None: no controller has answered."""
+        ...
+
+    def write_markers(
+        self, producer: ProducerIdentity, partitions: Collection[TopicPartition], written: Callable[[], None],
+        *, commits: bool,
+    ) -> None:  # fmt: skip
+        """Have leaders end the producer's transaction in these partitions; calls ``written`` once all have, later.
+
+        It asks them again until they have; where another coordinator has taken over, it gives up without a call.
+        """
         ...

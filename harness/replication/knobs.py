@@ -126,6 +126,9 @@ class Knobs:
             ``kept`` is a remedy; see N05 among the scenarios.
         segment_names: whether a new segment's name is ``flushed`` with its content, or ``not_flushed`` (KAFKA-3968,
             Kafka < 3.0).
+        transactions: whether brokers have ``none`` (Kafka <= 0.10.2); or a leader appends an ``unverified`` batch of a
+            transaction that its coordinator may not know, or know as ended (KIP-98, Kafka 0.11), so that it may stay
+            open for ever; or asks the coordinator first, once in each transaction (``verified``, KIP-890, Kafka 3.6).
         bugs: the names in :data:`harness.replication.bugs.BUGS` that are switched on, which no Kafka has.
     """
 
@@ -171,6 +174,7 @@ class Knobs:
     lowered_log_start: Literal["unwritten", "written"] = "unwritten"
     emptied_log_epoch: Literal["forgotten", "kept"] = "forgotten"
     segment_names: Literal["flushed", "not_flushed"] = "flushed"
+    transactions: Literal["none", "unverified", "verified"] = "verified"
     bugs: tuple[str, ...] = ()
 
 
@@ -187,6 +191,7 @@ def _generations() -> dict[str, Knobs]:
         broker_bounce="noticed",
         shrink_raises_epoch=True,
         segment_names="not_flushed",
+        transactions="unverified",
     )
     kip320 = replace(
         fetch,
@@ -208,7 +213,7 @@ def _generations() -> dict[str, Knobs]:
         out_of_range="exit",
     )
     kip101 = replace(kip279, truncation="epoch_offset", disk_full="halt_broker", last_isr_member="leaves_if_unclean")
-    watermark = replace(kip101, truncation="hw", deletion_answered="at_once")
+    watermark = replace(kip101, truncation="hw", deletion_answered="at_once", transactions="none")
     oldest_first = (watermark, kip101, kip279, kip279_mended, kip320, fetch, strict, elr)
     return dict(zip(("0.10", "0.11", "2.0.0", "2.0.1", "2.1", "2.8", "3.7", "4.1"), oldest_first, strict=True))
 

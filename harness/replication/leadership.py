@@ -169,7 +169,7 @@ class Leadership:
         counts, producer = request.record_counts, request.producer
         if not counts or min(counts) < 1 or (self._refuses and self._is_time(request.now_ns)):
             return ErrorCode.INVALID_REQUEST
-        if producer is not None and (len(counts) > 1 or min(producer) < 0):
+        if producer is not None and (len(counts) > 1 or not producer.is_whole):
             return ErrorCode.INVALID_REQUEST
         if request.acks not in (ACKS_ALL, 0, 1):
             return ErrorCode.INVALID_REQUIRED_ACKS
@@ -178,7 +178,7 @@ class Leadership:
         if producer is not None and not self._ignores_sequences and self.stored_before(request) is None:
             if self._expects_again:
                 producer = producer._replace(base_sequence=producer.base_sequence + 1)
-            error = self._log.producers.error(producer)
+            error = self._log.producers.error(producer, in_sequence=not request.of_coordinator)
             return NO_ERROR if error in self._forgives else error
         return NO_ERROR
 
@@ -191,7 +191,7 @@ class Leadership:
         """The stored batch that an idempotent producer sends again."""
         if self._drops and request.acks == 1 and self._is_time(request.now_ns):
             return StoredBatch(0, 0, self._log.log_end_offset, self._log.log_end_offset + sum(request.record_counts))
-        if request.producer is None or self._ignores_sequences:
+        if request.producer is None or request.of_coordinator or self._ignores_sequences:
             return None
         return self._log.producers.duplicate(request.producer, request.record_counts[0])
 

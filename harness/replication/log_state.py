@@ -87,6 +87,11 @@ class LogState:
         self.producers = ProducerStates()
         return self.epochs.clear()
 
+    @property
+    def last_stable_offset(self) -> Offset:
+        """The end, exclusive, of what readers of committed records may be given (``isolation.level``, KIP-98)."""
+        return max(self.producers.last_stable_offset(self.high_watermark), self.log_start_offset)
+
     def deletable(self, bug: str) -> Offset:
         """Up to where (exclusive) records may be deleted; with ``bug`` that is taken for the end."""
         return self.log_end_offset if bug in self._bugs else self.high_watermark
@@ -96,6 +101,7 @@ class LogState:
         assert self.log_start_offset <= offset <= (self.log_end_offset if self._bugs else self.high_watermark)
         self.log_start_offset = offset
         self.high_watermark = max(self.high_watermark, offset)
+        self.producers.deleted_before(offset)
         return self.epochs.truncate_from_start(offset)
 
     def move_high_watermark(self, target: Offset) -> bool:
@@ -105,4 +111,7 @@ class LogState:
             return False
         bound = target if "watermark_beyond_the_end" in self._bugs else self.log_end_offset
         self.high_watermark = max(self.log_start_offset, min(target, bound))
-        return self.high_watermark > before
+        if self.high_watermark <= before:
+            return False
+        self.producers.replicated(self.high_watermark)
+        return True

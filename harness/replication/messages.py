@@ -47,6 +47,8 @@ class ErrorCode(IntEnum):
     POLICY_VIOLATION = 44
     OUT_OF_ORDER_SEQUENCE_NUMBER = 45
     INVALID_PRODUCER_EPOCH = 47
+    INVALID_TXN_STATE = 48
+    TRANSACTION_COORDINATOR_FENCED = 52
     KAFKA_STORAGE_ERROR = 56
     FENCED_LEADER_EPOCH = 74
     UNKNOWN_LEADER_EPOCH = 75
@@ -64,12 +66,34 @@ NO_ERROR = ErrorCode.NONE
 """``ErrorCode.NONE``. Looking it up in the enumeration takes as long as creating a message."""
 
 
+class TransactionEnd(NamedTuple):
+    """What a control batch says of its producer's transaction, decided in the leader epoch ``coordinator_epoch``."""
+
+    commits: bool
+    coordinator_epoch: int
+
+
 class ProducerStamp(NamedTuple):
-    """An idempotent producer's fields in a batch header; ``base_sequence`` is its first record's."""
+    """An idempotent producer's fields in a batch header.
+
+    Attributes:
+        producer_id: whose batch it is.
+        producer_epoch: rises with every process that takes the producer's transactional id over.
+        base_sequence: its first record's; -1 in a control batch.
+        is_transactional: whether the batch is part of a transaction.
+        ends: how a control batch ends a transaction; None: it is a batch of records.
+    """
 
     producer_id: int
     producer_epoch: int
     base_sequence: int
+    is_transactional: bool = False
+    ends: TransactionEnd | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no number is missing."""
+        return self.producer_id >= 0 and self.producer_epoch >= 0 and (self.base_sequence >= 0 or self.ends is not None)
 
 
 @message
@@ -151,7 +175,8 @@ class ProduceRequested:
     """A client's produce request with ``record_counts`` records: one count per batch, in order.
 
     ``payload`` is opaque: the driver gets it back in :class:`Append` and patches offsets and epoch into it.
-    ``producer`` is the stamp of an idempotent producer's batch, of which a request may hold only one.
+    ``producer`` is the stamp of an idempotent producer's batch, of which a request may hold only one. What a
+    coordinator writes in the name of a producer, ``of_coordinator``, has no place in the producer's sequence.
     """
 
     token: object
@@ -160,6 +185,7 @@ class ProduceRequested:
     payload: object
     now_ns: int
     producer: ProducerStamp | None = None
+    of_coordinator: bool = False
 
 
 @message
@@ -278,7 +304,7 @@ class Truncated:
     """The last :class:`Truncate` was performed. Truncation is batch-granular: the end may be lower than asked.
 
     ``remaining`` are the batches of idempotent producers that the log still holds, oldest first; None: the core
-    only forgets what was cut, and with it a producer whose last five batches were all cut.
+    only forgets what was cut, and with it a producer whose last five batches were all cut, and knows of no transaction.
     """
 
     log_end_offset: Offset

@@ -1,22 +1,25 @@
-"""The state of idempotent producers in a log: each one's epoch and last five batches.
+"""The state of idempotent and transactional producers in a log.
 
-Follows Kafka's ``ProducerStateManager``, ``ProducerStateEntry`` and ``ProducerAppendInfo`` without transactions. The
-state is a fold of the log: leaders and followers alike build it from the batches they append.
+Of each producer that is its epoch, its last five batches, and where its open transaction begins. Follows Kafka's
+``ProducerStateManager``, ``ProducerStateEntry``, ``ProducerAppendInfo`` and ``TransactionIndex``. The state is a fold
+of the log: leaders and followers alike build it from the batches they append.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from harness.model import Offset
+from harness.model import NO_EPOCH, NO_OFFSET, Offset
 from harness.replication.messages import (
     NO_ERROR,
     BatchSpan,
     ErrorCode,
     ProducerStamp,
+    TransactionEnd,
 )
 
 BATCHES_REMEMBERED = 5
@@ -35,20 +38,66 @@ class StoredBatch(NamedTuple):
     end_offset: Offset
 
 
+class KnownProducer(NamedTuple):
+    """A producer, for operators: -1 for what there is not."""
+
+    producer_id: int
+    epoch: int
+    last_sequence: int
+    coordinator_epoch: int
+    transaction_start: Offset
+
+
+class AbortedTransaction(NamedTuple):
+    """An aborted transaction in a log, of which readers of committed records are given nothing.
+
+    Attributes:
+        producer_id: whose it is.
+        first_offset: that of its first record.
+        last_offset: that of its marker.
+        last_stable_offset: where the transactions begin that were open when it was aborted; if there were none, behind
+            its marker. All that is aborted later ends there or behind.
+    """
+
+    producer_id: int
+    first_offset: Offset
+    last_offset: Offset
+    last_stable_offset: Offset
+
+
+class _Ended(NamedTuple):
+    """A transaction whose marker is in the log, perhaps not below the high watermark."""
+
+    first_offset: Offset
+    marker_offset: Offset
+
+
 @dataclass(slots=True)
 class _Producer:
+    """``markers`` counts those in its log, so that a leader notices one that came in between."""
+
     epoch: int
+    coordinator_epoch: int = NO_EPOCH
+    markers: int = 0
     batches: deque[StoredBatch] = field(default_factory=lambda: deque(maxlen=BATCHES_REMEMBERED))
 
 
 class ProducerStates:
     """The producers of one log, by producer id."""
 
-    __slots__ = ("_producers",)
+    __slots__ = ("_aborted", "_ended", "_open", "_producers")
 
     def __init__(self, spans: Iterable[BatchSpan] = ()) -> None:
         self._producers: dict[int, _Producer] = {}
+        self._open: dict[int, Offset] = {}  # by producer id, where its open transaction begins, oldest first
+        self._ended: deque[_Ended] = deque()
+        self._aborted: list[AbortedTransaction] = []
         self.appended(spans)
+
+    def __iter__(self) -> Iterator[KnownProducer]:
+        for number, one in sorted(self._producers.items()):
+            last = one.batches[-1].last_sequence if one.batches else -1
+            yield KnownProducer(number, one.epoch, last, one.coordinator_epoch, self._open.get(number, NO_OFFSET))
 
     def appended(self, spans: Iterable[BatchSpan]) -> None:
         """The batches ``spans`` are in the log."""
@@ -58,18 +107,44 @@ class ProducerStates:
 
     def _remember(self, span: BatchSpan, stamp: ProducerStamp) -> None:
         producer = self._producers.get(stamp.producer_id)
-        if producer is None or producer.epoch != stamp.producer_epoch:
+        if producer is None:
             producer = self._producers[stamp.producer_id] = _Producer(stamp.producer_epoch)
+        elif producer.epoch != stamp.producer_epoch:
+            producer.epoch = stamp.producer_epoch
+            producer.batches.clear()
+        if stamp.ends is not None:
+            producer.coordinator_epoch = stamp.ends.coordinator_epoch
+            producer.markers += 1
+            self._end(stamp.producer_id, span.base_offset, stamp.ends)
+            return
         last_sequence = _last_sequence(stamp, span.end_offset - span.base_offset)
         producer.batches.append(StoredBatch(stamp.base_sequence, last_sequence, span.base_offset, span.end_offset))
+        if stamp.is_transactional:
+            self._open.setdefault(stamp.producer_id, span.base_offset)
+
+    def _end(self, producer_id: int, marker_offset: Offset, ends: TransactionEnd) -> None:
+        """A marker ends the open transaction; without one it says nothing."""
+        first_offset = self._open.pop(producer_id, None)
+        if first_offset is None:
+            return
+        self._ended.append(_Ended(first_offset, marker_offset))
+        if not ends.commits:
+            stable = next(iter(self._open.values()), marker_offset + 1)
+            self._aborted.append(AbortedTransaction(producer_id, first_offset, marker_offset, stable))
 
     def truncated(self, end_offset: Offset) -> None:
-        """Forget the batches at and after ``end_offset``, and producers without a remaining batch."""
+        """Forget the batches at and after ``end_offset``, and producers without a remaining batch.
+
+        This knows nothing of transactions: a driver that has them gives the batches that are left, see
+        :class:`~harness.replication.messages.Truncated`.
+        """
         for producer_id, producer in list(self._producers.items()):
             while producer.batches and producer.batches[-1].end_offset > end_offset:
                 producer.batches.pop()
             if not producer.batches:
                 del self._producers[producer_id]
+
+    # ------------------------------------------------------------------------------------------ what may be appended
 
     def duplicate(self, stamp: ProducerStamp, record_count: int) -> StoredBatch | None:
         """The remembered batch that this one repeats."""
@@ -79,19 +154,69 @@ class ProducerStates:
         sequences = (stamp.base_sequence, _last_sequence(stamp, record_count))
         return next((batch for batch in producer.batches if batch[:2] == sequences), None)
 
-    def error(self, stamp: ProducerStamp) -> ErrorCode:
+    def error(self, stamp: ProducerStamp, *, in_sequence: bool = True) -> ErrorCode:
         """Why a batch that is no duplicate must not be appended; ``NONE`` when it may.
 
-        A new epoch begins with sequence 0. An unknown producer may begin with any sequence.
+        A new epoch begins with sequence 0. An unknown producer may begin with any sequence. A batch that is not
+        ``in_sequence`` may have any at any time.
         """
         producer = self._producers.get(stamp.producer_id)
         if producer is None:
             return NO_ERROR
         if stamp.producer_epoch < producer.epoch:
             return ErrorCode.INVALID_PRODUCER_EPOCH
+        if stamp.ends is not None:
+            fenced = stamp.ends.coordinator_epoch < producer.coordinator_epoch
+            return ErrorCode.TRANSACTION_COORDINATOR_FENCED if fenced else NO_ERROR
         same_epoch = stamp.producer_epoch == producer.epoch
-        expected = (producer.batches[-1].last_sequence + 1) % _SEQUENCES if same_epoch else 0
-        return NO_ERROR if stamp.base_sequence == expected else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        has_sent = same_epoch and producer.batches
+        expected = (producer.batches[-1].last_sequence + 1) % _SEQUENCES if has_sent else 0
+        if in_sequence and stamp.base_sequence != expected:
+            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        if stamp.producer_id in self._open and not stamp.is_transactional:
+            return ErrorCode.INVALID_TXN_STATE
+        return NO_ERROR
+
+    def is_open(self, stamp: ProducerStamp) -> bool:
+        """Whether the log has a transaction of this producer, in this epoch, that is not ended."""
+        producer = self._producers.get(stamp.producer_id)
+        return producer is not None and producer.epoch == stamp.producer_epoch and stamp.producer_id in self._open
+
+    def markers_of(self, producer_id: int) -> int:
+        """How many markers of the producer the log has got, for comparison."""
+        producer = self._producers.get(producer_id)
+        return 0 if producer is None else producer.markers
+
+    # ------------------------------------------------------------------------------------------ what may be read
+
+    def last_stable_offset(self, high_watermark: Offset) -> Offset:
+        """The end, exclusive, of what readers of committed records may be given.
+
+        That is where the first transaction begins that is open, or whose marker is not below the high watermark.
+        """
+        opened = next(iter(self._open.values()), high_watermark)
+        ended = (one.first_offset for one in self._ended if one.marker_offset >= high_watermark)
+        return min([opened, high_watermark, *ended])
+
+    def replicated(self, high_watermark: Offset) -> None:
+        """The high watermark has risen: forget the transactions that ended below it, as Kafka does."""
+        while self._ended and self._ended[0].marker_offset < high_watermark:
+            self._ended.popleft()
+
+    def aborted(self, from_offset: Offset, until_offset: Offset) -> list[AbortedTransaction]:
+        """The aborted transactions that have a record or a marker in this part of the log; the end is exclusive."""
+        found = []
+        first = bisect_left(self._aborted, from_offset, key=lambda one: one.last_offset)
+        for one in self._aborted[first:]:
+            if one.first_offset < until_offset:
+                found.append(one)
+            if one.last_stable_offset >= until_offset:
+                break
+        return found
+
+    def deleted_before(self, offset: Offset) -> None:
+        """The log begins at ``offset``: forget the aborted transactions that end before."""
+        del self._aborted[: bisect_left(self._aborted, offset, key=lambda one: one.last_offset)]
 
 
 def _last_sequence(stamp: ProducerStamp, record_count: int) -> int:

@@ -81,6 +81,7 @@ class Replica:
         leader: by the controller's last state; ``NO_LEADER`` before the first.
         leader_epoch: likewise; ``NO_EPOCH`` before.
         replicas: all replicas of the partition, in order of preference.
+        log: its mirror of the log, to look at.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class Replica:
         self.replicas: tuple[NodeId, ...] = ()
         self._knobs = knobs
         self._limits = (min_insync_replicas, replica_lag_time_max_ms * 1_000_000)
-        self._log = LogState(
+        self.log = LogState(
             log_start_offset,
             log_end_offset,
             log_end_offset if "watermark_is_the_end_at_start" in knobs.bugs else high_watermark,
@@ -118,7 +119,7 @@ class Replica:
         self._sessions: dict[NodeId, int] = {}
         self._deletions = Deletions()
         self._leadership: Leadership | None = None
-        self._following = Following(self._log, knobs, unclean_leader_election_enable=unclean_leader_election_enable)
+        self._following = Following(self.log, knobs, unclean_leader_election_enable=unclean_leader_election_enable)
         self._storage: Request | None = None
         self._failed = False
         self._now_ns = 0
@@ -147,22 +148,22 @@ class Replica:
     @property
     def high_watermark(self) -> Offset:
         """Exclusive."""
-        return self._log.high_watermark
+        return self.log.high_watermark
 
     @property
     def log_end_offset(self) -> Offset:
         """Exclusive."""
-        return self._log.log_end_offset
+        return self.log.log_end_offset
 
     @property
     def log_start_offset(self) -> Offset:
         """The first offset still held."""
-        return self._log.log_start_offset
+        return self.log.log_start_offset
 
     @property
     def epoch_entries(self) -> tuple[EpochEntry, ...]:
         """The leader epoch cache, oldest first."""
-        return self._log.epochs.entries
+        return self.log.epochs.entries
 
     @property
     def remote_log_end_offsets(self) -> dict[NodeId, Offset]:
@@ -179,7 +180,7 @@ class Replica:
     def read_bound(self, replica: NodeId | None) -> Offset:
         """Up to where (exclusive) a fetch may read: a consumer (None) to the watermark, a replica to the end."""
         to_watermark = replica is None and "reads_above_the_watermark" not in self._knobs.bugs
-        return self._log.high_watermark if to_watermark else self._log.log_end_offset
+        return self.log.high_watermark if to_watermark else self.log.log_end_offset
 
     def leader_error(self, current_leader_epoch: int) -> ErrorCode:
         """Why a request to the leader that carries ``current_leader_epoch`` (or ``NO_EPOCH``) is refused.
@@ -204,7 +205,7 @@ class Replica:
 
     def end_offset_for(self, leader_epoch: int) -> EpochEnd:
         """Where ``leader_epoch`` ends in this log: :meth:`LeaderEpochCache.end_offset_for`, if known."""
-        end = self._log.epochs.end_offset_for(leader_epoch, self._log.log_end_offset)
+        end = self.log.epochs.end_offset_for(leader_epoch, self.log.log_end_offset)
         return EpochEnd(NO_EPOCH, end.end_offset) if self._knobs.truncation == "epoch_offset" else end
 
     def knows_latest(self) -> bool:
@@ -311,15 +312,15 @@ class Replica:
     def _lead(self, state: PartitionStateChanged, *, new_epoch: bool) -> list[ReplicaEffect]:
         effects: list[ReplicaEffect] = []
         if self._leadership is None:
-            about = (self.node, self._log, self._isr, (self._sessions, self._deletions), self._knobs)
+            about = (self.node, self.log, self._isr, (self._sessions, self._deletions), self._knobs)
             minimum, lag_ns = self._limits
             self._leadership = Leadership(*about, min_insync_replicas=minimum, lag_ns=lag_ns)
         self._following.led(self.node, state.leader_epoch)
         self._leadership.enter(state.leader_epoch, state.replicas, state.now_ns)
         if new_epoch and "producers_forgotten" in self._knobs.bugs:
-            self._log.producers = ProducerStates()
+            self.log.producers = ProducerStates()
         if new_epoch and self._knobs.epoch_entry == "on_election":
-            effects += self._checkpoint_if(self._log.epochs.assign(state.leader_epoch, self.log_end_offset))
+            effects += self._checkpoint_if(self.log.epochs.assign(state.leader_epoch, self.log_end_offset))
         return effects + self._leadership.advance(self._now_ns)
 
     def _follow(self, state: PartitionStateChanged) -> list[ReplicaEffect]:
@@ -352,13 +353,13 @@ class Replica:
         return [self._refuse_fetch(fetch, error)]
 
     def _refuse_fetch(self, fetch: FetchReceived, error: ErrorCode) -> AnswerFetch:
-        log = self._log
+        log = self.log
         return AnswerFetch(fetch.token, error, log.high_watermark, log.log_start_offset, log.log_end_offset, None)
 
     def _delete_records(self, request: DeleteRecordsRequested) -> list[ReplicaEffect]:
         error = self.leader_error(NO_EPOCH)
         before = self.high_watermark if request.before_offset == -1 else request.before_offset
-        if error is NO_ERROR and not 0 <= before <= self._log.deletable("deletes_above_the_watermark"):
+        if error is NO_ERROR and not 0 <= before <= self.log.deletable("deletes_above_the_watermark"):
             error = ErrorCode.OFFSET_OUT_OF_RANGE
         if error is not NO_ERROR:
             return [AnswerDeleteRecords(request.token, error, NO_OFFSET)]
@@ -423,7 +424,7 @@ class Replica:
         if to_offset < self.log_end_offset:
             self._storage = Cutting()
             return [Truncate(to_offset, reason)]
-        return self._checkpoint_if(self._log.forget_epochs(to_offset)) + self._cut_further()
+        return self._checkpoint_if(self.log.forget_epochs(to_offset)) + self._cut_further()
 
     def _cut_further(self) -> list[ReplicaEffect]:
         return self._decided(self._following.without_epochs()) if self._leadership is None else []
@@ -434,15 +435,15 @@ class Replica:
 
     def _take_watermark(self, leader_watermark: Offset) -> list[ReplicaEffect]:
         """Apply the follower's rule: the lesser of the leader's watermark and its own log end; it may fall."""
-        if self._log.move_high_watermark(self._following.watermark(leader_watermark)):
+        if self.log.move_high_watermark(self._following.watermark(leader_watermark)):
             return [HighWatermarkAdvanced(self.high_watermark)]
         return []
 
     def _raise_log_start(self, offset: Offset, reason: str, token: object = None) -> list[ReplicaEffect]:
         """Raise the log start to ``offset``, at most to the high watermark: never delete uncommitted records."""
         bug = "retention_above_the_watermark" if reason == "retention" else "deletes_above_the_watermark"
-        to_offset = min(offset, self._log.deletable(bug))
-        if to_offset <= self._log.log_start_offset or self._failed:
+        to_offset = min(offset, self.log.deletable(bug))
+        if to_offset <= self.log.log_start_offset or self._failed:
             return []
         self._storage = Raising(token)
         return [RaiseLogStart(to_offset, reason)]
@@ -452,7 +453,7 @@ class Replica:
     def _appended(self) -> list[ReplicaEffect]:
         storage, self._storage = self._storage, None
         assert isinstance(storage, Producing | Replicating), f"{self.partition}: Appended without Append"
-        effects = self._checkpoint_if(self._log.appended(storage.spans))
+        effects = self._checkpoint_if(self.log.appended(storage.spans))
         if isinstance(storage, Replicating):
             return effects + self._caught_up_with(storage.high_watermark, storage.log_start_offset)
         assert self._leadership is not None
@@ -463,12 +464,12 @@ class Replica:
 
     def _truncated(self, truncated: Truncated) -> list[ReplicaEffect]:
         self._cut_done()
-        effects = self._checkpoint_if(self._log.truncated(truncated.log_end_offset, truncated.remaining))
+        effects = self._checkpoint_if(self.log.truncated(truncated.log_end_offset, truncated.remaining))
         return effects + self._cut_further()
 
     def _log_started_at(self, offset: Offset) -> list[ReplicaEffect]:
         then = self._cut_done().then
-        effects = self._checkpoint_if(self._log.started_at(offset))
+        effects = self._checkpoint_if(self.log.started_at(offset))
         return effects + (self._replicate(then) if then else self._cut_further())
 
     def _cut_done(self) -> Cutting:
@@ -480,7 +481,7 @@ class Replica:
     def _log_start_raised(self, log_start_offset: Offset) -> list[ReplicaEffect]:
         storage, self._storage = self._storage, None
         assert isinstance(storage, Raising), f"{self.partition}: the log start was raised unasked"
-        effects = self._checkpoint_if(self._log.raise_start(log_start_offset))
+        effects = self._checkpoint_if(self.log.raise_start(log_start_offset))
         if self._leadership is None or storage.token is None:
             return effects
         return effects + self._leadership.deleted(storage.token, log_start_offset)

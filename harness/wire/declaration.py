@@ -281,6 +281,11 @@ def int32s(*, since: int = 0, until: int = LATEST) -> list[int]:
     return _list(since, until, None, list, "int32")
 
 
+def int64s(*, since: int = 0, until: int = LATEST) -> list[int]:
+    """A list of int64."""
+    return _list(since, until, None, list, "int64")
+
+
 def nullable_int32s(*, since: int = 0, tag: int | None = None) -> list[int] | None:
     """A list of int32 that may be null, and is by default."""
     return _field("array", since, LATEST, None, tag, nullable=since, element="int32")

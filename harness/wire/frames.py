@@ -62,6 +62,7 @@ _NOT_FOR_CLIENTS = {
 ADVERTISED: Mapping[ApiKey, tuple[int, int]] = MappingProxyType(
     {key: versions for key, versions in SUPPORTED.items() if key not in _NOT_FOR_CLIENTS}
     | {
+        ApiKey.ADD_PARTITIONS_TO_TXN: (0, 3),  # the later ones are for brokers (KIP-890)
         ApiKey.FETCH: (4, 12),  # 3 is for asking brokers of 0.10.2; the later ones, with topic ids, are for replicas
         ApiKey.DESCRIBE_LOG_DIRS: (1, SUPPORTED[ApiKey.DESCRIBE_LOG_DIRS][1]),  # KIP-896; 0: real brokers of 1.0
         ApiKey.PRODUCE: (0, SUPPORTED[ApiKey.PRODUCE][1]),  # KAFKA-18659: see harness.wire.messages.produce

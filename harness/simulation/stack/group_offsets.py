@@ -24,6 +24,7 @@ from harness.wire.messages.consumers import (
 from harness.wire.messages.coordination import FindCoordinatorRequest, FindCoordinatorResponse
 
 _FIND_COORDINATOR_VERSION = 2
+_GROUP = 0
 OFFSET_COMMIT_VERSION = 7
 OFFSET_FETCH_VERSION = 7
 _ASK_TIMEOUT_S = 1.0
@@ -66,9 +67,9 @@ class GroupOffsets:
         return None if isinstance(answer, Silence) else answer
 
 
-async def coordinator_of(client: Client, group: str) -> Address | None:
-    """Where the coordinator of ``group`` is, by the word of one of the brokers; None: it names none."""
-    wanted = FindCoordinatorRequest(key=group)
+async def coordinator_of(client: Client, key: str, kind: int = _GROUP) -> Address | None:
+    """Where the coordinator of a group or a transactional id is, by the word of one of the brokers; None: of none."""
+    wanted = FindCoordinatorRequest(key, kind)
     found = await client.ask_anybody(Call(ApiKey.FIND_COORDINATOR, _FIND_COORDINATOR_VERSION, wanted, _ASK_TIMEOUT_S))
     if not isinstance(found, FindCoordinatorResponse) or found.error_code:
         return None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
-from typing import cast
+from typing import NamedTuple, cast
 
 from confluent_kafka import KafkaError
 
@@ -20,10 +20,18 @@ from harness.simulation.stack.tasks import Promise, Task
 from harness.wire import batches
 from harness.wire.errors import CorruptBatch
 from harness.wire.keys import ApiKey
-from harness.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
+from harness.wire.messages.fetch import (
+    AbortedTransaction,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
 from harness.wire.messages.offsets import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
+    READ_COMMITTED,
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,
@@ -69,6 +77,13 @@ class _Again(Enum):
     """After another look for the leader."""
 
 
+class _Passed(NamedTuple):
+    """A consumer has come to ``position``, past what it is not given: markers and aborted records."""
+
+    partition: TopicPartition
+    position: Offset
+
+
 class Reader:
     """One consumer of ``positions``, with ``auto.offset.reset=error``.
 
@@ -76,7 +91,7 @@ class Reader:
         client: its connections; closed with it.
         positions: where it starts, by partition; ``BEGINNING`` stands for the first offset still held.
         epochs: of the records before the positions, where they are known: then they are validated (KIP-320).
-        isolation: for the history; the simulated brokers know no transactions, so both are the same.
+        isolation: whether it is given records of transactions that are not committed.
     """
 
     def __init__(
@@ -89,14 +104,17 @@ class Reader:
         self.positions = dict(positions)
         self.isolation = isolation
         self._client = client
-        self._ready: deque[PolledRecord | str] = deque()
+        self._ready: deque[PolledRecord | _Passed | str] = deque()
         self._arrival: Promise[None] | None = None
         self._room: list[Promise[None]] = []
         known = epochs or {}
         self._followers = [
-            Task(_Follower(client, name, (offset, known.get(name, NO_EPOCH)), self._deliver, self._tell).follow())
+            Task(self._follower(name, (offset, known.get(name, NO_EPOCH))).follow())
             for name, offset in sorted(self.positions.items())
         ]
+
+    def _follower(self, name: TopicPartition, place: tuple[Offset, int]) -> _Follower:
+        return _Follower(self._client, name, place, self.isolation, deliver=self._deliver, tell=self._tell)
 
     async def poll(self, max_records: int, timeout_s: float) -> Polled:
         """Wait up to ``timeout_s`` for up to ``max_records`` records; an error ends what is delivered."""
@@ -108,6 +126,8 @@ class Reader:
             next_one = self._ready.popleft()
             if isinstance(next_one, str):
                 error = next_one
+            elif isinstance(next_one, _Passed):
+                self.positions[next_one.partition] = next_one.position
             else:
                 records.append(next_one)
                 self.positions[TopicPartition(next_one.topic, next_one.partition)] = next_one.offset + 1
@@ -124,7 +144,9 @@ class Reader:
         ends = []
         for timestamp in (EARLIEST_TIMESTAMP, LATEST_TIMESTAMP):
             leader = await self._client.leader(partition, deadline_ns)
-            offset = None if leader is None else await list_offset(self._client, partition, leader, timestamp)
+            offset = None
+            if leader is not None:
+                offset = await list_offset(self._client, partition, leader, timestamp, self.isolation)
             if offset is None:
                 self._client.forget_leader(partition)
                 await self._client.sleep(_BACKOFF_S)
@@ -138,7 +160,7 @@ class Reader:
 
     # ------------------------------------------------------------------------------------ what is ready
 
-    async def _deliver(self, records: list[PolledRecord]) -> None:
+    async def _deliver(self, records: Sequence[PolledRecord | _Passed]) -> None:
         """Queue ``records``, and wait while there are enough."""
         self._tell(records)
         while len(self._ready) > _QUEUED_RECORDS and not self._client.is_closed:
@@ -146,7 +168,7 @@ class Reader:
             self._room.append(room)
             await room
 
-    def _tell(self, news: list[PolledRecord] | list[str]) -> None:
+    def _tell(self, news: Sequence[PolledRecord | _Passed | str]) -> None:
         self._ready += news
         if self._arrival is not None:
             self._arrival.keep(None)
@@ -167,6 +189,7 @@ class _Follower:
         client: its connections.
         partition: which one.
         place: the position it starts at, and the epoch of the record before it (``NO_EPOCH``: not known).
+        isolation: see :class:`Reader`.
         deliver: takes the records.
         tell: takes the error.
     """
@@ -176,12 +199,15 @@ class _Follower:
         client: Client,
         partition: TopicPartition,
         place: tuple[Offset, int],
-        deliver: Callable[[list[PolledRecord]], Awaitable[None]],
+        isolation: Isolation,
+        *,
+        deliver: Callable[[Sequence[PolledRecord | _Passed]], Awaitable[None]],
         tell: Callable[[list[str]], None],
     ) -> None:
         self._client = client
         self._partition = partition
         self._position, self._epoch = place
+        self._isolation = isolation
         self._deliver = deliver
         self._tell = tell
         self._validated_in = NO_EPOCH
@@ -232,6 +258,7 @@ class _Follower:
             max_wait_ms=_MAX_WAIT_MS,
             min_bytes=1,
             max_bytes=_MAX_BYTES,
+            isolation_level=READ_COMMITTED if self._isolation == "read_committed" else 0,
             topics=[FetchTopic(self._partition.topic, partitions=[part])],
         )
         answer = await self._client.ask(leader.address, Call(ApiKey.FETCH, _FETCH_VERSION, request, _ASK_TIMEOUT_S))
@@ -246,20 +273,26 @@ class _Follower:
             return KafkaError(data.error_code).name()
         return await self._take(_records(self._partition, data, self._position, leader.epoch))
 
-    async def _take(self, records: list[PolledRecord] | None) -> _Again | str:
-        if records is None:
+    async def _take(self, found: tuple[list[PolledRecord], Offset] | None) -> _Again | str:
+        if found is None:
             return "_BAD_MSG"
+        records, position = found
         if records:
-            self._position = records[-1].offset + 1
             self._epoch = NO_EPOCH if records[-1].leader_epoch is None else records[-1].leader_epoch
-            await self._deliver(records)
+        passed = [_Passed(self._partition, position)] if position > max(self._position, _end_of(records)) else []
+        self._position = max(self._position, position)
+        if records or passed:
+            await self._deliver([*records, *passed])
         return _Again.HERE
 
 
-async def list_offset(client: Client, partition: TopicPartition, leader: Leader, timestamp: int) -> Offset | None:
+async def list_offset(
+    client: Client, partition: TopicPartition, leader: Leader, timestamp: int, isolation: Isolation = "read_uncommitted"
+) -> Offset | None:
     """The offset that ``timestamp`` stands for; None when the leader does not answer."""
     part = ListOffsetsPartition(partition.partition, leader.epoch, timestamp)
-    request = ListOffsetsRequest(_CLIENT, topics=[ListOffsetsTopic(partition.topic, [part])])
+    level = READ_COMMITTED if isolation == "read_committed" else 0
+    request = ListOffsetsRequest(_CLIENT, level, topics=[ListOffsetsTopic(partition.topic, [part])])
     answer = await client.ask(
         leader.address, Call(ApiKey.LIST_OFFSETS, _LIST_OFFSETS_VERSION, request, _LOOK_TIMEOUT_S)
     )
@@ -269,8 +302,14 @@ async def list_offset(client: Client, partition: TopicPartition, leader: Leader,
     return None if result.error_code else result.offset
 
 
-def _records(partition: TopicPartition, data: PartitionData, position: Offset, named: int) -> list[PolledRecord] | None:
-    """The records of an answer from ``position`` on; None when they are not what was written.
+def _end_of(records: Sequence[PolledRecord]) -> Offset:
+    return records[-1].offset + 1 if records else BEGINNING
+
+
+def _records(
+    partition: TopicPartition, data: PartitionData, position: Offset, named: int
+) -> tuple[list[PolledRecord], Offset] | None:
+    """The records of an answer from ``position`` on, and where it ends; None when they are not what was written.
 
     ``named``: the leader epoch that the fetch named.
     """
@@ -280,14 +319,31 @@ def _records(partition: TopicPartition, data: PartitionData, position: Offset, n
         headers = batches.headers(whole)
         if not all(batches.verify(whole, header) for header in headers):
             return None
-        return [
+        found = [
             _record(partition, record, header, named)
-            for header in headers
+            for header in _given(headers, data.aborted_transactions or ())
             for record in batches.records(whole, header, inflate)
             if record.offset >= position
         ]
+        return found, headers[-1].end_offset if headers else position
     except CorruptBatch:
         return None
+
+
+def _given(
+    headers: Iterable[batches.BatchHeader], aborted: Iterable[AbortedTransaction]
+) -> Iterator[batches.BatchHeader]:
+    """The batches of records without those of aborted transactions, as Kafka's ``CompletedFetch`` finds them."""
+    begins = deque(sorted(aborted, key=lambda one: one.first_offset))
+    open_ids: set[int] = set()
+    for header in headers:
+        while begins and begins[0].first_offset < header.end_offset:
+            open_ids.add(begins.popleft().producer_id)
+        if header.attributes & batches.CONTROL:
+            if header.marker is not None and not header.marker.commits:
+                open_ids.discard(header.producer_id)
+        elif not (header.attributes & batches.TRANSACTIONAL and header.producer_id in open_ids):
+            yield header
 
 
 def _record(partition: TopicPartition, record: batches.Record, header: batches.BatchHeader, named: int) -> PolledRecord:

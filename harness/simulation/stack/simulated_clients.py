@@ -20,6 +20,7 @@ from harness.simulation.stack.member import Member
 from harness.simulation.stack.producing import Producer
 from harness.simulation.stack.reading import Reader
 from harness.simulation.stack.tasks import Promise, Task
+from harness.simulation.stack.transacting import TransactionalProducer
 from harness.wire.keys import ApiKey
 from harness.wire.messages.fetch import FetchResponse
 from harness.wire.messages.operators import (
@@ -44,7 +45,7 @@ _NS_PER_S = 1_000_000_000
 
 
 class SimulatedClients:
-    """Implements :class:`harness.client_ports.Clients`.
+    """Implements :class:`harness.client_ports.TransactionalClients`.
 
     Args:
         cluster: the cluster, whose world's time passes for the clients, too.
@@ -112,6 +113,10 @@ class SimulatedClients:
     def producer(self, name: str, acks: int, timeout_s: float, manner: Manner = PLAIN) -> Producer:
         """See :class:`harness.client_ports.Clients`."""
         return Producer(self._client(name), acks, timeout_s, manner)
+
+    def transactional_producer(self, name: str, timeout_s: float) -> TransactionalProducer:
+        """See :class:`harness.client_ports.TransactionalClients`."""
+        return TransactionalProducer(self._client(name), f"seawall-{name}", timeout_s)
 
     def consumer(
         self,

@@ -10,13 +10,23 @@ from harness.wire.batches.header import (
     MAGIC,
     TRANSACTIONAL,
     BatchHeader,
+    Marker,
     complete_size,
     headers,
     patch,
     seal,
     verify,
 )
-from harness.wire.batches.record import GZIP, MAX_INFLATED_BYTES, NONE, Inflate, Record, build, records
+from harness.wire.batches.record import (
+    GZIP,
+    MAX_INFLATED_BYTES,
+    NONE,
+    Inflate,
+    Record,
+    build,
+    build_marker,
+    records,
+)
 from harness.wire.errors import CorruptBatch
 
 __all__ = [
@@ -32,8 +42,10 @@ __all__ = [
     "BatchHeader",
     "CorruptBatch",
     "Inflate",
+    "Marker",
     "Record",
     "build",
+    "build_marker",
     "complete_size",
     "headers",
     "patch",

@@ -45,6 +45,23 @@ LOG_APPEND_TIME = 0b1000
 TRANSACTIONAL = 0b1_0000
 CONTROL = 0b10_0000
 
+_MARKER = struct.Struct(">xxxxbhhbhi")
+"""The only record of a control batch that ends a transaction: the key with its length, 4, and the value with its, 6."""
+_MARKER_LENGTHS = (4 << 1, 6 << 1)
+_ABORT, _COMMIT = 0, 1
+
+
+class Marker(NamedTuple):
+    """What a control batch says of its producer's transaction (``EndTransactionMarker.java``).
+
+    Attributes:
+        commits: whether it is committed; otherwise it is aborted.
+        coordinator_epoch: the leader epoch in which its coordinator decided that.
+    """
+
+    commits: bool
+    coordinator_epoch: int
+
 
 class BatchHeader(NamedTuple):
     """One batch.
@@ -64,6 +81,7 @@ class BatchHeader(NamedTuple):
         producer_id: -1 without idempotence, and so are the next two.
         producer_epoch: see ``producer_id``.
         base_sequence: the sequence number of its first record.
+        marker: how it ends a transaction; None: it is no control batch, or one of another type.
     """
 
     position: int
@@ -79,6 +97,7 @@ class BatchHeader(NamedTuple):
     producer_id: int
     producer_epoch: int
     base_sequence: int
+    marker: Marker | None = None
 
 
 def headers(buffer: Buffer) -> list[BatchHeader]:
@@ -113,7 +132,17 @@ def _header(buffer: Buffer, position: int, end: int) -> BatchHeader:
     return BatchHeader(
         position, size, base_offset, base_offset + last_delta + 1, epoch, magic, crc, attributes, count,
         max_timestamp, producer_id, producer_epoch, base_sequence,
+        _marker(buffer, position + HEADER_BYTES, size - HEADER_BYTES) if attributes & CONTROL else None,
     )  # fmt: skip
+
+
+def _marker(buffer: Buffer, position: int, size: int) -> Marker | None:
+    if size < _MARKER.size:
+        return None
+    key_length, _, kind, value_length, _, coordinator_epoch = _MARKER.unpack_from(buffer, position)
+    if (key_length, value_length) != _MARKER_LENGTHS or kind not in (_ABORT, _COMMIT):
+        return None
+    return Marker(kind == _COMMIT, coordinator_epoch)
 
 
 def complete_size(buffer: Buffer) -> int:

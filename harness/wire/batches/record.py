@@ -7,7 +7,18 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from harness.wire.batches.header import COMPRESSION, HEADER, HEADER_BYTES, LOG_APPEND_TIME, MAGIC, BatchHeader, seal
+from harness.wire.batches.header import (
+    COMPRESSION,
+    CONTROL,
+    HEADER,
+    HEADER_BYTES,
+    LOG_APPEND_TIME,
+    MAGIC,
+    TRANSACTIONAL,
+    BatchHeader,
+    Marker,
+    seal,
+)
 from harness.wire.declaration import Buffer
 from harness.wire.errors import CorruptBatch, WireError
 from harness.wire.primitives import decode_varint, encode_varint
@@ -28,6 +39,8 @@ _GZIP_CONTAINER = 31
 _NOT_SHORT = 0b1000_0001
 """The bits of the first byte of a length that make it negative (null), or one of several bytes; few lengths are."""
 _TIMES = struct.Struct(">q")
+_KEY, _VALUE = struct.Struct(">hh"), struct.Struct(">hi")
+"""Of a record that ends a transaction: a version and the type, a version and the coordinator's epoch."""
 _BASE_TIMESTAMP_AT = 27
 
 
@@ -173,6 +186,17 @@ def build(
     batch += body
     seal(batch)
     return batch
+
+
+def build_marker(marker: Marker, *, timestamp_ms: int, producer_id: int, producer_epoch: int) -> bytearray:
+    """Make the control batch that ends the transaction of a producer."""
+    key, value = _KEY.pack(0, marker.commits), _VALUE.pack(0, marker.coordinator_epoch)
+    return build(
+        [Record(0, timestamp_ms, key, value)],
+        attributes=CONTROL | TRANSACTIONAL,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+    )
 
 
 def _encode(record: Record, base_offset: int, base_timestamp: int) -> bytes:

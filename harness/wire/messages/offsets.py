@@ -18,6 +18,9 @@ from harness.wire.declaration import (
 )
 from harness.wire.keys import ApiKey
 
+READ_COMMITTED = 1
+"""The isolation level of a client that wants no records of transactions that are not committed."""
+
 LATEST_TIMESTAMP = -1
 """ListOffsets: the high watermark (or last stable offset)."""
 

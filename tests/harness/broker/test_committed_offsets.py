@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from harness.broker.group_coordinator import partition_of
+from harness.broker.coordinator_log import partition_of
 from harness.coordination.errors import GroupError
-from harness.coordination.records import GROUPS_TOPIC
+from harness.coordination.internal_topics import GROUPS_TOPIC
 from harness.model import CONTROLLER_ID
 from harness.replication.messages import ErrorCode
 from harness.wire.keys import ApiKey

@@ -127,11 +127,6 @@ def test_producing_to_a_follower_is_refused_with_a_hint_at_the_leader(cluster: C
     assert [(node.node_id, node.host) for node in answer.node_endpoints] == [(1, cluster.ips[1])]
 
 
-def test_transactional_producing_is_refused(client: RawClient) -> None:
-    request = produce_request("shared", batch(), transactional_id="t")
-    assert produce(client, request).error_code == FrontError.INVALID_TXN_STATE
-
-
 def test_a_batch_sent_again_by_an_idempotent_producer_is_stored_once(client: RawClient, topic: str) -> None:
     def send(sequence: int, producer_epoch: int = 0) -> tuple[int, int]:
         stamped = batch(b"a", b"b", producer_id=7, producer_epoch=producer_epoch, base_sequence=sequence)
@@ -406,13 +401,11 @@ def test_any_broker_says_which_one_coordinates_a_group(cluster: Cluster, client:
     assert [(c.key, c.error_code, c.node_id, c.port) for c in new.coordinators] == [("group", 0, 0, 9092)]
 
 
-def test_nobody_coordinates_a_transaction_and_nobody_s_port_is_not_0(client: RawClient) -> None:
-    old = client.ask(ApiKey.FIND_COORDINATOR, 2, FindCoordinatorRequest("id", 1))
+def test_what_nobody_coordinates_has_a_port_that_is_not_0(client: RawClient) -> None:
+    old = client.ask(ApiKey.FIND_COORDINATOR, 2, FindCoordinatorRequest("id", 2))
     assert (old.error_code, old.node_id, old.host, old.port) == (15, -1, "", -1)
-    new = client.ask(ApiKey.FIND_COORDINATOR, 4, FindCoordinatorRequest(key_type=1, coordinator_keys=["id"]))
+    new = client.ask(ApiKey.FIND_COORDINATOR, 4, FindCoordinatorRequest(key_type=2, coordinator_keys=["id"]))
     assert [(c.key, c.error_code, c.node_id, c.port) for c in new.coordinators] == [("id", 15, -1, -1)]
-    init = client.ask(ApiKey.INIT_PRODUCER_ID, 4, InitProducerIdRequest("transactional"))
-    assert init.error_code == FrontError.COORDINATOR_NOT_AVAILABLE
 
 
 def test_the_controller_does_not_listen_to_clients(cluster: Cluster) -> None:

@@ -43,7 +43,7 @@ def errors(body: Struct, version: int) -> set[int]:
     found = set()
     for name, _ in wire_fields(type(body), version):
         value = getattr(body, name)
-        if name == "error_code":
+        if name in ("error_code", "partition_error_code"):
             found.add(value)
         elif isinstance(value, list):
             found.update(code for part in value if isinstance(part, Struct) for code in errors(part, version))

@@ -10,7 +10,7 @@ from harness.coordination.groups import Committer, GroupLimits, Groups
 from harness.coordination.member import Join
 from harness.coordination.offsets import CommittedOffset
 from harness.coordination.records import decoded
-from harness.coordination.surroundings import Caller, GroupRecord, Stored
+from harness.coordination.surroundings import Caller, LogRecord, ProducerIdentity, Stored
 from harness.model import TopicPartition
 from harness.wire.messages.groups import (
     HeartbeatRequest,
@@ -35,19 +35,43 @@ class Waiting:
         self.is_over = True
 
 
+class Timers:
+    """Time, in milliseconds, that passes when a test says so."""
+
+    def __init__(self) -> None:
+        self.now_ms = 1_000
+        self._timers: list[tuple[int, int, Waiting]] = []
+        self._made = 0
+
+    def call_later(self, delay_ms: int, callback: Callable[[], None]) -> Waiting:
+        self._made += 1
+        timer = Waiting(callback)
+        heapq.heappush(self._timers, (self.now_ms + delay_ms, self._made, timer))
+        return timer
+
+    def sleep(self, ms: int = 0) -> None:
+        until = self.now_ms + ms
+        while self._timers and self._timers[0][0] <= until:
+            at_ms, _, timer = heapq.heappop(self._timers)
+            self.now_ms = max(self.now_ms, at_ms)
+            if not timer.is_over:
+                timer.act()
+        self.now_ms = until
+
+
 class GroupsAlone:
     """The groups of one partition, and a client that speaks to them; ``log`` holds what has been stored.
 
     ``holds_stores``: what is to be stored waits in ``storing`` for :meth:`store_next`.
     """
 
-    def __init__(self, log: Sequence[GroupRecord] = (), limits: GroupLimits = LIMITS, bugs: Sequence[str] = ()) -> None:
-        self.now_ms = 1_000
+    def __init__(self, log: Sequence[LogRecord] = (), limits: GroupLimits = LIMITS, bugs: Sequence[str] = ()) -> None:
+        self.time = Timers()
         self.log = list(log)
-        self.storing: list[tuple[Sequence[GroupRecord], Stored]] = []
+        self.storing: list[tuple[Sequence[LogRecord], Stored]] = []
+        self.transactional: list[ProducerIdentity] = []
         self.holds_stores = False
-        self._timers: list[tuple[int, int, Waiting]] = []
-        self._ids = self._made = 0
+        self._ids = 0
         self.groups = Groups(self, limits, bugs)
         for record in log:
             said = decoded(*record)
@@ -58,15 +82,12 @@ class GroupsAlone:
     # ------------------------------------------------------------------------------------ surroundings
 
     def wall_ms(self) -> int:
-        return self.now_ms
+        return self.time.now_ms
 
     def call_later(self, delay_ms: int, callback: Callable[[], None]) -> Waiting:
-        self._made += 1
-        timer = Waiting(callback)
-        heapq.heappush(self._timers, (self.now_ms + delay_ms, self._made, timer))
-        return timer
+        return self.time.call_later(delay_ms, callback)
 
-    def store(self, records: Sequence[GroupRecord], stored: Stored) -> None:
+    def store(self, records: Sequence[LogRecord], stored: Stored) -> None:
         self.storing.append((records, stored))
         if not self.holds_stores:
             self.call_later(0, self.store_next)
@@ -83,14 +104,12 @@ class GroupsAlone:
             self.log += records
         stored(error)
 
+    def store_in_transaction(self, records: Sequence[LogRecord], producer: ProducerIdentity, stored: Stored) -> None:
+        self.transactional.append(producer)
+        self.store(records, stored)
+
     def sleep(self, ms: int = 0) -> None:
-        until = self.now_ms + ms
-        while self._timers and self._timers[0][0] <= until:
-            at_ms, _, timer = heapq.heappop(self._timers)
-            self.now_ms = max(self.now_ms, at_ms)
-            if not timer.is_over:
-                timer.act()
-        self.now_ms = until
+        self.time.sleep(ms)
 
     # ------------------------------------------------------------------------------------ requests
 
@@ -129,7 +148,7 @@ class GroupsAlone:
 
     def commit(self, offset: int, member_id: str = "", generation: int = -1, group: str = "g") -> list[int]:
         errors: list[int] = []
-        kept = {WHERE: CommittedOffset(offset, 3, "mine", self.now_ms)}
+        kept = {WHERE: CommittedOffset(offset, 3, "mine", self.wall_ms())}
         self.groups.commit(group, Committer(member_id, None, generation), kept, errors.append)
         return errors
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 import pytest
 
 from harness.coordination.errors import GroupError
+from harness.coordination.groups import Committer
+from harness.coordination.offsets import CommittedOffset
+from harness.coordination.records import decoded
+from harness.coordination.surroundings import ProducerIdentity
 from harness.model import TopicPartition
 from tests.harness.coordination.groups_alone import SESSION_MS, WHERE, GroupsAlone
 
@@ -184,3 +188,76 @@ def test_an_injected_bug_acknowledges_what_it_does_not_store(bug: str) -> None:
     alone.sleep()
     assert errors == [GroupError.NONE]
     assert alone.committed() == (-1 if bug == "commit_forgotten" else 5)
+
+
+# ------------------------------------------------------------------------------------------------ transactions
+
+PRODUCER = ProducerIdentity(100, 4)
+OUTSIDE = Committer("", None, -1)
+
+
+def committed_in(
+    alone: GroupsAlone, offset: int, producer: ProducerIdentity = PRODUCER, who: Committer = OUTSIDE, group: str = "g"
+) -> list[int]:
+    errors: list[int] = []
+    offsets = {WHERE: CommittedOffset(offset, 3, "mine", alone.wall_ms())}
+    alone.groups.commit_in_transaction(group, who, producer, offsets, errors.append)
+    alone.sleep()
+    return errors
+
+
+@pytest.mark.parametrize(("commits", "offset"), [(True, 9), (False, 5)])
+def test_what_a_transaction_commits_counts_from_its_marker_on(commits: bool, offset: int) -> None:
+    alone = GroupsAlone()
+    committed_in(alone, 5)
+    alone.groups.transaction_ended(PRODUCER.producer_id, commits=True)
+    assert committed_in(alone, 9) == [0]
+    assert alone.transactional == [PRODUCER, PRODUCER]
+    assert (alone.committed(), alone.groups.is_stable("g", WHERE)) == (5, False)
+    alone.groups.transaction_ended(101, commits=True)
+    assert alone.committed() == 5
+    alone.groups.transaction_ended(PRODUCER.producer_id, commits=commits)
+    assert (alone.committed(), alone.groups.is_stable("g", WHERE)) == (offset, True)
+
+
+def test_what_a_transaction_could_not_commit_is_not_kept() -> None:
+    alone = GroupsAlone()
+    alone.holds_stores = True
+    errors = committed_in(alone, 5)
+    assert not alone.groups.is_stable("g", WHERE), "it may be in the log"
+    alone.store_next(19)
+    alone.groups.transaction_ended(PRODUCER.producer_id, commits=True)
+    assert (errors, alone.committed(), alone.groups.is_stable("g", WHERE)) == ([15], -1, True)
+
+
+def test_a_transaction_commits_as_the_member_that_it_names() -> None:
+    alone = GroupsAlone()
+    (member,) = alone.stable("a")
+    assert committed_in(alone, 5, who=Committer(member, None, 1)) == [0]
+    assert committed_in(alone, 6, who=Committer(member, None, 0)) == [22]
+    assert committed_in(alone, 6, who=Committer("stranger", None, 1)) == [25]
+    assert committed_in(alone, 7) == [0], "a producer of before KIP-447 does not say"
+    assert committed_in(alone, 7, who=Committer("", None, 1), group="new") == [22]
+
+
+def test_the_next_coordinator_knows_the_commits_of_open_transactions() -> None:
+    alone = GroupsAlone()
+    committed_in(alone, 5)
+    (record,) = alone.log
+    said = decoded(*record)
+    assert said is not None
+    following = GroupsAlone()
+    following.groups.replay(*said, PRODUCER.producer_id)
+    assert (following.committed(), following.groups.is_stable("g", WHERE)) == (-1, False)
+    following.groups.transaction_ended(PRODUCER.producer_id, commits=True)
+    assert following.committed() == 5
+
+
+def test_a_pending_commit_takes_room_until_its_transaction_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.coordination.groups.MAX_KEPT_BYTES", 2_400)
+    alone = GroupsAlone()
+    assert committed_in(alone, 5) == [0]
+    assert committed_in(alone, 6, ProducerIdentity(101, 0)) == [0]
+    assert committed_in(alone, 7, ProducerIdentity(102, 0)) == [28]
+    alone.groups.transaction_ended(101, commits=False)
+    assert committed_in(alone, 7, ProducerIdentity(102, 0)) == [0]

@@ -18,7 +18,7 @@ from harness.coordination.records import (
     group_record,
     offset_record,
 )
-from harness.coordination.surroundings import GroupRecord
+from harness.coordination.surroundings import LogRecord
 from harness.targets.kafka.jvm import java
 from harness.wire import batches as wire
 from harness.wire.batches import Record
@@ -47,7 +47,7 @@ def test_an_offset_is_written_as_kafka_writes_it() -> None:
 
 
 @pytest.mark.parametrize("record", [offset_record(*OFFSET), group_record(*GROUP)])
-def test_a_record_says_what_was_written_and_its_tombstone_what_it_deletes(record: GroupRecord) -> None:
+def test_a_record_says_what_was_written_and_its_tombstone_what_it_deletes(record: LogRecord) -> None:
     said = decoded(*record)
     assert said in (OFFSET, GROUP)
     assert decoded(record.key, None) == (said[0], None)
@@ -108,4 +108,4 @@ def test_kafka_reads_what_is_written(tmp_path: Path) -> None:
     assert [payload for _, payload in lines[3:]] == ["<DELETE>", "<DELETE>"]
     generation, offset = (json.loads(payload)["data"] for _, payload in lines[:2])
     assert [one["memberId"] for one in generation["members"]] == ["a-1", "b-2"]
-    assert offset == {"offset": 5, "leaderEpoch": 3, "metadata": "mine", "commitTimestamp": alone.now_ms}
+    assert offset == {"offset": 5, "leaderEpoch": 3, "metadata": "mine", "commitTimestamp": alone.wall_ms()}

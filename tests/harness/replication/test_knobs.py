@@ -18,7 +18,7 @@ def changes(older: Knobs, newer: Knobs) -> dict[str, object]:
 
 
 PROTOCOL = {
-    "0.11": {"truncation": "epoch_offset", "deletion_answered": "when_followed"},
+    "0.11": {"truncation": "epoch_offset", "deletion_answered": "when_followed", "transactions": "unverified"},
     "2.0.0": {"truncation": "epoch_pair", "last_isr_member": "stays"},
     "2.0.1": {
         "lookup_below_first": "start_of_first",
@@ -30,6 +30,7 @@ PROTOCOL = {
     "2.1": {"truncate_when": "every_epoch", "fetch_fencing": True, "lookup_fencing": True, "in_sync_at_the_end": True},
     "2.8": {"truncation": "diverging_fetch", "isr_update": "maximal", "broker_bounce": "noticed"},
     "3.7": {
+        "transactions": "verified",
         "newcomers": "eligible",
         "hw_below_min_isr": "freeze",
         "broker_epoch_check": True,

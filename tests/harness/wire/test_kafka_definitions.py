@@ -23,7 +23,18 @@ def definition(name: str) -> dict[str, Any]:
     text = (Path(package.origin).parent / "protocol/schemas/resources" / f"{name}.json").read_text()
     lines = [line for line in text.splitlines() if not line.strip().startswith("//")]
     found: dict[str, Any] = json.loads("\n".join(lines))
+    shared = {struct["name"]: struct["fields"] for struct in found.get("commonStructs", [])}
+    put_in(found["fields"] + [field for fields in shared.values() for field in fields], shared)
     return found
+
+
+def put_in(fields: list[dict[str, Any]], shared: dict[str, list[dict[str, Any]]]) -> None:
+    """Put the fields of structs that a definition shares where they are used."""
+    for field in fields:
+        if field["type"].removeprefix("[]") in shared:
+            field["fields"] = shared[field["type"].removeprefix("[]")]
+        elif "fields" in field:
+            put_in(field["fields"], shared)
 
 
 def snake(name: str) -> str:

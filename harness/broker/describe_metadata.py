@@ -1,4 +1,4 @@
-"""Metadata and InitProducerId, as a broker serves them to clients."""
+"""Metadata, as a broker serves it to clients."""
 
 from __future__ import annotations
 
@@ -7,17 +7,12 @@ from typing import cast
 from harness.broker.codes import FrontError
 from harness.broker.controller_link import ControllerLink
 from harness.broker.metadata import ClusterMetadata
-from harness.broker.producer_ids import ProducerIds
 from harness.broker.session import Request
 from harness.broker.settings import NodeConfig
 from harness.replication.messages import ErrorCode
 from harness.replication.topics import legal_name
 from harness.wire.declaration import NO_UUID
 from harness.wire.keys import ApiKey
-from harness.wire.messages.coordination import (
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-)
 from harness.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -79,22 +74,3 @@ def _create_missing(controller: ControllerLink, request: Request, topics: list[M
         body = CreateTopicsRequest([CreatableTopic(topic.name or "", -1, -1) for topic in missing])
         request.session.hold()
         controller.call(ApiKey.CREATE_TOPICS, _AUTO_CREATE_VERSION, body, lambda _: request.session.release())
-
-
-def init_producer_id(producer_ids: ProducerIds, request: Request) -> None:
-    """Serve InitProducerId: ids from the controller's blocks, epoch 0; there are no transactions."""
-    body = cast("InitProducerIdRequest", request.body)
-    if body.transactional_id is not None:
-        request.answer(InitProducerIdResponse(error_code=FrontError.COORDINATOR_NOT_AVAILABLE))
-        return
-
-    request.session.hold()
-
-    def allocated(producer_id: int | None) -> None:
-        request.session.release()
-        if producer_id is None:
-            request.answer(InitProducerIdResponse(error_code=FrontError.COORDINATOR_LOAD_IN_PROGRESS))
-        else:
-            request.answer(InitProducerIdResponse(producer_id=producer_id, producer_epoch=0))
-
-    producer_ids.next(allocated)

@@ -1,0 +1,317 @@
+"""Requests about transactions, as coordinators serve them; TxnOffsetCommit goes to that of the group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import cast
+
+from harness.broker.codes import FrontError
+from harness.broker.coordinator_log import partition_of
+from harness.broker.group_coordinator import GroupCoordinator
+from harness.broker.group_requests import MAX_METADATA_BYTES
+from harness.broker.metadata import ClusterMetadata
+from harness.broker.producer_ids import ProducerIds
+from harness.broker.session import Request
+from harness.broker.transaction_coordinator import TransactionCoordinator
+from harness.broker.transaction_verifier import TransactionVerifier
+from harness.clock import Clock
+from harness.coordination.errors import GroupError, TransactionError
+from harness.coordination.groups import Committer
+from harness.coordination.internal_topics import GROUPS_TOPIC
+from harness.coordination.offsets import CommittedOffset
+from harness.coordination.surroundings import ProducerIdentity
+from harness.coordination.transaction import NO_PRODUCER_EPOCH
+from harness.coordination.transactions import Initialising, Transactions
+from harness.model import TopicPartition
+from harness.replication.messages import ErrorCode
+from harness.wire.messages.coordination import InitProducerIdRequest, InitProducerIdResponse
+from harness.wire.messages.transactions import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTopicResult,
+    EndTxnRequest,
+    EndTxnResponse,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+
+_OF_SEVERAL_SINCE = 4
+_FENCED_SINCE = 2
+_FENCED_AT_INIT_SINCE = 4
+_UNCERTAIN = (
+    GroupError.COORDINATOR_LOAD_IN_PROGRESS,
+    GroupError.COORDINATOR_NOT_AVAILABLE,
+    GroupError.NOT_COORDINATOR,
+    TransactionError.CONCURRENT_TRANSACTIONS,
+)
+
+Errors = dict[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionServices:
+    """What a broker needs to serve requests about transactions; ``verifier`` None: it does not ask coordinators."""
+
+    transactions: TransactionCoordinator
+    groups: GroupCoordinator
+    metadata: ClusterMetadata
+    producer_ids: ProducerIds
+    clock: Clock
+    verifier: TransactionVerifier | None
+
+
+def init_producer_id(services: TransactionServices, request: Request) -> None:
+    """Serve InitProducerId: for a producer without transactions a new id, of the controller's blocks, with epoch 0."""
+    body = cast("InitProducerIdRequest", request.body)
+    request.session.hold()
+
+    def initialised(error: int, producer: ProducerIdentity) -> None:
+        request.session.release()
+        known = _for_version(error, request.version, _FENCED_AT_INIT_SINCE)
+        request.answer(InitProducerIdResponse(error_code=known, producer_id=producer[0], producer_epoch=producer.epoch))
+
+    def allocated(producer_id: int | None) -> None:
+        error = FrontError.COORDINATOR_LOAD_IN_PROGRESS if producer_id is None else ErrorCode.NONE
+        initialised(error, ProducerIdentity(-1 if producer_id is None else producer_id, -1 if error else 0))
+
+    if body.transactional_id is None:
+        services.producer_ids.next(allocated)
+        return
+    transactions = services.transactions.transactions_of(body.transactional_id)
+    if isinstance(transactions, GroupError):
+        initialised(transactions, ProducerIdentity(-1, NO_PRODUCER_EPOCH))
+        return
+    before = None if body.producer_id < 0 else ProducerIdentity(body.producer_id, body.producer_epoch)
+    transactions.init_producer(Initialising(body.transactional_id, body.transaction_timeout_ms, before, initialised))
+
+
+# ------------------------------------------------------------------------------------------------ the transaction
+
+
+def add_partitions_to_txn(services: TransactionServices, request: Request) -> None:
+    """Serve AddPartitionsToTxn: from a producer, or from a leader that only wants to know (KIP-890)."""
+    body = cast("AddPartitionsToTxnRequest", request.body)
+    if request.version >= _OF_SEVERAL_SINCE:
+        _add_several(services, request, body)
+        return
+    topics, producer = body.v3_and_below_topics, ProducerIdentity(*_old_producer(body))
+
+    def answered(errors: Errors) -> None:
+        request.answer(AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_results(topics, errors)))
+
+    _add(services, (body.v3_and_below_transactional_id, producer, request.version), topics, answered)
+
+
+def _old_producer(body: AddPartitionsToTxnRequest) -> tuple[int, int]:
+    return body.v3_and_below_producer_id, body.v3_and_below_producer_epoch
+
+
+def _add_several(services: TransactionServices, request: Request, body: AddPartitionsToTxnRequest) -> None:
+    results: dict[str, AddPartitionsToTxnResult] = {}
+    wanted = {one.transactional_id: one for one in body.transactions}
+
+    def answered(transactional_id: str, errors: Errors) -> None:
+        topics = wanted[transactional_id].topics
+        results[transactional_id] = AddPartitionsToTxnResult(transactional_id, _results(topics, errors))
+        if len(results) == len(wanted):
+            request.answer(AddPartitionsToTxnResponse(results_by_transaction=[results[name] for name in wanted]))
+
+    if not wanted:
+        request.answer(AddPartitionsToTxnResponse())
+    for name, one in wanted.items():
+        producer = ProducerIdentity(one.producer_id, one.producer_epoch)
+        if not one.verify_only:
+            _add(services, (name, producer, request.version), one.topics, partial(answered, name))
+            continue
+        transactions = services.transactions.transactions_of(name)
+        if isinstance(transactions, GroupError):
+            answered(name, dict.fromkeys(_named(one.topics), transactions))
+        else:
+            answered(name, transactions.verify(name, producer, _named(one.topics)))
+
+
+def _add(
+    services: TransactionServices, whose: tuple[str, ProducerIdentity, int], topics: list[AddPartitionsToTxnTopic],
+    answered: Callable[[Errors], None],
+) -> None:  # fmt: skip
+    """Add partitions, all or none, to the transaction of an id and a producer, as a version of the request has it."""
+    transactional_id, producer, version = whose
+    names = _named(topics)
+    unknown = {name for name in names if not services.metadata.knows(*name)}
+    transactions = services.transactions.transactions_of(transactional_id)
+    if isinstance(transactions, GroupError):
+        answered(dict.fromkeys(names, transactions))
+    elif unknown:
+        missing, others = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, TransactionError.OPERATION_NOT_ATTEMPTED
+        answered({name: missing if name in unknown else others for name in names})
+    else:
+        transactions.add(
+            transactional_id, producer, names,
+            lambda error: answered(dict.fromkeys(names, _for_version(error, version, _FENCED_SINCE))),
+        )  # fmt: skip
+
+
+def add_offsets_to_txn(services: TransactionServices, request: Request) -> None:
+    """Serve AddOffsetsToTxn: the partition of the group becomes a part of the transaction."""
+    body = cast("AddOffsetsToTxnRequest", request.body)
+    producer = ProducerIdentity(body.producer_id, body.producer_epoch)
+    count = services.metadata.partition_count(GROUPS_TOPIC)
+    if not count:
+        request.answer(AddOffsetsToTxnResponse(error_code=GroupError.COORDINATOR_NOT_AVAILABLE))
+        return
+    name = TopicPartition(GROUPS_TOPIC, partition_of(body.group_id, count))
+    _at(
+        services, body.transactional_id, request,
+        lambda transactions: transactions.add(
+            body.transactional_id, producer, {name},
+            lambda error: request.answer(
+                AddOffsetsToTxnResponse(error_code=_for_version(error, request.version, _FENCED_SINCE))
+            ),
+        ),
+    )  # fmt: skip
+
+
+def end_txn(services: TransactionServices, request: Request) -> None:
+    """Serve EndTxn."""
+    body = cast("EndTxnRequest", request.body)
+    producer = ProducerIdentity(body.producer_id, body.producer_epoch)
+    _at(
+        services, body.transactional_id, request,
+        lambda transactions: transactions.end_transaction(
+            body.transactional_id, producer,
+            lambda error: request.answer(
+                EndTxnResponse(error_code=_for_version(error, request.version, _FENCED_SINCE))
+            ),
+            commits=body.committed,
+        ),
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------ offsets
+
+
+def txn_offset_commit(services: TransactionServices, request: Request) -> None:
+    """Serve TxnOffsetCommit: the offsets of a group, which take effect when the producer's transaction commits."""
+    body = cast("TxnOffsetCommitRequest", request.body)
+    accepted: dict[TopicPartition, CommittedOffset] = {}
+    errors: Errors = {}
+    for topic in body.topics:
+        for one in topic.partitions:
+            name = TopicPartition(topic.name, one.partition_index)
+            metadata = one.committed_metadata or ""
+            if not services.metadata.knows(*name):
+                errors[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif len(metadata.encode()) > MAX_METADATA_BYTES:
+                errors[name] = GroupError.OFFSET_METADATA_TOO_LARGE
+            else:
+                now_ms = services.clock.wall_ms()
+                accepted[name] = CommittedOffset(one.committed_offset, one.committed_leader_epoch, metadata, now_ms)
+
+    def committed(error: int) -> None:
+        request.answer(
+            TxnOffsetCommitResponse(
+                topics=[
+                    TxnOffsetCommitResponseTopic(
+                        topic.name,
+                        [
+                            TxnOffsetCommitResponsePartition(
+                                one.partition_index,
+                                errors.get(TopicPartition(topic.name, one.partition_index), error),
+                            )
+                            for one in topic.partitions
+                        ],
+                    )
+                    for topic in body.topics
+                ]
+            )
+        )
+
+    _verified(services, body, partial(_commit, services, body, accepted, committed), committed)
+
+
+def _commit(
+    services: TransactionServices, body: TxnOffsetCommitRequest, offsets: dict[TopicPartition, CommittedOffset],
+    committed: Callable[[int], None],
+) -> None:  # fmt: skip
+    groups = services.groups.groups_of(body.group_id)
+    if isinstance(groups, GroupError):
+        committed(groups)
+        return
+    who = Committer(body.member_id, body.group_instance_id, body.generation_id)
+    producer = ProducerIdentity(body.producer_id, body.producer_epoch)
+    groups.commit_in_transaction(body.group_id, who, producer, offsets, committed)
+
+
+def _verified(
+    services: TransactionServices, body: TxnOffsetCommitRequest, commit: Callable[[], None],
+    refused: Callable[[int], None],
+) -> None:  # fmt: skip
+    """Commit if the partition of the group is in the producer's open transaction, as far as this is verified."""
+    count = services.metadata.partition_count(GROUPS_TOPIC)
+    if services.verifier is None or not count:
+        commit()
+        return
+    name = TopicPartition(GROUPS_TOPIC, partition_of(body.group_id, count))
+
+    def verified(errors: Errors) -> None:
+        error = errors[name]
+        if not error:
+            commit()
+        elif error in _UNCERTAIN:
+            refused(GroupError.COORDINATOR_LOAD_IN_PROGRESS)
+        elif error == TransactionError.TRANSACTION_ABORTABLE:
+            refused(TransactionError.INVALID_TXN_STATE)
+        elif error == TransactionError.PRODUCER_FENCED:
+            refused(TransactionError.INVALID_PRODUCER_EPOCH)
+        else:
+            refused(error)
+
+    producer = ProducerIdentity(body.producer_id, body.producer_epoch)
+    services.verifier.verify(body.transactional_id, producer, [name], verified)
+
+
+# ------------------------------------------------------------------------------------------------ what they share
+
+
+def _for_version(error: int, version: int, since: int) -> int:
+    """An old client knows one error for every producer that is fenced off."""
+    if error == TransactionError.PRODUCER_FENCED and version < since:
+        return TransactionError.INVALID_PRODUCER_EPOCH
+    return error
+
+
+def _at(
+    services: TransactionServices, transactional_id: str, request: Request, serve: Callable[[Transactions], None]
+) -> None:
+    """Serve a request about a transactional id if this broker coordinates it."""
+    transactions = services.transactions.transactions_of(transactional_id)
+    if isinstance(transactions, GroupError):
+        request.answer(request.body.error_response(transactions))
+    else:
+        serve(transactions)
+
+
+def _named(topics: list[AddPartitionsToTxnTopic]) -> list[TopicPartition]:
+    return [TopicPartition(topic.name, partition) for topic in topics for partition in topic.partitions]
+
+
+def _results(topics: list[AddPartitionsToTxnTopic], errors: Errors) -> list[AddPartitionsToTxnTopicResult]:
+    return [
+        AddPartitionsToTxnTopicResult(
+            topic.name,
+            [
+                AddPartitionsToTxnPartitionResult(partition, errors[TopicPartition(topic.name, partition)])
+                for partition in topic.partitions
+            ],
+        )
+        for topic in topics
+    ]

@@ -1,0 +1,324 @@
+"""The transactions whose coordinator is the leader of one partition of ``__transaction_state`` (KIP-98).
+
+What a producer is answered is in the log of that partition before. A new leader reads it, from the first record to the
+last, before it serves a request (:meth:`Transactions.replay`, :meth:`Transactions.begin`), and ends what was being
+ended. Follows Kafka's ``TransactionCoordinator`` and ``TransactionMetadata``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from harness.coordination.errors import TransactionError, of_transaction
+from harness.coordination.surroundings import ProducerIdentity, Timer, TransactionSurroundings
+from harness.coordination.transaction import NEVER_MS, NO_PRODUCER_EPOCH, Transaction
+from harness.coordination.transaction_records import State, TransactionKey, TransactionValue, transaction_record
+from harness.model import TopicPartition
+
+MAX_IDS = 10_000
+"""How many transactional ids one partition of the topic may have; more are refused."""
+
+Answered = Callable[[int], None]
+"""Takes the error code of the answer."""
+
+Initialised = Callable[[int, ProducerIdentity], None]
+"""Takes the error code of the answer, and who the producer is from now on."""
+
+NOT_INITIALISED = ProducerIdentity(-1, NO_PRODUCER_EPOCH)
+
+_LAST_EPOCH = 32_766
+"""A producer with this epoch gets a new id: the largest 16-bit integer is for fencing it off."""
+_AGAIN_MS = 50
+_PREPARED = (State.PREPARE_COMMIT, State.PREPARE_ABORT)
+
+
+class Initialising(NamedTuple):
+    """A request for a producer id.
+
+    Attributes:
+        transactional_id: whose.
+        timeout_ms: after how many milliseconds the coordinator aborts a transaction of this producer.
+        before: who the producer has been, and wants to go on as (KIP-360); None: it is a new process.
+        answered: takes the answer.
+    """
+
+    transactional_id: str
+    timeout_ms: int
+    before: ProducerIdentity | None
+    answered: Initialised
+
+    def refuse(self, error: int) -> None:
+        """Answer with an error."""
+        self.answered(error, NOT_INITIALISED)
+
+
+class _Known:
+    """A transactional id.
+
+    Attributes:
+        now: what is stored of it, but for the epoch of a producer that is being fenced off.
+        is_storing: whether a change is on its way into the log, before which no other is begun.
+        has_fenced: whether the epoch was raised to fence the producer off, and this could not be stored yet.
+    """
+
+    def __init__(self, now: Transaction) -> None:
+        self.now = now
+        self.is_storing = False
+        self.has_fenced = False
+        self.timer: Timer | None = None
+
+
+class Transactions:
+    """The transactions of one partition.
+
+    Args:
+        surroundings: the broker.
+        max_timeout_ms: ``transaction.max.timeout.ms``.
+    """
+
+    def __init__(self, surroundings: TransactionSurroundings, max_timeout_ms: int) -> None:
+        self._surroundings = surroundings
+        self._max_timeout_ms = max_timeout_ms
+        self._known: dict[str, _Known] = {}
+        self._is_over = False
+
+    # ------------------------------------------------------------------------------------ the log
+
+    def replay(self, key: TransactionKey, value: TransactionValue | None) -> None:
+        """A record is in the log."""
+        if value is None:
+            self._known.pop(key.transactional_id, None)
+        else:
+            self._known[key.transactional_id] = _Known(Transaction.stored(value))
+
+    def begin(self) -> None:
+        """All of the log has been read: end what was being ended, and abort what takes too long."""
+        for name, known in self._known.items():
+            if known.now.state in _PREPARED:
+                self._mark(name, known)
+            elif known.now.state is State.ONGOING:
+                self._watch(name, known)
+
+    def end(self) -> None:
+        """The broker has resigned."""
+        self._is_over = True
+        for known in self._known.values():
+            self._unwatch(known)
+
+    # ------------------------------------------------------------------------------------ producers
+
+    def init_producer(self, asked: Initialising) -> None:
+        """Serve InitProducerId: abort the transaction that is open, if one is, and raise the epoch."""
+        known = self._known.get(asked.transactional_id)
+        if not asked.transactional_id:
+            asked.refuse(TransactionError.INVALID_REQUEST)
+        elif not 0 < asked.timeout_ms <= self._max_timeout_ms:
+            asked.refuse(TransactionError.INVALID_TRANSACTION_TIMEOUT)
+        elif known is not None:
+            self._begin_anew(known, asked)
+        elif len(self._known) >= MAX_IDS:
+            asked.refuse(TransactionError.UNKNOWN_SERVER_ERROR)
+        else:
+            self._surroundings.new_producer_id(partial(self._know, asked))
+
+    def _know(self, asked: Initialising, producer_id: int | None) -> None:
+        if producer_id is None:
+            asked.refuse(TransactionError.COORDINATOR_NOT_AVAILABLE)
+        elif self._is_over:
+            asked.refuse(TransactionError.NOT_COORDINATOR)
+        else:
+            new = Transaction(ProducerIdentity(producer_id, NO_PRODUCER_EPOCH), asked.timeout_ms)
+            self._begin_anew(self._known.setdefault(asked.transactional_id, _Known(new)), asked)
+
+    def _begin_anew(self, known: _Known, asked: Initialising) -> None:
+        now = known.now
+        if known.is_storing or now.state in _PREPARED:
+            asked.refuse(TransactionError.CONCURRENT_TRANSACTIONS)
+        elif not now.may_go_on(asked.before):
+            asked.refuse(TransactionError.PRODUCER_FENCED)
+        elif now.state is State.ONGOING:
+            self._fence(asked.transactional_id, known)
+            asked.refuse(TransactionError.CONCURRENT_TRANSACTIONS)
+        elif now.producer.epoch >= _LAST_EPOCH:
+            known.is_storing = True
+            self._surroundings.new_producer_id(partial(self._renew, known, asked))
+        else:
+            self._initialise(known, asked, now.initialised(asked.before, asked.timeout_ms, self._now_ms()))
+
+    def _renew(self, known: _Known, asked: Initialising, producer_id: int | None) -> None:
+        known.is_storing = False
+        if producer_id is None:
+            asked.refuse(TransactionError.COORDINATOR_NOT_AVAILABLE)
+        elif self._is_over:
+            asked.refuse(TransactionError.NOT_COORDINATOR)
+        else:
+            self._initialise(known, asked, known.now.renewed(producer_id, asked.timeout_ms, self._now_ms()))
+
+    def _initialise(self, known: _Known, asked: Initialising, then: Transaction) -> None:
+        def stored(error: int) -> None:
+            asked.answered(error, NOT_INITIALISED if error else then.producer)
+
+        self._store(asked.transactional_id, known, then, stored)
+
+    # ------------------------------------------------------------------------------------ one transaction
+
+    def add(
+        self, name: str, producer: ProducerIdentity, partitions: Collection[TopicPartition], answered: Answered
+    ) -> None:
+        """Serve AddPartitionsToTxn and AddOffsetsToTxn: the first of them begins the transaction."""
+        known = self._known.get(name)
+        error = self._error(known, producer)
+        if known is None or error:
+            answered(error)
+        elif known.is_storing or known.now.state in _PREPARED:
+            answered(TransactionError.CONCURRENT_TRANSACTIONS)
+        elif known.now.state is State.ONGOING and known.now.partitions.issuperset(partitions):
+            answered(TransactionError.NONE)
+        else:
+            was_open = known.now.state is State.ONGOING
+
+            def stored(error: int) -> None:
+                if not (error or was_open):
+                    self._watch(name, known)
+                answered(error)
+
+            self._store(name, known, known.now.with_partitions(partitions, self._now_ms()), stored)
+
+    def verify(
+        self, name: str, producer: ProducerIdentity, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, int]:
+        """Which of these partitions are not in the producer's open transaction, and why (KIP-890)."""
+        known = self._known.get(name)
+        error = self._error(known, producer)
+        if known is None or error:
+            return dict.fromkeys(partitions, error)
+        if known.now.state in _PREPARED:
+            return dict.fromkeys(partitions, TransactionError.CONCURRENT_TRANSACTIONS)
+        held = known.now.partitions if known.now.state is State.ONGOING else ()
+        return {
+            one: TransactionError.NONE if one in held else TransactionError.TRANSACTION_ABORTABLE for one in partitions
+        }
+
+    def end_transaction(self, name: str, producer: ProducerIdentity, answered: Answered, *, commits: bool) -> None:
+        """Serve EndTxn: the decision is stored before it is answered, and the partitions get their markers after."""
+        known = self._known.get(name)
+        error = self._error(known, producer)
+        if known is None or error:
+            answered(error)
+        elif known.is_storing:
+            answered(TransactionError.CONCURRENT_TRANSACTIONS)
+        elif known.now.state is State.ONGOING:
+            self._prepare(name, known, answered, commits=commits)
+        else:
+            answered(_ended_before(known.now.state, commits=commits))
+
+    def _prepare(self, name: str, known: _Known, answered: Answered, *, commits: bool) -> None:
+        def stored(error: int) -> None:
+            if not error:
+                known.has_fenced = False
+                self._unwatch(known)
+                self._mark(name, known)
+            answered(error)
+
+        self._store(name, known, known.now.prepared(self._now_ms(), commits=commits), stored)
+
+    def _mark(self, name: str, known: _Known) -> None:
+        """Have all partitions of a transaction get their markers; then it is complete."""
+        now = known.now
+        self._surroundings.write_markers(
+            now.producer,
+            now.partitions,
+            partial(self._complete, name, known),
+            commits=now.state is State.PREPARE_COMMIT,
+        )
+
+    def _complete(self, name: str, known: _Known) -> None:
+        def stored(error: int) -> None:
+            if error == TransactionError.COORDINATOR_NOT_AVAILABLE and not self._is_over:
+                known.is_storing = True
+                self._surroundings.call_later(_AGAIN_MS, partial(self._complete, name, known))
+
+        if not self._is_over:
+            self._store(name, known, known.now.completed(self._now_ms()), stored)
+
+    def _fence(self, name: str, known: _Known) -> None:
+        """Abort an open transaction in an epoch that its producer does not have."""
+        if not known.has_fenced:
+            known.has_fenced = True
+            known.now = known.now.fenced()
+        self._prepare(name, known, lambda _: None, commits=False)
+
+    # ------------------------------------------------------------------------------------ time
+
+    def _watch(self, name: str, known: _Known) -> None:
+        left_ms = known.now.start_ms + known.now.timeout_ms - self._now_ms()
+        known.timer = self._surroundings.call_later(max(left_ms, 0), partial(self._time_out, name, known))
+
+    @staticmethod
+    def _unwatch(known: _Known) -> None:
+        if known.timer is not None:
+            known.timer.cancel()
+            known.timer = None
+
+    def _time_out(self, name: str, known: _Known) -> None:
+        """The transaction takes too long; what is being stored of it is waited for."""
+        known.timer = self._surroundings.call_later(_AGAIN_MS, partial(self._time_out, name, known))
+        if not known.is_storing:
+            self._fence(name, known)
+
+    def _now_ms(self) -> int:
+        return self._surroundings.wall_ms()
+
+    # ------------------------------------------------------------------------------------ operators
+
+    def described(self, name: str) -> Transaction | None:
+        """The transaction of a transactional id; None: it is not known."""
+        known = self._known.get(name)
+        return None if known is None else known.now
+
+    def listed(
+        self, states: Sequence[str], producer_ids: Sequence[int], longer_than_ms: int
+    ) -> Mapping[str, Transaction]:
+        """The transactions in these states, of these producers, empty meaning all, that are open for longer."""
+        now_ms = self._now_ms()
+
+        def is_wanted(one: Transaction) -> bool:
+            if (states and one.state.title not in states) or (producer_ids and one.producer[0] not in producer_ids):
+                return False
+            return longer_than_ms < 0 or (one.start_ms != NEVER_MS and now_ms - one.start_ms > longer_than_ms)
+
+        return {name: known.now for name, known in sorted(self._known.items()) if is_wanted(known.now)}
+
+    # ------------------------------------------------------------------------------------ storing
+
+    @staticmethod
+    def _error(known: _Known | None, producer: ProducerIdentity) -> int:
+        """Why a request of this producer is refused."""
+        if known is None or known.now.producer.producer_id != producer.producer_id:
+            return TransactionError.INVALID_PRODUCER_ID_MAPPING
+        if known.now.producer.epoch != producer.epoch:
+            return TransactionError.PRODUCER_FENCED
+        return TransactionError.NONE
+
+    def _store(self, name: str, known: _Known, then: Transaction, stored: Answered) -> None:
+        """Store what the transaction is from now on; ``stored`` takes the error code for its producer."""
+        known.is_storing = True
+
+        def done(code: int) -> None:
+            known.is_storing = False
+            if not code:
+                known.now = then
+            stored(of_transaction(code))
+
+        self._surroundings.store([transaction_record(TransactionKey(name), then.value())], done)
+
+
+def _ended_before(state: State, *, commits: bool) -> int:
+    """What a producer is answered that ends a transaction which is not open."""
+    if state is (State.COMPLETE_COMMIT if commits else State.COMPLETE_ABORT):
+        return TransactionError.NONE
+    if state is (State.PREPARE_COMMIT if commits else State.PREPARE_ABORT):
+        return TransactionError.CONCURRENT_TRANSACTIONS
+    return TransactionError.INVALID_TXN_STATE
