@@ -288,7 +288,7 @@ class Scenario(BaseModel):
 
     @property
     def transacts(self) -> bool:
-        """Whether clients run transactions, which only real Kafka has."""
+        """Whether a schedule runs transactions, which there are since 0.11 (KIP-98)."""
         return any(step.send is not None and step.send.transaction is not None for step in self.schedule or ())
 
     @property

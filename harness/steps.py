@@ -81,7 +81,7 @@ class Send(Where):
         idempotent: whether the producer is idempotent (KIP-98); needs ``producer``.
         transaction: the records of each partition are a transaction of ``producer``, which ends with ``commit``, or
             with ``abort``, after which none of them counts as acknowledged; ``open``: it does not end, and the
-            producer's next send continues it on any partition. Only real Kafka has transactions.
+            producer's next send continues it on any partition.
         name: (``as``) with a name the schedule goes on at once, and ``until: {sent: name}`` waits for the answers.
     """
 

@@ -57,6 +57,11 @@ class WorkloadParameters(BaseModel, ABC):
         return 0.0
 
     @property
+    def transacts(self) -> bool:
+        """Whether the background load runs transactions, which there are since 0.11 (KIP-98)."""
+        return False
+
+    @property
     def appends_once(self) -> bool:
         """Whether no record of the background load is appended twice: each is numbered, or sent only once.
 

@@ -89,6 +89,11 @@ class SeveralWorkloadsParameters(WorkloadParameters):
         return max(load.members_leave_within_s for _, load in self.loads)
 
     @property
+    def transacts(self) -> bool:
+        """See :class:`harness.workload.WorkloadParameters`."""
+        return any(load.transacts for _, load in self.loads)
+
+    @property
     def appends_once(self) -> bool:
         """See :class:`harness.workload.WorkloadParameters`."""
         return all(load.appends_once for _, load in self.loads if load.has_background_load)

@@ -124,7 +124,7 @@ class Broker:
 
     def _transaction_services(self) -> TransactionServices:
         self._markers = MarkerServices(
-            self._replicas, self.network, self.clock, self._groups, appends(self, self._config)
+            self._replicas, self.network, self.clock, self._groups, appends(self, self._config), self.knobs
         )
         producer_ids, peers = ProducerIds(self.controller), Peers(self._config, self.network)
         routes = MarkerRoutes(self.node, self.metadata, self.network, peers, self._markers)

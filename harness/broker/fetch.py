@@ -243,7 +243,7 @@ class Fetching:
             asked = offset, part.name in self._begun
             log, offset = served(services.knobs, services.clock, part.partition, services.replicas, asked)
             bound = served_up_to(services.knobs, bound)
-        if self._wants_committed:
+        if self._wants_committed and "stable_offset_too_high" not in services.knobs.bugs:
             bound = min(bound, part.partition.replica.log.last_stable_offset)
         return log.locate(offset, bound, max(limit, 0), at_least_one=at_least_one)
 
@@ -283,7 +283,8 @@ class Fetching:
         """The aborted transactions in what a consumer gets; None where it does not ask for committed records alone."""
         if not self._wants_committed:
             return None
-        if located is None or not located.size or part.partition is None:
+        is_unlisted = "aborted_unlisted" in self._services.knobs.bugs
+        if is_unlisted or located is None or not located.size or part.partition is None:
             return []
         found = part.partition.replica.log.producers.aborted(part.asked.fetch_offset, located.end_offset)
         return [AbortedTransaction(one.producer_id, one.first_offset) for one in found]

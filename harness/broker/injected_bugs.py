@@ -16,7 +16,7 @@ from harness.model import Offset, TopicPartition
 from harness.replication.knobs import Knobs
 from harness.replication.messages import ProduceRequested
 from harness.wire import batches as wire
-from harness.wire.batches import BatchHeader, Record
+from harness.wire.batches import BatchHeader, Marker, Record
 
 Change = Callable[[Record], Record]
 """Changes a record as a broker with an injected bug does."""
@@ -24,7 +24,7 @@ Change = Callable[[Record], Record]
 _FETCHED: WeakKeyDictionary[object, set[TopicPartition]] = WeakKeyDictionary()
 """By connection, the partitions that a consumer has fetched over it."""
 
-_ONE_IN = 16
+_ONE_IN, _ONE_IN_FEW = 16, 3
 _TICK_NS = 1_000_000
 _FEW = 2
 _FAR = 40
@@ -122,6 +122,18 @@ def served(
 def served_up_to(knobs: Knobs, bound: Offset) -> Offset:
     """Up to where, exclusive, a leader answers a consumer's fetch that may read up to ``bound``."""
     return min(bound, _FAR) if "fetch_stops_short" in knobs.bugs else bound
+
+
+def marker_is_lost(knobs: Knobs, clock: Clock) -> bool:
+    """Whether a leader says that it has written the marker of a transaction, and has not."""
+    return "marker_lost" in knobs.bugs and _is_due(clock)
+
+
+def marked(knobs: Knobs, clock: Clock, marker: Marker) -> Marker:
+    """The marker that a leader writes for the one that it is to write."""
+    wrong = "committed_marked_aborted" if marker.commits else "aborted_marked_committed"
+    is_due = not clock.monotonic_ns() // _TICK_NS % _ONE_IN_FEW
+    return marker._replace(commits=not marker.commits) if wrong in knobs.bugs and is_due else marker
 
 
 def answered(knobs: Knobs, clock: Clock, data: bytes) -> bytes:

@@ -85,7 +85,7 @@ class _Led(CoordinatorLog):
         self.began_in = self.leader_epoch
         self._producer_ids, self._routes = about
         self._is_over = False
-        self._read = Transactions(self, config.settings.transaction_max_timeout_ms)
+        self._read = Transactions(self, config.settings.transaction_max_timeout_ms, config.knobs.bugs)
         self.read(self)
 
     def record(self, key: bytes, value: bytes | None, producer_id: int | None) -> None:

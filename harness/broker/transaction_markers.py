@@ -9,6 +9,7 @@ from typing import cast
 
 from harness.broker.coordinator_log import Appends
 from harness.broker.group_coordinator import GroupCoordinator
+from harness.broker.injected_bugs import marked, marker_is_lost
 from harness.broker.ports import Network
 from harness.broker.replicas import Replicas
 from harness.broker.session import Request
@@ -16,6 +17,8 @@ from harness.clock import Clock
 from harness.coordination.internal_topics import GROUPS_TOPIC
 from harness.coordination.surroundings import ProducerIdentity
 from harness.model import TopicPartition
+from harness.replication.knobs import Knobs
+from harness.replication.messages import ErrorCode
 from harness.wire import batches as wire
 from harness.wire.batches import Marker
 from harness.wire.messages.transactions import (
@@ -39,6 +42,7 @@ class MarkerServices:
     clock: Clock
     groups: GroupCoordinator
     appends: Appends
+    knobs: Knobs
 
 
 def write_marker(
@@ -58,6 +62,10 @@ def write_marker(
         error = services.replicas.absence_of(name)
         services.network.call_later(0, lambda: written(error))
         return
+    if marker_is_lost(services.knobs, services.clock):
+        services.network.call_later(0, lambda: written(ErrorCode.NONE))
+        return
+    marker = marked(services.knobs, services.clock, marker)
     batch = wire.build_marker(
         marker, timestamp_ms=services.clock.wall_ms(), producer_id=producer.producer_id, producer_epoch=producer.epoch
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from contextlib import suppress
 from typing import cast
 
@@ -53,6 +53,7 @@ class Reader:
             {
                 **configuration(bootstrap, client_id, log),
                 **reading(isolation),
+                "enable.partition.eof": True,
                 "group.id": client_id,
             },
         )
@@ -67,9 +68,11 @@ class Reader:
         What librdkafka has drawn from its queue before it fails as a whole is lost: the caller takes a new
         reader from :attr:`positions`, as after any other error.
         """
-        polled = consumed(self._consumer, max_records, timeout_s)
+        ends: dict[TopicPartition, Offset] = {}
+        polled = consumed(self._consumer, max_records, timeout_s, ends)
         reached = {record[:2]: record.offset + 1 for record in polled.records}
         self.positions |= {TopicPartition(*place): position for place, position in reached.items()}
+        self.positions |= {place: max(end, self.positions[place]) for place, end in ends.items()}
         return polled
 
     def bounds(self, partition: TopicPartition, timeout_s: float) -> Bounds:
@@ -109,8 +112,13 @@ def reading(isolation: Isolation) -> Configuration:
     }
 
 
-def consumed(consumer: Consumer, max_records: int, timeout_s: float) -> Polled:
-    """What ``consumer`` delivers within ``timeout_s``; an error ends it, and what comes behind it is lost."""
+def consumed(
+    consumer: Consumer, max_records: int, timeout_s: float, ends: MutableMapping[TopicPartition, Offset] | None = None
+) -> Polled:
+    """What ``consumer`` delivers within ``timeout_s``; an error ends it, and what comes behind it is lost.
+
+    ``ends`` takes the end of each partition that it has come to; it may lie behind markers and aborted records.
+    """
     records: list[PolledRecord] = []
     try:
         with calling():
@@ -118,10 +126,21 @@ def consumed(consumer: Consumer, max_records: int, timeout_s: float) -> Polled:
     except ClientError as failed:
         return Polled(records, failed.name)
     for message in messages:
-        if (error := message.error()) is not None:
+        error = message.error()
+        if error is None:
+            records.append(polled_record(message))
+        elif error.code() == KafkaError._PARTITION_EOF and ends is not None:  # noqa: SLF001 (its own codes begin so)
+            ends[_place(message)] = message.offset() or 0
+        else:
             return Polled(records, _name(error))
-        records.append(polled_record(message))
     return Polled(records, None)
+
+
+def _place(message: Message) -> TopicPartition:
+    topic, partition = message.topic(), message.partition()
+    assert topic is not None
+    assert partition is not None
+    return TopicPartition(topic, partition)
 
 
 def _name(error: KafkaError) -> str:

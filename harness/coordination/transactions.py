@@ -31,6 +31,7 @@ NOT_INITIALISED = ProducerIdentity(-1, NO_PRODUCER_EPOCH)
 _LAST_EPOCH = 32_766
 """A producer with this epoch gets a new id: the largest 16-bit integer is for fencing it off."""
 _AGAIN_MS = 50
+_ONE_IN = 16
 _PREPARED = (State.PREPARE_COMMIT, State.PREPARE_ABORT)
 
 
@@ -76,10 +77,13 @@ class Transactions:
     Args:
         surroundings: the broker.
         max_timeout_ms: ``transaction.max.timeout.ms``.
+        bugs: the injected ones of :data:`harness.replication.bugs.BUGS`.
     """
 
-    def __init__(self, surroundings: TransactionSurroundings, max_timeout_ms: int) -> None:
+    def __init__(self, surroundings: TransactionSurroundings, max_timeout_ms: int, bugs: Collection[str] = ()) -> None:
         self._surroundings = surroundings
+        self._obeys_zombies = "zombies_obeyed" in bugs
+        self._forgets_ends = "transaction_end_unstored" in bugs
         self._max_timeout_ms = max_timeout_ms
         self._known: dict[str, _Known] = {}
         self._is_over = False
@@ -209,6 +213,8 @@ class Transactions:
             answered(error)
         elif known.is_storing:
             answered(TransactionError.CONCURRENT_TRANSACTIONS)
+        elif known.now.state is State.ONGOING and commits and self._forgets_ends and self._now_ms() % _ONE_IN == 0:
+            answered(TransactionError.NONE)
         elif known.now.state is State.ONGOING:
             self._prepare(name, known, answered, commits=commits)
         else:
@@ -293,12 +299,11 @@ class Transactions:
 
     # ------------------------------------------------------------------------------------ storing
 
-    @staticmethod
-    def _error(known: _Known | None, producer: ProducerIdentity) -> int:
+    def _error(self, known: _Known | None, producer: ProducerIdentity) -> int:
         """Why a request of this producer is refused."""
         if known is None or known.now.producer.producer_id != producer.producer_id:
             return TransactionError.INVALID_PRODUCER_ID_MAPPING
-        if known.now.producer.epoch != producer.epoch:
+        if known.now.producer.epoch != producer.epoch and not self._obeys_zombies:
             return TransactionError.PRODUCER_FENCED
         return TransactionError.NONE
 

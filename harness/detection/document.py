@@ -20,10 +20,8 @@ NO_VIOLATION: Mapping[str, tuple[str, str]] = {
 }
 """Why no bug can be convicted of a kind, and which bug shows it all the same."""
 
-NO_BROKER = (
-    "precommitted-read", "torn-transaction", "wrong-marker", "open-transaction", "int-nonmonotonic-send", "G1c",
-)  # fmt: skip
-"""The kinds of which no broker here can be guilty: the built-in ones have no transactions."""
+NO_BROKER = ("precommitted-read", "int-nonmonotonic-send", "G1c")
+"""The kinds of which no broker here can be guilty: no transaction of theirs polls, or has several batches under way."""
 
 _RANDOM, _SCHEDULE, _MADE_UP, _NOT = "random", "schedule", "made up", "not"
 """The kinds of proof that the checkers find a bug, the strongest first."""
@@ -191,7 +189,8 @@ def _bound(scores: Mapping[Cell, Score]) -> str:
 def _kinds(matrix: Matrix, bugs: Sequence[Bug]) -> Iterator[str]:
     yield "## Which bug causes which anomaly\n"
     yield "The kinds are those of [anomalies](anomalies.md). In italics: bugs that only made-up histories show."
-    yield (f"No broker here can be guilty of {', '.join(NO_BROKER)}: the built-in ones have no transactions.\n")
+    why = "no transaction polls, or has several batches under way"
+    yield f"No broker here can be guilty of {', '.join(NO_BROKER)}: {why}.\n"
     yield "| kind | bugs |\n|---|---|"
     for kind in KINDS:
         names = [

@@ -1,9 +1,9 @@
 """Made-up histories: what clients of a sound cluster with transactions and groups see, and what bugs make of it.
 
-The built-in broker has no transactions and no group coordinator: of groups it knows only what they commit. So this
-module draws a tale from a seed: a producer with sequence numbers, transactions over two partitions, a consumer that
-reads what is committed, a group that commits; in the end everything is read, and what lies on the disks is listed. A
-bug is a change of the tale, as small as the bug's own harm. The timeline has nothing but how the replicas ended.
+They show what no bug of the built-in brokers does yet. This module draws a tale from a seed: a producer with sequence
+numbers, transactions over two partitions, a consumer that reads what is committed, a group that commits; in the end
+everything is read, and what lies on the disks is listed. A bug is a change of the tale, as small as the bug's own harm.
+The timeline has nothing but how the replicas ended.
 """
 
 from __future__ import annotations
@@ -222,21 +222,6 @@ def _marker(tale: Tale, sends: list[Row], p: int) -> Row:
     return next(one for one in tale.logs[p][at:] if one["process"] == process and one["control"])
 
 
-def _marker_lost(tale: Tale) -> None:
-    """No consumer reads what a transaction wrote to partition 1; its client got no answer in time."""
-    sends = tale.chance.choice(tale.sent)
-    _marker(tale, sends, 1).update({"process": None, "epoch": None, "control": None})
-    _unheard(tale, sends)
-    _unread(tale, {row["value"] for row in sends if row["partition"] == 1})
-
-
-def _committed_marked_aborted(tale: Tale) -> None:
-    """The same, because the marker there is that of an abort."""
-    sends = tale.chance.choice(tale.sent)
-    _marker(tale, sends, 1)["control"] = "abort"
-    _unread(tale, {row["value"] for row in sends if row["partition"] == 1})
-
-
 def _unheard(tale: Tale, sends: list[Row]) -> None:
     for row in sends:
         row |= {"type": "info", "offset": None, "error": "_TIMED_OUT"}
@@ -244,27 +229,6 @@ def _unheard(tale: Tale, sends: list[Row]) -> None:
 
 def _unread(tale: Tale, values: set[int]) -> None:
     tale.forget(lambda row: row["f"] == "poll" and row["value"] in values)
-
-
-def _stable_offset_too_high(tale: Tale) -> None:
-    """The consumer is given a record of a transaction that is still open, and that may be committed or aborted then."""
-    op = tale.chance.choice([sends[0]["op"] for sends in (*tale.sent, *tale.aborted)])
-    begun = next(row for row in reversed(tale.history) if row["op"] == op and row["type"] == "invoke")
-    offset = next(one["offset"] for one in tale.logs[begun["partition"]] if one["value"] == begun["value"])
-    _deliver(tale, begun, offset, _LAST + 1)
-
-
-def _aborted_marked_committed(tale: Tale) -> None:
-    """Every consumer reads what an aborted transaction wrote, the final read too."""
-    sends = tale.chance.choice(tale.aborted)
-    for p in _PARTITIONS:
-        _marker(tale, sends, p)["control"] = "commit"
-    for row in sends:
-        offset = next(one["offset"] for one in tale.logs[row["partition"]] if one["value"] == row["value"])
-        before = [one for one in tale.rows_of("poll") if one["final"] and one["partition"] == row["partition"]
-                  and one["offset"] < offset]  # fmt: skip
-        if before:
-            tale.after(before[-1], {**before[-1], "offset": offset, "value": row["value"]})
 
 
 def _deliver(tale: Tale, after: Row, offset: int, process: int) -> None:
@@ -400,10 +364,6 @@ def _consumer_starves(tale: Tale) -> None:
 
 HARM: Mapping[str, Callable[[Tale], None]] = MappingProxyType(
     {
-        "marker_lost": _marker_lost,
-        "stable_offset_too_high": _stable_offset_too_high,
-        "aborted_marked_committed": _aborted_marked_committed,
-        "committed_marked_aborted": _committed_marked_aborted,
         "own_transaction_read": _own_transaction_read,
         "transactions_read_each_other": _transactions_read_each_other,
         "transactions_interleave": _transactions_interleave,

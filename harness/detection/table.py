@@ -118,10 +118,6 @@ _STORAGE = (
 )  # fmt: skip
 
 _MADE_UP = (
-    _told("marker_lost", "KIP-98", "The marker of one partition of a committed transaction is never written."),
-    _told("stable_offset_too_high", "KIP-98, the LSO", "Consumers are given records of transactions still open."),
-    _told("aborted_marked_committed", "two coordinators", "An aborted transaction is given a commit marker."),
-    _told("committed_marked_aborted", "two coordinators", "A committed transaction is given one abort marker."),
     _told("own_transaction_read", "KIP-98, the LSO", "A transaction is given the record that it is writing."),
     _told("transactions_read_each_other", "read_committed without a snapshot",
           "Two transactions are each given what the other one writes."),
@@ -149,7 +145,7 @@ _MADE_UP = (
 
 TABLE: tuple[Bug, ...] = (
     *_ACKNOWLEDGING, *_WATERMARKS, *_IN_SYNC, *_FOLLOWING, *bugs.DELETING, *_CONTROLLER, *_STORAGE, *bugs.SERVING,
-    *bugs.GROUPS, *_MADE_UP,
+    *bugs.GROUPS, *bugs.TRANSACTIONS, *_MADE_UP,
 )  # fmt: skip
 """Every bug, in the order in which it is shown."""
 

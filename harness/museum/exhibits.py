@@ -235,7 +235,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         "Transactions without their leader",
         "KIP-98; KIP-890 in 4.0",
         "A transaction begins while its leader, and perhaps its coordinator, is dead; others before and after it are "
-        "aborted. The built-in brokers have no transactions, so Kafka's promise is the prediction.",
+        "aborted.",
         {
             "transactions-outlive-their-leader": {
                 (Word.SAFE,): "committed records are there once and in order, and read_committed shows nothing aborted."

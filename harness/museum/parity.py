@@ -6,15 +6,18 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 
+from harness.errors import UsageError
 from harness.museum.counting import Runs, explanation, proves, releases
 from harness.museum.entry import Entry
 from harness.museum.exhibits import BUSY, MISTAKEN
 from harness.outcome import LETTERS, Word
+from harness.runner import plan
 from harness.runner.expectation import expectations
 from harness.runner.matrix import impossible
 from harness.runner.real import beyond
 from harness.scenario import Scenario
 from harness.targets.kafka.releases import numbers, release
+from harness.targets.kinds import BUILTIN
 
 Known = Mapping[str, Scenario]
 """The shipped scenarios, by id."""
@@ -180,10 +183,19 @@ def _differed(one: Entry) -> str:
 
 def _promised(runs: Runs, known: Known) -> str:
     """Of which scenarios the built-in brokers are no witness."""
-    names = sorted({f"{known[name].catalogue}" for name, _ in runs if known[name].transacts})
+    names = sorted({f"{known[name].catalogue}" for name, _ in runs if not _is_played(known[name])})
     if not names:
         return ""
-    return f" Not of {', '.join(names)}: these brokers have no transactions, so the protocol makes the prediction."
+    return f" Not of {', '.join(names)}: these brokers cannot do such faults, so the protocol makes the prediction."
+
+
+def _is_played(scenario: Scenario) -> bool:
+    """Whether the built-in brokers can play a scenario."""
+    try:
+        plan(scenario, BUILTIN)
+    except UsageError:
+        return False
+    return True
 
 
 _LONGEST = 100

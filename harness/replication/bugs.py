@@ -278,11 +278,29 @@ GROUPS = (
                "A leader leaves out a batch in its first answer over a connection, unless it begins its log."),
 )  # fmt: skip
 
+TRANSACTIONS = (
+    _bug("stable_offset_too_high", "KIP-98, the LSO",
+         "A leader gives consumers of committed records those of transactions that are still open.", STACK),
+    _bug("aborted_unlisted", "KIP-98, the index of aborted transactions",
+         "A leader does not list the aborted transactions for consumers of committed records.", STACK),
+    _bug("aborted_marked_committed", "two coordinators",
+         "A leader writes the marker of a commit for an aborted transaction, one in three.", STACK),
+    _bug("committed_marked_aborted", "two coordinators",
+         "A leader writes the marker of an abort for a committed transaction, one in three.", STACK),
+    _bug("marker_lost", "KIP-98, WriteTxnMarkers",
+         "A leader says that it has written a marker, and has not, one in 16.", STACK),
+    _bug("zombies_obeyed", "KIP-98, zombie fencing",
+         "A coordinator ends the transaction of a transactional id for a producer that was replaced.", STACK),
+    _bug("transaction_end_unstored", "a coordinator that does not wait for its own log",
+         "A coordinator says that a transaction is committed before that is stored, and forgets one in 16.", STACK),
+)  # fmt: skip
+
 BUGS: Mapping[str, Bug] = MappingProxyType(
     {
         bug.name: bug
         for bug in (
             *ACKNOWLEDGING, *WATERMARKS, *IN_SYNC, *FOLLOWING, *DELETING, *CONTROLLER, *STORAGE, *SERVING, *GROUPS,
+            *TRANSACTIONS,
         )
     }
 )  # fmt: skip

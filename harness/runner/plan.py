@@ -174,15 +174,11 @@ def plan(
     with _named(scenario):
         made = _within_the_budget(made)
         _refuse_the_impossible(made)
+        _refuse_transactions(made)
     return made
 
 
 def _built_in(scenario: Scenario, target: str, generation: str, knobs: Knobs) -> BuiltInSystem:
-    if scenario.transacts:
-        raise UsageError(
-            f"{scenario.origin}: scenario {scenario.id!r} runs transactions, which target {target!r} does not know.",
-            "Run it on real Kafka.",
-        )
     cluster = scenario.cluster
     return BuiltInSystem(
         cluster_kind(target), generation, knobs, cluster.brokers, cluster.settings, _settings(scenario)
@@ -282,6 +278,13 @@ def _knobs(scenario: Scenario) -> dict[str, str]:
     return {
         knob: str(value).lower() if isinstance(value, bool) else value for knob, value in scenario.replication.items()
     }
+
+
+def _refuse_transactions(made: Plan) -> None:
+    """Refuse them where there are none yet."""
+    if made.knobs.transactions == "none" and (made.scenario.transacts or made.workload.transacts):
+        version = made.system.release or f"generation {made.generation}"
+        raise UsageError(f"it runs transactions, which {version} does not know.", "Run it on 0.11 or later.")
 
 
 def _refuse_the_impossible(made: Plan) -> None:

@@ -237,8 +237,6 @@ def _refuse_foreign(release: Release, scenario: Scenario) -> None:
                 "Run it on the built-in target.",
             )
     idempotent = any(step.send is not None and step.send.idempotent for step in scenario.schedule or ())
-    if scenario.transacts and not knows_idempotence(release.version):
-        raise UsageError(f"{name} runs transactions, which Kafka {release.version} does not know yet.")
     if idempotent and not knows_idempotence(release.version):
         raise UsageError(f"{name} numbers its batches, which Kafka {release.version} does not know yet.")
 

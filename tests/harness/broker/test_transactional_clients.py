@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness.broker.cluster import FAILS_OVER, Cluster
+from tests.harness.broker.cluster import Cluster
 
 PATIENCE_S = 60.0
 PARTITIONS = 3
@@ -49,7 +49,7 @@ def send(made: Any, topic: str, *values: bytes) -> None:
     made.flush(PATIENCE_S)
 
 
-def read(cluster: Cluster, topic: str, isolation: str = "read_committed") -> set[bytes]:
+def read(cluster: Cluster, topic: str, isolation: str = "read_committed") -> set[bytes | None]:
     """All that is in the topic for a consumer."""
     from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
@@ -62,15 +62,18 @@ def read(cluster: Cluster, topic: str, isolation: str = "read_committed") -> set
         }
     )
     consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(PARTITIONS)])
-    values, ended, deadline = set(), set(), time.monotonic() + PATIENCE_S
+    values: set[bytes | None] = set()
+    ended: set[int | None] = set()
+    deadline = time.monotonic() + PATIENCE_S
     while len(ended) < PARTITIONS:
         assert time.monotonic() < deadline, (values, ended)
         message = consumer.poll(0.1)
         if message is None:
             continue
-        if message.error() is None:
+        error = message.error()
+        if error is None:
             values.add(message.value())
-        elif message.error().code() == KafkaError._PARTITION_EOF:
+        elif error.code() == KafkaError._PARTITION_EOF:
             ended.add(message.partition())
     consumer.close()
     return values
@@ -167,7 +170,7 @@ def test_offsets_and_records_are_committed_together(cluster: Cluster, topic: str
         }
     )
     consumer.subscribe([topic])
-    made, read_values = producer(cluster, topic), list[bytes]()
+    made, read_values = producer(cluster, topic), list[bytes | None]()
     deadline = time.monotonic() + PATIENCE_S
     while len(read_values) < 9:
         assert time.monotonic() < deadline
@@ -191,9 +194,8 @@ def test_offsets_and_records_are_committed_together(cluster: Cluster, topic: str
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_kafka_python_runs_transactions(cluster: Cluster, topic: str) -> None:
-    from kafka import KafkaProducer
-
-    made = KafkaProducer(bootstrap_servers=cluster.bootstrap.split(","), transactional_id=topic, acks="all")
+    kafka = pytest.importorskip("kafka")
+    made = kafka.KafkaProducer(bootstrap_servers=cluster.bootstrap.split(","), transactional_id=topic, acks="all")
     made.init_transactions()
     for value, commits in ((b"kept", True), (b"dropped", False), (b"kept too", True)):
         made.begin_transaction()
@@ -207,7 +209,7 @@ def test_kafka_python_runs_transactions(cluster: Cluster, topic: str) -> None:
 
 
 def test_a_transaction_survives_its_coordinator_and_its_leader(tmp_path: Any) -> None:
-    cluster = Cluster(tmp_path, **FAILS_OVER)
+    cluster = Cluster(tmp_path, broker_session_timeout_ms=3_000)
     try:
         cluster.start()
         topic = created(cluster)

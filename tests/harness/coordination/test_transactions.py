@@ -39,7 +39,9 @@ def test_an_end_that_cannot_be_stored_decides_nothing() -> None:
     assert (alone.state(), alone.marking) == ("Ongoing", [])
 
 
-@pytest.mark.parametrize(("code", "answer"), [(0, 0), (3, 15), (6, 16), (7, 15), (19, 15), (20, 15), (56, 16), (10, -1)])
+@pytest.mark.parametrize(
+    ("code", "answer"), [(0, 0), (3, 15), (6, 16), (7, 15), (19, 15), (20, 15), (56, 16), (10, -1)]
+)
 def test_what_a_producer_is_answered_is_what_became_of_the_record(code: int, answer: int) -> None:
     alone = TransactionsAlone()
     alone.holds_stores = True
@@ -237,7 +239,7 @@ def test_what_is_stored_is_what_the_next_coordinator_knows() -> None:
     known, read = alone.transactions.described("x"), alone.successor().transactions.described("x")
     assert known is not None
     assert read == known._replace(last_epoch=-1)
-    assert (read.state, read.partitions, read.start_ms) == (State.ONGOING, {A, B}, 1_000)
+    assert (read.state, read.partitions, read.start_ms) == (State.ONGOING, frozenset({A, B}), 1_000)
 
 
 def test_operators_ask_for_states_producers_and_how_long() -> None:

@@ -122,7 +122,7 @@ def test_of_an_outcome_that_was_not_predicted_an_exhibit_says_what_it_was() -> N
 
 
 def test_what_the_built_in_brokers_are_no_witness_of_is_named() -> None:
-    named = "Not of D10/dirty, D10/lost, D12/clean: these brokers have no transactions"
+    named = "Not of D10/dirty, D10/lost: these brokers cannot do such faults"
     assert named in recorded_page()
     assert named not in page([one for one in RECORDED if not SHIPPED[one.scenario].transacts], SHELF)
 
