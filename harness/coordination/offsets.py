@@ -69,7 +69,7 @@ class GroupOffsets:
         self.size += self._size(name, committed)
 
     def withdraw(self, producer_id: int, commits: Commits) -> None:
-        """A transaction's commit could not be stored: forget it, but not what the same transaction has committed else."""
+        """Forget what could not be stored, but not what else the same transaction has committed."""
         pending = self._pending.get(producer_id, {})
         for name, committed in commits.items():
             if pending.get(name) is committed:

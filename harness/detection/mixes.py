@@ -51,6 +51,8 @@ WORKLOADS = (
         "the loss of a record with acks=0, or with acks=1 at an election or a restart of its leader: Kafka permits it"),
     Mix("groups", "acks=all, a record at a time; three members of a group, which read and commit, come, hang and go",
         "what takes a static member, or another assignor than `range`"),
+    Mix("transactions", "transactions over two partitions, of which some are aborted, left open or taken over",
+        "what takes transactions that poll, or commit offsets"),
 )  # fmt: skip
 
 FAULTS = (
@@ -84,9 +86,10 @@ CHAOS = (
 )  # fmt: skip
 """Ways to play the faults of a scenario with ``chaos``."""
 
-SINGLE, GROUPS, NONE, ALL = WORKLOADS[0].name, WORKLOADS[-1].name, FAULTS[0].name, FAULTS[-1].name
+SINGLE, GROUPS, TRANSACTIONS = WORKLOADS[0].name, WORKLOADS[-2].name, WORKLOADS[-1].name
+NONE, ALL = FAULTS[0].name, FAULTS[-1].name
 
-OF_SOME = frozenset({GROUPS})
+OF_SOME = frozenset({GROUPS, TRANSACTIONS})
 """Loads under which some bugs alone are looked for, and no others: see :attr:`harness.replication.bugs.Bug.load`."""
 
 _CORE_WORKLOADS: Mapping[str, Settings] = {
@@ -119,9 +122,10 @@ _CORE_FAULTS: Mapping[str, Settings] = {
 }
 
 _STACK_WORKLOADS: Mapping[str, Mapping[str, Any]] = {
-    "single": {"name": "unique_sends", "producers": 3, "consumers": 1, "rate": 80},
+    "single": {"name": "unique_sends", "producers": 3, "consumers": 1, "rate": 80, "delivery_timeout_s": 0.6},
     GROUPS: {
         "name": "consumer_groups",
+        "delivery_timeout_s": 0.6,
         "producers": 3,
         "members": 3,
         "rate": 80,
@@ -131,8 +135,16 @@ _STACK_WORKLOADS: Mapping[str, Mapping[str, Any]] = {
         "stays_s": 0.8,
         "away_s": 0.2,
     },
+    TRANSACTIONS: {
+        "name": "transactions",
+        "producers": 3,
+        "rate": 25,
+        "timeout_s": 1,
+        "replaced": 0.1,
+        "left_open": 0.05,
+    },
 }
-_LASTS_S: Mapping[str, float] = {"single": 3, GROUPS: 8}
+_LASTS_S: Mapping[str, float] = {"single": 3, GROUPS: 8, TRANSACTIONS: 6}
 _STACK_FAULTS: Mapping[str, list[dict[str, Any]]] = {
     "kill": [
         {"fault": "kill", "node": "leader"},
@@ -203,7 +215,7 @@ def stack_scenario(workload: str, faults: str) -> Scenario:
             },
         },
         "topics": [{"name": "ledger", "partitions": 2, "replication_factor": 3}],
-        "workload": {"delivery_timeout_s": 0.6, **_STACK_WORKLOADS[workload]},
+        "workload": _STACK_WORKLOADS[workload],
         "replication": {"reelected_leader": "forgets", "straddled_batch": "cut"},
         **harm,
     }

@@ -51,6 +51,10 @@ def _of_groups(name: str, idea: str, does: str, *, scenarios: tuple[str, ...] = 
     return Bug(name, idea, does, STACK, {"bugs": name}, scenarios=scenarios, load="groups")
 
 
+def _of_transactions(name: str, idea: str, does: str) -> Bug:
+    return Bug(name, idea, does, STACK, {"bugs": name}, load="transactions")
+
+
 ACKNOWLEDGING = (
     _bug("ack_on_append", "acknowledge before the ISR has it",
          "A leader acknowledges acks=all as soon as the records are in its own log."),
@@ -279,20 +283,20 @@ GROUPS = (
 )  # fmt: skip
 
 TRANSACTIONS = (
-    _bug("stable_offset_too_high", "KIP-98, the LSO",
-         "A leader gives consumers of committed records those of transactions that are still open.", STACK),
-    _bug("aborted_unlisted", "KIP-98, the index of aborted transactions",
-         "A leader does not list the aborted transactions for consumers of committed records.", STACK),
-    _bug("aborted_marked_committed", "two coordinators",
-         "A leader writes the marker of a commit for an aborted transaction, one in three.", STACK),
-    _bug("committed_marked_aborted", "two coordinators",
-         "A leader writes the marker of an abort for a committed transaction, one in three.", STACK),
-    _bug("marker_lost", "KIP-98, WriteTxnMarkers",
-         "A leader says that it has written a marker, and has not, one in 16.", STACK),
-    _bug("zombies_obeyed", "KIP-98, zombie fencing",
-         "A coordinator ends the transaction of a transactional id for a producer that was replaced.", STACK),
-    _bug("transaction_end_unstored", "a coordinator that does not wait for its own log",
-         "A coordinator says that a transaction is committed before that is stored, and forgets one in 16.", STACK),
+    _of_transactions("stable_offset_too_high", "KIP-98, the LSO",
+                     "A leader gives consumers of committed records those of transactions that are still open."),
+    _of_transactions("aborted_unlisted", "KIP-98, the index of aborted transactions",
+                     "A leader does not list the aborted transactions for consumers of committed records."),
+    _of_transactions("aborted_marked_committed", "two coordinators",
+                     "A leader writes the marker of a commit for an aborted transaction, one in three."),
+    _of_transactions("committed_marked_aborted", "two coordinators",
+                     "A leader writes the marker of an abort for a committed transaction, one in three."),
+    _of_transactions("marker_lost", "KIP-98, WriteTxnMarkers",
+                     "A leader says that it has written a marker, and has not, one in 16."),
+    _of_transactions("zombies_obeyed", "KIP-98, zombie fencing",
+                     "A coordinator ends the transaction of a transactional id for a producer that was replaced."),
+    _of_transactions("transaction_end_unstored", "a coordinator that does not wait for its own log",
+                     "A coordinator answers a commit before it stores it, and forgets one in 16."),
 )  # fmt: skip
 
 BUGS: Mapping[str, Bug] = MappingProxyType(

@@ -1,0 +1,288 @@
+"""Transactions in virtual time: what becomes of them when coordinators and leaders die, and what leaders ask first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from harness import payload
+from harness.client_ports import BEGINNING, Isolation, Transacted
+from harness.coordination.internal_topics import TRANSACTIONS_TOPIC
+from harness.model import Offset, TopicPartition
+from harness.replication.messages import ErrorCode
+from harness.simulation.stack.simulated_clients import SimulatedClients
+from harness.wire import batches
+from harness.wire.keys import ApiKey
+from harness.wire.messages.coordination import FindCoordinatorRequest, InitProducerIdRequest
+from harness.wire.messages.described_transactions import (
+    DescribeProducersRequest,
+    DescribeProducersTopicRequest,
+    DescribeTransactionsRequest,
+    ListTransactionsRequest,
+    ProducerState,
+)
+from harness.wire.messages.transactions import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
+from tests.harness.broker.raw_client import produce_request
+from tests.harness.broker.virtual_cluster import T, VirtualCluster
+
+BOOTSTRAP = "10.0.0.10:9092,10.0.0.11:9092,10.0.0.12:9092"
+
+
+class Load:
+    """Transactional producers on a cluster, of whose transactions ``ended`` are over."""
+
+    def __init__(self, cluster: VirtualCluster) -> None:
+        self.cluster = cluster
+        self.clients = SimulatedClients(cluster.simulated, BOOTSTRAP)
+        self._value = 0
+
+    def producer(self, name: str = "x", timeout_s: float = 10) -> Any:
+        return self.clients.transactional_producer(name, timeout_s)
+
+    def run(self, producer: Any, *, commits: bool | None, records: int = 2) -> list[Transacted | None]:
+        """Begin a transaction, and end it unless ``commits`` is None; its outcome is there once time has passed."""
+        outcome: list[Transacted | None] = []
+        values = range(self._value, self._value + records)
+        self._value += records
+
+        async def transact() -> None:
+            batch = [payload.encode(value, *T, timestamp_ms=self.clients.wall_ms()) for value in values]
+            ended = await producer.send(T, batch)
+            if ended is None and commits is not None:
+                ended = await producer.end(commits=commits)
+            outcome.append(ended)
+
+        self.clients.begin(transact())
+        return outcome
+
+    def end(self, producer: Any, *, commits: bool) -> list[Transacted]:
+        outcome: list[Transacted] = []
+
+        async def finish() -> None:
+            outcome.append(await producer.end(commits=commits))
+
+        self.clients.begin(finish())
+        return outcome
+
+    def sleep(self, seconds: float = 3) -> None:
+        self.cluster.world.sleep(seconds)
+
+    def read(self, isolation: Isolation) -> tuple[list[int | None], Offset]:
+        """The values in the partition, and the consumer's position behind them."""
+        consumer = self.clients.consumer("reader", {T: BEGINNING}, isolation=isolation)
+        values: list[int | None] = []
+
+        async def poll() -> None:
+            for _ in range(4):
+                records, error = await consumer.poll(100, 0.3)
+                assert error is None
+                values.extend(one.value for one in records)
+
+        self.clients.begin(poll())
+        self.sleep(2)
+        consumer.close()
+        return values, consumer.positions[T]
+
+    def coordinator(self) -> int:
+        return leader(self.cluster, TopicPartition(TRANSACTIONS_TOPIC, 0))
+
+
+def leader(cluster: VirtualCluster, name: TopicPartition) -> int:
+    """The broker that leads a partition, by the word of a broker that lives."""
+    state = next(iter(cluster.brokers.values())).metadata.partition(*name)
+    assert state is not None
+    return state.leader
+
+
+@pytest.fixture
+def cluster() -> VirtualCluster:
+    cluster = VirtualCluster()
+    cluster.create_topic()
+    return cluster
+
+
+@pytest.fixture
+def load(cluster: VirtualCluster) -> Load:
+    return Load(cluster)
+
+
+def test_a_consumer_of_committed_records_passes_what_is_aborted_and_the_markers(load: Load) -> None:
+    producer = load.producer()
+    for commits in (True, False, True):
+        (outcome,) = [load.run(producer, commits=commits)]
+        load.sleep()
+        assert outcome[0] is not None
+        assert outcome[0].kind == ("ok" if commits else "fail")
+    assert load.read("read_committed") == ([0, 1, 4, 5], 9)
+    assert load.read("read_uncommitted") == ([0, 1, 2, 3, 4, 5], 9)
+
+
+def test_an_open_transaction_holds_consumers_of_committed_records_back(load: Load) -> None:
+    open_one, other = load.producer("open"), load.producer("other")
+    load.run(open_one, commits=None)
+    load.sleep()
+    load.run(other, commits=True)
+    load.sleep(1)
+    assert load.read("read_committed")[0] == []
+    load.end(open_one, commits=True)
+    load.sleep(1)
+    assert load.read("read_committed") == ([0, 1, 2, 3], 6)
+
+
+@pytest.mark.parametrize("dies_after_s", [0.0, 0.002, 0.004, 0.006, 0.01, 0.1])
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_transaction_ends_one_way_in_all_partitions_although_its_coordinator_dies(
+    load: Load, commits: bool, dies_after_s: float
+) -> None:
+    producer = load.producer()
+    load.run(producer, commits=None)
+    load.sleep()
+    outcome = load.end(producer, commits=commits)
+    load.sleep(dies_after_s)
+    load.cluster.kill(load.coordinator())
+    load.sleep(15)
+    values, position = load.read("read_committed")
+    assert [one.kind for one in outcome] == ["ok" if commits else "fail"]
+    assert (values, position) == ([0, 1] if commits else [], 3)
+
+
+def test_a_process_that_was_replaced_commits_nothing(load: Load) -> None:
+    old, new = load.producer(), load.producer()
+    load.run(old, commits=None)
+    load.sleep()
+    later = load.run(new, commits=True)
+    load.sleep()
+    outcome = load.end(old, commits=True)
+    load.sleep()
+    assert [one.error for one in outcome] == ["PRODUCER_FENCED"]
+    assert [one.kind for one in later if one] == ["ok"]
+    assert load.read("read_committed")[0] == [2, 3]
+
+
+# ------------------------------------------------------------------------------------------------ KIP-890
+
+
+def stray(load: Load) -> int:
+    """Append a batch of a transaction that is over, as a request does that was long under way; the error code."""
+    cluster, producer = load.cluster, load.producer("late")
+    load.run(producer, commits=True)
+    load.sleep()
+    (state,) = [
+        one
+        for broker in cluster.brokers
+        for answer in cluster.call(broker, ApiKey.LIST_TRANSACTIONS, 0, ListTransactionsRequest())
+        for one in answer.transaction_states
+    ]
+    batch = batches.build(
+        [b"late"],
+        attributes=batches.TRANSACTIONAL,
+        producer_id=state.producer_id,
+        producer_epoch=0,
+        base_sequence=2,
+        timestamp_ms=1,
+    )
+    request = produce_request("t", bytes(batch), transactional_id=state.transactional_id)
+    answers = cluster.call(leader(cluster, T), ApiKey.PRODUCE, 9, request)
+    load.sleep(1)
+    return int(answers[0].responses[0].partition_responses[0].error_code)
+
+
+def test_a_batch_of_a_transaction_that_is_over_is_refused(load: Load) -> None:
+    assert stray(load) == ErrorCode.INVALID_TXN_STATE
+    assert load.read("read_committed")[1] == 3
+
+
+def test_before_kip_890_it_is_appended_and_nothing_behind_it_is_ever_committed() -> None:
+    cluster = VirtualCluster("2.8")
+    cluster.create_topic()
+    load = Load(cluster)
+    assert stray(load) == ErrorCode.NONE
+    load.run(load.producer("other"), commits=True)
+    load.sleep(60)
+    assert load.read("read_committed") == ([0, 1], 3)
+    # An operator who finds it out writes the marker himself, as kafka-transactions.sh does.
+    described = cluster.call(leader(cluster, T), ApiKey.DESCRIBE_PRODUCERS, 0, DescribeProducersRequest([PRODUCERS]))
+    (hanging,) = [
+        one for one in described[0].topics[0].partitions[0].active_producers if one.current_txn_start_offset >= 0
+    ]
+    marker = WritableTxnMarker(
+        hanging.producer_id,
+        hanging.producer_epoch,
+        False,
+        [WritableTxnMarkerTopic("t", [0])],
+        hanging.coordinator_epoch,
+    )
+    answers = cluster.call(leader(cluster, T), ApiKey.WRITE_TXN_MARKERS, 1, WriteTxnMarkersRequest([marker]))
+    load.sleep(1)
+    assert answers[0].markers[0].topics[0].partitions[0].error_code == ErrorCode.NONE
+    assert load.read("read_committed")[0] == [0, 1, 2, 3]
+
+
+def hanging_producer(one: ProducerState) -> tuple[int, int]:
+    return one.producer_id, one.producer_epoch
+
+
+PRODUCERS = DescribeProducersTopicRequest("t", [0])
+
+
+# ------------------------------------------------------------------------------------------------ requests
+
+
+def test_a_partition_that_does_not_exist_spoils_the_request(cluster: VirtualCluster) -> None:
+    for _ in range(2):
+        (answer,) = cluster.call(0, ApiKey.FIND_COORDINATOR, 2, FindCoordinatorRequest("x", 1))
+        cluster.world.sleep(2)
+    initialised = cluster.call(answer.node_id, ApiKey.INIT_PRODUCER_ID, 4, InitProducerIdRequest("x", 1000))
+    cluster.world.sleep(1)
+    (who,) = initialised
+    request = AddPartitionsToTxnRequest(
+        [], "x", who.producer_id, who.producer_epoch, [AddPartitionsToTxnTopic("t", [0, 7])]
+    )
+    added = cluster.call(answer.node_id, ApiKey.ADD_PARTITIONS_TO_TXN, 3, request)
+    cluster.world.sleep(1)
+    (topic,) = added[0].results_by_topic_v3_and_below
+    assert [one.partition_error_code for one in topic.results_by_partition] == [55, 3]
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_an_old_client_learns_that_it_is_fenced_by_the_error_that_it_knows(
+    cluster: VirtualCluster, version: int
+) -> None:
+    for _ in range(2):
+        (answer,) = cluster.call(0, ApiKey.FIND_COORDINATOR, 2, FindCoordinatorRequest("x", 1))
+        cluster.world.sleep(2)
+    for asked in (InitProducerIdRequest("x", 1000), InitProducerIdRequest("x", 1000)):
+        cluster.call(answer.node_id, ApiKey.INIT_PRODUCER_ID, 4, asked)
+        cluster.world.sleep(1)
+    refused = cluster.call(answer.node_id, ApiKey.INIT_PRODUCER_ID, version, InitProducerIdRequest("x", 1000, 0, 0))
+    cluster.world.sleep(1)
+    assert [one.error_code for one in refused] == [90 if version == 4 else 47]
+
+
+def test_who_does_not_coordinate_says_so(load: Load) -> None:
+    load.run(load.producer(), commits=True)
+    load.sleep()
+    others = [node for node in load.cluster.brokers if node != load.coordinator()]
+    for node in others:
+        (answer,) = load.cluster.call(node, ApiKey.DESCRIBE_TRANSACTIONS, 0, DescribeTransactionsRequest(["seawall-x"]))
+        assert answer.transaction_states[0].error_code == 16
+    (answer,) = load.cluster.call(
+        load.coordinator(), ApiKey.DESCRIBE_TRANSACTIONS, 0, DescribeTransactionsRequest(["seawall-x", "y"])
+    )
+    known, unknown = answer.transaction_states
+    assert (known.error_code, known.transaction_state, unknown.error_code) == (0, "CompleteCommit", 105)
+    (listed,) = load.cluster.call(
+        load.coordinator(), ApiKey.LIST_TRANSACTIONS, 2, ListTransactionsRequest(["Ongoing", "Odd"], [], -1, "sea.*")
+    )
+    assert (listed.unknown_state_filters, listed.transaction_states) == (["Odd"], [])
+    (wrong,) = load.cluster.call(
+        load.coordinator(), ApiKey.LIST_TRANSACTIONS, 2, ListTransactionsRequest([], [], -1, "(")
+    )
+    assert wrong.error_code == 128
