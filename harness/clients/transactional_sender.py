@@ -26,8 +26,9 @@ _GRACE_MS = 500
 class TransactionalSender:
     """One producer with a transactional id; one transaction at a time.
 
-    After a fatal error librdkafka's producer refuses everything; the next transaction begins with a new one, which
-    fences the old one off, as an application would.
+    After a fatal error librdkafka's producer refuses everything, and while a call is not over that took too long, every
+    other one; the next transaction begins with a new producer then, which fences the old one off, as an application
+    would.
 
     Args:
         bootstrap: ``host:port,...``.
@@ -66,7 +67,7 @@ class TransactionalSender:
             try:
                 self._begin()
             except ClientError as refused:  # nothing has been sent
-                self._look_whether_fatal(refused.error)
+                self._is_spent = True
                 return self._ended("fail", refused.name)
         try:
             with calling():
@@ -102,19 +103,12 @@ class TransactionalSender:
 
     def _given_up(self, error: KafkaError) -> Transacted:
         """What could not be committed is aborted, if that can be."""
-        self._look_whether_fatal(error)
-        if not error.txn_requires_abort() and error.code() != KafkaError._QUEUE_FULL:  # noqa: SLF001
-            return self._ended("info", error.name())
-        try:
-            with calling():
+        if error.txn_requires_abort() or error.code() == KafkaError._QUEUE_FULL:  # noqa: SLF001
+            with suppress(ClientError), calling():
                 self._producer.abort_transaction(self._timeout_s)
-        except ClientError as refused:
-            self._look_whether_fatal(refused.error)
-            return self._ended("info", error.name())
-        return self._ended("fail", error.name())
-
-    def _look_whether_fatal(self, error: KafkaError) -> None:
-        self._is_spent = self._is_spent or error.fatal() or error.code() == KafkaError._FATAL  # noqa: SLF001
+                return self._ended("fail", error.name())
+        self._is_spent = True
+        return self._ended("info", error.name())
 
     def _ended(self, kind: Completion, error: str | None = None) -> Transacted:
         offsets, self.offsets = self.offsets, []
