@@ -273,12 +273,12 @@ class _Follower:
             return KafkaError(data.error_code).name()
         return await self._take(_records(self._partition, data, self._position, leader.epoch))
 
-    async def _take(self, found: tuple[list[PolledRecord], Offset] | None) -> _Again | str:
+    async def _take(self, found: tuple[list[PolledRecord], Offset, int] | None) -> _Again | str:
         if found is None:
             return "_BAD_MSG"
-        records, position = found
-        if records:
-            self._epoch = NO_EPOCH if records[-1].leader_epoch is None else records[-1].leader_epoch
+        records, position, epoch = found
+        if position > self._position:
+            self._epoch = epoch
         passed = [_Passed(self._partition, position)] if position > max(self._position, _end_of(records)) else []
         self._position = max(self._position, position)
         if records or passed:
@@ -308,8 +308,8 @@ def _end_of(records: Sequence[PolledRecord]) -> Offset:
 
 def _records(
     partition: TopicPartition, data: PartitionData, position: Offset, named: int
-) -> tuple[list[PolledRecord], Offset] | None:
-    """The records of an answer from ``position`` on, and where it ends; None when they are not what was written.
+) -> tuple[list[PolledRecord], Offset, int] | None:
+    """The records of an answer from ``position`` on, where it ends, and in which leader epoch; None: it is damaged.
 
     ``named``: the leader epoch that the fetch named.
     """
@@ -325,7 +325,7 @@ def _records(
             for record in batches.records(whole, header, inflate)
             if record.offset >= position
         ]
-        return found, headers[-1].end_offset if headers else position
+        return found, *((headers[-1].end_offset, headers[-1].leader_epoch) if headers else (position, NO_EPOCH))
     except CorruptBatch:
         return None
 

@@ -286,3 +286,32 @@ def test_who_does_not_coordinate_says_so(load: Load) -> None:
         load.coordinator(), ApiKey.LIST_TRANSACTIONS, 2, ListTransactionsRequest([], [], -1, "(")
     )
     assert wrong.error_code == 128
+
+
+def test_a_consumer_behind_the_marker_of_a_later_epoch_goes_on_when_the_leader_changes_again(load: Load) -> None:
+    cluster, producer = load.cluster, load.producer(timeout_s=60)
+    consumer = load.clients.consumer("tail", {T: BEGINNING}, {T: 0})
+    seen: list[tuple[list[int | None], str | None]] = []
+
+    async def tail() -> None:
+        while not load.clients.stopping:
+            records, error = await consumer.poll(100, 0.3)
+            seen.append(([one.value for one in records], error))
+
+    load.clients.begin(tail())
+    load.run(producer, commits=None)
+    load.sleep()
+    first = leader(cluster, T)
+    cluster.kill(first)
+    load.sleep(10)
+    load.end(producer, commits=True)
+    load.sleep()
+    assert consumer.positions[T] == 3
+    cluster.start(first)
+    load.sleep(10)
+    cluster.kill(leader(cluster, T))
+    load.sleep(10)
+    load.run(load.producer("other"), commits=True)
+    load.sleep(10)
+    assert {error for _, error in seen} == {None}
+    assert [value for values, _ in seen for value in values] == [0, 1, 2, 3]
