@@ -1,7 +1,7 @@
 """A healed cluster comes to rest: one leader, a full ISR, equal logs, everything committed (R2, T13).
 
-At rest it gives consumers all that it holds, acknowledges records again, and gives a new member of a group its
-partitions (C16).
+At rest it gives consumers all that it holds, acknowledges records again, and lets new clients take over what others
+held: the partitions of a group, a transactional id (C16).
 
 ``stuck``, on any target: every fault that was injected was healed, the runner waited, and then went on looking until
 nothing had got nearer to that for several times ``replica.lag.time.max.ms``, in looks that followed each other closely;
@@ -76,7 +76,7 @@ _RESPECTS = {
     "rest": ("did not come to rest", "rest"),
     "reads": ("does not give consumers all that it holds", "the end of what it holds"),
     "sends": ("does not acknowledge records again", "an acknowledgement"),
-    "groups": ("is not given to a new member of a group", "the end of a rebalance"),
+    "takeovers": ("does not serve clients that take over what others held", "serving them"),
 }
 """By what the runner looked for (``unrest.of``), what a partition did not do, and what nothing got nearer to."""
 

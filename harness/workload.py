@@ -52,8 +52,11 @@ class WorkloadParameters(BaseModel, ABC):
         """What the requests of the background load ask for: -1 (all), 1 or 0."""
 
     @property
-    def members_leave_within_s(self) -> float:
-        """After how many seconds without a sign of life a member of a group is out of it; 0: there are no groups."""
+    def held_for_s(self) -> float:
+        """How long, in seconds, the cluster keeps for a client what it holds that gives no sign of life; 0: nothing.
+
+        A member of a group holds partitions, and a producer an open transaction.
+        """
         return 0.0
 
     @property
@@ -78,6 +81,10 @@ class WorkloadParameters(BaseModel, ABC):
     def without_numbers(self) -> Self:
         """The same for generations and releases before 0.11, which do not know numbered records."""
 
+
+Waits = Callable[[], Mapping[str, Collection[TopicPartition]]]
+"""Says for which partitions clients that take over still wait, by what they wait for: the rest of a sentence that
+begins with the name of the partition."""
 
 ParametersT = TypeVar("ParametersT", bound=WorkloadParameters)
 
@@ -112,12 +119,8 @@ class Workload(ABC):
         """Up to where (exclusive) the load's consumers have read each partition; 0 where they have read nothing."""
         return dict.fromkeys(self.context.partitions, 0)
 
-    def rejoin(self) -> Callable[[], Mapping[str, Collection[TopicPartition]]]:
-        """After :meth:`stop`, begin to join each group of the load as a new member, until the next :meth:`stop`.
-
-        Returns:
-            what says, by group, which partitions its new member still waits for.
-        """
+    def take_over(self) -> Waits:
+        """After :meth:`stop`, begin to take over what clients of the load have held, until the next :meth:`stop`."""
         return dict
 
     def stop(self) -> None:

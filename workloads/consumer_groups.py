@@ -26,7 +26,7 @@ while a member hangs.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pydantic import Field
@@ -36,7 +36,7 @@ from harness.client_tasks.group_life import GroupLife
 from harness.client_tasks.steady_sends import SteadySends, SteadySendsParameters
 from harness.model import Offset, TopicPartition
 from harness.steps import Seconds
-from harness.workload import Workload, WorkloadKind
+from harness.workload import Waits, Workload, WorkloadKind
 
 _AFTER_ERROR_S = 0.05
 _NS_PER_S = 1_000_000_000
@@ -71,7 +71,7 @@ class ConsumerGroupsParameters(SteadySendsParameters):
     away_s: Seconds = Field(default=1.0, gt=0)
 
     @property
-    def members_leave_within_s(self) -> float:
+    def held_for_s(self) -> float:
         """See :class:`harness.workload.WorkloadParameters`."""
         return max(self.poll_timeout_s, self.session_timeout_s)
 
@@ -83,7 +83,7 @@ class ConsumerGroupsParameters(SteadySendsParameters):
             self.assignor[slot.group % len(self.assignor)],
             f"member-{slot.number}" if self.static else None,
             self.session_timeout_s,
-            self.members_leave_within_s,
+            self.held_for_s,
         )
 
 
@@ -113,7 +113,7 @@ class ConsumerGroups(Workload):
         """See :class:`harness.workload.Workload`."""
         return dict(self._polled)
 
-    def rejoin(self) -> Callable[[], Mapping[str, Collection[TopicPartition]]]:
+    def take_over(self) -> Waits:
         """See :class:`harness.workload.Workload`."""
         ours = self._parameters
         self.clients = self.context.new_clients()
@@ -121,7 +121,7 @@ class ConsumerGroups(Workload):
         waits = {one.group: set(self._partitions) for one in memberships}
         for one in memberships:
             self.begin(self._take_all(one, waits[one.group]))
-        return lambda: {group: set(names) for group, names in waits.items() if names}
+        return lambda: {f"{group} has given it to no new member": set(names) for group, names in waits.items() if names}
 
     async def _take_all(self, membership: Membership, waits: set[TopicPartition]) -> None:
         """Be one member of a group after the other, until it has been given every partition for which it ``waits``."""

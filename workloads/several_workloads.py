@@ -13,7 +13,7 @@ Missed: what each of its parts misses, but for what the others bring.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -24,7 +24,7 @@ from harness.errors import UsageError
 from harness.model import Offset, TopicPartition
 from harness.spelling import closest
 from harness.validation import validated
-from harness.workload import Workload, WorkloadKind, WorkloadParameters
+from harness.workload import Waits, Workload, WorkloadKind, WorkloadParameters
 
 _NAME = "several_workloads"
 _APART = 1_000_003
@@ -84,9 +84,9 @@ class SeveralWorkloadsParameters(WorkloadParameters):
         return frozenset().union(*(load.asked_acks for _, load in self.loads if load.has_background_load))
 
     @property
-    def members_leave_within_s(self) -> float:
+    def held_for_s(self) -> float:
         """See :class:`harness.workload.WorkloadParameters`."""
-        return max(load.members_leave_within_s for _, load in self.loads)
+        return max(load.held_for_s for _, load in self.loads)
 
     @property
     def transacts(self) -> bool:
@@ -143,10 +143,10 @@ class SeveralWorkloads(Workload):
         reached = [part.polled() for part in self._parts]
         return {name: max(one[name] for one in reached) for name in self.context.partitions}
 
-    def rejoin(self) -> Callable[[], Mapping[str, Collection[TopicPartition]]]:
+    def take_over(self) -> Waits:
         """See :class:`harness.workload.Workload`."""
-        waiting = [part.rejoin() for part in self._parts]
-        return lambda: {group: names for waits in waiting for group, names in waits().items()}
+        waiting = [part.take_over() for part in self._parts]
+        return lambda: {words: names for waits in waiting for words, names in waits().items()}
 
     def stop(self) -> None:
         """See :class:`harness.workload.Workload`."""

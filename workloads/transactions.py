@@ -18,7 +18,7 @@ producer does not know counts as either. In virtual time the producers are the s
 from __future__ import annotations
 
 import random
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -29,10 +29,11 @@ from harness.client_tasks.sending_process import TransactingProcess
 from harness.model import Offset, TopicPartition
 from harness.orders import ALL_ACKS
 from harness.steps import Seconds
-from harness.workload import Workload, WorkloadKind, WorkloadParameters
+from harness.workload import Waits, Workload, WorkloadKind, WorkloadParameters
 
 Fate = Literal["commit", "abort", "leave", "replace"]
 
+_AFTER_ERROR_S = 0.05
 _NS_PER_S = 1_000_000_000
 
 
@@ -95,6 +96,11 @@ class TransactionsParameters(WorkloadParameters):
         """See :class:`harness.workload.WorkloadParameters`."""
         return True
 
+    @property
+    def held_for_s(self) -> float:
+        """See :class:`harness.workload.WorkloadParameters`."""
+        return self.timeout_s
+
     def without_numbers(self) -> Self:
         """See :class:`harness.workload.WorkloadParameters`."""
         return self
@@ -125,6 +131,27 @@ class Transactions(Workload):
         """See :class:`harness.workload.Workload`."""
         committed, every = self._committed.polled(), self._all.polled()
         return {name: max(committed[name], every[name]) for name in self._partitions}
+
+    def take_over(self) -> Waits:
+        """See :class:`harness.workload.Workload`: each transactional id, with a record for every partition."""
+        self.clients = self.context.new_clients()
+        waits = {number: set(self._partitions) for number in range(self._parameters.producers)}
+        for number, names in waits.items():
+            self.begin(self._commit_to_each(number, names))
+        return lambda: {
+            f"the next process of transactions-{number} has committed nothing to it": set(names)
+            for number, names in waits.items()
+            if names
+        }
+
+    async def _commit_to_each(self, number: int, waits: set[TopicPartition]) -> None:
+        """Commit a record to every partition in one transaction, and try again until it is committed."""
+        while waits and not self.clients.stopping:
+            producer = self._producer(number)
+            if await self._run_briefly(producer, self._partitions):
+                waits.clear()
+            producer.close()
+            await self.clients.sleep(_AFTER_ERROR_S)
 
     def _works(self) -> Iterator[Coroutine[Any, Any, None]]:
         yield from map(self._transact, range(self._parameters.producers))
@@ -162,18 +189,23 @@ class Transactions(Workload):
             await self.clients.sleep(ours.timeout_s * drawn.uniform(1, 2))
         if ended is None and fate == "replace":
             follower = self._producer(number)
-            await self._run_briefly(follower, drawn)
+            await self._run_briefly(follower, [drawn.choice(self._partitions)])
         process.end(ended or await producer.end(commits=fate != "abort"))
         if follower is not None:
             producer.close()
         return follower or producer
 
-    async def _run_briefly(self, producer: TransactionalProducer, drawn: random.Random) -> None:
-        """Commit one record, as the process that has taken a transactional id over."""
+    async def _run_briefly(self, producer: TransactionalProducer, partitions: Sequence[TopicPartition]) -> bool:
+        """Commit a record to each of these partitions, as the process that has taken a transactional id over."""
         process = TransactingProcess(self.context.recorder, self.context.new_process(), self.context.carried)
-        partition = drawn.choice(self._partitions)
-        batch = process.begin(partition, 1, self._parameters.size, self.clients.wall_ms())
-        process.end(await producer.send(partition, batch) or await producer.end(commits=True))
+        ended = None
+        for partition in partitions:
+            if ended is None:
+                batch = process.begin(partition, 1, self._parameters.size, self.clients.wall_ms())
+                ended = await producer.send(partition, batch)
+        ended = ended or await producer.end(commits=True)
+        process.end(ended)
+        return ended.kind == "ok"
 
     def _producer(self, number: int) -> TransactionalProducer:
         assert isinstance(self.clients, TransactionalClients), "the plan lets no workload transact on these clients"

@@ -62,7 +62,7 @@ class UnrestDocument(BaseModel):
         probes: the results of the probes of the environment, a sentence each.
     """
 
-    of: Literal["rest", "reads", "sends", "groups"] = "rest"
+    of: Literal["rest", "reads", "sends", "takeovers"] = "rest"
     still_s: Seconds | None = None
     looks: Count = 0
     missing: Mapping[str, tuple[str, ...]] = {}

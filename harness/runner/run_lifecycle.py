@@ -23,7 +23,7 @@ from harness.runner.run_environment import RunEnvironment
 from harness.runner.run_progress import RunProgress
 from harness.runner.schedule_executor import ExecutionContext, ScheduleExecutor
 from harness.runner.schedule_log import ScheduleLog
-from harness.runner.service import Sends, memberships, reads
+from harness.runner.service import Sends, reads, takeovers
 from harness.runner.unrest import STILL_TIMES, Look, RecoveryAspect, rest, still_for_s, watched
 from harness.target import PartitionView, Target
 
@@ -125,8 +125,8 @@ class RunLifecycle:
         missing = self._settle() if self._plan.expectation is not None else self._awaited()
         if not missing and self._plan.expectation is None and self._plan.workload.has_background_load:
             missing = self._sent_again()
-        if not missing and self._plan.expectation is None and self._plan.workload.members_leave_within_s:
-            missing = self._rejoined()
+        if not missing and self._plan.expectation is None and self._plan.workload.held_for_s:
+            missing = self._taken_over()
         self.waited = True
         partitions = self._target.view().partitions
         self._diary.unsettled = missing
@@ -166,8 +166,8 @@ class RunLifecycle:
         self._clients.stop()
         return missing or self._awaited()
 
-    def _rejoined(self) -> list[str]:
-        """Have a new member join each group, for a rebalance may be under way that does not end.
+    def _taken_over(self) -> list[str]:
+        """Have new clients take over what those of the load have held: a rebalance, or a transaction, may never end.
 
         Returns what a cluster still lacks that is stuck; raises as :meth:`_watched`. Nothing is asked of it where the
         partitions of Kafka's own topics, which the coordinators need, are not whole.
@@ -179,13 +179,13 @@ class RunLifecycle:
             clock.sleep(_POLL_S)
         if not whole:
             return []
-        self._report("joining the groups again")
-        look = partial(memberships, workload.rejoin())
+        self._report("taking over what clients of the load have held")
+        look = partial(takeovers, workload.take_over())
         while not (recovered := look().recovered) and clock.monotonic_ns() < deadline_ns:
             clock.sleep(_POLL_S)
-        lacks = "the healed cluster gives members of groups no partitions"
-        still_s = STILL_TIMES * self._plan.workload.members_leave_within_s
-        missing = [] if recovered else self._watched("groups", lacks, look, still_s)
+        lacks = "the healed cluster does not let new clients take over"
+        still_s = STILL_TIMES * self._plan.workload.held_for_s
+        missing = [] if recovered else self._watched("takeovers", lacks, look, still_s)
         self._clients.stop()
         return missing
 

@@ -1,8 +1,8 @@
-"""Whether a cluster at rest serves its clients: records, acknowledgements, and the partitions of groups."""
+"""Whether a cluster at rest serves its clients: records, acknowledgements, and what other clients have held."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -10,15 +10,12 @@ from harness.final_read import FinalRead, Unread
 from harness.model import TopicPartition
 from harness.orders import Pending, ScheduledClient, SendOrder, Sent
 from harness.runner.unrest import Look
+from harness.workload import Waits
 
 
-def memberships(waits: Callable[[], Mapping[str, Collection[TopicPartition]]]) -> Look:
-    """What new members of groups have not been given; ``waits``: see :meth:`harness.workload.Workload.rejoin`."""
-    missing = [
-        f"{name}: {group} has given it to no new member"
-        for group, names in sorted(waits().items())
-        for name in sorted(names)
-    ]
+def takeovers(waits: Waits) -> Look:
+    """What clients still wait for that take over what others held; see :meth:`harness.workload.Workload.take_over`."""
+    missing = [f"{name}: {words}" for words, names in sorted(waits().items()) for name in sorted(names)]
     return Look(not missing, missing, len(missing))
 
 

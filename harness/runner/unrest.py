@@ -1,7 +1,7 @@
 """Proves the verdict ``stuck``: a healed cluster does not recover, and no probe blames the environment.
 
 Recovery has four aspects: the cluster comes to rest, it delivers to consumers all records that it holds, it
-acknowledges records, and it gives a new member of a group the partitions.
+acknowledges records, and it lets new clients take over what others held: the partitions of a group, a transactional id.
 
 A cluster that is not at rest after the time that a scenario allows proves nothing yet: the machine may be slow, or a
 link may be broken. So the runner keeps observing it until it has made no progress for several times the longest timeout
@@ -40,9 +40,9 @@ _OFF_MS = 1_000
 """The tolerance of a correct clock."""
 
 
-RecoveryAspect = Literal["rest", "reads", "sends", "groups"]
-"""The aspects of recovery: coming to rest, delivering records to consumers, acknowledging records, giving partitions to
-members of groups."""
+RecoveryAspect = Literal["rest", "reads", "sends", "takeovers"]
+"""The aspects of recovery: coming to rest, delivering records to consumers, acknowledging records, and letting clients
+take over what others held."""
 
 
 class Look(NamedTuple):

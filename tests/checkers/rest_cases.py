@@ -59,7 +59,7 @@ def unserved(of: str, phrase: str) -> dict[str, Any]:
 
 
 READS = unserved("reads", "the final read stands at offset 0, and the high watermark is 1")
-JOINS = unserved("groups", "group-0 has given it to no new member")
+JOINS = unserved("takeovers", "group-0 has given it to no new member")
 SENDS = unserved("sends", "5 sends with acks=all, and none was acknowledged (the last: _MSG_TIMED_OUT)")
 
 

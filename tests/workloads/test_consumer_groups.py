@@ -34,4 +34,4 @@ def test_in_the_end_a_new_member_is_given_every_partition() -> None:
 
 def test_a_coordinator_that_lets_no_new_member_in_is_seen_to_stand_still() -> None:
     unrest = played(bugs="joins_unanswered_after_a_failover").manifest.unrest
-    assert (unrest["of"], sorted(unrest["missing"])) == ("groups", ["ledger-0", "ledger-1"])
+    assert (unrest["of"], sorted(unrest["missing"])) == ("takeovers", ["ledger-0", "ledger-1"])

@@ -27,8 +27,8 @@ def test_a_mix_asks_for_what_its_parts_ask_for() -> None:
 
 def test_its_members_are_out_when_those_of_every_part_are() -> None:
     group = {"name": "consumer_groups", "session_timeout_s": 2, "poll_timeout_s": 3}
-    assert several(STEADY, group).members_leave_within_s == 3
-    assert several(STEADY).members_leave_within_s == 0
+    assert several(STEADY, group).held_for_s == 3
+    assert several(STEADY).held_for_s == 0
 
 
 def test_a_promise_that_one_part_gives_up_is_given_up() -> None:

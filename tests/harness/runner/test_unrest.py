@@ -20,7 +20,7 @@ from harness.model import NO_LEADER, Link, NodeId, TopicPartition
 from harness.orders import SendOrder, Sent
 from harness.runner import plan
 from harness.runner.rehearsal import rehearse
-from harness.runner.service import Sends, memberships, reads
+from harness.runner.service import Sends, reads, takeovers
 from harness.runner.settle import require_innocent
 from harness.runner.unrest import Unrest, rest, watched
 from harness.target import ClusterView, Receipt, ReplicaView
@@ -322,18 +322,20 @@ def test_a_final_read_that_waits_for_a_broken_link_convicts_no_cluster() -> None
 
 def test_a_group_whose_new_member_is_given_nothing_is_stuck() -> None:
     cluster = Cluster()
-    look = partial(memberships, lambda: {"g": {LEDGER}})
-    seen = watched(cluster, "groups", look, STILL_S, cluster.clock)
+    look = partial(takeovers, lambda: {"g has given it to no new member": {LEDGER}})
+    seen = watched(cluster, "takeovers", look, STILL_S, cluster.clock)
     assert seen is not None
     told = seen.to_json([LEDGER])
-    assert (told["of"], told["missing"]) == ("groups", {"ledger-0": ["g has given it to no new member"]})
+    assert (told["of"], told["missing"]) == ("takeovers", {"ledger-0": ["g has given it to no new member"]})
     assert not broken_unrest(told)
 
 
 def test_a_group_whose_new_member_is_given_its_partitions_at_last_is_not_stuck() -> None:
     cluster = Cluster()
-    look = partial(memberships, lambda: {"g": {LEDGER}} if cluster.clock.now_s < STILL_S / 2 else {})
-    assert watched(cluster, "groups", look, STILL_S, cluster.clock) is None
+    look = partial(
+        takeovers, lambda: {"g has given it to no new member": {LEDGER}} if cluster.clock.now_s < STILL_S / 2 else {}
+    )
+    assert watched(cluster, "takeovers", look, STILL_S, cluster.clock) is None
 
 
 def sending(cluster: Cluster, client: ScriptedClient, partitions: Sequence[TopicPartition]) -> Unrest | None:
