@@ -194,7 +194,7 @@ def test_the_page_tells_the_kinds_of_proof_apart() -> None:
     missed, found = Score(tried=2), Score(tried=1, found=1, first=0)
     bugs = [bug.name for bug in TABLE if bug.depth == STACK][:2]
     scores = {bugs[0]: {random: missed, schedule: found}, bugs[1]: {random: found, schedule: found}}
-    page = document(Matrix({**scores, "marker_lost": {Cell(SYNTHETIC, "single", "none"): found}}, {}))
+    page = document(Matrix({**scores, "own_transaction_read": {Cell(SYNTHETIC, "single", "none"): found}}, {}))
     assert "1 are found by random load and faults, 1 only by a schedule made for them, and 1 only in made-up" in page
     (only, both) = (next(line for line in page.splitlines() if line.startswith(f"| `{bug}`")) for bug in bugs)
     assert "| a schedule | | 0.0/0.00 |" in only
