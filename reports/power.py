@@ -124,11 +124,11 @@ class Power:
 class _Exposure:
     """What a run was exposed to: its row of the matrix, records acknowledged with acks=all, proven faults by column.
 
-    ``groups``: whether a member of a group was given a partition.
+    ``own``: the rows for some bugs alone that it is like, too.
     """
 
     workload: str
-    groups: bool
+    own: Collection[str]
     records: int
     faults: Mapping[str, int]
     uncounted: Collection[str]
@@ -220,7 +220,16 @@ def _exposure(run: Run, uncounted: Collection[str]) -> _Exposure:
     records = counts["acked_all"]
     workload = "single" if counts.get("sends_ok", records) <= records else "mixed"
     faults = Counter(kind for fault in run.faults if fault.proven and (kind := _class_of(fault)))
-    return _Exposure(workload, counts.get("partitions_given", 0) > 0, records, faults, uncounted)
+    return _Exposure(workload, set(_own(run)), records, faults, uncounted)
+
+
+def _own(run: Run) -> Iterator[str]:
+    """The loads under which some bugs alone are looked for: groups, and workloads by their names."""
+    if run.verdict.counts.get("partitions_given"):
+        yield _GROUPS
+    written = run.manifest.configuration.get("workload", {})
+    for one in (written, *written.get("parts", ())):
+        yield str(one.get("name"))
 
 
 def _untried(run: Run) -> Iterator[str]:
@@ -262,13 +271,13 @@ def _best(measured: Mapping[str, Any], bug: str, exposure: _Exposure) -> Chance:
 def _chances(measured: Mapping[str, Any], bug: str, exposure: _Exposure) -> Iterator[Chance]:
     """One for each cell of the matrix that is like the run; the one without faults is like every run.
 
-    What was measured under a load of groups alone counts for runs with members that were given partitions.
+    What was measured under a load of its own alone counts for runs with that load.
     """
     cells: Mapping[str, Any] = {name: score for name, score in measured["bugs"][bug].items() if _is_random(name)}
     rows = {name.split("/")[1] for name in cells}
     chosen = exposure.workload if exposure.workload in rows else "single"
-    if rows == {_GROUPS} and exposure.groups:
-        chosen = _GROUPS
+    if len(rows) == 1 and rows <= set(exposure.own):
+        (chosen,) = rows
     for name, score in cells.items():
         _, row, column = name.split("/")
         if row == chosen and (column == _QUIET or column in exposure.faults):

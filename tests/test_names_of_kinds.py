@@ -20,8 +20,19 @@ from harness.targets import kinds
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("harness", "faults", "workloads", "checkers", "reports", "spark_analysis")
 
-OTHER_MEANINGS = {"clock", "kill", "partition", "pause", "stop", "process", "compose", "duplicate", "stall"}
-"""Names that are words of other things, too: of columns, of signals, of settings."""
+OTHER_MEANINGS = {
+    "clock",
+    "kill",
+    "partition",
+    "pause",
+    "stop",
+    "process",
+    "compose",
+    "duplicate",
+    "stall",
+    "transactions",
+}
+"""Names that are words of other things, too: of columns, of signals, of settings, of loads."""
 
 LISTED: Mapping[str, Collection[str]] = {
     # The command line's default, and commands that are about simulated runs.
@@ -35,10 +46,7 @@ LISTED: Mapping[str, Collection[str]] = {
     "harness/testing/scripted_target.py": ["wipe_disk"],
     # Scenarios of the detection matrix, and what its page says of single kinds.
     "harness/detection/mixes.py": ["consumer_groups", "corrupt_log", "disk_full", "power_loss", "unique_sends"],
-    "harness/detection/document.py": [
-        *("G0", "G1c", "int-nonmonotonic-send", "open-transaction", "precommitted-read", "torn-transaction"),
-        *("unseen", "wrong-marker"),
-    ],
+    "harness/detection/document.py": ["G0", "G1c", "int-nonmonotonic-send", "precommitted-read", "unseen"],
     # The example of a workload that is made of others.
     "workloads/several_workloads.py": ["consumer_groups", "unique_sends"],
     # What a replayed scenario is to come to, in the words of its file.

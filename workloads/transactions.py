@@ -11,8 +11,8 @@ a process that was replaced commits nothing.
 Judged: as under unique_sends, each transaction by what its producer was answered, by the markers in every log, and by
 what consumers of committed records are given; the transactions and reads together, for cycles.
 
-Missed: transactions that poll, and offsets that are committed in a transaction; a transaction whose outcome its
-producer does not know counts as either. In virtual time the producers are the simulation's own, not librdkafka.
+Missed: transactions that poll, and offsets that are committed in a transaction; a transaction that its coordinator
+aborts too late; one whose outcome its producer does not know counts as either. In virtual time the producers are the simulation's own, not librdkafka.
 """
 
 from __future__ import annotations

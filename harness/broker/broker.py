@@ -126,12 +126,15 @@ class Broker:
         self._markers = MarkerServices(
             self._replicas, self.network, self.clock, self._groups, appends(self, self._config), self.knobs
         )
-        producer_ids, peers = ProducerIds(self.controller), Peers(self._config, self.network)
-        routes = MarkerRoutes(self.node, self.metadata, self.network, peers, self._markers)
+        producer_ids, coordinators = ProducerIds(self.controller), Peers(self._config, self.network)
+        # Leaders answer markers late, and answers keep their order: connections of their own.
+        routes = MarkerRoutes(self.node, self.metadata, self.network, Peers(self._config, self.network), self._markers)
         coordinator = TransactionCoordinator(self, self._config, producer_ids, routes)
         asks = self.knobs.transactions == "verified"
-        verifier = TransactionVerifier(self.node, self.metadata, peers, coordinator) if asks else None
-        return TransactionServices(coordinator, self._groups, self.metadata, producer_ids, self.clock, verifier)
+        verifier = TransactionVerifier(self.node, self.metadata, coordinators, coordinator) if asks else None
+        return TransactionServices(
+            coordinator, self._groups, self._replicas, self.metadata, producer_ids, self.clock, verifier
+        )
 
     def _handlers_for_clients(self) -> dict[ApiKey, Handle]:
         replicas, network, clock, knobs = self._replicas, self.network, self.clock, self.knobs

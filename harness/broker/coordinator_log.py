@@ -16,7 +16,7 @@ from harness.broker.settings import NodeConfig
 from harness.clock import Clock
 from harness.coordination.surroundings import LogRecord, ProducerIdentity, Stored
 from harness.model import Offset, TopicPartition
-from harness.replication.messages import ProduceExpired, ProduceRequested
+from harness.replication.messages import ErrorCode, ProduceExpired, ProduceRequested
 from harness.wire import batches as wire
 from harness.wire.batches import BatchHeader, CorruptBatch, Record
 from harness.wire.errors import WireError
@@ -88,6 +88,9 @@ class CoordinatorLog:
         services: the broker.
         config: its identity and settings.
         partition: its replica.
+
+    Attributes:
+        is_over: whether another broker leads, or the same in another epoch.
     """
 
     def __init__(self, services: Services, config: NodeConfig, partition: Partition) -> None:
@@ -95,6 +98,7 @@ class CoordinatorLog:
         self._partition = partition
         self._appends = appends(services, config)
         self._loading: Timer | None = None
+        self.is_over = False
 
     @property
     def name(self) -> TopicPartition:
@@ -134,7 +138,10 @@ class CoordinatorLog:
         return [Record(number, now_ms, *one) for number, one in enumerate(records)]
 
     def _append(self, batch: bytearray, stored: Stored) -> None:
-        self._appends.append(self._partition, batch, stored)
+        if self.is_over:
+            self._services.network.call_later(0, lambda: stored(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        else:
+            self._appends.append(self._partition, batch, stored)
 
     # ------------------------------------------------------------------------------------ loading
 
@@ -147,7 +154,8 @@ class CoordinatorLog:
         self._read_later(reader, log.log_start_offset, log.log_end_offset)
 
     def stop(self) -> None:
-        """Read no more."""
+        """Read no more, and store nothing."""
+        self.is_over = True
         if self._loading is not None:
             self._loading.cancel()
 

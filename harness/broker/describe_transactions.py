@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from typing import cast
 
@@ -104,19 +103,10 @@ def list_transactions(coordinator: TransactionCoordinator, request: Request) -> 
     if isinstance(found, GroupError):
         request.answer(ListTransactionsResponse(error_code=found))
         return
-    try:
-        pattern = re.compile(body.transactional_id_pattern or "")
-    except re.error:
-        request.answer(ListTransactionsResponse(error_code=_INVALID_REGULAR_EXPRESSION))
-        return
     unknown = [state for state in body.state_filters if state not in _STATES]
     listed = [
         ListedTransaction(name, one.producer.producer_id, one.state.title)
         for transactions in found
         for name, one in transactions.listed(body.state_filters, body.producer_id_filters, body.duration_filter).items()
-        if not body.transactional_id_pattern or pattern.fullmatch(name)
     ]
     request.answer(ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=listed))
-
-
-_INVALID_REGULAR_EXPRESSION = 128

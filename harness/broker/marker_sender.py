@@ -70,6 +70,8 @@ class MarkerSender:
 
     def start(self) -> None:
         """Ask the leaders of the partitions that have no marker yet; what has no leader waits for the next time."""
+        if self._is_over():
+            return
         by_leader: defaultdict[NodeId, list[TopicPartition]] = defaultdict(list)
         for name in sorted(self._left):
             state = self._routes.metadata.partition(*name)
@@ -127,9 +129,7 @@ class MarkerSender:
             self._routes.network.call_later(_AGAIN_S if self._left else 0, self._go_on)
 
     def _go_on(self) -> None:
-        if self._is_over():
-            return
         if self._left:
             self.start()
-        else:
+        elif not self._is_over():
             self._written()

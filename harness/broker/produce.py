@@ -24,7 +24,6 @@ from harness.broker.validation import Refused, Validation
 from harness.clock import Clock
 from harness.coordination.errors import TransactionError
 from harness.coordination.internal_topics import INTERNAL_TOPICS
-from harness.coordination.surroundings import ProducerIdentity
 from harness.model import NO_OFFSET, Offset, TopicPartition
 from harness.replication.knobs import Knobs
 from harness.replication.messages import ErrorCode, ProduceExpired, ProduceRequested, ProducerStamp
@@ -40,6 +39,13 @@ from harness.wire.messages.produce import (
 
 _HINTS_SINCE = 10
 _ABORTABLE_SINCE = 11
+_CERTAIN = (
+    TransactionError.TRANSACTION_ABORTABLE,
+    TransactionError.INVALID_PRODUCER_ID_MAPPING,
+    ErrorCode.INVALID_TXN_STATE,
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+)
+"""What a producer is answered as its transaction was verified; after anything else it sends the batch again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +115,7 @@ class Producing(Delayed[_Slot]):
             slot.produced(error, NO_OFFSET)
         elif (asked := self._to_be_verified(slot.partition, batches)) is not None:
             copy = memoryview(bytearray(batches.buffer))
-            self._verify(slot, name, asked, Batches(copy, wire.headers(copy)))
+            self._verify(slot, asked, Batches(copy, wire.headers(copy)))
         else:
             self._append_batch(slot, slot.partition, batches)
         data.records = None  # the bytes belong to the connection, which reuses them after this request
@@ -132,26 +138,22 @@ class Producing(Delayed[_Slot]):
             return None
         return None if partition.replica.log.producers.is_open(stamp) else stamp
 
-    def _verify(self, slot: _Slot, name: TopicPartition, stamp: ProducerStamp, batches: Batches) -> None:
-        """Append the batch if its transaction is open, and no marker has ended it while the coordinator was asked."""
+    def _verify(self, slot: _Slot, stamp: ProducerStamp, batches: Batches) -> None:
+        """Append the batch if its transaction is open."""
         partition, verifier = slot.partition, self._services.verifier
         assert partition is not None
         assert verifier is not None
-        markers = partition.replica.log.producers.markers_of(stamp.producer_id)
 
-        def verified(errors: dict[TopicPartition, int]) -> None:
+        def verified(error: int) -> None:
             with self._request.surviving():
-                if errors[name]:
-                    slot.produced(_unverified(errors[name], self._request.version), NO_OFFSET)
+                if error:
+                    slot.produced(_unverified(error, self._request.version), NO_OFFSET)
                 elif self._is_expired:
                     slot.produced(ErrorCode.REQUEST_TIMED_OUT, NO_OFFSET)
-                elif partition.replica.log.producers.markers_of(stamp.producer_id) != markers:
-                    slot.produced(ErrorCode.INVALID_TXN_STATE, NO_OFFSET)
                 else:
                     self._append_batch(slot, partition, batches)
 
-        producer = ProducerIdentity(stamp.producer_id, stamp.producer_epoch)
-        verifier.verify(self._body.transactional_id or "", producer, [name], verified)
+        verifier.verify(self._body.transactional_id or "", stamp, partition, verified)
 
     def _validate(self, topic: str, data: PartitionProduceData) -> tuple[int, Batches | None]:
         """The one batch that a client may send for a partition, or the error that refuses it."""
@@ -204,8 +206,7 @@ def _unverified(error: int, version: int) -> int:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     if error == TransactionError.TRANSACTION_ABORTABLE and version < _ABORTABLE_SINCE:
         return ErrorCode.INVALID_TXN_STATE
-    certain = (TransactionError.TRANSACTION_ABORTABLE, TransactionError.INVALID_PRODUCER_ID_MAPPING)
-    return error if error in certain else ErrorCode.NOT_ENOUGH_REPLICAS  # so that it sends the batch again
+    return error if error in _CERTAIN else ErrorCode.NOT_ENOUGH_REPLICAS  # so that it sends the batch again
 
 
 def produce(services: ProduceServices, request: Request) -> None:

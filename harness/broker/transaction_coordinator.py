@@ -84,7 +84,6 @@ class _Led(CoordinatorLog):
         self.transactions: Transactions | None = None
         self.began_in = self.leader_epoch
         self._producer_ids, self._routes = about
-        self._is_over = False
         self._read = Transactions(self, config.settings.transaction_max_timeout_ms, config.knobs.bugs)
         self.read(self)
 
@@ -104,7 +103,6 @@ class _Led(CoordinatorLog):
 
     def resign(self) -> None:
         """Another broker leads, or the same in another epoch."""
-        self._is_over = True
         self.stop()
         self._read.end()
 
@@ -118,4 +116,4 @@ class _Led(CoordinatorLog):
     ) -> None:  # fmt: skip
         """See :class:`harness.coordination.surroundings.TransactionSurroundings`."""
         marker = Marker(commits, self.began_in)
-        MarkerSender(self._routes, producer, marker, partitions, written=written, is_over=lambda: self._is_over).start()
+        MarkerSender(self._routes, producer, marker, partitions, written=written, is_over=lambda: self.is_over).start()

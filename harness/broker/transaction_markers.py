@@ -87,16 +87,17 @@ def write_txn_markers(services: MarkerServices, request: Request) -> None:
         for topic in marker.topics
         for index in topic.partition_indexes
     ]
+    places = dict.fromkeys(named)
     errors: dict[tuple[int, TopicPartition], int] = {}
 
     def written(place: tuple[int, TopicPartition], error: int) -> None:
         errors[place] = error
-        if len(errors) == len(set(named)):
+        if len(errors) == len(places):
             request.answer(_response(body, errors))
 
-    if not named:
+    if not places:
         request.answer(_response(body, errors))
-    for number, name in dict.fromkeys(named):
+    for number, name in places:
         one = body.markers[number]
         marker = Marker(one.transaction_result, one.coordinator_epoch)
         producer = ProducerIdentity(one.producer_id, one.producer_epoch)

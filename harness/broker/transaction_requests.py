@@ -13,6 +13,7 @@ from harness.broker.group_coordinator import GroupCoordinator
 from harness.broker.group_requests import MAX_METADATA_BYTES
 from harness.broker.metadata import ClusterMetadata
 from harness.broker.producer_ids import ProducerIds
+from harness.broker.replicas import Replicas
 from harness.broker.session import Request
 from harness.broker.transaction_coordinator import TransactionCoordinator
 from harness.broker.transaction_verifier import TransactionVerifier
@@ -25,7 +26,7 @@ from harness.coordination.surroundings import ProducerIdentity
 from harness.coordination.transaction import NO_PRODUCER_EPOCH
 from harness.coordination.transactions import Initialising, Transactions
 from harness.model import TopicPartition
-from harness.replication.messages import ErrorCode
+from harness.replication.messages import ErrorCode, ProducerStamp
 from harness.wire.messages.coordination import InitProducerIdRequest, InitProducerIdResponse
 from harness.wire.messages.transactions import (
     AddOffsetsToTxnRequest,
@@ -63,6 +64,7 @@ class TransactionServices:
 
     transactions: TransactionCoordinator
     groups: GroupCoordinator
+    replicas: Replicas
     metadata: ClusterMetadata
     producer_ids: ProducerIds
     clock: Clock
@@ -90,8 +92,12 @@ def init_producer_id(services: TransactionServices, request: Request) -> None:
     if isinstance(transactions, GroupError):
         initialised(transactions, ProducerIdentity(-1, NO_PRODUCER_EPOCH))
         return
-    before = None if body.producer_id < 0 else ProducerIdentity(body.producer_id, body.producer_epoch)
-    transactions.init_producer(Initialising(body.transactional_id, body.transaction_timeout_ms, before, initialised))
+    before = ProducerIdentity(body.producer_id, body.producer_epoch)
+    transactions.init_producer(
+        Initialising(
+            body.transactional_id, body.transaction_timeout_ms, None if max(before) < 0 else before, initialised
+        )
+    )
 
 
 # ------------------------------------------------------------------------------------------------ the transaction
@@ -260,10 +266,12 @@ def _verified(
     if services.verifier is None or not count:
         commit()
         return
-    name = TopicPartition(GROUPS_TOPIC, partition_of(body.group_id, count))
+    partition = services.replicas.get(TopicPartition(GROUPS_TOPIC, partition_of(body.group_id, count)))
+    if partition is None:
+        refused(GroupError.NOT_COORDINATOR)
+        return
 
-    def verified(errors: Errors) -> None:
-        error = errors[name]
+    def verified(error: int) -> None:
         if not error:
             commit()
         elif error in _UNCERTAIN:
@@ -275,8 +283,8 @@ def _verified(
         else:
             refused(error)
 
-    producer = ProducerIdentity(body.producer_id, body.producer_epoch)
-    services.verifier.verify(body.transactional_id, producer, [name], verified)
+    stamp = ProducerStamp(body.producer_id, body.producer_epoch, 0, is_transactional=True)
+    services.verifier.verify(body.transactional_id, stamp, partition, verified)
 
 
 # ------------------------------------------------------------------------------------------------ what they share

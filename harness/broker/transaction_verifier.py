@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections import OrderedDict
+from collections.abc import Callable
 from functools import partial
 from typing import cast
 
 from harness.broker.coordinator_log import partition_of
 from harness.broker.metadata import ClusterMetadata
+from harness.broker.partition import Partition
 from harness.broker.peers import Peers
 from harness.broker.transaction_coordinator import TransactionCoordinator
 from harness.coordination.errors import GroupError, TransactionError
 from harness.coordination.internal_topics import TRANSACTIONS_TOPIC
 from harness.coordination.surroundings import ProducerIdentity
 from harness.model import NodeId, TopicPartition
+from harness.replication.messages import ErrorCode, ProducerStamp
 from harness.wire.declaration import Message
 from harness.wire.keys import ApiKey
 from harness.wire.messages.transactions import (
@@ -26,9 +28,11 @@ from harness.wire.messages.transactions import (
 
 _REQUEST = (ApiKey.ADD_PARTITIONS_TO_TXN, 4)
 _TIMEOUT_S = 5.0
+_MOST_REMEMBERED = 1_000
+"""Of how many producers the first unverified sequence is remembered."""
 
-Verified = Callable[[dict[TopicPartition, int]], None]
-"""Takes the error code for each partition; 0: it is in the open transaction of the producer."""
+Verified = Callable[[int], None]
+"""Takes the error code; 0: the partition is in the open transaction of the producer, and nothing has ended it."""
 
 
 class TransactionVerifier:
@@ -48,49 +52,56 @@ class TransactionVerifier:
         self._metadata = metadata
         self._peers = peers
         self._coordinator = coordinator
+        self._first: OrderedDict[tuple[TopicPartition, ProducerIdentity], int] = OrderedDict()
 
-    def verify(
-        self, transactional_id: str, producer: ProducerIdentity, names: Collection[TopicPartition], verified: Verified
-    ) -> None:
-        """Call ``verified``, now or later."""
+    def verify(self, transactional_id: str, stamp: ProducerStamp, partition: Partition, verified: Verified) -> None:
+        """Call ``verified``, now or later.
+
+        A marker that the log gets meanwhile may have ended the transaction. A batch behind one that is not verified
+        waits for it, for an unknown producer may begin with any sequence.
+        """
+        producer, log = ProducerIdentity(stamp.producer_id, stamp.producer_epoch), partition.replica.log
+        place, markers = (partition.name, producer), log.producers.markers_of(stamp.producer_id)
+        self._first[place] = min(stamp.base_sequence, self._first.get(place, stamp.base_sequence))
+        if len(self._first) > _MOST_REMEMBERED:
+            self._first.popitem(last=False)
+
+        def answered(error: int) -> None:
+            if not error and log.producers.markers_of(stamp.producer_id) != markers:
+                error = ErrorCode.INVALID_TXN_STATE
+            elif not error and self._first.get(place, stamp.base_sequence) < stamp.base_sequence:
+                error = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+            if not error:
+                self._first.pop(place, None)
+            verified(error)
+
+        self._ask(transactional_id, producer, partition.name, answered)
+
+    def _ask(self, transactional_id: str, producer: ProducerIdentity, name: TopicPartition, answered: Verified) -> None:
         count = self._metadata.partition_count(TRANSACTIONS_TOPIC)
         state = self._metadata.partition(TRANSACTIONS_TOPIC, partition_of(transactional_id, count)) if count else None
         if state is None or self._metadata.address(state.leader) is None:
-            verified(dict.fromkeys(names, TransactionError.COORDINATOR_NOT_AVAILABLE))
+            answered(TransactionError.COORDINATOR_NOT_AVAILABLE)
         elif state.leader == self._node:
-            verified(self._verify_here(transactional_id, producer, names))
+            answered(self._found_here(transactional_id, producer, name))
         else:
-            body = AddPartitionsToTxnRequest([_transaction(transactional_id, producer, names)])
-            answered = partial(_answered, names, verified)
-            self._peers.call(NodeId(state.leader), _REQUEST, body, _TIMEOUT_S, answered)
+            topics = [AddPartitionsToTxnTopic(name.topic, [name.partition])]
+            asked = AddPartitionsToTxnTransaction(transactional_id, *producer, verify_only=True, topics=topics)
+            take = partial(_answered, answered)
+            self._peers.call(NodeId(state.leader), _REQUEST, AddPartitionsToTxnRequest([asked]), _TIMEOUT_S, take)
 
-    def _verify_here(
-        self, transactional_id: str, producer: ProducerIdentity, names: Collection[TopicPartition]
-    ) -> dict[TopicPartition, int]:
+    def _found_here(self, transactional_id: str, producer: ProducerIdentity, name: TopicPartition) -> int:
         transactions = self._coordinator.transactions_of(transactional_id)
         if isinstance(transactions, GroupError):
-            return dict.fromkeys(names, transactions)
-        return transactions.verify(transactional_id, producer, names)
+            return transactions
+        return transactions.verify(transactional_id, producer, [name])[name]
 
 
-def _transaction(
-    transactional_id: str, producer: ProducerIdentity, names: Collection[TopicPartition]
-) -> AddPartitionsToTxnTransaction:
-    topics: defaultdict[str, list[int]] = defaultdict(list)
-    for name in names:
-        topics[name.topic].append(name.partition)
-    asked = [AddPartitionsToTxnTopic(*one) for one in topics.items()]
-    return AddPartitionsToTxnTransaction(transactional_id, *producer, verify_only=True, topics=asked)
-
-
-def _answered(names: Collection[TopicPartition], verified: Verified, answer: Message | None) -> None:
-    errors: dict[TopicPartition, int] = dict.fromkeys(names, TransactionError.COORDINATOR_NOT_AVAILABLE)
+def _answered(answered: Verified, answer: Message | None) -> None:
+    error: int = TransactionError.COORDINATOR_NOT_AVAILABLE
     if answer is not None:
         body = cast("AddPartitionsToTxnResponse", answer)
-        if body.error_code:
-            errors = dict.fromkeys(names, body.error_code)
-        for transaction in body.results_by_transaction:
-            for topic in transaction.topic_results:
-                for one in topic.results_by_partition:
-                    errors[TopicPartition(topic.name, one.partition_index)] = one.partition_error_code
-    verified(errors)
+        results = [one for each in body.results_by_transaction for topic in each.topic_results
+                   for one in topic.results_by_partition]  # fmt: skip
+        error = body.error_code or (results[0].partition_error_code if results else error)
+    answered(error)

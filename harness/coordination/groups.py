@@ -261,8 +261,7 @@ class Groups:
 
         def stored(code: int) -> None:
             if code and group_id in self._groups:
-                self._groups[group_id].offsets.withdraw(producer.producer_id, kept)
-                self._free()
+                self._withdraw(group_id, producer.producer_id, kept)
             committed(of_commit(code))
 
         self._surroundings.store_in_transaction(records, producer, stored)
@@ -272,6 +271,16 @@ class Groups:
         for name, one in commits.items():
             offsets.pend(producer_id, name, one)
         self._pending.setdefault(producer_id, set()).add(group_id)
+
+    def _withdraw(self, group_id: str, producer_id: int, commits: Commits) -> None:
+        """A commit in a transaction could not be stored."""
+        self._free()
+        if not self._groups[group_id].offsets.withdraw(producer_id, commits):
+            return
+        pending = self._pending.get(producer_id, set())
+        pending.discard(group_id)
+        if not pending:
+            self._pending.pop(producer_id, None)
 
     def _acceptable(
         self, group_id: str, who: Committer, offsets: dict[TopicPartition, CommittedOffset], *,

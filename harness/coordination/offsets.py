@@ -68,8 +68,8 @@ class GroupOffsets:
         pending[name] = committed
         self.size += self._size(name, committed)
 
-    def withdraw(self, producer_id: int, commits: Commits) -> None:
-        """Forget what could not be stored, but not what else the same transaction has committed."""
+    def withdraw(self, producer_id: int, commits: Commits) -> bool:
+        """Forget what could not be stored; whether the same transaction has committed nothing else."""
         pending = self._pending.get(producer_id, {})
         for name, committed in commits.items():
             if pending.get(name) is committed:
@@ -77,6 +77,7 @@ class GroupOffsets:
                 self.size -= self._size(name, committed)
         if not pending:
             self._pending.pop(producer_id, None)
+        return not pending
 
     def unpend(self, producer_id: int, *, commits: bool) -> None:
         """The transaction of a producer has ended: keep what it has committed, or forget it."""

@@ -50,6 +50,11 @@ class Initialising(NamedTuple):
     before: ProducerIdentity | None
     answered: Initialised
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the request has both the id and the epoch of the producer, or neither."""
+        return self.before is None or min(self.before) >= 0
+
     def refuse(self, error: int) -> None:
         """Answer with an error."""
         self.answered(error, NOT_INITIALISED)
@@ -116,7 +121,7 @@ class Transactions:
     def init_producer(self, asked: Initialising) -> None:
         """Serve InitProducerId: abort the transaction that is open, if one is, and raise the epoch."""
         known = self._known.get(asked.transactional_id)
-        if not asked.transactional_id:
+        if not asked.transactional_id or not asked.is_whole:
             asked.refuse(TransactionError.INVALID_REQUEST)
         elif not 0 < asked.timeout_ms <= self._max_timeout_ms:
             asked.refuse(TransactionError.INVALID_TRANSACTION_TIMEOUT)
@@ -225,7 +230,8 @@ class Transactions:
             if not error:
                 known.has_fenced = False
                 self._unwatch(known)
-                self._mark(name, known)
+                if not self._is_over:
+                    self._mark(name, known)
             answered(error)
 
         self._store(name, known, known.now.prepared(self._now_ms(), commits=commits), stored)
@@ -242,7 +248,7 @@ class Transactions:
 
     def _complete(self, name: str, known: _Known) -> None:
         def stored(error: int) -> None:
-            if error == TransactionError.COORDINATOR_NOT_AVAILABLE and not self._is_over:
+            if error and not self._is_over:
                 known.is_storing = True
                 self._surroundings.call_later(_AGAIN_MS, partial(self._complete, name, known))
 
@@ -259,7 +265,11 @@ class Transactions:
     # ------------------------------------------------------------------------------------ time
 
     def _watch(self, name: str, known: _Known) -> None:
-        left_ms = known.now.start_ms + known.now.timeout_ms - self._now_ms()
+        """Abort the transaction when its time is over; a clock that was ahead when it began makes it no longer."""
+        if self._is_over:
+            return
+        now = known.now
+        left_ms = min(now.start_ms + now.timeout_ms - self._now_ms(), now.timeout_ms)
         known.timer = self._surroundings.call_later(max(left_ms, 0), partial(self._time_out, name, known))
 
     @staticmethod

@@ -296,7 +296,7 @@ TRANSACTIONS = (
     _of_transactions("zombies_obeyed", "KIP-98, zombie fencing",
                      "A coordinator ends the transaction of a transactional id for a producer that was replaced."),
     _of_transactions("transaction_end_unstored", "a coordinator that does not wait for its own log",
-                     "A coordinator answers a commit before it stores it, and forgets one in 16."),
+                     "A coordinator says that a transaction is committed, and forgets it, one in 16."),
 )  # fmt: skip
 
 BUGS: Mapping[str, Bug] = MappingProxyType(

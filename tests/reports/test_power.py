@@ -109,6 +109,12 @@ def test_what_a_load_of_groups_shows_is_credited_to_runs_with_members_alone(pass
     assert "commits_unfenced" in lows(powered(passed(3, records=2000, members=2)))
 
 
+def test_what_a_load_of_its_own_shows_is_credited_to_runs_with_that_load_alone(passed: Callable[..., Path]) -> None:
+    assert "zombies_obeyed" in powered(passed(3)).unnoticed
+    load = {"parts": [{"name": "transactions"}], "name": "several_workloads"}
+    assert "zombies_obeyed" in lows(powered(passed(3, records=2000, configuration={"workload": load})))
+
+
 def test_what_only_a_schedule_shows_is_credited_to_no_run(passed: Callable[..., Path]) -> None:
     found = powered(passed(30, kind="corrupt_log"))
     assert "follower_skips_crc" in found.scheduled

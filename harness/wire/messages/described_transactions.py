@@ -12,7 +12,6 @@ from harness.wire.declaration import (
     int32s,
     int64,
     int64s,
-    nullable_string,
     request,
     response,
     sentence,
@@ -130,14 +129,13 @@ class DescribeTransactionsResponse(Message):
     transaction_states: list[DescribedTransaction] = array(DescribedTransaction)
 
 
-@request(ApiKey.LIST_TRANSACTIONS, versions=(0, 2), flexible=0)
+@request(ApiKey.LIST_TRANSACTIONS, versions=(0, 1), flexible=0)
 class ListTransactionsRequest(Message):
     """Asks for the transactions of a coordinator, empty filters meaning all; ``duration_filter`` in milliseconds."""
 
     state_filters: list[str] = strings()
     producer_id_filters: list[int] = int64s()
     duration_filter: int = int64(since=1, default=-1)
-    transactional_id_pattern: str | None = nullable_string(since=2)
 
     def error_response(self, error: int) -> Message:
         """See :meth:`Message.error_response`."""
@@ -153,7 +151,7 @@ class ListedTransaction(Struct):
     transaction_state: str = string()
 
 
-@response(ApiKey.LIST_TRANSACTIONS, versions=(0, 2), flexible=0)
+@response(ApiKey.LIST_TRANSACTIONS, versions=(0, 1), flexible=0)
 class ListTransactionsResponse(Message):
     """The transactions of this coordinator."""
 

@@ -176,6 +176,8 @@ def test_a_producer_id_with_all_its_epochs_used_is_replaced() -> None:
 def test_a_request_that_cannot_be_served_is_refused() -> None:
     alone = TransactionsAlone()
     assert alone.init("")[0][0] == INVALID_REQUEST
+    for half in (ProducerIdentity(101, -1), ProducerIdentity(-1, 0)):
+        assert alone.init(before=half)[0][0] == INVALID_REQUEST
     assert alone.init(timeout_ms=0)[0][0] == BAD_TIMEOUT
     assert alone.init(timeout_ms=900_001)[0][0] == BAD_TIMEOUT
     alone.has_ids = False
@@ -217,14 +219,15 @@ def test_the_next_coordinator_aborts_what_began_too_long_ago() -> None:
     assert next_one.state() == "PrepareAbort"
 
 
-def test_a_completion_that_could_not_be_stored_is_stored_later() -> None:
+@pytest.mark.parametrize("error", [19, 10])
+def test_a_completion_that_could_not_be_stored_is_stored_later(error: int) -> None:
     alone = TransactionsAlone()
     who = alone.producer()
     alone.add(who)
     alone.end(who, commits=True)
     alone.holds_stores = True
     alone.mark_next()
-    alone.store_next(19)
+    alone.store_next(error)
     assert alone.state() == "PrepareCommit"
     assert alone.add(who) == [CONCURRENT]
     alone.sleep(50)
@@ -240,6 +243,32 @@ def test_what_is_stored_is_what_the_next_coordinator_knows() -> None:
     assert known is not None
     assert read == known._replace(last_epoch=-1)
     assert (read.state, read.partitions, read.start_ms) == (State.ONGOING, frozenset({A, B}), 1_000)
+
+
+@pytest.mark.parametrize("act", ["add", "end"])
+def test_what_is_stored_after_a_coordinator_has_resigned_begins_nothing(act: str) -> None:
+    alone = TransactionsAlone()
+    who = alone.producer(timeout_ms=5_000)
+    if act == "end":
+        alone.add(who)
+    alone.holds_stores = True
+    answers = alone.add(who) if act == "add" else alone.end(who, commits=True)
+    alone.transactions.end()
+    alone.store_next()
+    assert answers == [0], "it is in the log"
+    alone.sleep(60_000)
+    assert (alone.storing, alone.marking) == ([], [])
+
+
+def test_a_clock_that_was_ahead_makes_no_transaction_longer() -> None:
+    alone = TransactionsAlone()
+    alone.time.now_ms += 3_600_000
+    who = alone.producer(timeout_ms=5_000)
+    alone.add(who)
+    next_one = alone.successor()
+    assert next_one.time.now_ms < alone.time.now_ms
+    next_one.sleep(5_000)
+    assert next_one.state() == "PrepareAbort"
 
 
 def test_operators_ask_for_states_producers_and_how_long() -> None:
