@@ -38,6 +38,7 @@ from checkers import (
     unfounded_read,
     unjustified_advance,
     unjustified_refusal,
+    unprocessed,
     unseen,
     vanished_read,
     wrong_deletion,
@@ -116,6 +117,7 @@ PROMISES: tuple[Promise, ...] = (
     send_order,
     poll_order,
     lost_commit,
+    unprocessed,
     hw_regression,
     unjustified_advance,
 )

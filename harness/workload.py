@@ -60,6 +60,11 @@ class WorkloadParameters(BaseModel, ABC):
         return self.numbers_records or ALL_ACKS not in self.asked_acks
 
     @property
+    def guarantees(self) -> Mapping[str, bool]:
+        """What ``run.json`` guarantees because of the workload alone, by name."""
+        return {}
+
+    @property
     def largest_size(self) -> int:
         """To how many bytes the text of a record is padded at most."""
         return self.size

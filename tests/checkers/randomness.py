@@ -28,6 +28,7 @@ from tests.checkers.planting import (
     refuse_sends,
     send_one_value_twice,
 )
+from tests.checkers.programs import plant_a_program
 from tests.checkers.resend_cases import calm, hit, send_twice
 from tests.checkers.sampling import SAMPLED, some_of
 from tests.checkers.story import CONTROLLER, NODES, Row, Story
@@ -73,6 +74,7 @@ _RARE: dict[str, Callable[[Story, random.Random], None]] = {
     "shrunk": shrink,
     "twice": _append_twice,
     "refused": refuse_sends,
+    "program": plant_a_program,
 }
 """What every story may have besides, by the name of its own chance."""
 
