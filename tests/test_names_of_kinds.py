@@ -20,7 +20,7 @@ from harness.targets import kinds
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("harness", "faults", "workloads", "checkers", "reports", "spark_analysis")
 
-OTHER_MEANINGS = {"clock", "kill", "partition", "pause", "stop", "process", "compose", "duplicate", "stall"}
+OTHER_MEANINGS = {"clock", "command", "kill", "partition", "pause", "stop", "process", "compose", "duplicate", "stall"}
 """Names that are words of other things, too: of columns, of signals, of settings."""
 
 LISTED: Mapping[str, Collection[str]] = {
