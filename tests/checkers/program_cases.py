@@ -8,6 +8,7 @@ from typing import Any
 from harness.checker import Outcome
 from harness.identity import KEYS
 from tests.checkers.cases import case, lose_tail, lost, regression, write
+from tests.checkers.client_cases import two_partitions
 from tests.checkers.group_cases import lose_power
 from tests.checkers.other_end_cases import CASES
 from tests.checkers.programs import LIFE, of_one_key, put, reach
@@ -243,3 +244,37 @@ def a_power_loss_of_every_broker_may_have_taken_a_record_of_the_output(story: St
     put(story, [0])
     reach(story, 2)
     story.finish()
+
+
+def keep_of_another_topic(story: Story, *, lose: Sequence[int], followers: Sequence[int] = (1, 2)) -> None:
+    """A topic that the configuration does not name loses its last record when brokers lose their power."""
+    story.send()
+    story.partitions[1].isr = {0, *followers}
+    for _ in range(3):
+        story.append(1, None, followers)
+    lose_power(story, *lose)
+    story.cut(1, 2, 1)
+    story.elect(1, 1)
+    story.finish()
+    story.forget(*story.final_rows(1))
+    for row in (*story.timeline, *story.logs):
+        row["topic"] = "output" if row["partition"] == 1 else row["topic"]
+    del story.partitions[1]
+
+
+@case(Outcome.PASS, regression(2, "DOCUMENTED"), *[("committed-cut", "DOCUMENTED", 2)] * 3, guarantees=LEAST)
+def a_power_loss_of_every_broker_excuses_what_a_topic_of_the_workload_s_own_lost(story: Story) -> None:
+    two_partitions(story)
+    keep_of_another_topic(story, lose=NODES)
+
+
+@case(Outcome.VIOLATION, regression(2), *[("committed-cut", "VIOLATION", 2)] * 3, guarantees=LEAST)
+def a_power_loss_of_some_brokers_excuses_no_loss_of_a_topic_of_the_workload_s_own(story: Story) -> None:
+    two_partitions(story)
+    keep_of_another_topic(story, lose=NODES[:2])
+
+
+@case(Outcome.PASS, regression(2, "DOCUMENTED"), *[("committed-cut", "DOCUMENTED", 2)] * 2, guarantees=LEAST)
+def a_power_loss_of_the_whole_isr_excuses_what_a_topic_of_the_workload_s_own_lost(story: Story) -> None:
+    two_partitions(story)
+    keep_of_another_topic(story, lose=(0, 1), followers=(1,))
