@@ -219,7 +219,7 @@ def silent(manifest: Manifest, numbers: Mapping[str, int]) -> Iterator[str]:
     if numbers["programs"] and not numbers["outputs"]:
         said = manifest.program.get("said")
         last = f" The last that it said: {said}" if said else ""
-        yield f"The user's program has put out nothing, so nothing is known of what it does.{last}"
+        yield f"The user's program has put out nothing that could be read, so nothing is known of what it does.{last}"
 
 
 def _disordered(numbers: Mapping[str, int]) -> Iterator[str]:
