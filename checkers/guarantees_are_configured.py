@@ -113,7 +113,9 @@ def _configured(manifest: Manifest) -> Iterator[tuple[str, Any]]:
     if asked or "unclean.leader.election.enable" in settings:
         yield "unclean_election", asked or str(settings["unclean.leader.election.enable"]).lower() == "true"
     if "workload" in configuration:
-        yield "idempotent_producers", _idempotent(recorded_load(configuration), steps)
+        load = recorded_load(configuration)
+        yield "idempotent_producers", _idempotent(load, steps)
+        yield from (load.guarantees if load is not None else {}).items()
     if "elections" in (configuration.get("knobs") or {}):
         yield "eligible_replicas", configuration["knobs"]["elections"] == "elr"
     if "target" in configuration:

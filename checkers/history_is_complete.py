@@ -10,13 +10,13 @@ A breach is no anomaly of the system under test: it makes the run ``INVALID``, w
 operation without a completion is no breach: its outcome is unknown, and it counts as ``info``.
 
 The run is ``INCONCLUSIVE`` when nothing was acknowledged; when nothing was read; when no member of a group was ever
-given a partition; when the final read of a partition did not reach the high watermark of its final leader (markers and
-aborted records at the end apart), or that leader never committed the end of its own log; and when an acknowledgement
-with acks=all is above every leader's high watermark without being known to be unjustified. In a sampled timeline such
-acknowledgements of lost records do not count: the leader that gave them may have gone before a sample was taken. An
-imported history has no brokers; there the final read of a partition must have reached everything that any poll was
-given, or have gone on until it was given nothing any more, and no process may have begun later and stopped earlier, see
-:mod:`checkers.final_reads`.
+given a partition; when a user's program has put out nothing; when the final read of a partition did not reach the high
+watermark of its final leader (markers and aborted records at the end apart), or that leader never committed the end of
+its own log; and when an acknowledgement with acks=all is above every leader's high watermark without being known to be
+unjustified. In a sampled timeline such acknowledgements of lost records do not count: the leader that gave them may
+have gone before a sample was taken. An imported history has no brokers; there the final read of a partition must have
+reached everything that any poll was given, or have gone on until it was given nothing any more, and no process may have
+begun later and stopped earlier, see :mod:`checkers.final_reads`.
 """
 
 from __future__ import annotations
@@ -130,6 +130,7 @@ _COUNTED = {
     ("poll", "invoke"): "polls",
     ("subscribe", "invoke"): "subscriptions",
     ("assigned", "info"): "partitions_given",
+    ("reached", "invoke"): "programs",
 }
 _ACKS = {ALL: "acks_all", 1: "acks_leader", 0: "acks_none"}
 
@@ -143,6 +144,8 @@ def _counted(row: Row) -> Iterator[str]:
     match row["f"], row["type"]:
         case "close", _:
             yield "close_rows"
+        case "output", "ok" if row["final"]:
+            yield "outputs"
         case "send", "ok":
             yield from _acknowledged(row)
         case "poll", "ok":
@@ -209,6 +212,14 @@ def idle(manifest: Manifest, numbers: Mapping[str, int]) -> Iterator[str]:
     """
     if numbers["subscriptions"] and not numbers["partitions_given"] and "target" in manifest.configuration:
         yield "Clients subscribed as members of groups, and none of them was ever given a partition."
+
+
+def silent(manifest: Manifest, numbers: Mapping[str, int]) -> Iterator[str]:
+    """A sentence when a user's program was there and has put out nothing; it quotes the last that the program said."""
+    if numbers["programs"] and not numbers["outputs"]:
+        said = manifest.program.get("said")
+        last = f" The last that it said: {said}" if said else ""
+        yield f"The user's program has put out nothing that could be read, so nothing is known of what it does.{last}"
 
 
 def _disordered(numbers: Mapping[str, int]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from checkers.excuses import is_watched
 from checkers.expected import Expected, expected
 from checkers.extents import extents, group_of, ranges
 from checkers.guarantees_are_configured import MISSTATED, misstated
-from checkers.history_is_complete import idle, inconclusive, invalid, unfinished, unplaced
+from checkers.history_is_complete import idle, inconclusive, invalid, silent, unfinished, unplaced
 from checkers.lives_are_explained import contradictions
 from checkers.node_exit import blamed
 from checkers.nodes_are_accounted import (
@@ -108,7 +108,7 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     broken += blamed(facts)
     broken += [f"run.json predicts {kind!r}, and there is no such anomaly." for kind in _strange_kinds(predicted)]
     unaccounted = _unaccounted(facts, numbers, findings)
-    doubts = [*inconclusive(ends, unaccounted, numbers, brokers=is_watched(facts)), *idle(run.manifest, numbers)]
+    doubts = [*inconclusive(ends, unaccounted, numbers, brokers=is_watched(facts)), *_idlers(run, numbers)]
     if wanted is None:
         broken.append("run.json's configuration does not name the nodes and partitions of the run.")
     else:
@@ -139,6 +139,11 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
 def _misfit(run: Evidence, numbers: Mapping[str, int]) -> list[str]:
     """One sentence for each contradiction of the configuration with the guarantees, itself, or the clients' sends."""
     return [*misstated(run.manifest), *unasked(run.manifest, numbers)]
+
+
+def _idlers(run: Evidence, numbers: Mapping[str, int]) -> list[str]:
+    """One sentence for each sort of client that was there and did nothing."""
+    return [*idle(run.manifest, numbers), *silent(run.manifest, numbers)]
 
 
 def _is_whole(run: Evidence) -> bool:

@@ -96,7 +96,7 @@ def documented(run: RunFacts, manifest: Manifest, finding: Finding, kind: Anomal
             lossy = _between(lossy, finding.since_ns, _until_ns(run, finding, kind))
         case _:
             return False
-    least = run.least_isr(place) or len(replicas)
+    least = _least(run, place, replicas)
     for at_ns in sorted({fault["injected_ns"] for fault in lossy}):
         gone = {node for node in replicas if _is_gone(run, place, node, lossy, at_ns)}
         relied_on = _relied_on(run, place, min(since_ns, at_ns), at_ns) or replicas
@@ -166,12 +166,26 @@ def _until_ns(run: RunFacts, finding: Finding, kind: AnomalyKind) -> float:
 
 
 def _replicas(run: RunFacts, place: TopicPartition) -> set[int]:
-    """The nodes that hold the partition, by the configuration or by how they ended; empty: not all are known."""
-    demanded = None if run.wanted is None else run.wanted.partitions.get(place)
-    if demanded is None:
+    """The nodes that hold the partition, by the configuration or by how they ended; empty: not all are known.
+
+    The configuration does not name Kafka's own topics, and those that a workload has made for itself.
+    """
+    if run.wanted is None:
         return set()
+    demanded = run.wanted.partitions.get(place)
+    if demanded is None:
+        return set(run.ended.get(place, ()))
     found = set(run.ended.get(place, ()) if demanded.nodes is None else demanded.nodes)
     return found if len(found) >= demanded.number else set()
+
+
+def _least(run: RunFacts, place: TopicPartition, replicas: set[int]) -> int:
+    """The smallest ISR in which acks=all is acknowledged; where that is not known, all replicas."""
+    known = run.least_isr(place)
+    if known is None and run.wanted is not None and place not in run.wanted.partitions:
+        stated = run.guarantees.get("min_insync_replicas")
+        known = min(stated, len(replicas)) if isinstance(stated, int) else None
+    return known or len(replicas)
 
 
 def _lowest_missing(finding: Finding, kind: AnomalyKind) -> int:

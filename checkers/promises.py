@@ -40,6 +40,7 @@ from checkers import (
     unfounded_read,
     unjustified_advance,
     unjustified_refusal,
+    unprocessed,
     unseen,
     vanished_read,
     wrong_deletion,
@@ -120,6 +121,7 @@ PROMISES: tuple[Promise, ...] = (
     group_skip,
     lost_commit,
     stale_commit,
+    unprocessed,
     hw_regression,
     unjustified_advance,
 )

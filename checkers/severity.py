@@ -31,6 +31,9 @@ GIVEN_AWAY = frozenset({"group", "interleaving", "down", "damage", "renumbered",
 """The excuses that always hold. The others hold when the configuration permits them, by the guarantee's name in
 ``run.json``."""
 
+_LEFT_OPEN = frozenset({"entangled", "unread", "unfinished"})
+"""The excuses of which it is not known whether they hold."""
+
 _GUARANTEE: Mapping[str, tuple[str, bool]] = MappingProxyType(
     {
         "retention": ("retention", True),
@@ -90,12 +93,14 @@ def severity_of(run: Evidence, facts: RunFacts, gaps: set[str], finding: Finding
         return Severity(Verdict.WEAK, excuse)
     unbounded = finding.kind == "open-transaction" and finding.excuse is None and guarantees.get("settles") is not True
     unwatched = excuse == "acks" and "timeline" in gaps
-    if finding.kind == "unseen" or finding.excuse in ("entangled", "unread") or unbounded or unwatched:
+    permitted = guarantees.get(kind.permitted_by) is True
+    unclear = finding.excuse in _LEFT_OPEN and not permitted
+    if finding.kind == "unseen" or unclear or unbounded or unwatched:
         return left_open
     if finding.kind == "committed-cut" and excuse != "restart" and cuts_by_watermark(manifest):
         excuse = "bare"
     accepted = _is_given_away(facts, excuse) and (excuse != "unnumbered" or bool(reason_to_resend(facts, finding)))
-    given_away = accepted or (excuse != "restart" and not is_promised(kind, manifest.generation))
+    given_away = accepted or permitted or (excuse != "restart" and not is_promised(kind, manifest.generation))
     if given_away or _may_be_repeated(facts, finding) or documented(facts, manifest, finding, kind):
         return Severity(Verdict.DOCUMENTED, excuse if accepted else None)
     if any(doubts) or gaps.intersection(tables_of_excuses(facts, manifest, finding, kind)):

@@ -11,7 +11,7 @@ from checkers.generations import is_promised
 from checkers.promises import KINDS
 from checkers.resends import reason_to_resend
 from checkers.row import ALL
-from harness.anomaly import LossyFailure
+from harness.anomaly import AnomalyKind, LossyFailure
 from harness.checker import Verdict
 from harness.findings import Finding
 
@@ -38,6 +38,7 @@ _OPEN: Mapping[str, str] = MappingProxyType(
         "counted": "it may follow from findings that were only counted",
         "resent": "values were sent more than once, and it rests on which send they are of",
         "unread": "what the broker has written down could not be read",
+        "unfinished": "the run ended before the program said that it was done with the record",
         "entangled": "too many transactions are entangled to be followed",
         "open-transaction": "the coordinator writes markers in its own time, and the run does not promise to settle",
         "unrecorded": "elections of the groups' own topic are not recorded, and unclean ones are permitted",
@@ -101,7 +102,12 @@ def _given_away(run: RunFacts, finding: Finding) -> str:
     excuse = _EXCUSES.get(finding.excuse or "")
     if excuse is not None:
         return excuse
-    kind = KINDS[finding.kind]
+    return _given_away_by_kind(run, finding, KINDS[finding.kind])
+
+
+def _given_away_by_kind(run: RunFacts, finding: Finding, kind: AnomalyKind) -> str:
+    if run.guarantees.get(kind.permitted_by) is True:
+        return f"the scenario does not promise otherwise of its program (guarantees.{kind.permitted_by})"
     if kind.since is not None and not is_promised(kind, run.generation):
         return f"generation {run.generation} does not promise it: {kind.since.why_not_before}"
     if finding.kind == "duplicate" and run.guarantees.get("idempotent_producers") is False:

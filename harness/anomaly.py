@@ -158,6 +158,7 @@ class AnomalyKind:
         excuses: what may excuse it.
         since: from which generation on it is promised not to happen; None: in every one.
         sampled: how much of it a sampled timeline shows.
+        permitted_by: the guarantee in ``run.json`` that, where it is true, permits it; empty: none does.
     """
 
     name: str
@@ -170,6 +171,7 @@ class AnomalyKind:
     excuses: Excuses
     since: Since | None
     sampled: Sampled
+    permitted_by: str = ""
 
 
 Kinds = Mapping[str, AnomalyKind]

@@ -8,9 +8,11 @@ thread (:mod:`harness.clients.threaded_clients`); in virtual time the simulation
 from __future__ import annotations
 
 import itertools
+import logging
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from harness.history.delete_records_log import DeleteRecordsLog
@@ -369,6 +371,21 @@ class TransactionalClients(Clients, Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Where a run in real time takes place.
+
+    Attributes:
+        bootstrap: ``host:port,...`` of the brokers, for any client on this machine.
+        directory: the run directory.
+        log: takes what clients have to say.
+    """
+
+    bootstrap: str
+    directory: Path
+    log: logging.Logger
+
+
 @dataclass(frozen=True)
 class ClientContext:
     """What the clients of a run share.
@@ -381,6 +398,7 @@ class ClientContext:
         failed: called in real time, in any thread, with what has ended background load before its time; a virtual run
             learns of it when the load stops.
         carried: what of a record the cluster stores as it was sent.
+        scene: None in virtual time, which passes nowhere.
     """
 
     new_clients: Callable[[], Clients]
@@ -389,6 +407,7 @@ class ClientContext:
     seed: int
     failed: Callable[[BaseException], None] = lambda failure: None
     carried: Carried = EVERYTHING
+    scene: Scene | None = None
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def new_process(self) -> ProcessId:

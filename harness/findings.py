@@ -15,7 +15,7 @@ from harness.history.schema import ColumnType
 
 Excuse = Literal[
     "acks", "retention", "unclean", "down", "group", "interleaving", "entangled", "unread", "restart", "damage",
-    "unnumbered", "renumbered", "harmed", "exits", "bare",
+    "unnumbered", "renumbered", "harmed", "exits", "bare", "unfinished",
 ]  # fmt: skip
 """What may excuse a finding: the sender waited for too little (acks 0 or 1, and the record was never known to be
 committed); it had been deleted on purpose; an unclean election came after it; the consumer's group may have moved the
@@ -24,7 +24,7 @@ entangled with too many others to be followed; the broker's record of it could n
 the rules of a generation by which followers cut their logs, which excuses nothing; a fault has damaged that log; it was
 sent outside of transactions, so that its producer need not have numbered it; its producer has numbered it anew, so that
 no leader could know it again; a fault of the run has harmed what the node runs on; its generation ends a broker in that
-place; records are stored without epochs."""
+place; records are stored without epochs; a user's program had not said that it was done with the record."""
 
 KEPT_PER_GROUP = 25
 """How many findings of one kind, partition and excuse reach the driver; the rest are only counted."""
@@ -291,6 +291,8 @@ COUNTS = (
     "polls",
     "subscriptions",
     "partitions_given",
+    "programs",
+    "outputs",
     "final_poll_rows",
     "polled_records",
     "final_records",
@@ -309,6 +311,9 @@ those that begin one that is a poll: what ends a poll is as many rows as it deli
 ``mismatched_ends`` are rows that end a send of which no invocation is about the same value and partition, though there
 is one; ``mismatched_row`` is the lowest index of them, 0 where there are none.
 ``malformed_rows`` are sends and delivered records that lack a column that identifies them; no question uses them.
+
+``programs`` are rows that ask how far a user's program is done with a partition, ``outputs`` the records that were
+there in its output after its end.
 
 ``subscriptions`` are rows of clients that subscribe to a partition as members of a group, ``partitions_given`` those by
 which a rebalance has given a member a partition.

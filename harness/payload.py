@@ -5,7 +5,9 @@ read it in any tool. The hash covers all of it: the partition the record was sen
 chose, and the number of its headers. Key and headers follow from the value. A record that a client polls, or that lies
 on a broker's disk, therefore shows which write it is, and whether any part of it is not what was sent.
 
-A record of a client of the user's own has any content; a header, :data:`MARK`, has its unique value and the hash.
+A record of a client of the user's own has any content; a header, :data:`MARK`, has its unique value and the hash. One
+that a user's program is to process has :data:`INPUT_MARK` instead, with the topic: a program may copy the headers of
+what it reads to another topic, where they say nothing of its records.
 """
 
 from __future__ import annotations
@@ -24,6 +26,9 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 MARK = "seawall"
 """The name of the header of a marked record: ``<value> <crc32>``."""
+
+INPUT_MARK = "seawall-input"
+"""The name of the header of a record that a user's program is to process: ``<value> <crc32> <topic>``."""
 
 _MAGIC = b"seawall "
 _UNSAID = b"-"
@@ -202,6 +207,11 @@ def mark(value: int, place: TopicPartition, key: bytes | None, content: bytes | 
     return b"%d %s" % (value, _crc(repr(covered).encode()))
 
 
+def input_mark(value: int, place: TopicPartition, key: bytes | None, content: bytes | None) -> bytes:
+    """The content of the header :data:`INPUT_MARK`, the only one, of a record that is sent to ``place``."""
+    return b"%s %s" % (mark(value, place, key, content, ()), place.topic.encode())
+
+
 def is_marked(headers: Headers) -> bool:
     """Whether a record with these headers is marked."""
     return any(name == MARK for name, _ in headers)
@@ -209,9 +219,21 @@ def is_marked(headers: Headers) -> bool:
 
 def _judge_marked(found: StoredRecord, place: TopicPartition) -> tuple[int | None, bool]:
     """As :func:`judge` of a record that may be marked."""
+    given = [text or b"" for name, text in found.headers if name == INPUT_MARK]
+    if given and given[0].split(b" ")[2:] == [place.topic.encode()]:
+        return _judge_input(found, place, given[0])
     marks = [text for name, text in found.headers if name == MARK]
     digits = (marks[0] or b"").partition(b" ")[0] if len(marks) == 1 else b""
     if not digits.isdigit() or len(digits) > _MOST_DIGITS:
         return None, False
     value, others = int(digits), [header for header in found.headers if header[0] != MARK]
     return value, marks[0] == mark(value, place, found.key, found.value, others)
+
+
+def _judge_input(found: StoredRecord, place: TopicPartition, given: bytes) -> tuple[int | None, bool]:
+    """As :func:`judge` of a record that a user's program is to process, whose mark is ``given``."""
+    digits = given.partition(b" ")[0]
+    if not digits.isdigit() or len(digits) > _MOST_DIGITS:
+        return None, False
+    value = int(digits)
+    return value, len(found.headers) == 1 and given == input_mark(value, place, found.key, found.value)

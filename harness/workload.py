@@ -7,15 +7,35 @@ of clients (:mod:`harness.orders`) and the final read (:mod:`harness.final_read`
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from harness.client_ports import ClientContext, Isolation
 from harness.model import Offset, TopicPartition
 from harness.orders import ALL_ACKS
+from harness.payload import Carried
+from harness.target import TopicSpec
+
+
+class Circumstances(NamedTuple):
+    """Where a workload is to run.
+
+    Attributes:
+        target: as ``--target`` spells it.
+        in_virtual_time: whether the simulator runs it.
+        carried: what of a record the cluster stores as it was sent.
+        topics: the scenario's.
+        is_sent_to: whether the scenario's schedule sends records, too.
+    """
+
+    target: str
+    in_virtual_time: bool
+    carried: Carried
+    topics: Sequence[TopicSpec]
+    is_sent_to: bool
 
 
 class WorkloadParameters(BaseModel, ABC):
@@ -73,6 +93,28 @@ class WorkloadParameters(BaseModel, ABC):
         return self.numbers_records or ALL_ACKS not in self.asked_acks
 
     @property
+    def stands_alone(self) -> bool:
+        """Whether it cannot be a part of several workloads on the same partitions."""
+        return False
+
+    def own_topics(self, topics: Sequence[TopicSpec]) -> Sequence[TopicSpec]:
+        """What is created for it besides the scenario's ``topics``; its clients alone use them."""
+        del topics
+        return ()
+
+    def refuse(self, found: Circumstances) -> None:
+        """Refuse to run where it cannot.
+
+        Raises:
+            UsageError: why, and what to do about it.
+        """
+
+    @property
+    def guarantees(self) -> Mapping[str, bool]:
+        """What ``run.json`` guarantees because of the workload alone, by name."""
+        return {}
+
+    @property
     def largest_size(self) -> int:
         """To how many bytes the text of a record is padded at most."""
         return self.size
@@ -122,6 +164,16 @@ class Workload(ABC):
     def take_over(self) -> Waits:
         """After :meth:`stop`, begin to take over what clients of the load have held, until the next :meth:`stop`."""
         return dict
+
+    def finish(self, report: Callable[[str], None]) -> None:  # noqa: B027 - most loads end when they are stopped
+        """Let what outlives the load come to its end, once the load has stopped and the cluster is whole again."""
+
+    def end(self) -> None:  # noqa: B027 - see above
+        """End at once what outlives the load, and has not come to its end; idempotent."""
+
+    def program(self) -> Mapping[str, Any]:
+        """What ``run.json`` says of a user's program, see :class:`harness.history.run_json.ProgramDocument`."""
+        return {}
 
     def stop(self) -> None:
         """Stop the load; waits for every outstanding completion. Idempotent.

@@ -64,7 +64,7 @@ def banner(run: Run) -> Banner:
         word,
         "the verdict is not known to be that of this run" if run.doubts else _finding(run),
         _promise(run.manifest.guarantees),
-        [_writes(run), faults_proven(run), *_gaps(run), *run.verdict.limits],
+        [_writes(run), *_program(run), faults_proven(run), *_gaps(run), *run.verdict.limits],
         [*run.doubts, *([_AGAIN] if run.doubts else ()), *run.verdict.reasons, *unmet],
         f"{int(EXIT_CODES[outcome])} ({outcome.value}: {OUTCOMES[outcome]})",
         command(run.manifest),
@@ -162,6 +162,17 @@ def _kinds(kinds: Iterable[str]) -> str:
 def _writes(run: Run) -> str:
     acknowledged = run.verdict.counts.get("sends_ok", run.acknowledged())
     return f"{count(acknowledged, 'write')} acknowledged{_committed(run.verdict.counts)}; {_lost(run, acknowledged)}."
+
+
+def _program(run: Run) -> Iterator[str]:
+    """What became of a user's program, if there was one."""
+    program = run.manifest.program
+    if program:
+        times = {name: count(program.get(name, 0), "time") for name in ("started", "killed", "exited")}
+        yield (
+            f"The user's program put out {count(run.verdict.counts.get('outputs', 0), 'record')}; its copies were "
+            f"started {times['started']}, killed {times['killed']}, and ended by themselves {times['exited']}."
+        )
 
 
 def _committed(counts: Mapping[str, int]) -> str:

@@ -91,6 +91,8 @@ def _history_counts(done: DataFrame) -> DataFrame:
         "polls": poll & invoked,
         "subscriptions": (f_ == "subscribe") & invoked,
         "partitions_given": (f_ == "assigned") & (kind == "info"),
+        "programs": (f_ == "reached") & invoked,
+        "outputs": (f_ == "output") & ok & final,
         "final_poll_rows": poll & ok & final,
         "polled_records": read & ~final,
         "final_records": read & final,

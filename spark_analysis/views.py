@@ -49,7 +49,8 @@ class Views:
         disorder: what is out of order in it: ``run, name, number``; None: nothing is.
         partitions: see :mod:`spark_analysis.partitions`.
         uses: what clients of any of the runs did besides sending and polling: ``txn``, ``commit`` (or ``committed``),
-            ``move`` (assignments, subscriptions, rebalances), ``rereading`` (several processes of the final read were
+            ``program`` (a user's program has an input and an output), ``move`` (assignments, subscriptions,
+            rebalances), ``rereading`` (several processes of the final read were
             given the same partition), ``nothing`` (a poll of the final read gave nothing); and ``record`` where there
             are any ``records``. What is not in it need not be planned for.
         sampled: the runs whose timelines consist of samples of the brokers' states.
@@ -156,6 +157,7 @@ def _uses(done: DataFrame) -> frozenset[str]:
         "txn": f.col("txn"),
         "burst": f.col("later") & ~f.col("txn"),
         "commit": f.col("f").isin("commit", "committed"),
+        "program": f.col("f").isin("output", "reached"),
         "move": f.col("f").isin("assign", "subscribe", "assigned", "revoked", "lost"),
         "nothing": f.col("final") & (f.col("f") == "poll") & (f.col("type") == "ok") & f.col("topic").isNull(),
     }

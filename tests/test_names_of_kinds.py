@@ -22,6 +22,7 @@ PACKAGES = ("harness", "faults", "workloads", "checkers", "reports", "spark_anal
 
 OTHER_MEANINGS = {
     "clock",
+    "command",
     "kill",
     "partition",
     "pause",

@@ -53,7 +53,8 @@ class SeveralWorkloadsParameters(WorkloadParameters):
                 raise ValueError(f"{name!r} is there twice, or within itself")
         for one in parts:
             try:
-                cls._parsed(one)
+                if cls._parsed(one).stands_alone:
+                    raise ValueError(f"{one['name']!r} cannot be a part")
             except UsageError as error:
                 raise ValueError(error.sentence.rstrip(".")) from None
         return parts

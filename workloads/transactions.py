@@ -12,7 +12,8 @@ Judged: as under unique_sends, each transaction by what its producer was answere
 what consumers of committed records are given; the transactions and reads together, for cycles.
 
 Missed: transactions that poll, and offsets that are committed in a transaction; a transaction that its coordinator
-aborts too late; one whose outcome its producer does not know counts as either. In virtual time the producers are the simulation's own, not librdkafka.
+aborts too late; one whose outcome its producer does not know counts as either. In virtual time the producers are the
+simulation's own, not librdkafka.
 """
 
 from __future__ import annotations

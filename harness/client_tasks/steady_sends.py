@@ -8,7 +8,7 @@ and no number is ever used twice.
 from __future__ import annotations
 
 import random
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, Literal, Self
 
 from pydantic import Field
@@ -82,13 +82,21 @@ class SteadySends:
         parameters: of the workload.
         context: of the run.
         clients: make the producers.
+        processes: makes the processes of one producer, which draw its values.
     """
 
-    def __init__(self, parameters: SteadySendsParameters, context: ClientContext, clients: Clients) -> None:
+    def __init__(
+        self,
+        parameters: SteadySendsParameters,
+        context: ClientContext,
+        clients: Clients,
+        processes: Callable[[ClientContext], SendingProcesses] = SendingProcesses,
+    ) -> None:
         self._parameters = parameters
         self._context = context
         self._clients = clients
         self._partitions = sorted(context.partitions)
+        self._processes = processes
 
     def works(self) -> Iterator[Coroutine[Any, Any, None]]:
         """What each producer does."""
@@ -104,7 +112,7 @@ class SteadySends:
         acks = ours.acks_of(number)
         manner = NUMBERED if ours.numbers(acks) else PLAIN
         while not clients.stopping:
-            process = SendingProcesses(self._context)
+            process = self._processes(self._context)
             producer = clients.producer(str(process.first), acks, ours.delivery_timeout_s, manner)
             try:
                 while not clients.stopping and process.are_usable:

@@ -59,6 +59,21 @@ class Polling(NamedTuple):
     isolation: str | None = None
 
 
+class Output(NamedTuple):
+    """A record that a user's program has put out.
+
+    Attributes:
+        topic: with ``partition`` where; None: in no topic.
+        offset: in the partition, or its position among those of the process that read it.
+        value: that of the record of the input which it holds; None: of none.
+    """
+
+    topic: str | None
+    partition: int | None
+    offset: Offset
+    value: int | None
+
+
 Answered = Offset | Sequence[PolledRecord] | None
 """The result of a micro-operation: of a send its offset (None: unknown), of a poll its records (None: none)."""
 
@@ -253,6 +268,32 @@ class Recorder:
         def rows(invoked: list[Row]) -> list[Row]:
             known = [None] * len(invoked) if offsets is None else offsets
             return [_ended(row, kind, error, offset) for row, offset in zip(invoked, known, strict=True)]
+
+        self._complete(op, rows)
+
+    def outputs(self, process: ProcessId, found: Sequence[Output], *, final: bool) -> None:
+        """A reader has read what a user's program has put out; ``final``: after the program's end."""
+        if not found:
+            return
+        op = self._invoke([Row(self._run, process, -1, "invoke", "output", final=final)])
+        with self._lock:
+            like = _ended(_of("output", self._closing(op)), "ok", None)
+        columns = dict(zip(Output._fields, zip(*found, strict=True), strict=True))
+        self._record(alike(like, columns, len(found)))
+
+    def invoke_reached(self, process: ProcessId, group: str | None, partitions: Sequence[TopicPartition]) -> int:
+        """A client asks up to where a user's program is done with its input; see :meth:`complete_reached`."""
+        bare = Row(self._run, process, -1, "invoke", "reached", group=group)
+        return self._invoke(_per_partition(bare, partitions))
+
+    def complete_reached(self, op: int, offsets: Mapping[TopicPartition, Offset], error: str | None = None) -> None:
+        """The answer to ``op``: ``offsets``, 0 where nothing is done; with an ``error`` it is not known."""
+
+        def rows(invoked: list[Row]) -> list[Row]:
+            if error is not None:
+                return [_ended(row, "info", error) for row in invoked]
+            return [_ended(row, "ok", None, offsets.get(TopicPartition(row.topic or "", row.partition or 0), 0))
+                    for row in invoked]  # fmt: skip
 
         self._complete(op, rows)
 

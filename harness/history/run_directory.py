@@ -38,6 +38,7 @@ from harness.history.run_json import (
     Guarantees,
     OrderDocument,
     PredictionDocument,
+    ProgramDocument,
     Seconds,
     TableSize,
     UnrestDocument,
@@ -80,6 +81,8 @@ class Manifest:
         endings: the exits of nodes that the harness did not order, with the fields of :class:`harness.target.Ending`.
         orders: every DeleteRecords that a client sent, and how it ended
             (:class:`harness.history.delete_records_log.DeleteRecordsLog`); None: unknown.
+        program: what is known of a user's program besides its output, see :class:`ProgramDocument`; empty: there was
+            none.
         duration_s: seconds from start to the last collected row; None while running.
         why: one sentence on why the run is not ``complete``; empty when it is.
         tables: the size of each table when the run had ended, ``{"rows": 41210, "parts": 3}``; empty before, and in
@@ -101,6 +104,7 @@ class Manifest:
     unrest: Annotated[Mapping[str, Any], Shape(UnrestDocument)] = field(default_factory=dict)
     endings: Annotated[Sequence[Mapping[str, Any]], Shape(tuple[EndingDocument, ...])] = field(default_factory=list)
     orders: Annotated[Sequence[Mapping[str, Any]] | None, Shape(tuple[OrderDocument, ...] | None)] = None
+    program: Annotated[Mapping[str, Any], Shape(ProgramDocument)] = field(default_factory=dict)
     duration_s: Seconds | None = None
     why: str = ""
     tables: Annotated[Mapping[str, Mapping[str, int]], Shape(Mapping[str, TableSize])] = field(default_factory=dict)

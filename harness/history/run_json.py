@@ -34,6 +34,9 @@ class Guarantees(BaseModel):
         laggards_leave_ms: how many milliseconds a lagging replica may stay in the ISR; null: not bounded.
         timeline: ``sampled`` where the harness looked at brokers from outside many times a second.
         time: ``virtual`` where the simulator ran the brokers.
+        program_may_skip: whether a user's program may leave records of its input out.
+        program_may_repeat: whether it may process one more than once.
+        program_may_reorder: whether it may process the records of a key in another order.
     """
 
     min_insync_replicas: Count | None = None
@@ -46,6 +49,9 @@ class Guarantees(BaseModel):
     laggards_leave_ms: Count | None = None
     timeline: str = ""
     time: str = ""
+    program_may_skip: bool = False
+    program_may_repeat: bool = False
+    program_may_reorder: bool = False
 
 
 class UnrestDocument(BaseModel):
@@ -89,6 +95,24 @@ class EndingDocument(BaseModel):
     status: int
     said: str
     blames: str
+
+
+class ProgramDocument(BaseModel):
+    """A user's program during the run; empty: there was none.
+
+    Attributes:
+        started: how often a copy of it was started.
+        exited: how often one ended by itself.
+        killed: how often the harness ended one by SIGKILL while it ran.
+        statuses: by exit status (negative: the signal), how often one ended by itself with it.
+        said: the last of its standard error before one ended by itself.
+    """
+
+    started: Count = 0
+    exited: Count = 0
+    killed: Count = 0
+    statuses: Mapping[str, Count] = {}
+    said: str = ""
 
 
 class OrderDocument(BaseModel):

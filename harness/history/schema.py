@@ -93,8 +93,9 @@ HISTORY = Table(
             "f",
             "string",
             "send, poll, assign, subscribe, commit, committed (what a commit is read back as), crash; "
-            "assigned, revoked, lost (a rebalance during the operation); or close (the last row of a complete "
-            "history; written once)",
+            "assigned, revoked, lost (a rebalance during the operation); output (a record that a user's program has "
+            "put out, as the harness read it), reached (up to where the program is done with its input); or close "
+            "(the last row of a complete history; written once)",
             words=(
                 "send",
                 "poll",
@@ -106,6 +107,8 @@ HISTORY = Table(
                 "assigned",
                 "revoked",
                 "lost",
+                "output",
+                "reached",
                 "close",
             ),
         ),
@@ -119,16 +122,26 @@ HISTORY = Table(
         _c(
             "offset",
             "int64",
-            "the record's offset where the row knows it; of a commit the next one to be read",
+            "the record's offset where the row knows it; of a commit and of a reached the next one to be read; of an "
+            "output that is in no partition its position among those of the process",
             nullable=True,
             least=0,
             most=MOST_OFFSET,
         ),
-        _c("value", "int64", "the record's unique value", nullable=True),
+        _c(
+            "value",
+            "int64",
+            "the record's unique value; of an output that of the record of the input which it holds, null: of none",
+            nullable=True,
+        ),
         _c("leader_epoch", "int32", "the record's leader epoch where a poll reports it", nullable=True),
         _c("acks", "int32", "of a send: -1 (all), 1 or 0", nullable=True, least=-1, most=1),
         _c("error", "string", "the error's name, for fail and info", nullable=True),
-        _c("final", "bool", "whether the operation belongs to the final read"),
+        _c(
+            "final",
+            "bool",
+            "whether the operation belongs to the final read; of an output whether it is there after the program's end",
+        ),
         _c(
             "intact",
             "bool",
@@ -139,7 +152,8 @@ HISTORY = Table(
         _c(
             "group",
             "string",
-            "of a subscribe, a commit, a committed, a poll or a rebalance: the consumer group",
+            "of a subscribe, a commit, a committed, a poll, a rebalance or a reached: the consumer group; of a reached "
+            "null: the program has none, and was taken to be done as it fell quiet",
             nullable=True,
         ),
         _c(

@@ -60,6 +60,10 @@ class Archive(Protocol):
         """The exits of nodes that the harness did not order."""
         ...
 
+    def take_program(self, document: Mapping[str, Any]) -> None:
+        """What became of a user's program; empty: there was none."""
+        ...
+
     def take_orders(self, orders: DeleteRecordsLog) -> None:
         """The DeleteRecords requests of clients, and how they ended."""
         ...
@@ -109,6 +113,11 @@ class DirectoryArchive:
         """See :class:`Archive`."""
         written = [asdict(one) for one in endings]
         self._directory.write_manifest(replace(self._directory.manifest(), endings=written))
+
+    def take_program(self, document: Mapping[str, Any]) -> None:
+        """See :class:`Archive`."""
+        if document:
+            self._directory.write_manifest(replace(self._directory.manifest(), program=document))
 
     def take_orders(self, orders: DeleteRecordsLog) -> None:
         """See :class:`Archive`."""
@@ -175,6 +184,9 @@ class KeptArchive:
     def take_endings(self, endings: Sequence[Ending]) -> None:
         """See :class:`Archive`."""
         self.endings = [asdict(one) for one in endings]
+
+    def take_program(self, document: Mapping[str, Any]) -> None:
+        """See :class:`Archive`; no program runs in virtual time."""
 
     def take_orders(self, orders: DeleteRecordsLog) -> None:
         """See :class:`Archive`."""

@@ -94,6 +94,7 @@ def _guarantees(plan: Plan) -> dict[str, Any]:
         # A run without an expected outcome is abandoned when it does not settle; see ``RunLifecycle.settle``.
         "settles": plan.expectation is None and not plan.system.is_sampled,
         **_laggards(plan),
+        **plan.workload.guarantees,
     }
 
 

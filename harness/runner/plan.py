@@ -30,8 +30,8 @@ from harness.spelling import closest
 from harness.steps import LONGEST_S, meant
 from harness.target import ClusterView, TopicSpec
 from harness.targets.kafka.layout import Control
-from harness.targets.kinds import BUILTIN, cluster_kind
-from harness.workload import WorkloadParameters
+from harness.targets.kinds import BUILTIN, cluster_kind, is_in_virtual_time
+from harness.workload import Circumstances, WorkloadParameters
 
 _KNOB_GROUP = "replication."
 _NODE_FIELDS = ("node", "isolate", "between", "links")
@@ -84,7 +84,8 @@ class Plan:
     @property
     def topics(self) -> list[TopicSpec]:
         """The topics to create."""
-        return [_topic_spec(topic) for topic in self.scenario.topics]
+        asked = [_topic_spec(topic) for topic in self.scenario.topics]
+        return [*asked, *self.workload.own_topics(asked)]
 
     @property
     def partitions(self) -> list[TopicPartition]:
@@ -175,7 +176,18 @@ def plan(
         made = _within_the_budget(made)
         _refuse_the_impossible(made)
         _refuse_transactions(made)
+        made.workload.refuse(_circumstances(made))
     return made
+
+
+def _circumstances(made: Plan) -> Circumstances:
+    return Circumstances(
+        made.target,
+        is_in_virtual_time(made.target),
+        made.system.carried,
+        [_topic_spec(topic) for topic in made.scenario.topics],
+        any(step.send is not None for step in made.steps.values()),
+    )
 
 
 def _built_in(scenario: Scenario, target: str, generation: str, knobs: Knobs) -> BuiltInSystem:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 import workloads
-from harness.client_ports import ClientContext, Clients
+from harness.client_ports import ClientContext, Clients, Scene
 from harness.client_tasks.final_reader import FinalReader
 from harness.client_tasks.scheduled_client import OrderedClient
 from harness.clients.threaded_clients import ThreadedClients
@@ -73,7 +73,11 @@ def environment_of(plan: Plan, directory: Path, voice: Voice, journal: StartJour
     def in_real_time() -> Clients:
         return ThreadedClients(target.bootstrap(), voice.log)
 
-    return RunEnvironment(target, SystemClock(), partial(_clients, plan, in_real_time, voice.failed))
+    def clients(recorder: Recorder) -> RunClients:
+        scene = Scene(target.bootstrap(), directory, voice.log)
+        return _clients(plan, in_real_time, voice.failed, recorder, scene)
+
+    return RunEnvironment(target, SystemClock(), clients)
 
 
 def _ignored(failure: BaseException) -> None:
@@ -85,8 +89,9 @@ def _clients(
     new_clients: Callable[[], Clients],
     failed: Callable[[BaseException], None],
     recorder: Recorder,
+    scene: Scene | None = None,
 ) -> RunClients:
-    context = ClientContext(new_clients, plan.partitions, recorder, plan.seed, failed, plan.system.carried)
+    context = ClientContext(new_clients, plan.partitions, recorder, plan.seed, failed, plan.system.carried, scene)
     workload = workloads.KINDS[plan.scenario.workload.name].make(plan.workload, context)
     size, isolation = plan.workload.size, plan.workload.isolation
     return RunClients(workload, OrderedClient(context, size), FinalReader(context, isolation))

@@ -123,6 +123,8 @@ class RunLifecycle:
         self.progress.begins("waiting for full ISRs")
         self._report("waiting until every replica is in sync and equally far")
         missing = self._settle() if self._plan.expectation is not None else self._awaited()
+        if self._clients is not None:
+            self._clients.workload.finish(self._report)
         if not missing and self._plan.expectation is None and self._plan.workload.has_background_load:
             missing = self._sent_again()
         if not missing and self._plan.expectation is None and self._plan.workload.held_for_s:
@@ -246,6 +248,8 @@ class RunLifecycle:
         """Hand over what the nodes, the nemesis and the schedule know."""
         self.progress.begins("collecting the evidence", is_up=False)
         if not self._collected:
+            if self._clients is not None:
+                self._archive.take_program(self._clients.workload.program())
             collect(self._archive, self._target, self._nemesis, self._diary, self._recorder.orders)
             self._collected = True
 
@@ -269,6 +273,7 @@ class RunLifecycle:
             last_things_first.callback(self._target.stop)
             if self._clients is not None:
                 last_things_first.callback(self._clients.stop)
+                last_things_first.callback(self._clients.workload.end)
             last_things_first.callback(self._nemesis.heal_all)
 
 

@@ -29,6 +29,7 @@ from tests.checkers.planting import (
     refuse_sends,
     send_one_value_twice,
 )
+from tests.checkers.programs import plant_a_program
 from tests.checkers.resend_cases import calm, hit, send_twice
 from tests.checkers.sampling import SAMPLED, some_of
 from tests.checkers.story import CONTROLLER, NODES, Row, Story
@@ -75,6 +76,7 @@ _RARE: dict[str, Callable[[Story, random.Random], None]] = {
     "twice": _append_twice,
     "refused": refuse_sends,
     "groups": act_in_groups,
+    "program": plant_a_program,
 }
 """What every story may have besides, by the name of its own chance."""
 

@@ -19,7 +19,7 @@ import reports
 from harness.checker import Anomaly, Evidence, Outcome, Prediction, RunVerdict, Verdict
 from harness.cli import main
 from harness.errors import ExitCode, InvalidRun
-from harness.history.run_directory import Manifest
+from harness.history.run_directory import Manifest, RunDirectory
 from reports import run
 from reports.page import SIZE_CAP
 from tests.checkers.story import Story
@@ -70,6 +70,18 @@ def test_a_passed_run_is_called_not_guilty(random_page: str) -> None:
     assert "NOT GUILTY: no acknowledged write was lost." in said
     assert "6,000 with acks=all, all of them seen below a leader's high watermark; none lost." in said
     assert "The checker found none." in said
+
+
+def test_a_report_says_what_became_of_a_user_s_program(tmp_path: Path, double_failover_recording: Any) -> None:
+    verdict = RunVerdict("", Outcome.PASS, "python", counts={"sends_ok": 31, "outputs": 1205})
+    written = double_failover_recording.write(tmp_path / "run", verdict)
+    directory = RunDirectory.open(written)
+    program = {"started": 9, "killed": 7, "exited": 1, "statuses": {"1": 1}, "said": "no memory"}
+    directory.write_manifest(replace(directory.manifest(), program=program))
+    assert (
+        "The user's program put out 1,205 records; its copies were started 9 times, killed 7 times, and ended by "
+        "themselves 1 time."
+    ) in words(page(written))
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,11 @@ def loaded(name: str, target: str = "simulated", bugs: str = "") -> Loaded:
     return Loaded(archive.history, decided(rehearsal.manifest, tables, archive.tables["faults"]))
 
 
-@pytest.fixture(params=sorted(workloads.KINDS.own))
+IN_VIRTUAL_TIME = sorted(set(workloads.KINDS.own) - {"command"})
+"""Those that the simulator runs; a user's program has tests of its own, on real processes."""
+
+
+@pytest.fixture(params=IN_VIRTUAL_TIME)
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -7,7 +7,7 @@ import pytest
 
 from harness.clock import Clock, SystemClock
 from harness.history import Manifest, PolledRecord, Polling, Recorder, RunDirectory, Sending
-from harness.history.recorder import KeptRecorder
+from harness.history.recorder import KeptRecorder, Output
 from harness.history.sends import Answer, Sends
 from harness.model import ProcessId, TopicPartition
 
@@ -211,6 +211,23 @@ def test_a_consumer_says_what_it_is_assigned_and_what_it_commits(directory: RunD
         ("ok", "committed", 0, 4, "g", False),
         ("ok", "committed", 1, None, "g", False),
         ("info", "crash", None, None, None, False),
+    ]
+
+
+def test_what_a_program_has_put_out_and_how_far_it_has_come(directory: RunDirectory) -> None:
+    history, p, q = recorder(directory), TopicPartition("t", 0), TopicPartition("t", 1)
+    history.outputs(P0, [], final=True)
+    history.outputs(P0, [Output("done", 1, 4, 7), Output(None, None, 0, None)], final=True)
+    history.complete_reached(history.invoke_reached(P0, "g", [p, q]), {q: 3})
+    history.complete_reached(history.invoke_reached(P0, None, [p]), {}, "_TIMED_OUT")
+    history.close()
+    ended = [r for r in directory.read_table("history") if r["type"] != "invoke"][:-1]
+    assert [(r["type"], r["f"], r["topic"], r["partition"], r["offset"], r["value"], r["final"]) for r in ended] == [
+        ("ok", "output", "done", 1, 4, 7, True),
+        ("ok", "output", None, None, 0, None, True),
+        ("ok", "reached", "t", 0, 0, None, False),
+        ("ok", "reached", "t", 1, 3, None, False),
+        ("info", "reached", "t", 0, None, None, False),
     ]
 
 
