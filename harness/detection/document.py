@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from checkers import unprocessed
 from checkers.promises import KINDS
 from harness.detection.matrix import Matrix, Score
 from harness.detection.mixes import CHAOS, FAULTS, OF_SOME, SYNTHETIC, WORKLOADS, Mix, faults_at, workloads_at
@@ -22,6 +23,9 @@ NO_VIOLATION: Mapping[str, tuple[str, str]] = {
 
 NO_BROKER = ("precommitted-read", "int-nonmonotonic-send", "G1c")
 """The kinds of which no broker here can be guilty: no transaction of theirs polls, or has several batches under way."""
+
+OF_PROGRAMS = tuple(kind.name for kind in unprocessed.KINDS)
+"""The kinds of which a user's program is guilty, and no broker: the tests of the workload run broken programs."""
 
 _RANDOM, _SCHEDULE, _MADE_UP, _NOT = "random", "schedule", "made up", "not"
 """The kinds of proof that the checkers find a bug, the strongest first."""
@@ -202,6 +206,8 @@ def _kinds(matrix: Matrix, bugs: Sequence[Bug]) -> Iterator[str]:
 
 
 def _never_convicted(kind: str) -> str:
+    if kind in OF_PROGRAMS:
+        return "a [user's program](your-own-program.md) breaks it, and no broker"
     if kind not in NO_VIOLATION:
         return "**none**"
     why, bug = NO_VIOLATION[kind]
