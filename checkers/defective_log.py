@@ -18,7 +18,8 @@
 
 Severity: ``VIOLATION``. A ``damaged-record`` is ``DOCUMENTED`` when a ``corrupt_log`` fault has damaged a log of that
 node. A ``sequence-gap`` is ``DOCUMENTED`` after an unclean election of the partition that the
-configuration permits. Both sequence kinds need sequences that do not wrap around at 2^31.
+configuration permits. Both sequence kinds need sequences that do not wrap around at 2^31, and concern no topic of
+Kafka's own: coordinators number nothing of what they write there in the name of a producer.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from harness.anomaly import (
     Unseen,
 )
 from harness.checker import Evidence
+from harness.coordination.internal_topics import INTERNAL_TOPICS
 from harness.facts import LogEpoch, ProducerLog, StateInterval
 from harness.fault import DiskEffect
 from harness.model import TopicPartition
@@ -265,11 +267,12 @@ def _sequences(run: RunFacts, place: TopicPartition, log: ProducerLog) -> Iterat
     }
     evidence = (Evidence("replica_logs", row, f"node {log.node}'s log holds the first record of {whose}"),)
     about = {"offset": log.offset, "node": log.node}
-    if log.records > log.sequences:
+    is_numbered = place.topic not in INTERNAL_TOPICS
+    if is_numbered and log.records > log.sequences:
         why = f"The final leader's log has {has} of {whose}: some are there twice."
         yield Conclusion(run.finding("repeated-sequence", place, **about), why, evidence)
     missing = log.sequences < log.last - log.first + 1
-    if missing or (log.falls and log.records == log.sequences):
+    if is_numbered and (missing or (log.falls and log.records == log.sequences)):
         wrong = "some are missing" if missing else "some lie behind higher ones"
         why = f"The final leader's log has {has} of {whose}: {wrong}."
         excuse = "unclean" if run.unclean.get(place) else None

@@ -465,5 +465,22 @@ def records_of_a_producer_that_are_not_in_the_order_of_their_sequences_are_found
 
 
 @case(Outcome.PASS)
+def a_coordinator_numbers_nothing_of_what_it_writes_for_a_producer(story: Story) -> None:
+    story.__init__(story.run, 2)  # type: ignore[misc]
+    write(story, 1)
+    for _ in range(3):
+        story.append(1, None, (1, 2))
+    story.scenario["topics"] = [{"name": "ledger", "partitions": 1, "replication_factor": 3}]
+    story.finish()
+    story.forget(*(row for row in story.history if row["partition"] == 1))
+    for row in (*story.timeline, *story.logs):
+        if row["partition"] == 1:
+            row |= {"topic": "__consumer_offsets", "partition": 0}
+    for row in story.logs:
+        if row["topic"] == "__consumer_offsets":
+            row |= {"producer_id": 7, "producer_epoch": 0, "sequence": 0}
+
+
+@case(Outcome.PASS)
 def a_producer_may_begin_anywhere(story: Story) -> None:
     numbered(story, 4, 5, 6)
