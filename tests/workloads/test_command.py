@@ -79,6 +79,12 @@ def test_a_program_that_keeps_its_promise_passes_while_it_and_a_broker_are_kille
     assert (directory.path / "program" / "copy-1.err").exists()
 
 
+def test_a_program_that_commits_in_transactions_processes_everything_exactly_once(tmp_path: Path) -> None:
+    verdict, _ = ran(tmp_path, "transactional.py", promise="exactly-once", copies=2, kill_every_s=2.0)
+    assert (verdict.outcome, verdict.reasons) == (Outcome.PASS, [])
+    assert verdict.counts["outputs"] > 100
+
+
 @pytest.mark.parametrize(
     ("argv", "parameters", "kinds"),
     [
