@@ -47,7 +47,7 @@ from harness.anomaly import AnomalyKind, CauseAt, LossyFailure
 from harness.downtime import in_force
 from harness.facts import StateInterval
 from harness.fault import DiskEffect
-from harness.findings import Finding
+from harness.findings import POLL_NS, Finding
 from harness.history import Manifest
 from harness.model import CONTROLLER_ID, TopicPartition
 
@@ -84,9 +84,10 @@ def documented(run: RunFacts, manifest: Manifest, finding: Finding, kind: Anomal
     match when:
         case LossyFailure.BETWEEN_COMMITS:
             return finding.since_ns is not None and _all_failed(replicas, lossy, finding.since_ns, finding.time_ns)
-        case LossyFailure.AFTER_KNOWN | LossyFailure.AFTER_BEGUN:
+        case LossyFailure.AFTER_KNOWN | LossyFailure.AFTER_BEGUN | LossyFailure.AFTER_POLL_BEGUN:
             begun_ns = finding.since_ns if when is LossyFailure.AFTER_BEGUN else None
             since_ns = finding.time_ns if begun_ns is None else begun_ns
+            since_ns -= POLL_NS if when is LossyFailure.AFTER_POLL_BEGUN else 0
             lossy = _between(lossy, since_ns, math.inf)
         case LossyFailure.BEFORE_SEEN | LossyFailure.BETWEEN_POLLS:
             since_ns = _committed_ns(run, place, _lowest_missing(finding, kind))

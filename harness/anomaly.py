@@ -62,6 +62,7 @@ class LossyFailure(Enum):
     BEFORE_READ = "between the send and the read"
     BEFORE_MARKER = "between the send and the marker"
     BETWEEN_COMMITS = "between a group's commit, or generation, and what contradicts it, on all brokers"
+    AFTER_POLL_BEGUN = "after the poll had begun that delivered the record"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -167,6 +167,9 @@ RESENT_NS = 50_000_000
 Clients wait for ``retry.backoff.ms`` before they do, which is 100 ms by default, and 80 where they vary it by a fifth.
 """
 
+POLL_NS = 200_000_000
+"""How long a poll of ours waits for more records: its row may be so much later than what it delivers."""
+
 QUIET_NS = 5_000_000_000
 """For how long a process's polls must have returned nothing, until its last, before that shows a partition's end.
 

@@ -9,6 +9,8 @@ import pytest
 
 from checkers import check
 from harness.checker import Verdict
+from harness.client_tasks.polling import POLL_S
+from harness.findings import POLL_NS
 from tests.checkers.clients import commit
 from tests.checkers.story import NODES, Story
 
@@ -85,6 +87,30 @@ def test_an_outage_that_was_never_healed_is_one_all_the_same(tmp_path: Path) -> 
 
 def test_a_power_loss_before_the_acknowledgement_excuses_nothing(tmp_path: Path) -> None:
     assert verdicts(powerless(*NODES, before=True), tmp_path / "r")["lost-write"] is Verdict.VIOLATION
+
+
+def test_a_poll_of_ours_waits_no_longer_than_the_checkers_expect() -> None:
+    assert POLL_S * 1e9 == POLL_NS
+
+
+@pytest.mark.parametrize(("later_ms", "verdict"), [(100, Verdict.DOCUMENTED), (300, Verdict.VIOLATION)])
+def test_a_poll_that_was_under_way_when_power_failed_may_have_been_given_the_record_before(
+    tmp_path: Path, later_ms: int, verdict: Verdict
+) -> None:
+    story = Story()
+    for _ in range(3):
+        story.send()
+    outage = {"injected_ns": story.now + 1, "healed_ns": story.now + 500_000}
+    for node in NODES:
+        story.fault(f"dark-{node}", kind="power_loss", nodes=[str(node)], **outage)
+    story.now += later_ms * 1_000_000
+    story.poll(5, range(3))
+    for node in NODES:
+        story.cut(node, 2)
+    story.elect(1)
+    story.send(result="info")
+    judged = verdicts(story.finish(), tmp_path / "r")
+    assert (judged["lost-write"], judged["vanished-read"]) == (Verdict.DOCUMENTED, verdict)
 
 
 def test_a_power_loss_that_was_not_proven_excuses_nothing_and_convicts_nobody(tmp_path: Path) -> None:
