@@ -87,8 +87,8 @@ def documented(run: RunFacts, manifest: Manifest, finding: Finding, kind: Anomal
         case LossyFailure.AFTER_KNOWN | LossyFailure.AFTER_BEGUN | LossyFailure.AFTER_POLL_BEGUN:
             begun_ns = finding.since_ns if when is LossyFailure.AFTER_BEGUN else None
             since_ns = finding.time_ns if begun_ns is None else begun_ns
-            since_ns -= POLL_NS if when is LossyFailure.AFTER_POLL_BEGUN else 0
-            lossy = _between(lossy, since_ns, math.inf)
+            under_way_ns = POLL_NS if when is LossyFailure.AFTER_POLL_BEGUN else 0
+            lossy = _between(lossy, since_ns - under_way_ns, math.inf)
         case LossyFailure.BEFORE_SEEN | LossyFailure.BETWEEN_POLLS:
             since_ns = _committed_ns(run, place, _lowest_missing(finding, kind))
             before_ns = finding.since_ns if when is LossyFailure.BETWEEN_POLLS else None
