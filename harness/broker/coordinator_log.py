@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from harness.broker.codecs import inflate
 from harness.broker.kafka_time import kafka_time_ns
@@ -14,6 +14,7 @@ from harness.broker.ports import Network, Timer
 from harness.broker.segments import Batches, span_of
 from harness.broker.settings import NodeConfig
 from harness.clock import Clock
+from harness.coordination.errors import GroupError
 from harness.coordination.surroundings import LogRecord, ProducerIdentity, Stored
 from harness.model import Offset, TopicPartition
 from harness.replication.messages import ErrorCode, ProduceExpired, ProduceRequested
@@ -200,6 +201,36 @@ def _read_batch(reader: Reader, data: memoryview, header: BatchHeader) -> None:
     for record in () if header.attributes & wire.CONTROL else wire.records(data, header, inflate):
         if record.key is not None:
             reader.record(record.key, record.value, producer_id)
+
+
+Known_co = TypeVar("Known_co", covariant=True)
+
+
+class Led(Protocol[Known_co]):
+    """A partition that the broker leads, and what its coordinator knows of it."""
+
+    @property
+    def known(self) -> Known_co | None:
+        """None until the log has been read."""
+        ...
+
+
+def known_of(
+    key: str, topic: str, metadata: ClusterMetadata, led: Mapping[int, Led[Known_co]]
+) -> Known_co | GroupError:
+    """What the coordinator of a group or id knows, or NOT_COORDINATOR, or still loading."""
+    partitions = metadata.partition_count(topic)
+    found = led.get(partition_of(key, partitions)) if partitions else None
+    if found is None:
+        return GroupError.NOT_COORDINATOR
+    return GroupError.COORDINATOR_LOAD_IN_PROGRESS if found.known is None else found.known
+
+
+def all_known(led: Mapping[int, Led[Known_co]]) -> list[Known_co] | GroupError:
+    """The same of all partitions that this broker leads."""
+    found = [one.known for _, one in sorted(led.items())]
+    loaded = [known for known in found if known is not None]
+    return loaded if len(loaded) == len(found) else GroupError.COORDINATOR_LOAD_IN_PROGRESS
 
 
 class Appends:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from harness.broker.coordinator_log import CoordinatorLog, Services, partition_of
+from harness.broker.coordinator_log import CoordinatorLog, Services, all_known, known_of
 from harness.broker.partition import Partition
 from harness.broker.settings import NodeConfig
 from harness.broker.timeline import ReplicaState
@@ -46,19 +46,11 @@ class GroupCoordinator:
 
     def groups_of(self, group: str) -> Groups | GroupError:
         """The groups among which ``group`` is, or the error where this broker does not coordinate it, or not yet."""
-        partitions = self._services.metadata.partition_count(GROUPS_TOPIC)
-        if not partitions:
-            return GroupError.NOT_COORDINATOR
-        led = self._led.get(partition_of(group, partitions))
-        if led is None:
-            return GroupError.NOT_COORDINATOR
-        return GroupError.COORDINATOR_LOAD_IN_PROGRESS if led.groups is None else led.groups
+        return known_of(group, GROUPS_TOPIC, self._services.metadata, self._led)
 
     def all_groups(self) -> list[Groups] | GroupError:
         """The groups of all partitions that this broker leads."""
-        found = [led.groups for _, led in sorted(self._led.items())]
-        loaded = [groups for groups in found if groups is not None]
-        return loaded if len(loaded) == len(found) else GroupError.COORDINATOR_LOAD_IN_PROGRESS
+        return all_known(self._led)
 
     def transaction_ended(self, partition: int, producer_id: int, *, commits: bool) -> None:
         """The marker of a producer's transaction is in a partition of the topic."""
@@ -68,9 +60,9 @@ class GroupCoordinator:
     def status(self) -> list[dict[str, Any]]:
         """For the control channel: what is committed in each partition that it leads, and in which leader epoch."""
         return [
-            {"leader_epoch": led.leader_epoch, "partition": number, "commits": led.groups.status()}
+            {"leader_epoch": led.leader_epoch, "partition": number, "commits": led.known.status()}
             for number, led in sorted(self._led.items())
-            if led.groups is not None
+            if led.known is not None
         ]
 
     def _new_member_id(self, prefix: str) -> str:
@@ -82,14 +74,14 @@ class _Led(CoordinatorLog):
     """One partition that the broker leads: the port of its groups.
 
     Attributes:
-        groups: None until the log has been read.
+        known: its groups; None until the log has been read.
     """
 
     def __init__(
         self, services: Services, config: NodeConfig, partition: Partition, new_member_id: Callable[[str], str]
     ) -> None:
         super().__init__(services, config, partition)
-        self.groups: Groups | None = None
+        self.known: Groups | None = None
         self.new_member_id = new_member_id
         settings = config.settings
         limits = GroupLimits(
@@ -118,17 +110,17 @@ class _Led(CoordinatorLog):
             ended()
         self._ended.clear()
         self._read.begin()
-        self.groups = self._read
+        self.known = self._read
 
     def marked(self, producer_id: int, *, commits: bool) -> None:
         """A marker has been appended; what is in the log before it may yet have to be read."""
-        if self.groups is None:
+        if self.known is None:
             self._ended.append(partial(self.marker, producer_id, commits=commits))
         else:
-            self.groups.transaction_ended(producer_id, commits=commits)
+            self.known.transaction_ended(producer_id, commits=commits)
 
     def resign(self) -> None:
         """Another broker leads."""
         self.stop()
-        if self.groups is not None:
-            self.groups.end()
+        if self.known is not None:
+            self.known.end()

@@ -49,8 +49,9 @@ from harness.wire.messages.groups import (
     OffsetDeleteResponseTopic,
     SyncGroupRequest,
 )
+from harness.wire.messages.transactions import TxnOffsetCommitRequestTopic
 
-MAX_METADATA_BYTES = 4_096
+_MAX_METADATA_BYTES = 4_096
 """Kafka's ``offset.metadata.max.bytes``."""
 
 
@@ -128,31 +129,39 @@ def delete_groups(coordinator: GroupCoordinator, request: Request) -> None:
 def offset_commit(coordinator: GroupCoordinator, cluster: ClusterMetadata, clock: Clock, request: Request) -> None:
     """Serve OffsetCommit: the in-sync replicas of the coordinator's log have the offsets before the answer."""
     body = cast("OffsetCommitRequest", request.body)
-    accepted: dict[TopicPartition, CommittedOffset] = {}
-    errors: dict[TopicPartition, int] = {}
-    for topic in body.topics:
-        for one in topic.partitions:
-            name = TopicPartition(topic.name, one.partition_index)
-            metadata = one.committed_metadata or ""
-            if not cluster.knows(*name):
-                errors[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            elif len(metadata.encode()) > MAX_METADATA_BYTES:
-                errors[name] = GroupError.OFFSET_METADATA_TOO_LARGE
-            else:
-                kept = CommittedOffset(one.committed_offset, one.committed_leader_epoch, metadata, clock.wall_ms())
-                accepted[name] = kept
+    accepted, errors = acceptable(cluster, clock, body.topics)
 
     def committed(error: int) -> None:
         topics = [
             OffsetCommitResponseTopic(
                 topic, [OffsetCommitResponsePartition(one.partition, errors.get(one, error)) for one in names]
             )
-            for topic, names in _named(body.topics)
+            for topic, names in named(body.topics)
         ]
         request.answer(OffsetCommitResponse(topics=topics))
 
     who = Committer(body.member_id, body.group_instance_id, body.generation_id_or_member_epoch)
     _at(coordinator, body.group_id, request, lambda groups: groups.commit(body.group_id, who, accepted, committed))
+
+
+def acceptable(
+    cluster: ClusterMetadata, clock: Clock, topics: Sequence[OffsetCommitRequestTopic | TxnOffsetCommitRequestTopic]
+) -> tuple[dict[TopicPartition, CommittedOffset], dict[TopicPartition, int]]:
+    """What of a commit may be stored, and for the other partitions the error."""
+    accepted: dict[TopicPartition, CommittedOffset] = {}
+    errors: dict[TopicPartition, int] = {}
+    for topic in topics:
+        for one in topic.partitions:
+            name = TopicPartition(topic.name, one.partition_index)
+            metadata = one.committed_metadata or ""
+            if not cluster.knows(*name):
+                errors[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif len(metadata.encode()) > _MAX_METADATA_BYTES:
+                errors[name] = GroupError.OFFSET_METADATA_TOO_LARGE
+            else:
+                kept = CommittedOffset(one.committed_offset, one.committed_leader_epoch, metadata, clock.wall_ms())
+                accepted[name] = kept
+    return accepted, errors
 
 
 def offset_fetch(coordinator: GroupCoordinator, request: Request) -> None:
@@ -187,16 +196,16 @@ def offset_delete(coordinator: GroupCoordinator, cluster: ClusterMetadata, reque
             OffsetDeleteResponseTopic(
                 topic, [OffsetDeleteResponsePartition(one.partition, errors.get(one, unknown)) for one in names]
             )
-            for topic, names in _named(body.topics)
+            for topic, names in named(body.topics)
         ]
         request.answer(OffsetDeleteResponse(error_code=error, topics=[] if error else topics))
 
-    known = [name for _, names in _named(body.topics) for name in names if cluster.knows(*name)]
+    known = [name for _, names in named(body.topics) for name in names if cluster.knows(*name)]
     _at(coordinator, body.group_id, request, lambda groups: groups.delete_offsets(body.group_id, known, deleted))
 
 
-def _named(
-    topics: Sequence[OffsetCommitRequestTopic] | Sequence[OffsetDeleteRequestTopic],
+def named(
+    topics: Sequence[OffsetCommitRequestTopic | OffsetDeleteRequestTopic | TxnOffsetCommitRequestTopic],
 ) -> list[tuple[str, list[TopicPartition]]]:
     """Each topic of a request with its partitions."""
     return [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from harness.broker.coordinator_log import CoordinatorLog, Services, partition_of
+from harness.broker.coordinator_log import CoordinatorLog, Services, all_known, known_of
 from harness.broker.marker_sender import MarkerRoutes, MarkerSender
 from harness.broker.partition import Partition
 from harness.broker.producer_ids import ProducerIds
@@ -54,26 +54,18 @@ class TransactionCoordinator:
 
     def transactions_of(self, transactional_id: str) -> Transactions | GroupError:
         """The transactions among which that of the id is, or the error where this broker does not coordinate it yet."""
-        partitions = self._services.metadata.partition_count(TRANSACTIONS_TOPIC)
-        if not partitions:
-            return GroupError.NOT_COORDINATOR
-        led = self._led.get(partition_of(transactional_id, partitions))
-        if led is None:
-            return GroupError.NOT_COORDINATOR
-        return GroupError.COORDINATOR_LOAD_IN_PROGRESS if led.transactions is None else led.transactions
+        return known_of(transactional_id, TRANSACTIONS_TOPIC, self._services.metadata, self._led)
 
     def all_transactions(self) -> list[Transactions] | GroupError:
         """The transactions of all partitions that this broker leads."""
-        found = [led.transactions for _, led in sorted(self._led.items())]
-        loaded = [one for one in found if one is not None]
-        return loaded if len(loaded) == len(found) else GroupError.COORDINATOR_LOAD_IN_PROGRESS
+        return all_known(self._led)
 
 
 class _Led(CoordinatorLog):
     """One partition that the broker leads: the port of its transactions.
 
     Attributes:
-        transactions: None until the log has been read.
+        known: its transactions; None until the log has been read.
         began_in: the leader epoch.
     """
 
@@ -81,7 +73,7 @@ class _Led(CoordinatorLog):
         self, services: Services, config: NodeConfig, partition: Partition, about: tuple[ProducerIds, MarkerRoutes]
     ) -> None:
         super().__init__(services, config, partition)
-        self.transactions: Transactions | None = None
+        self.known: Transactions | None = None
         self.began_in = self.leader_epoch
         self._producer_ids, self._routes = about
         self._read = Transactions(self, config.settings.transaction_max_timeout_ms, config.knobs.bugs)
@@ -99,7 +91,7 @@ class _Led(CoordinatorLog):
     def finished(self) -> None:
         """See :class:`harness.broker.coordinator_log.Reader`."""
         self._read.begin()
-        self.transactions = self._read
+        self.known = self._read
 
     def resign(self) -> None:
         """Another broker leads, or the same in another epoch."""

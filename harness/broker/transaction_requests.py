@@ -10,7 +10,7 @@ from typing import cast
 from harness.broker.codes import FrontError
 from harness.broker.coordinator_log import partition_of
 from harness.broker.group_coordinator import GroupCoordinator
-from harness.broker.group_requests import MAX_METADATA_BYTES
+from harness.broker.group_requests import acceptable, named
 from harness.broker.metadata import ClusterMetadata
 from harness.broker.producer_ids import ProducerIds
 from harness.broker.replicas import Replicas
@@ -109,16 +109,13 @@ def add_partitions_to_txn(services: TransactionServices, request: Request) -> No
     if request.version >= _OF_SEVERAL_SINCE:
         _add_several(services, request, body)
         return
-    topics, producer = body.v3_and_below_topics, ProducerIdentity(*_old_producer(body))
+    topics = body.v3_and_below_topics
+    producer = ProducerIdentity(body.v3_and_below_producer_id, body.v3_and_below_producer_epoch)
 
     def answered(errors: Errors) -> None:
         request.answer(AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_results(topics, errors)))
 
     _add(services, (body.v3_and_below_transactional_id, producer, request.version), topics, answered)
-
-
-def _old_producer(body: AddPartitionsToTxnRequest) -> tuple[int, int]:
-    return body.v3_and_below_producer_id, body.v3_and_below_producer_epoch
 
 
 def _add_several(services: TransactionServices, request: Request, body: AddPartitionsToTxnRequest) -> None:
@@ -208,38 +205,16 @@ def end_txn(services: TransactionServices, request: Request) -> None:
 def txn_offset_commit(services: TransactionServices, request: Request) -> None:
     """Serve TxnOffsetCommit: the offsets of a group, which take effect when the producer's transaction commits."""
     body = cast("TxnOffsetCommitRequest", request.body)
-    accepted: dict[TopicPartition, CommittedOffset] = {}
-    errors: Errors = {}
-    for topic in body.topics:
-        for one in topic.partitions:
-            name = TopicPartition(topic.name, one.partition_index)
-            metadata = one.committed_metadata or ""
-            if not services.metadata.knows(*name):
-                errors[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            elif len(metadata.encode()) > MAX_METADATA_BYTES:
-                errors[name] = GroupError.OFFSET_METADATA_TOO_LARGE
-            else:
-                now_ms = services.clock.wall_ms()
-                accepted[name] = CommittedOffset(one.committed_offset, one.committed_leader_epoch, metadata, now_ms)
+    accepted, errors = acceptable(services.metadata, services.clock, body.topics)
 
     def committed(error: int) -> None:
-        request.answer(
-            TxnOffsetCommitResponse(
-                topics=[
-                    TxnOffsetCommitResponseTopic(
-                        topic.name,
-                        [
-                            TxnOffsetCommitResponsePartition(
-                                one.partition_index,
-                                errors.get(TopicPartition(topic.name, one.partition_index), error),
-                            )
-                            for one in topic.partitions
-                        ],
-                    )
-                    for topic in body.topics
-                ]
+        topics = [
+            TxnOffsetCommitResponseTopic(
+                topic, [TxnOffsetCommitResponsePartition(one.partition, errors.get(one, error)) for one in names]
             )
-        )
+            for topic, names in named(body.topics)
+        ]
+        request.answer(TxnOffsetCommitResponse(topics=topics))
 
     _verified(services, body, partial(_commit, services, body, accepted, committed), committed)
 

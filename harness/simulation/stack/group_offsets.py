@@ -8,6 +8,7 @@ from typing import cast
 from confluent_kafka import KafkaError
 
 from harness.client_ports import CommittedOffset
+from harness.coordination.errors import GroupError
 from harness.model import NO_GENERATION, TopicPartition
 from harness.simulation.stack.client import Call, Client, Silence
 from harness.simulation.stack.links import Address
@@ -29,6 +30,10 @@ OFFSET_COMMIT_VERSION = 7
 OFFSET_FETCH_VERSION = 7
 _ASK_TIMEOUT_S = 1.0
 TIMED_OUT = "_TIMED_OUT"
+ELSEWHERE = frozenset(
+    {GroupError.NOT_COORDINATOR, GroupError.COORDINATOR_NOT_AVAILABLE, GroupError.COORDINATOR_LOAD_IN_PROGRESS}
+)
+"""After these errors a client looks for the coordinator again."""
 
 
 class GroupOffsets:

@@ -18,6 +18,7 @@ from harness.history.recorder import Change
 from harness.model import NO_GENERATION, TopicPartition
 from harness.simulation.stack.client import Call, Client, Silence
 from harness.simulation.stack.group_offsets import (
+    ELSEWHERE,
     OFFSET_COMMIT_VERSION,
     OFFSET_FETCH_VERSION,
     TIMED_OUT,
@@ -52,9 +53,6 @@ _ASK_TIMEOUT_S = 1.0
 _BACKOFF_S = 0.05
 _HEARTBEATS = 10
 _NS_PER_S = 1_000_000_000
-_ELSEWHERE = frozenset(
-    {GroupError.NOT_COORDINATOR, GroupError.COORDINATOR_NOT_AVAILABLE, GroupError.COORDINATOR_LOAD_IN_PROGRESS}
-)
 
 
 class Member:
@@ -235,7 +233,7 @@ class Member:
             answer = await self._ask(ApiKey.HEARTBEAT, _HEARTBEAT_VERSION, body, purpose="heartbeat")
             if answer is not None and body.generation_id == self._generation:  # else it has joined anew since
                 code = cast("HeartbeatResponse", answer).error_code
-                self._heard_ns = self._heard_ns if code in _ELSEWHERE else world.now_ns
+                self._heard_ns = self._heard_ns if code in ELSEWHERE else world.now_ns
                 self._heed(code)
             if world.now_ns - self._heard_ns > ours.session_timeout_s * _NS_PER_S:
                 self._forget()
@@ -253,7 +251,7 @@ class Member:
             self._forget()
         elif code in (GroupError.UNKNOWN_MEMBER_ID, GroupError.ILLEGAL_GENERATION):
             self._forget()
-        elif code in _ELSEWHERE:
+        elif code in ELSEWHERE:
             self._coordinator = None
 
     def _forget(self) -> None:

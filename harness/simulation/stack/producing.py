@@ -82,6 +82,11 @@ class _Request(NamedTuple):
     deadline_ns: int
 
 
+def framed(batch: Sequence[ProducerRecord]) -> list[Record]:
+    """The records of a batch as the wire has them."""
+    return [Record(at, one.timestamp_ms, one.key, one.value, tuple(one.headers)) for at, one in enumerate(batch)]
+
+
 def _unanswered() -> Answer:
     return Answer("info", error="_NO_DELIVERY_REPORT")
 
@@ -163,9 +168,8 @@ class Producer:
         if identity != self._id:
             return _Attempt(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER)  # which its producer has failed with
         sequence = self._sequences.get(partition, 0) if self._manner.idempotent else _NO_ID
-        framed = [Record(at, one.timestamp_ms, one.key, one.value, tuple(one.headers)) for at, one in enumerate(batch)]
         records = build(
-            framed, producer_id=self._id, producer_epoch=self._epoch, base_sequence=sequence,
+            framed(batch), producer_id=self._id, producer_epoch=self._epoch, base_sequence=sequence,
             codec=CODECS[self._manner.compression], deflate=deflate,
         )  # fmt: skip
         self._sequences[partition] = sequence + len(batch)

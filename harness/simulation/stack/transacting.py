@@ -17,10 +17,11 @@ from harness.model import Offset, TopicPartition
 from harness.payload import ProducerRecord
 from harness.replication.messages import ErrorCode
 from harness.simulation.stack.client import Call, Client, Silence
-from harness.simulation.stack.group_offsets import coordinator_of
+from harness.simulation.stack.group_offsets import ELSEWHERE, coordinator_of
 from harness.simulation.stack.links import Address
+from harness.simulation.stack.producing import framed
 from harness.simulation.stack.tasks import Window
-from harness.wire.batches import TRANSACTIONAL, Record, build
+from harness.wire.batches import TRANSACTIONAL, build
 from harness.wire.declaration import Message
 from harness.wire.keys import ApiKey
 from harness.wire.messages.coordination import InitProducerIdRequest, InitProducerIdResponse
@@ -40,9 +41,6 @@ _BACKOFF_S = 0.05
 _NS_PER_S = 1_000_000_000
 _TIMED_OUT: int = KafkaError._TIMED_OUT  # noqa: SLF001 (librdkafka's own codes begin with an underscore)
 
-_ELSEWHERE = frozenset(
-    {GroupError.NOT_COORDINATOR, GroupError.COORDINATOR_NOT_AVAILABLE, GroupError.COORDINATOR_LOAD_IN_PROGRESS}
-)
 _AGAIN = frozenset(
     {
         TransactionError.CONCURRENT_TRANSACTIONS,
@@ -189,7 +187,7 @@ class TransactionalProducer:
             if self._coordinator is not None:
                 answer = await self._client.ask(self._coordinator, Call(key, version, request, _ASK_TIMEOUT_S))
                 error = GroupError.NOT_COORDINATOR if isinstance(answer, Silence) else take(answer)
-                if error in _ELSEWHERE:
+                if error in ELSEWHERE:
                     self._coordinator = None
                 elif error not in _AGAIN:
                     return error
@@ -201,9 +199,8 @@ class TransactionalProducer:
         assert self._identity is not None
         sequence = self._sequences.get(partition, 0)
         self._sequences[partition] = sequence + len(batch)
-        framed = [Record(at, one.timestamp_ms, one.key, one.value, tuple(one.headers)) for at, one in enumerate(batch)]
         records = build(
-            framed, attributes=TRANSACTIONAL, base_sequence=sequence,
+            framed(batch), attributes=TRANSACTIONAL, base_sequence=sequence,
             producer_id=self._identity.producer_id, producer_epoch=self._identity.epoch,
         )  # fmt: skip
         deadline_ns = self._client.world.now_ns + round(self._timeout_s * _NS_PER_S)

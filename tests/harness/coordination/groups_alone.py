@@ -59,25 +59,17 @@ class Timers:
         self.now_ms = until
 
 
-class GroupsAlone:
-    """The groups of one partition, and a client that speaks to them; ``log`` holds what has been stored.
+class CoordinatorAlone:
+    """What a coordinator needs of its broker: time, and one partition; ``log`` holds what has been stored.
 
     ``holds_stores``: what is to be stored waits in ``storing`` for :meth:`store_next`.
     """
 
-    def __init__(self, log: Sequence[LogRecord] = (), limits: GroupLimits = LIMITS, bugs: Sequence[str] = ()) -> None:
+    def __init__(self, log: Sequence[LogRecord] = ()) -> None:
         self.time = Timers()
         self.log = list(log)
         self.storing: list[tuple[Sequence[LogRecord], Stored]] = []
-        self.transactional: list[ProducerIdentity] = []
         self.holds_stores = False
-        self._ids = 0
-        self.groups = Groups(self, limits, bugs)
-        for record in log:
-            said = decoded(*record)
-            assert said is not None
-            self.groups.replay(*said)
-        self.groups.begin()
 
     # ------------------------------------------------------------------------------------ surroundings
 
@@ -92,10 +84,6 @@ class GroupsAlone:
         if not self.holds_stores:
             self.call_later(0, self.store_next)
 
-    def new_member_id(self, prefix: str) -> str:
-        self._ids += 1
-        return f"{prefix}-{self._ids}"
-
     # ------------------------------------------------------------------------------------ the test's hand
 
     def store_next(self, error: int = 0) -> None:
@@ -104,12 +92,33 @@ class GroupsAlone:
             self.log += records
         stored(error)
 
+    def sleep(self, ms: int = 0) -> None:
+        self.time.sleep(ms)
+
+
+class GroupsAlone(CoordinatorAlone):
+    """The groups of one partition, and a client that speaks to them."""
+
+    def __init__(self, log: Sequence[LogRecord] = (), limits: GroupLimits = LIMITS, bugs: Sequence[str] = ()) -> None:
+        super().__init__(log)
+        self.transactional: list[ProducerIdentity] = []
+        self._ids = 0
+        self.groups = Groups(self, limits, bugs)
+        for record in log:
+            said = decoded(*record)
+            assert said is not None
+            self.groups.replay(*said)
+        self.groups.begin()
+
+    # ------------------------------------------------------------------------------------ surroundings
+
+    def new_member_id(self, prefix: str) -> str:
+        self._ids += 1
+        return f"{prefix}-{self._ids}"
+
     def store_in_transaction(self, records: Sequence[LogRecord], producer: ProducerIdentity, stored: Stored) -> None:
         self.transactional.append(producer)
         self.store(records, stored)
-
-    def sleep(self, ms: int = 0) -> None:
-        self.time.sleep(ms)
 
     # ------------------------------------------------------------------------------------ requests
 

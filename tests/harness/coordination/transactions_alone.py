@@ -5,29 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
-from harness.coordination.surroundings import LogRecord, ProducerIdentity, Stored
+from harness.coordination.surroundings import LogRecord, ProducerIdentity
 from harness.coordination.transaction_records import decoded
 from harness.coordination.transactions import Initialising, Transactions
 from harness.model import TopicPartition
-from tests.harness.coordination.groups_alone import Timers, Waiting
+from tests.harness.coordination.groups_alone import CoordinatorAlone
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 TIMEOUT_MS = 60_000
 
 
-class TransactionsAlone:
-    """The transactions of one partition, and producers that speak to it; ``log`` holds what has been stored.
+class TransactionsAlone(CoordinatorAlone):
+    """The transactions of one partition, and producers that speak to it.
 
-    ``holds_stores``: what is to be stored waits in ``storing`` for :meth:`store_next`. ``marking`` are the markers that
-    are not written yet: whose, where, how, and what to call.
+    ``marking`` are the markers that are not written yet: whose, where, how, and what to call.
     """
 
     def __init__(self, log: Sequence[LogRecord] = (), max_timeout_ms: int = 900_000) -> None:
-        self.time = Timers()
-        self.log = list(log)
-        self.storing: list[tuple[Sequence[LogRecord], Stored]] = []
+        super().__init__(log)
         self.marking: list[tuple[ProducerIdentity, set[TopicPartition], bool, Callable[[], None]]] = []
-        self.holds_stores = False
         self.has_ids = True
         self._ids = 100
         self.transactions = Transactions(self, max_timeout_ms)
@@ -38,17 +34,6 @@ class TransactionsAlone:
         self.transactions.begin()
 
     # ------------------------------------------------------------------------------------ surroundings
-
-    def wall_ms(self) -> int:
-        return self.time.now_ms
-
-    def call_later(self, delay_ms: int, callback: Callable[[], None]) -> Waiting:
-        return self.time.call_later(delay_ms, callback)
-
-    def store(self, records: Sequence[LogRecord], stored: Stored) -> None:
-        self.storing.append((records, stored))
-        if not self.holds_stores:
-            self.call_later(0, self.store_next)
 
     def new_producer_id(self, allocated: Callable[[int | None], None]) -> None:
         self._ids += 1
@@ -61,15 +46,6 @@ class TransactionsAlone:
         self.marking.append((producer, set(partitions), commits, written))
 
     # ------------------------------------------------------------------------------------ the test's hand
-
-    def store_next(self, error: int = 0) -> None:
-        records, stored = self.storing.pop(0)
-        if not error:
-            self.log += records
-        stored(error)
-
-    def sleep(self, ms: int = 0) -> None:
-        self.time.sleep(ms)
 
     def mark_next(self) -> None:
         self.marking.pop(0)[3]()
