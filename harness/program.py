@@ -10,10 +10,12 @@ import os
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import psutil
+
+from harness.signals import postponed
 
 _TERM_TIMEOUT_S = 5.0
 _KILL_TIMEOUT_S = 10.0
@@ -40,22 +42,28 @@ def run(
         OSError: it cannot be started.
         subprocess.TimeoutExpired: it took longer, and was ended.
     """
-    with subprocess.Popen(
-        words,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        cwd=directory,
-        env=environment,
-        start_new_session=True,
-    ) as process:
+    with ExitStack() as stack:
+        process: subprocess.Popen[str] | None = None
         try:
+            with postponed():
+                process = stack.enter_context(
+                    subprocess.Popen(
+                        words,
+                        stdin=subprocess.PIPE,
+                        stdout=subprocess.PIPE,
+                        stderr=subprocess.PIPE,
+                        text=True,
+                        errors="replace",
+                        cwd=directory,
+                        env=environment,
+                        start_new_session=True,
+                    )
+                )
             stdout, stderr = process.communicate(given, timeout_s)
         except BaseException:
-            end_session(process.pid)
-            process.wait()
+            if process is not None:
+                end_session(process.pid)
+                process.wait()
             raise
     return subprocess.CompletedProcess(words, process.returncode, stdout, stderr)
 

@@ -122,6 +122,26 @@ def withheld() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+@contextmanager
+def postponed() -> Iterator[None]:
+    """Handle the signals that arrive meanwhile afterwards: the caller knows by then what it has made inside.
+
+    For one statement or two. Outside of the main thread, which alone handles signals, without effect.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    arrived: list[int] = []
+    before = {number: signal.signal(number, lambda it, _: arrived.append(it)) for number in listened()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for one in arrived:
+            signal.raise_signal(one)
+
+
 def _raise_what_was_swallowed(
     hook: Callable[[sys.UnraisableHookArgs], object],
 ) -> Callable[[sys.UnraisableHookArgs], object]:

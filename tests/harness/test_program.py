@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -59,6 +60,27 @@ def test_ctrl_c_ends_every_process_of_a_program_before_it_goes_on(
         signal.signal(signal.SIGINT, before)
         thread.join()
     assert len(pids(told)) == 2
+    assert not any(map(psutil.pid_exists, pids(told)))
+
+
+def test_ctrl_c_while_a_program_starts_ends_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.program._TERM_TIMEOUT_S", 0.2)
+    told, start = tmp_path / "pids", subprocess.Popen
+
+    def interrupted(*words: Any, **options: Any) -> subprocess.Popen[str]:
+        process = start(*words, **options)
+        while len(pids(told)) < 2:
+            pass
+        signal.raise_signal(signal.SIGINT)
+        return process
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run((sys.executable, "-c", TWO_PROCESSES, str(told)))
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert not any(map(psutil.pid_exists, pids(told)))
 
 
