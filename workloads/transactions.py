@@ -1,8 +1,9 @@
 """transactions: producers that send to several partitions in one transaction, and commit it, abort it or lose it.
 
 Each producer has a transactional id of its own. Some of its transactions it aborts; some it leaves open until their
-coordinator has aborted them; and with some a new process takes the id over, which has to fence the old one off. Some
-consumers are given committed records only, others all.
+coordinator has aborted them; and with some a new process takes the id over, which has to fence the old one off. Within
+some it polls, as a consumer of committed records, between what it sends. Some consumers are given committed records
+only, others all.
 
 Promised: as under unique_sends for what is committed; a consumer of committed records is given nothing of a transaction
 that was aborted, and of a committed one all or nothing; it never sees them in an order that no serial one explains; and
@@ -11,9 +12,9 @@ a process that was replaced commits nothing.
 Judged: as under unique_sends, each transaction by what its producer was answered, by the markers in every log, and by
 what consumers of committed records are given; the transactions and reads together, for cycles.
 
-Missed: transactions that poll, and offsets that are committed in a transaction; a transaction that its coordinator
-aborts too late; one whose outcome its producer does not know counts as either. In virtual time the producers are the
-simulation's own, not librdkafka.
+Missed: offsets that are committed in a transaction; a transaction that its coordinator aborts too late; one whose
+outcome its producer does not know counts as either; transactions that wrote after each other in a circle, which Kafka
+permits. In virtual time the producers are the simulation's own, not librdkafka.
 """
 
 from __future__ import annotations
@@ -24,7 +25,15 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from harness.client_ports import ClientContext, Isolation, TransactionalClients, TransactionalProducer
+from harness.client_ports import (
+    BEGINNING,
+    MOVED_ERRORS,
+    ClientContext,
+    Consumer,
+    Isolation,
+    TransactionalClients,
+    TransactionalProducer,
+)
 from harness.client_tasks.polling import Tails
 from harness.client_tasks.sending_process import TransactingProcess
 from harness.model import Offset, TopicPartition
@@ -35,6 +44,8 @@ from harness.workload import Waits, Workload, WorkloadKind, WorkloadParameters
 Fate = Literal["commit", "abort", "leave", "replace"]
 
 _AFTER_ERROR_S = 0.05
+_POLL_RECORDS = 100
+_POLL_S = 0.05
 _NS_PER_S = 1_000_000_000
 
 
@@ -48,6 +59,7 @@ class TransactionsParameters(WorkloadParameters):
         batch: how many of them are sent to one partition at once, at most.
         aborted: the share of transactions that their producer aborts.
         left_open: the share that it leaves open until their coordinator has aborted them.
+        polling: the share in which the producer polls, too.
         replaced: the share in which a new process takes the transactional id over, before the old one commits.
         timeout_s: how long each part of a transaction may take, and after how long its coordinator aborts it.
         consumers: background consumers of committed records; the partitions are dealt out among them.
@@ -60,6 +72,7 @@ class TransactionsParameters(WorkloadParameters):
     batch: int = Field(default=3, ge=1, le=100)
     aborted: float = Field(default=0.2, ge=0, le=1)
     left_open: float = Field(default=0.02, ge=0, le=1)
+    polling: float = Field(default=0.5, ge=0, le=1)
     replaced: float = Field(default=0.05, ge=0, le=1)
     timeout_s: Seconds = Field(default=4.0, ge=1)
     consumers: int = Field(default=2, ge=0, le=64)
@@ -122,6 +135,7 @@ class Transactions(Workload):
         self._partitions = sorted(context.partitions)
         self._committed = Tails(context, parameters.consumers, "read_committed")
         self._all = Tails(context, parameters.uncommitted_consumers, "read_uncommitted")
+        self._readers: dict[int, Consumer] = {}
 
     def start(self) -> None:
         """See :class:`harness.workload.Workload`."""
@@ -172,14 +186,18 @@ class Transactions(Workload):
                 due_ns = max(due_ns + interval_ns, clients.monotonic_ns())
         finally:
             producer.close()
+            if number in self._readers:
+                self._readers.pop(number).close()
 
     async def _run(self, number: int, producer: TransactionalProducer, drawn: random.Random) -> TransactionalProducer:
         """Run one transaction; returns the producer that has the transactional id afterwards."""
         ours, fate = self._parameters, self._parameters.fate(drawn)
         process = TransactingProcess(self.context.recorder, self.context.new_process(), self.context.carried)
         ended = None
-        left = drawn.randint(1, ours.records)
+        left, polls = drawn.randint(1, ours.records), drawn.random() < ours.polling
         while left and ended is None:
+            if polls:
+                await self._poll(number, process)
             count = min(left, drawn.randint(1, ours.batch))
             left -= count
             partition = drawn.choice(self._partitions)
@@ -195,6 +213,23 @@ class Transactions(Workload):
         if follower is not None:
             producer.close()
         return follower or producer
+
+    async def _poll(self, number: int, process: TransactingProcess) -> None:
+        """Poll in a transaction of a producer, which goes on reading where it was in the one before."""
+        consumer = self._readers.get(number) or self._reader(number, dict.fromkeys(self._partitions, BEGINNING))
+        process.begin_poll()
+        records, error = await consumer.poll(_POLL_RECORDS, _POLL_S)
+        process.end_poll(records)
+        if error is not None:
+            consumer.close()
+            is_gone = error in MOVED_ERRORS
+            self._reader(number, dict.fromkeys(self._partitions, BEGINNING) if is_gone else consumer.positions)
+
+    def _reader(self, number: int, positions: Mapping[TopicPartition, Offset]) -> Consumer:
+        """Give a producer a new consumer of ``positions``."""
+        made = self.clients.consumer(f"transactions-{number}-reader", positions, isolation="read_committed")
+        self._readers[number] = made
+        return made
 
     async def _run_briefly(self, producer: TransactionalProducer, partitions: Sequence[TopicPartition]) -> bool:
         """Commit a record to each of these partitions, as the process that has taken a transactional id over."""

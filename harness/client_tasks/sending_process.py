@@ -7,7 +7,7 @@ from functools import partial
 
 from harness import payload
 from harness.client_ports import ClientContext, Producer, Transacted
-from harness.history.recorder import Recorder, Sending
+from harness.history.recorder import PolledRecord, Polling, Recorder, Sending
 from harness.history.sends import Answer, Sends
 from harness.model import Offset, ProcessId, TopicPartition
 from harness.orders import Sent
@@ -83,13 +83,14 @@ class SendingProcesses:
 
 
 class TransactingProcess:
-    """A process of the history that runs one transaction, part by part."""
+    """A process of the history that runs one transaction, part by part: sends, and polls of committed records."""
 
     def __init__(self, recorder: Recorder, process: ProcessId, carried: Carried) -> None:
         self._recorder = recorder
         self._process = process
         self._carried = carried
         self._records: list[tuple[TopicPartition, int]] = []
+        self._polls: list[Sequence[PolledRecord] | None] = []  # by step of the transaction; None: it is a send
         self._op = -1
 
     def begin(self, partition: TopicPartition, count: int, size: int, timestamp_ms: int) -> list[ProducerRecord]:
@@ -98,15 +99,20 @@ class TransactingProcess:
         values = range(first, first + count)
         times = dated(count, timestamp_ms)
         steps = [Sending(*partition, value, timestamp_ms=at) for value, at in zip(values, times, strict=True)]
-        if not self._records:
-            self._op = self._recorder.invoke_txn(self._process, steps)
-        elif steps:
-            self._recorder.extend_txn(self._op, steps)
+        self._do(steps)
         self._records += [(partition, value) for value in values]
         return [
             payload.encode(value, *partition, size, timestamp_ms=at, carried=self._carried)
             for value, at in zip(values, times, strict=True)
         ]
+
+    def begin_poll(self) -> None:
+        """Begin to poll."""
+        self._do([Polling(isolation="read_committed")])
+
+    def end_poll(self, records: Sequence[PolledRecord]) -> None:
+        """The poll delivered ``records``."""
+        self._polls[-1] = records
 
     def taken(self, offsets: Sequence[Offset | None]) -> list[Sent]:
         """The transaction stays open; returns what became of all its records: ``offsets``, None: unknown."""
@@ -118,11 +124,20 @@ class TransactingProcess:
     def end(self, transacted: Transacted) -> list[Sent]:
         """The transaction ended; returns what became of all its records."""
         kind, offsets, error = transacted
-        self._recorder.complete_txn(self._op, kind, offsets, error)
+        sends = iter(offsets)
+        answers = [next(sends) if records is None else records for records in self._polls]
+        self._recorder.complete_txn(self._op, kind, answers, error)
         return [
             Sent(partition, value, kind, offset, error)
             for (partition, value), offset in zip(self._records, offsets, strict=True)
         ]
+
+    def _do(self, steps: Sequence[Sending | Polling]) -> None:
+        if not self._polls:
+            self._op = self._recorder.invoke_txn(self._process, steps)
+        elif steps:
+            self._recorder.extend_txn(self._op, steps)
+        self._polls += [None if isinstance(step, Sending) else () for step in steps]
 
 
 def dated(count: int, timestamp_ms: int) -> range:

@@ -190,19 +190,16 @@ class Recorder:
 
     def invoke_txn(self, process: ProcessId, steps: Sequence[Sending | Polling]) -> int:
         """A client is about to run a transaction of ``steps``; returns its number for :meth:`complete_txn`."""
-        rows = [
-            self._send_row(process, step) if isinstance(step, Sending) else self._poll_row(process, step)
-            for step in steps
-        ]
-        return self._invoke([replace(row, txn=True, mop=mop) for mop, row in enumerate(rows)])
+        return self._invoke(self._step_rows(process, steps, 0))
 
-    def extend_txn(self, op: int, steps: Sequence[Sending]) -> None:
+    def extend_txn(self, op: int, steps: Sequence[Sending | Polling]) -> None:
         """The transaction ``op`` is about to run these ``steps``, too, after those before."""
         with self._lock:
             assert op in self._open, f"operation {op} was never invoked or has already completed"
             known = self._open[op]
-            sends = [self._send_row(ProcessId(known[0].process), step) for step in steps]
-            rows = [replace(row, op=op, txn=True, mop=len(known) + mop) for mop, row in enumerate(sends)]
+            rows = self._step_rows(ProcessId(known[0].process), steps, len(known))
+            for row in rows:
+                row.op = op
             known += rows
             due = self._append(rows)
         if due:
@@ -339,6 +336,14 @@ class Recorder:
             self._run, process, -1, "invoke", "send", topic=send.topic, partition=send.partition, value=send.value,
             acks=send.acks, timestamp_ms=send.timestamp_ms,
         )  # fmt: skip
+
+    def _step_rows(self, process: ProcessId, steps: Sequence[Sending | Polling], first: int) -> list[Row]:
+        """What a transaction is about to do; ``first``: how many steps there are before."""
+        rows = [
+            self._send_row(process, step) if isinstance(step, Sending) else self._poll_row(process, step)
+            for step in steps
+        ]
+        return [replace(row, txn=True, mop=mop) for mop, row in enumerate(rows, start=first)]
 
     def _poll_row(self, process: ProcessId, poll: Polling) -> Row:
         return Row(self._run, process, -1, "invoke", "poll", group=poll.group, isolation=poll.isolation)

@@ -8,7 +8,7 @@ import yaml
 
 from checkers.memory import decided
 from harness import runner, scenario
-from harness.checker import Outcome, Verdict
+from harness.checker import Outcome, RunVerdict, Verdict
 from harness.errors import UsageError
 from harness.replication.bugs import TRANSACTIONS
 from harness.runner.rehearsal import Rehearsal, rehearse
@@ -32,20 +32,38 @@ def played(load: dict[str, Any], bugs: str = "") -> Rehearsal:
     return rehearse(runner.plan(scenario.parse(yaml.safe_dump(document)), "simulated", seed=1, overrides=overrides))
 
 
+def judged(run: Rehearsal) -> RunVerdict:
+    tables = run.archive.tables
+    return decided(run.manifest, (run.archive.history, tables["timeline"], tables["replica_logs"]), tables["faults"])
+
+
 @pytest.mark.parametrize("bug", [bug.name for bug in TRANSACTIONS])
 def test_a_broken_transaction_is_found(bug: str) -> None:
     run = played({"rate": 40, "producers": 4, "timeout_s": 2, "left_open": 0.05, "replaced": 0.1}, bug)
-    tables = run.archive.tables
-    verdict = decided(run.manifest, (run.archive.history, tables["timeline"], tables["replica_logs"]), tables["faults"])
+    verdict = judged(run)
     assert verdict.outcome is Outcome.VIOLATION
     assert SHOWN[bug] in {one.kind for one in verdict.anomalies if one.verdict is Verdict.VIOLATION}
+
+
+def test_transactions_that_read_each_other_are_found() -> None:
+    verdict = judged(played({"rate": 40, "producers": 4, "timeout_s": 2}, "stable_offset_too_high"))
+    kinds = {one.kind for one in verdict.anomalies if one.verdict is Verdict.VIOLATION}
+    assert {"G1c", "precommitted-read"} <= kinds
+
+
+def test_some_transactions_are_given_what_others_have_committed() -> None:
+    run = played({"rate": 40, "producers": 4, "timeout_s": 2})
+    steps = [row for row in run.archive.history if row["txn"] and (row["f"], row["type"]) == ("poll", "ok")]
+    wrote = {row["value"]: row["op"] for row in run.archive.history if row["txn"] and row["f"] == "send"}
+    assert sum(wrote.get(row["value"], row["op"]) != row["op"] for row in steps) > 100
+    assert judged(run).outcome is Outcome.PASS
 
 
 def ends(**shares: float) -> Counter[tuple[str, str | None]]:
     """How the transactions of a calm run ended, by what their producers were answered."""
     load = {"rate": 10, "producers": 2, "timeout_s": 1, "aborted": 0, "left_open": 0, "replaced": 0, **shares}
     rows = (row for row in played(load).archive.history if row["txn"] and row["type"] != "invoke" and row["mop"] == 0)
-    return Counter((row["type"], row["error"]) for row in rows)
+    return Counter({row["op"]: (row["type"], row["error"]) for row in rows}.values())
 
 
 def test_transactions_end_as_the_parameters_say() -> None:
