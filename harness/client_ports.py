@@ -45,6 +45,9 @@ TRUNCATED = "_LOG_TRUNCATION"
 MOVED_ERRORS = frozenset({"_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE", TRUNCATED})
 """Errors of a poll after which the position is not in the log: the log was truncated, or its start moved."""
 
+ABORTED = "ABORTED"
+"""The error of a transaction that its client has aborted, as it was to."""
+
 _BROKER_SHARE = 0.75
 """How much of the client's own timeout a broker is given to answer a request that is sent once: its answer, and a wrong
 one too, must reach a client that still waits."""
@@ -148,8 +151,25 @@ class TransactionalProducer(Protocol):
         """Where the records of the open transaction are, as far as is known; empty: none is open."""
         ...
 
+    async def initialise(self) -> str | None:
+        """Take the transactional id over, which ends what a process before has left open; the error's name.
+
+        None: it is taken over. The first sending does so by itself.
+        """
+        ...
+
     async def send(self, partition: TopicPartition, batch: Sequence[ProducerRecord]) -> Transacted | None:
         """Send ``batch`` in the transaction that is open, or in a new one; None: it stays open."""
+        ...
+
+    async def commit_offsets(
+        self, member: Member, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> Transacted | None:
+        """Commit ``offsets`` of the group of ``member``, in the transaction that is open; None: it stays open.
+
+        They take effect when the transaction is committed. The coordinator of the group refuses them if ``member``,
+        of the same clients, is none of the present generation any more (KIP-447).
+        """
         ...
 
     async def end(self, *, commits: bool) -> Transacted:
@@ -263,6 +283,11 @@ class Member(Protocol):
     @property
     def generation(self) -> int:
         """The generation of its group that it is in; ``NO_GENERATION``: none."""
+        ...
+
+    @property
+    def metadata(self) -> object:
+        """What a transactional producer of the same clients says of the member to the coordinator of its group."""
         ...
 
     async def poll(self, max_records: int, timeout_s: float) -> Polled:

@@ -102,6 +102,11 @@ class WorkloadParameters(BaseModel, ABC):
         del topics
         return ()
 
+    @property
+    def sends_to_own_topics(self) -> bool:
+        """Whether its own topics hold what its clients send, so that they count as the scenario's topics do."""
+        return False
+
     def refuse(self, found: Circumstances) -> None:
         """Refuse to run where it cannot.
 

@@ -7,7 +7,7 @@ What it asks about its group's offsets, and what it commits, are operations of p
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from harness.client_ports import (
     BEGINNING,
@@ -20,11 +20,15 @@ from harness.client_ports import (
     Isolation,
     Member,
     Membership,
+    Transacted,
+    TransactionalProducer,
 )
 from harness.client_tasks.group_process import GroupProcess
 from harness.client_tasks.polling import POLL_S
-from harness.history.recorder import Change
+from harness.history.recorder import Change, PolledRecord
 from harness.model import Offset, TopicPartition
+
+Prepare = Callable[[Sequence[TopicPartition]], Awaitable[bool]]
 
 _POLL_RECORDS = 500
 _ASK_TIMEOUT_S = 1.0
@@ -44,8 +48,11 @@ class GroupLife:
         isolation: of what it reads.
         from_beginning: whether it begins at the beginning of its partitions whatever its group has committed: what that
             was is no longer in the log.
+        prepare: where it commits in transactions alone: runs when it is given partitions, before it asks what is
+            committed of them; returns whether it may begin.
 
     Attributes:
+        polled: the records of the last poll.
         reached: by partition, up to where (exclusive) it has read.
         moved: whether a poll ended because its position is not in the log any more.
         has: the partitions that it has been given, and has not given up or lost.
@@ -59,7 +66,9 @@ class GroupLife:
         isolation: Isolation,
         *,
         from_beginning: bool = False,
+        prepare: Prepare | None = None,
     ) -> None:
+        self.polled: Sequence[PolledRecord] = ()
         self.reached: dict[TopicPartition, Offset] = {}
         self.moved = False
         self.has: set[TopicPartition] = set()
@@ -67,6 +76,7 @@ class GroupLife:
         self._clients = clients
         self._group = membership.group
         self._from_beginning = from_beginning
+        self._prepare = prepare
         self._process = context.new_process()
         self._offsets = GroupProcess(context.recorder, context.new_process, membership.group)
         self._committed: dict[TopicPartition, CommittedOffset] = {}
@@ -79,6 +89,7 @@ class GroupLife:
         """Poll once; returns the name of the error that ended it."""
         self._op = self._recorder.invoke_poll(self._process, False, self._group, self._member.isolation)
         records, error = await self._member.poll(_POLL_RECORDS, POLL_S)
+        self.polled = records
         if error is not None and not records:
             self._recorder.poll_failed(self._op, error)
         else:
@@ -91,13 +102,28 @@ class GroupLife:
         """Commit what was read since the last commit, of the partitions that it has; returns the error's name."""
         return await self._commit(self._member.positions)
 
+    async def commit_in(
+        self, producer: TransactionalProducer, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> Transacted | None:
+        """Commit ``offsets`` in the open transaction of ``producer``; None: it stays open, for :meth:`ended_in`."""
+        self._offsets.begin_commit(offsets, self._member.generation)
+        return await producer.commit_offsets(self._member, offsets)
+
+    def ended_in(self, transacted: Transacted) -> None:
+        """The transaction of the last :meth:`commit_in` ended."""
+        self._offsets.end_commit_as(transacted.kind, transacted.error, self._member.generation)
+
     async def hang(self, seconds: float) -> None:
         """Do nothing for that long, and then commit, if need be again, before it hears whether it is still a member."""
-        self._member.stand_still(seconds + _COMMITS * _ASK_TIMEOUT_S)
-        await self._clients.sleep(seconds)
+        await self.stand_still(seconds)
         for _ in range(_COMMITS):
             if await self.commit() is None:
                 break
+
+    async def stand_still(self, seconds: float) -> None:
+        """Do nothing for that long, and hear nothing of the group for a little longer."""
+        self._member.stand_still(seconds + _COMMITS * _ASK_TIMEOUT_S)
+        await self._clients.sleep(seconds)
 
     async def close(self) -> None:
         """Leave the group, unless it is a static member; what a rebalance does on the way belongs to a last poll."""
@@ -119,7 +145,7 @@ class GroupLife:
     async def _rebalanced(self, change: Change, partitions: Sequence[TopicPartition]) -> Begins | None:
         """See :data:`harness.client_ports.Rebalanced`."""
         names = sorted(partitions)
-        if change == "revoked":
+        if change == "revoked" and self._prepare is None:
             await self._commit({name: one for name, one in self._member.positions.items() if name in names})
         if names:
             generation = self._member.generation if change == "assigned" else None
@@ -127,7 +153,10 @@ class GroupLife:
         self.has = self.has | {*names} if change == "assigned" else self.has - {*names}
         for name in names:
             self._committed.pop(name, None)
-        return await self._begins(names) if change == "assigned" else {}
+        if change != "assigned":
+            return {}
+        is_ready = self._prepare is None or await self._prepare(names)
+        return await self._begins(names) if is_ready else None
 
     async def _begins(self, names: Sequence[TopicPartition]) -> Begins | None:
         """Where to begin: what the group has committed, or else the beginning."""

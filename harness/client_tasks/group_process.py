@@ -63,6 +63,10 @@ class GroupProcess:
     def end_commit(self, error: str | None, generation: int | None = None) -> None:
         """The commit ended; ``error``: its name, None for success; ``generation``: as it began, but now."""
         kind: Completion = "ok" if error is None else "fail" if error in REFUSED_AS_A_WHOLE else "info"
+        self.end_commit_as(kind, error, generation)
+
+    def end_commit_as(self, kind: Completion, error: str | None, generation: int | None = None) -> None:
+        """The commit ended as the transaction did in which it was."""
         self._recorder.complete(self._op, kind, error, generation)
         if kind == "info":
             self._process = None

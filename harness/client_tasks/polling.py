@@ -6,11 +6,14 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.client_ports import BEGINNING, MOVED_ERRORS, ClientContext, Clients, Consumer, Isolation, Polled
-from harness.history.recorder import Recorder
+from harness.history.recorder import PolledRecord, Recorder
 from harness.model import Offset, ProcessId, TopicPartition
 
 POLL_S = 0.2
 """How long a poll waits for a record."""
+
+Came = Callable[[Sequence[PolledRecord], Mapping[TopicPartition, Offset]], None]
+"""Takes the records of a poll, and the positions after it."""
 
 _POLL_RECORDS = 500
 _AFTER_ERROR_S = 0.05
@@ -43,7 +46,10 @@ class Tails:
     def works(self, clients: Clients) -> Iterator[Coroutine[Any, Any, None]]:
         """What each consumer does."""
         for share in filter(None, self._shares):
-            yield tail(self._context, clients, share, self._polled.update, self._isolation)
+            yield tail(self._context, clients, share, self._came, self._isolation)
+
+    def _came(self, _: Sequence[PolledRecord], positions: Mapping[TopicPartition, Offset]) -> None:
+        self._polled.update(positions)
 
     def polled(self) -> Mapping[TopicPartition, Offset]:
         """See :class:`harness.workload.Workload`."""
@@ -54,20 +60,20 @@ async def tail(
     context: ClientContext,
     clients: Clients,
     partitions: Sequence[TopicPartition],
-    reached: Callable[[Mapping[TopicPartition, Offset]], None],
+    came: Came,
     isolation: Isolation = "read_uncommitted",
 ) -> None:
     """Follow ``partitions`` until the clients stop.
 
     A consumer whose poll ends with an error ends there. A new process goes on where it stood or, where the log no
-    longer reaches that far, from the beginning. ``reached`` takes the positions after every poll.
+    longer reaches that far, from the beginning.
     """
     positions: Mapping[TopicPartition, Offset] = dict.fromkeys(partitions, BEGINNING)
     while not clients.stopping:
         process = context.new_process()
         consumer = clients.consumer(str(process), positions, isolation=isolation)
         try:
-            positions = await _tail_as(context, clients, (process, consumer), reached)
+            positions = await _tail_as(context, clients, (process, consumer), came)
             await clients.sleep(_AFTER_ERROR_S)
         finally:
             consumer.close()
@@ -77,13 +83,13 @@ async def _tail_as(
     context: ClientContext,
     clients: Clients,
     client: tuple[ProcessId, Consumer],
-    reached: Callable[[Mapping[TopicPartition, Offset]], None],
+    came: Came,
 ) -> Mapping[TopicPartition, Offset]:
     """Poll until an error; returns where the next process begins."""
     process, consumer = client
     while not clients.stopping:
-        _, error = await poll(context.recorder, process, consumer, final=False)
-        reached({name: offset for name, offset in consumer.positions.items() if offset != BEGINNING})
+        records, error = await poll(context.recorder, process, consumer, final=False)
+        came(records, {name: offset for name, offset in consumer.positions.items() if offset != BEGINNING})
         if error in MOVED_ERRORS:
             return dict.fromkeys(consumer.positions, BEGINNING)
         if error is not None:

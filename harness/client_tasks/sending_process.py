@@ -106,6 +106,11 @@ class TransactingProcess:
             for value, at in zip(values, times, strict=True)
         ]
 
+    @property
+    def values(self) -> list[int]:
+        """Of the records so far."""
+        return [value for _, value in self._records]
+
     def begin_poll(self) -> None:
         """Begin to poll."""
         self._do([Polling(isolation="read_committed")])

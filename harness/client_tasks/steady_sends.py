@@ -8,13 +8,14 @@ and no number is ever used twice.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any, Literal, Self
 
 from pydantic import Field
 
 from harness.client_ports import NUMBERED, PLAIN, ClientContext, Clients
 from harness.client_tasks.sending_process import SendingProcesses
+from harness.model import TopicPartition
 from harness.orders import ALL_ACKS
 from harness.steps import Seconds
 from harness.workload import WorkloadParameters
@@ -83,6 +84,7 @@ class SteadySends:
         context: of the run.
         clients: make the producers.
         processes: makes the processes of one producer, which draw its values.
+        partitions: to which they send; None: to all.
     """
 
     def __init__(
@@ -91,11 +93,12 @@ class SteadySends:
         context: ClientContext,
         clients: Clients,
         processes: Callable[[ClientContext], SendingProcesses] = SendingProcesses,
+        partitions: Sequence[TopicPartition] | None = None,
     ) -> None:
         self._parameters = parameters
         self._context = context
         self._clients = clients
-        self._partitions = sorted(context.partitions)
+        self._partitions = sorted(context.partitions if partitions is None else partitions)
         self._processes = processes
 
     def works(self) -> Iterator[Coroutine[Any, Any, None]]:

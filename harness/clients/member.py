@@ -101,6 +101,11 @@ class GroupConsumer:
             return generation_of(self._consumer.consumer_group_metadata())
         return NO_GENERATION
 
+    @property
+    def metadata(self) -> object:
+        """See :class:`harness.client_ports.Member`: librdkafka's own description."""
+        return self._consumer.consumer_group_metadata()
+
     def close(self) -> None:
         """Leave the group, unless it is a static member, and close the connections."""
         with suppress(ClientError), calling():

@@ -19,6 +19,7 @@ from harness.client_ports import (
     CommittedOffset,
     Isolation,
     Manner,
+    Member,
     Membership,
     Polled,
     Rebalanced,
@@ -219,6 +220,14 @@ class _TransactionalProducer:
     async def send(self, partition: TopicPartition, batch: Sequence[ProducerRecord]) -> Transacted | None:
         return self._sender.send(partition, batch)
 
+    async def initialise(self) -> str | None:
+        return self._sender.initialise()
+
+    async def commit_offsets(
+        self, member: Member, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> Transacted | None:
+        return self._sender.commit_offsets(member.metadata, offsets)
+
     async def end(self, *, commits: bool) -> Transacted:
         return self._sender.end(commits=commits)
 
@@ -266,6 +275,10 @@ class _Member:
     @property
     def generation(self) -> int:
         return self._consumer.generation
+
+    @property
+    def metadata(self) -> object:
+        return self._consumer.metadata
 
     async def poll(self, max_records: int, timeout_s: float) -> Polled:
         return self._consumer.poll(max_records, timeout_s)

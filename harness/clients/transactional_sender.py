@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from harness.client_ports import Transacted
+from harness.client_ports import ABORTED, CommittedOffset, Transacted
+from harness.clients.group import assigned
 from harness.clients.librdkafka import ClientError, calling, configuration, made
 from harness.clients.sender import produce
 from harness.history.sends import Completion
 from harness.model import Offset, TopicPartition
 from harness.payload import ProducerRecord
-
-ABORTED = "ABORTED"
-"""The error of a transaction that its client has aborted, as it was to."""
 
 _REQUEST_TIMEOUT_MS = 4000
 _GRACE_MS = 500
@@ -59,6 +57,15 @@ class TransactionalSender:
         }
         self._producer = made(Producer, self._settings)
 
+    def initialise(self) -> str | None:
+        """Take the transactional id over; the error's name, None: it is taken over."""
+        try:
+            self._take_over()
+        except ClientError as refused:
+            self._is_spent = True
+            return refused.name
+        return None
+
     def send(self, partition: TopicPartition, batch: Sequence[ProducerRecord]) -> Transacted | None:
         """Send ``batch`` in the transaction that is open, or in a new one; None: it stays open."""
         first = len(self.offsets)
@@ -78,6 +85,18 @@ class TransactionalSender:
             return self._given_up(refused.error)
         return None
 
+    def commit_offsets(
+        self, metadata: object, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> Transacted | None:  # fmt: skip
+        """Commit ``offsets`` in the transaction that is open; ``metadata``: of the member; None: it stays open."""
+        wanted = [assigned(name, one.offset, one.leader_epoch) for name, one in offsets.items()]
+        try:
+            with calling():
+                self._producer.send_offsets_to_transaction(wanted, metadata, self._timeout_s)
+        except ClientError as refused:
+            return self._given_up(refused.error)
+        return None
+
     def end(self, *, commits: bool) -> Transacted:
         """Commit or abort the transaction that is open."""
         try:
@@ -91,15 +110,19 @@ class TransactionalSender:
         return self._ended("fail", ABORTED)
 
     def _begin(self) -> None:
+        self._take_over()
+        with calling():
+            self._producer.begin_transaction()
+
+    def _take_over(self) -> None:
         if self._is_spent:
             self.close()
             self._producer = made(Producer, self._settings)
             self._is_spent = self._has_producer_id = False
-        with calling():
-            if not self._has_producer_id:
+        if not self._has_producer_id:
+            with calling():
                 self._producer.init_transactions(self._timeout_s)
-                self._has_producer_id = True
-            self._producer.begin_transaction()
+            self._has_producer_id = True
 
     def _given_up(self, error: KafkaError) -> Transacted:
         """What could not be committed is aborted, if that can be."""

@@ -85,12 +85,13 @@ class Plan:
     def topics(self) -> list[TopicSpec]:
         """The topics to create."""
         asked = [_topic_spec(topic) for topic in self.scenario.topics]
-        return [*asked, *self.workload.own_topics(asked)]
+        return [*asked, *(() if self.workload.sends_to_own_topics else self.workload.own_topics(asked))]
 
     @property
     def partitions(self) -> list[TopicPartition]:
-        """Every partition, in order."""
-        return sorted(_partitions(self.scenario))
+        """Every partition of the scenario, in order."""
+        topics = self.scenario.topics
+        return sorted(TopicPartition(topic.name, number) for topic in topics for number in range(topic.partitions))
 
     def resolved(self) -> dict[str, Any]:
         """The whole configuration as plain data, defaults included, without steps and faults that do not come up."""
@@ -172,12 +173,29 @@ def plan(
         system=system,
         left_out=left_out,
     )
+    if made.workload.sends_to_own_topics:
+        made = replace(made, scenario=_with_topics(scenario, made.workload))
     with _named(scenario):
         made = _within_the_budget(made)
         _refuse_the_impossible(made)
         _refuse_transactions(made)
         made.workload.refuse(_circumstances(made))
     return made
+
+
+def _with_topics(scenario: Scenario, workload: WorkloadParameters) -> Scenario:
+    """The scenario with the topics that its workload sends to besides."""
+    own = workload.own_topics([_topic_spec(topic) for topic in scenario.topics])
+    topics = [
+        Topic(
+            name=topic.name,
+            partitions=topic.partitions,
+            replication_factor=topic.replication_factor,
+            replicas=topic.assignment[0] if topic.assignment else None,
+        )
+        for topic in own
+    ]
+    return scenario.model_copy(update={"topics": (*scenario.topics, *topics)})
 
 
 def _circumstances(made: Plan) -> Circumstances:
@@ -471,7 +489,3 @@ def _topic_spec(topic: Topic) -> TopicSpec:
     if topic.replicas is not None:
         assignment = (tuple(map(NodeId, topic.replicas)),) * topic.partitions
     return TopicSpec(topic.name, topic.partitions, topic.replication_factor, assignment)
-
-
-def _partitions(scenario: Scenario) -> Iterable[TopicPartition]:
-    return (TopicPartition(topic.name, number) for topic in scenario.topics for number in range(topic.partitions))

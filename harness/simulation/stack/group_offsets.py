@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import cast
+from typing import NamedTuple, cast
 
 from confluent_kafka import KafkaError
 
@@ -34,6 +34,15 @@ ELSEWHERE = frozenset(
     {GroupError.NOT_COORDINATOR, GroupError.COORDINATOR_NOT_AVAILABLE, GroupError.COORDINATOR_LOAD_IN_PROGRESS}
 )
 """After these errors a client looks for the coordinator again."""
+
+
+class GroupMetadata(NamedTuple):
+    """What a member is in its group: its generation, id and static name."""
+
+    group: str
+    generation: int
+    member_id: str
+    instance: str | None
 
 
 class GroupOffsets:
@@ -87,12 +96,12 @@ def commit_error(answer: OffsetCommitResponse) -> int:
 
 
 def fetch_request(group: str, partitions: Iterable[TopicPartition]) -> OffsetFetchRequest:
-    """The request for what ``group`` has committed of ``partitions``."""
+    """The request for what ``group`` has committed of ``partitions``, once no transaction may change it (KIP-447)."""
     topics: dict[str, list[int]] = {}
     for name in partitions:
         topics.setdefault(name.topic, []).append(name.partition)
     asked = [OffsetFetchRequestTopic(topic, numbers) for topic, numbers in topics.items()]
-    return OffsetFetchRequest(group_id=group, topics=asked)
+    return OffsetFetchRequest(group_id=group, topics=asked, require_stable=True)
 
 
 def commit_request(
@@ -111,8 +120,11 @@ def commit_request(
 
 def committed_offsets(answer: OffsetFetchResponse | None) -> dict[TopicPartition, CommittedOffset] | str:
     """What a coordinator has answered, partitions without a commit left out; or the error's name."""
-    if answer is None or answer.error_code:
-        return TIMED_OUT if answer is None else KafkaError(answer.error_code).name()
+    if answer is None:
+        return TIMED_OUT
+    codes = [answer.error_code, *(one.error_code for topic in answer.topics for one in topic.partitions)]
+    if any(codes):
+        return KafkaError(next(filter(None, codes))).name()
     return {
         TopicPartition(topic.name, one.partition_index): CommittedOffset(
             one.committed_offset, one.committed_leader_epoch

@@ -22,6 +22,7 @@ from harness.simulation.stack.group_offsets import (
     OFFSET_COMMIT_VERSION,
     OFFSET_FETCH_VERSION,
     TIMED_OUT,
+    GroupMetadata,
     commit_error,
     commit_request,
     committed_offsets,
@@ -90,6 +91,12 @@ class Member:
     def generation(self) -> int:
         """See :class:`harness.client_ports.Member`."""
         return self._generation if self._is_in else NO_GENERATION
+
+    @property
+    def metadata(self) -> GroupMetadata:
+        """See :class:`harness.client_ports.Member`."""
+        ours = self._membership
+        return GroupMetadata(ours.group, self._generation, self._member_id, ours.instance)
 
     async def poll(self, max_records: int, timeout_s: float) -> Polled:
         """See :class:`harness.client_ports.Member`."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import cast
 
 from confluent_kafka import KafkaError
 
-from harness.client_ports import Transacted
-from harness.clients.transactional_sender import ABORTED
+from harness.client_ports import ABORTED, CommittedOffset, Member, Transacted
 from harness.coordination.errors import GroupError, TransactionError
 from harness.coordination.surroundings import ProducerIdentity
 from harness.history.sends import Completion
@@ -17,7 +16,7 @@ from harness.model import Offset, TopicPartition
 from harness.payload import ProducerRecord
 from harness.replication.messages import ErrorCode
 from harness.simulation.stack.client import Call, Client, Silence
-from harness.simulation.stack.group_offsets import ELSEWHERE, coordinator_of
+from harness.simulation.stack.group_offsets import ELSEWHERE, GroupMetadata, coordinator_of
 from harness.simulation.stack.links import Address
 from harness.simulation.stack.producing import framed
 from harness.simulation.stack.tasks import Window
@@ -27,15 +26,22 @@ from harness.wire.keys import ApiKey
 from harness.wire.messages.coordination import InitProducerIdRequest, InitProducerIdResponse
 from harness.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from harness.wire.messages.transactions import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnTopic,
     EndTxnRequest,
     EndTxnResponse,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
 )
 
 _INIT_PRODUCER_ID_VERSION, _ADD_PARTITIONS_VERSION, _END_VERSION, _PRODUCE_VERSION = 4, 3, 3, 9
-_TRANSACTION = 1
+_ADD_OFFSETS_VERSION, _TXN_OFFSET_COMMIT_VERSION = 3, 3
+_GROUP, _TRANSACTION = 0, 1
 _ASK_TIMEOUT_S = 1.0
 _BACKOFF_S = 0.05
 _NS_PER_S = 1_000_000_000
@@ -75,10 +81,10 @@ class TransactionalProducer:
         self._client = client
         self._transactional_id = transactional_id
         self._timeout_s = timeout_s
-        self._coordinator: Address | None = None
+        self._coordinators: dict[tuple[str, int], Address] = {}
         self._identity: ProducerIdentity | None = None
         self._sequences: dict[TopicPartition, int] = {}
-        self._added: set[TopicPartition] = set()
+        self._added: set[TopicPartition | str] = set()  # partitions, and groups whose offsets it commits
         self._window = Window(1)
 
     @property
@@ -91,6 +97,11 @@ class TransactionalProducer:
         finally:
             self._window.leave()
 
+    async def initialise(self) -> str | None:
+        """See :class:`harness.client_ports.TransactionalProducer`."""
+        error = await self._initialise()
+        return KafkaError(error).name() if error else None
+
     async def send(self, partition: TopicPartition, batch: Sequence[ProducerRecord]) -> Transacted | None:
         """See :class:`harness.client_ports.TransactionalProducer`."""
         first = len(self.offsets)
@@ -100,6 +111,14 @@ class TransactionalProducer:
             if error:  # nothing has been sent
                 return self._ended("fail", KafkaError(error).name())
         error = await self._add(partition) or await self._produce(partition, batch, first)
+        return await self._given_up(error) if error else None
+
+    async def commit_offsets(
+        self, member: Member, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> Transacted | None:
+        """See :class:`harness.client_ports.TransactionalProducer`."""
+        who = cast("GroupMetadata", member.metadata)
+        error = await self._add_group(who.group) or await self._commit_offsets(who, offsets)
         return await self._given_up(error) if error else None
 
     async def end(self, *, commits: bool) -> Transacted:
@@ -168,6 +187,37 @@ class TransactionalProducer:
             self._added.add(partition)
         return error
 
+    async def _add_group(self, group: str) -> int:
+        """Add the offsets of a group to the transaction, unless they are there."""
+        if group in self._added:
+            return 0
+        assert self._identity is not None
+        request = AddOffsetsToTxnRequest(self._transactional_id, *self._identity, group)
+        error = await self._ask(
+            ApiKey.ADD_OFFSETS_TO_TXN, _ADD_OFFSETS_VERSION, request,
+            lambda answer: cast("AddOffsetsToTxnResponse", answer).error_code,
+        )  # fmt: skip
+        if not error:
+            self._added.add(group)
+        return error
+
+    async def _commit_offsets(self, who: GroupMetadata, offsets: Mapping[TopicPartition, CommittedOffset]) -> int:
+        assert self._identity is not None
+        topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
+        for name, (offset, epoch) in offsets.items():
+            topics.setdefault(name.topic, []).append(TxnOffsetCommitRequestPartition(name.partition, offset, epoch))
+        request = TxnOffsetCommitRequest(
+            self._transactional_id, who.group, *self._identity, who.generation, who.member_id, who.instance,
+            [TxnOffsetCommitRequestTopic(topic, parts) for topic, parts in topics.items()],
+        )  # fmt: skip
+
+        def take(answer: Message) -> int:
+            given = cast("TxnOffsetCommitResponse", answer).topics
+            return next((one.error_code for topic in given for one in topic.partitions if one.error_code), 0)
+
+        of = (who.group, _GROUP)
+        return await self._ask(ApiKey.TXN_OFFSET_COMMIT, _TXN_OFFSET_COMMIT_VERSION, request, take, of)
+
     async def _end(self, *, commits: bool) -> int:
         """Commit or abort; a transaction without a partition is none for the coordinator."""
         if not self._added:
@@ -178,17 +228,24 @@ class TransactionalProducer:
             ApiKey.END_TXN, _END_VERSION, request, lambda answer: cast("EndTxnResponse", answer).error_code
         )
 
-    async def _ask(self, key: ApiKey, version: int, request: Message, take: Callable[[Message], int]) -> int:
-        """Ask the coordinator until it answers what counts; the error code, 0 for success."""
+    async def _ask(
+        self, key: ApiKey, version: int, request: Message, take: Callable[[Message], int],
+        of: tuple[str, int] | None = None,
+    ) -> int:  # fmt: skip
+        """Ask a coordinator until it answers what counts; the error code, 0 for success.
+
+        ``of``: the group, or the transactional id, that it coordinates, and which of them it is; None: its own id.
+        """
+        of = of or (self._transactional_id, _TRANSACTION)
         deadline_ns = self._client.world.now_ns + round(self._timeout_s * _NS_PER_S)
         while self._client.world.now_ns < deadline_ns and not self._client.is_closed:
-            if self._coordinator is None:
-                self._coordinator = await coordinator_of(self._client, self._transactional_id, _TRANSACTION)
-            if self._coordinator is not None:
-                answer = await self._client.ask(self._coordinator, Call(key, version, request, _ASK_TIMEOUT_S))
+            coordinator = self._coordinators.get(of) or await coordinator_of(self._client, *of)
+            if coordinator is not None:
+                self._coordinators[of] = coordinator
+                answer = await self._client.ask(coordinator, Call(key, version, request, _ASK_TIMEOUT_S))
                 error = GroupError.NOT_COORDINATOR if isinstance(answer, Silence) else take(answer)
                 if error in ELSEWHERE:
-                    self._coordinator = None
+                    del self._coordinators[of]
                 elif error not in _AGAIN:
                     return error
             await self._client.sleep(_BACKOFF_S)

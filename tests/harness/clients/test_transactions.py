@@ -8,10 +8,10 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from harness import payload
-from harness.client_ports import Transacted
+from harness.client_ports import ABORTED, Transacted
 from harness.client_tasks.sending_process import TransactingProcess
 from harness.clients import transactional_sender
-from harness.clients.transactional_sender import ABORTED, TransactionalSender
+from harness.clients.transactional_sender import TransactionalSender
 from harness.clock import SystemClock
 from harness.history.recorder import KeptRecorder
 from harness.history.sends import Completion

@@ -1,0 +1,182 @@
+"""A processor: it reads in a group, sends a record for each one that it is given, and commits both in one transaction.
+
+What it sends and the offsets behind what it was given take effect together, or not at all (KIP-98, KIP-447), so that
+the output holds every record of the input once, whatever becomes of processors and brokers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from harness.client_ports import (
+    ABORTED,
+    ClientContext,
+    Clients,
+    CommittedOffset,
+    Membership,
+    Transacted,
+    TransactionalClients,
+    TransactionalProducer,
+)
+from harness.client_tasks.group_life import GroupLife
+from harness.client_tasks.sending_process import TransactingProcess
+from harness.history.recorder import PolledRecord
+from harness.identity import KEYS
+from harness.model import TopicPartition
+
+Fate = Literal["commit", "abort", "abandon"]
+"""What a processor makes of a transaction: it commits or aborts it, or ends before it has done either."""
+
+_LEFT_OPEN = "LEFT_OPEN"
+
+
+@dataclass(frozen=True)
+class Processing:
+    """What all processors of a group do.
+
+    Attributes:
+        membership: in the group.
+        outputs: the partitions of the output; the key of a record decides in which of them its result is.
+        per_partition: whether a processor has a transactional id for each partition that it is given, by which it
+            fences its predecessors off (as Kafka Streams did before KIP-447); else one of its own, and the group's
+            coordinator fences members off.
+        timeout_s: how long each part of a transaction may take.
+        size: to how many bytes the text of a result is padded.
+        made: takes by value of a result the value that it was made of.
+    """
+
+    membership: Membership
+    outputs: Sequence[TopicPartition]
+    per_partition: bool
+    timeout_s: float
+    size: int
+    made: MutableMapping[int, int]
+
+    @cached_property
+    def group(self) -> str:
+        """Of the membership."""
+        return self.membership.group
+
+    def output_of(self, value: int) -> TopicPartition:
+        """Where the result of a record is."""
+        return self.outputs[value % KEYS % len(self.outputs)]
+
+
+class Processor:
+    """One processor, from its first poll to its end.
+
+    Args:
+        context: of the run.
+        clients: make the member and the producers.
+        processing: what it does.
+        number: which of the group's processors it is.
+
+    Attributes:
+        ready: the partitions that it has, and of whose transactional ids it is the owner.
+    """
+
+    def __init__(self, context: ClientContext, clients: Clients, processing: Processing, number: int) -> None:
+        self._context = context
+        self._clients = clients
+        self._processing = processing
+        self._number = number
+        self._producers: dict[str, TransactionalProducer] = {}
+        self._life = GroupLife(context, clients, processing.membership, "read_committed", prepare=self._take_over)
+
+    @property
+    def ready(self) -> set[TopicPartition]:
+        """See the class."""
+        return {name for name in self._life.has if self._lane(name) in self._producers}
+
+    async def poll(self) -> str | None:
+        """Wait for records; returns the name of the error that ends the processor."""
+        return await self._life.poll()
+
+    async def process(self, fate: Fate = "commit", stands_still_s: float = 0) -> bool:
+        """Process what the last poll has given it; returns whether the processor can go on.
+
+        Args:
+            fate: what becomes of the first transaction; one that is aborted is tried again.
+            stands_still_s: how long it stands still before it ends the first transaction.
+        """
+        lanes: dict[str, list[PolledRecord]] = {}
+        for record in self._life.polled:
+            name = TopicPartition(record.topic, record.partition)
+            if name in self.ready and record.value is not None:
+                lanes.setdefault(self._lane(name), []).append(record)
+        for lane, records in lanes.items():
+            if not await self._process(lane, records, fate, stands_still_s):
+                return False
+            fate, stands_still_s = "commit", 0
+        return True
+
+    async def close(self) -> None:
+        """Leave the group, and leave open whatever transaction is."""
+        for producer in self._producers.values():
+            producer.close()
+        await self._life.close()
+
+    async def _process(self, lane: str, records: Sequence[PolledRecord], fate: Fate, stands_still_s: float) -> bool:
+        ended = await self._transact(self._producers[lane], records, fate, stands_still_s)
+        if ended.error == ABORTED:  # after any other end the producer may be fenced off
+            ended = await self._transact(self._producers[lane], records, "commit", 0)
+        return ended.kind == "ok"
+
+    async def _transact(
+        self, producer: TransactionalProducer, records: Sequence[PolledRecord], fate: Fate, stands_still_s: float
+    ) -> Transacted:
+        """Run one transaction."""
+        context, ours = self._context, self._processing
+        process = TransactingProcess(context.recorder, context.new_process(), context.carried)
+        ended: Transacted | None = None
+        for place, values in self._results(records).items():
+            if ended is None:
+                batch = process.begin(place, len(values), ours.size, self._clients.wall_ms())
+                ours.made.update(zip(process.values[-len(values) :], values, strict=True))
+                ended = await producer.send(place, batch)
+        if ended is None:
+            ended = await self._life.commit_in(producer, _behind(records))
+            if ended is None and stands_still_s:
+                await self._life.stand_still(stands_still_s)
+            if ended is None and fate == "abandon":
+                ended = Transacted("info", list(producer.offsets), _LEFT_OPEN)
+            ended = ended or await producer.end(commits=fate == "commit")
+            self._life.ended_in(ended)
+        process.end(ended)
+        return ended
+
+    def _results(self, records: Sequence[PolledRecord]) -> Mapping[TopicPartition, list[int]]:
+        """By partition of the output, of which values it gets results."""
+        found: dict[TopicPartition, list[int]] = {}
+        for record in records:
+            if record.value is not None:
+                found.setdefault(self._processing.output_of(record.value), []).append(record.value)
+        return found
+
+    async def _take_over(self, names: Sequence[TopicPartition]) -> bool:
+        """Fence the predecessors off who may have partitions in open transactions; returns whether that is done."""
+        assert isinstance(self._clients, TransactionalClients), "the plan lets no workload transact on these clients"
+        for lane in dict.fromkeys(map(self._lane, names)):
+            if lane in self._producers and not self._processing.per_partition:
+                continue
+            if lane in self._producers:
+                self._producers.pop(lane).close()
+            producer = self._clients.transactional_producer(lane, self._processing.timeout_s)
+            if await producer.initialise() is not None:
+                producer.close()
+                return False
+            self._producers[lane] = producer
+        return True
+
+    def _lane(self, name: TopicPartition) -> str:
+        """Whose transactions have the records of a partition."""
+        ours = self._processing
+        return f"{ours.group}-{name}" if ours.per_partition else f"{ours.group}-{self._number}"
+
+
+def _behind(records: Sequence[PolledRecord]) -> Mapping[TopicPartition, CommittedOffset]:
+    """What to commit once ``records`` are processed."""
+    return {TopicPartition(one.topic, one.partition): CommittedOffset.after(one) for one in records}
