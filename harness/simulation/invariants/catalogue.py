@@ -44,7 +44,7 @@ def invariants_of(
         EpochCache(findings),
     ]
     promised_only: list[tuple[bool, Invariant]] = [
-        (promised.no_committed_cut, CutsNothingCommitted(findings, committed)),
+        (promised.no_committed_cut, CutsNothingCommitted(findings, cluster, committed)),
         (promised.frozen, FrozenWatermark(findings, cluster.configuration.minimal_isr)),
         (promised.fenced, FencedFetches(findings)),
         (knobs.lookup_fencing, FencedLookups(findings)),

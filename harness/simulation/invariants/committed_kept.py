@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 from harness.model import Offset
+from harness.replication.controller_messages import Elected, IsrChanged, PartitionState
 from harness.replication.messages import RaiseLogStart, StartLogAt, Truncate
 from harness.simulation.core.disk import Batch
 from harness.simulation.findings import Findings, excused_if
 from harness.simulation.invariants.committed_log import CommittedLog
 from harness.simulation.invariants.invariant import Invariant
 from harness.simulation.violations import DANGER
-from harness.simulation.witnessed import Broker
+from harness.simulation.witnessed import Broker, Cluster
 
 
 class DeletesWhatItMay(Invariant):
@@ -40,11 +43,26 @@ class DeletesWhatItMay(Invariant):
 
 
 class CutsNothingCommitted(Invariant):
-    """R10; what a power loss takes is no cut."""
+    """R10; what a power loss takes is no cut.
 
-    def __init__(self, findings: Findings, committed: CommittedLog) -> None:
+    A replica outside of ISR and ELR that has not heard of the newest election may still follow the leader before, and
+    cut as that one demands, what the present leader has committed meanwhile without it. It holds that again before it
+    can be elected.
+    """
+
+    def __init__(self, findings: Findings, cluster: Cluster, committed: CommittedLog) -> None:
         self._findings = findings
+        self._cluster = cluster
         self._committed = committed
+        self._known: PartitionState | None = None
+
+    def elected(self, effect: Elected) -> None:
+        """See :class:`Invariant`."""
+        self._known = effect.partition
+
+    def isr_changed(self, effect: IsrChanged) -> None:
+        """See :class:`Invariant`."""
+        self._known = effect.partition
 
     def truncated(self, broker: Broker, effect: Truncate, cut: list[Batch]) -> None:
         """See :class:`Invariant`."""
@@ -56,9 +74,16 @@ class CutsNothingCommitted(Invariant):
         self._check(broker, broker.disk.batches, "wiped")
 
     def _check(self, broker: Broker, cut: list[Batch], reason: str) -> None:
-        offset = next(self._committed.among(cut), None)
+        last = self._latest(broker)
+        offset = next((one for one in self._committed.among(cut) if self._committed.epochs[one] <= last), None)
         if offset is not None:
             self._findings.accuse(
                 "R10", DANGER, f"a committed record is cut ({reason})", offset=offset, nodes=(broker.node,),
                 verdict=excused_if(self._committed.may_differ(broker, offset)),
             )  # fmt: skip
+
+    def _latest(self, broker: Broker) -> float:
+        """The latest epoch whose commits a replica must not cut; infinite for one that may be elected."""
+        state = self._cluster.controller.partition or self._known
+        is_out = state is not None and broker.node not in {*state.isr, *state.elr}
+        return broker.replica.leader_epoch if is_out and broker.replica is not None else math.inf

@@ -175,7 +175,10 @@ def batch_after_the_wrong_one(world: CoreSimulation) -> None:
 
 
 def committed_record_cut(world: CoreSimulation) -> None:
-    broker = follower(world)
+    cut_last_record(world, follower(world))
+
+
+def cut_last_record(world: CoreSimulation, broker: Broker) -> None:
     end = broker.disk.end
     cut = broker.disk.truncate(end - 1)
     world.witness.truncated(broker, Truncate(end - 1, "nothing"), cut)
@@ -339,6 +342,21 @@ def test_one_thing_that_is_wrong_is_seen(falsify: Callable[[CoreSimulation], Non
     world = sound()
     falsify(world)
     assert invariant in {violation.invariant for violation in world.witness.violations}
+
+
+@pytest.mark.parametrize(("is_out", "later", "found"), [(False, True, True), (True, False, True), (True, True, False)])
+def test_a_replica_outside_of_the_isr_may_cut_what_a_later_leader_committed(
+    is_out: bool, later: bool, found: bool
+) -> None:
+    world = sound()
+    state, broker = partition(world), follower(world)
+    if is_out:
+        rest = tuple(node for node in state.isr if node != broker.node)
+        world.controller.die()
+        world.witness.isr_changed(IsrChanged(state._replace(isr=rest), state.isr, 1, ""))
+    world.witness.committed.epochs[-1] += later
+    cut_last_record(world, broker)
+    assert ("R10" in {violation.invariant for violation in world.witness.violations}) is found
 
 
 def test_a_violation_names_the_invariant_the_offset_the_replica_and_the_event() -> None:
