@@ -50,6 +50,7 @@ from harness.broker.purgatory import Purgatory
 from harness.broker.replica_fetchers import ReplicaFetchers
 from harness.broker.replica_placement import ReplicaPlacement
 from harness.broker.replicas import Replicas
+from harness.broker.served_versions import served_versions
 from harness.broker.session import Handle, Sessions, answer_api_versions, only_from
 from harness.broker.settings import Address, NodeConfig
 from harness.broker.timeline import ReplicaState, StorageRefusal
@@ -120,7 +121,9 @@ class Broker:
             **{key: only_from(CONTROLLER.__eq__, handle) for key, handle in self._handlers_for_controller().items()},
         }
         complain = Complaints(self.say, self.clock).about
-        self._sessions = Sessions(self.handlers, surroundings.report, complain, serves_clients=False)
+        self._sessions = Sessions(
+            self.handlers, surroundings.report, complain, serves_clients=False, versions=served_versions(self.knobs)
+        )
 
     def _transaction_services(self) -> TransactionServices:
         self._markers = MarkerServices(

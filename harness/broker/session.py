@@ -119,6 +119,7 @@ class Session:
         peer: the node at the other end.
         host: its address.
         report: see :data:`Report`.
+        versions: what this node advertises to clients, both bounds inclusive.
         is_abandoned: whether the peer has hung up: what it still asks for need not be waited for.
     """
 
@@ -131,8 +132,10 @@ class Session:
         *,
         complain: Callable[[str], None] = lambda _: None,
         is_silent: Callable[[], bool] = lambda: False,
+        versions: Mapping[ApiKey, tuple[int, int]] = ADVERTISED,
     ) -> None:
         self.report = report
+        self.versions = versions
         self._is_silent = is_silent
         self._complain = complain
         self.number = number
@@ -218,7 +221,17 @@ class Session:
         """Raises WireError when no node serves such a frame."""
         if len(frame) > MAX_REQUEST_BYTES and frame[:2] != _PRODUCE:
             raise WireError(f"a request of {len(frame)} bytes, where {MAX_REQUEST_BYTES} are the most")
-        return decode_request(frame)
+        header, body = decode_request(frame)
+        if self._is_too_new(header):
+            raise UnsupportedVersion(header)
+        return header, body
+
+    def _is_too_new(self, header: RequestHeader) -> bool:
+        """Whether the codecs know the version, and the generation of this node does not."""
+        if header.api_key not in ADVERTISED:
+            return False
+        mine, newest = self.versions[header.api_key][1], ADVERTISED[header.api_key][1]
+        return mine < min(header.api_version, newest)
 
     def _accept(self, header: RequestHeader, body: Message) -> Request:
         request = Request(self, header, body)
@@ -238,7 +251,7 @@ class Session:
         header = error.header
         if header.api_key == ApiKey.API_VERSIONS:
             request = self._accept(header._replace(api_version=0), ApiVersionsResponse())
-            request.answer(api_versions(FrontError.UNSUPPORTED_VERSION))
+            request.answer(api_versions(self.versions, FrontError.UNSUPPORTED_VERSION))
         else:
             self.hang_up(str(error))
 
@@ -252,6 +265,7 @@ class Sessions:
         complain: takes a line about a peer that is disconnected.
         serves_clients: whether clients are served from the start, or only from :meth:`serve_clients` on: until then
             their connections are accepted and not read from, as a broker of Kafka does that is still starting.
+        versions: what is advertised to clients, both bounds inclusive.
     """
 
     def __init__(
@@ -261,11 +275,13 @@ class Sessions:
         complain: Callable[[str], None] = lambda _: None,
         *,
         serves_clients: bool = True,
+        versions: Mapping[ApiKey, tuple[int, int]] = ADVERTISED,
     ) -> None:
         self._handlers = handlers
         self._report = report
         self._complain = complain
         self._serves_clients = serves_clients
+        self._versions = versions
         self._early: list[Session] = []
         self._accepted = 0
         self._is_silent = False
@@ -279,6 +295,7 @@ class Sessions:
             self._report,
             complain=self._complain,
             is_silent=lambda: self._is_silent,
+            versions=self._versions,
         )
         self._accepted += 1
         if session.peer == CLIENTS and not self._serves_clients:
@@ -304,14 +321,14 @@ def raise_again(_: str, error: Exception) -> None:
     raise error
 
 
-def api_versions(error: int = 0) -> ApiVersionsResponse:
-    """The versions that nodes advertise."""
-    return ApiVersionsResponse(error_code=error, api_keys=[ApiVersion(key, *ADVERTISED[key]) for key in ADVERTISED])
+def api_versions(versions: Mapping[ApiKey, tuple[int, int]], error: int = 0) -> ApiVersionsResponse:
+    """The answer that advertises ``versions``."""
+    return ApiVersionsResponse(error_code=error, api_keys=[ApiVersion(key, *versions[key]) for key in versions])
 
 
 def answer_api_versions(request: Request) -> None:
     """Serve ApiVersions."""
-    request.answer(api_versions())
+    request.answer(api_versions(request.session.versions))
 
 
 def only_from(peers: Callable[[str], bool], handle: Handle) -> Handle:
