@@ -17,6 +17,7 @@ from contextlib import contextmanager
 
 from harness.broker.codes import FrontError
 from harness.broker.ports import Buffer, Connection, FrameHandler
+from harness.broker.served_versions import EVERYTHING, Served
 from harness.model import CLIENTS
 from harness.wire.declaration import Message
 from harness.wire.frames import (
@@ -28,7 +29,7 @@ from harness.wire.frames import (
     encode_response,
 )
 from harness.wire.keys import ApiKey
-from harness.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
+from harness.wire.messages.api_versions import ApiVersionsResponse
 
 MAX_UNANSWERED = 256
 """A connection with this many unanswered requests is not read from until half of them have been answered."""
@@ -119,7 +120,7 @@ class Session:
         peer: the node at the other end.
         host: its address.
         report: see :data:`Report`.
-        versions: what this node advertises to clients, both bounds inclusive.
+        served: what this node offers clients.
         is_abandoned: whether the peer has hung up: what it still asks for need not be waited for.
     """
 
@@ -132,10 +133,10 @@ class Session:
         *,
         complain: Callable[[str], None] = lambda _: None,
         is_silent: Callable[[], bool] = lambda: False,
-        versions: Mapping[ApiKey, tuple[int, int]] = ADVERTISED,
+        served: Served = EVERYTHING,
     ) -> None:
         self.report = report
-        self.versions = versions
+        self.served = served
         self._is_silent = is_silent
         self._complain = complain
         self.number = number
@@ -222,16 +223,9 @@ class Session:
         if len(frame) > MAX_REQUEST_BYTES and frame[:2] != _PRODUCE:
             raise WireError(f"a request of {len(frame)} bytes, where {MAX_REQUEST_BYTES} are the most")
         header, body = decode_request(frame)
-        if self._is_too_new(header):
+        if not self.served.knows(header.api_key, header.api_version):
             raise UnsupportedVersion(header)
         return header, body
-
-    def _is_too_new(self, header: RequestHeader) -> bool:
-        """Whether the codecs know the version, and the generation of this node does not."""
-        if header.api_key not in ADVERTISED:
-            return False
-        mine, newest = self.versions[header.api_key][1], ADVERTISED[header.api_key][1]
-        return mine < min(header.api_version, newest)
 
     def _accept(self, header: RequestHeader, body: Message) -> Request:
         request = Request(self, header, body)
@@ -251,7 +245,7 @@ class Session:
         header = error.header
         if header.api_key == ApiKey.API_VERSIONS:
             request = self._accept(header._replace(api_version=0), ApiVersionsResponse())
-            request.answer(api_versions(self.versions, FrontError.UNSUPPORTED_VERSION))
+            request.answer(self.served.answer(0, FrontError.UNSUPPORTED_VERSION))
         else:
             self.hang_up(str(error))
 
@@ -265,7 +259,7 @@ class Sessions:
         complain: takes a line about a peer that is disconnected.
         serves_clients: whether clients are served from the start, or only from :meth:`serve_clients` on: until then
             their connections are accepted and not read from, as a broker of Kafka does that is still starting.
-        versions: what is advertised to clients, both bounds inclusive.
+        served: what is offered to clients.
     """
 
     def __init__(
@@ -275,13 +269,13 @@ class Sessions:
         complain: Callable[[str], None] = lambda _: None,
         *,
         serves_clients: bool = True,
-        versions: Mapping[ApiKey, tuple[int, int]] = ADVERTISED,
+        served: Served = EVERYTHING,
     ) -> None:
         self._handlers = handlers
         self._report = report
         self._complain = complain
         self._serves_clients = serves_clients
-        self._versions = versions
+        self._served = served
         self._early: list[Session] = []
         self._accepted = 0
         self._is_silent = False
@@ -295,7 +289,7 @@ class Sessions:
             self._report,
             complain=self._complain,
             is_silent=lambda: self._is_silent,
-            versions=self._versions,
+            served=self._served,
         )
         self._accepted += 1
         if session.peer == CLIENTS and not self._serves_clients:
@@ -321,14 +315,9 @@ def raise_again(_: str, error: Exception) -> None:
     raise error
 
 
-def api_versions(versions: Mapping[ApiKey, tuple[int, int]], error: int = 0) -> ApiVersionsResponse:
-    """The answer that advertises ``versions``."""
-    return ApiVersionsResponse(error_code=error, api_keys=[ApiVersion(key, *versions[key]) for key in versions])
-
-
 def answer_api_versions(request: Request) -> None:
     """Serve ApiVersions."""
-    request.answer(api_versions(request.session.versions))
+    request.answer(request.session.served.answer(request.version))
 
 
 def only_from(peers: Callable[[str], bool], handle: Handle) -> Handle:
