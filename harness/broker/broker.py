@@ -50,6 +50,7 @@ from harness.broker.purgatory import Purgatory
 from harness.broker.replica_fetchers import ReplicaFetchers
 from harness.broker.replica_placement import ReplicaPlacement
 from harness.broker.replicas import Replicas
+from harness.broker.served_versions import served_by
 from harness.broker.session import Handle, Sessions, answer_api_versions, only_from
 from harness.broker.settings import Address, NodeConfig
 from harness.broker.timeline import ReplicaState, StorageRefusal
@@ -120,7 +121,9 @@ class Broker:
             **{key: only_from(CONTROLLER.__eq__, handle) for key, handle in self._handlers_for_controller().items()},
         }
         complain = Complaints(self.say, self.clock).about
-        self._sessions = Sessions(self.handlers, surroundings.report, complain, serves_clients=False)
+        self._sessions = Sessions(
+            self.handlers, surroundings.report, complain, serves_clients=False, served=served_by(self.knobs)
+        )
 
     def _transaction_services(self) -> TransactionServices:
         self._markers = MarkerServices(
@@ -130,7 +133,7 @@ class Broker:
         # Leaders answer markers late, and answers keep their order: connections of their own.
         routes = MarkerRoutes(self.node, self.metadata, self.network, Peers(self._config, self.network), self._markers)
         coordinator = TransactionCoordinator(self, self._config, producer_ids, routes)
-        asks = self.knobs.transactions == "verified"
+        asks = self.knobs.transactions in ("verified", "numbered")
         verifier = TransactionVerifier(self.node, self.metadata, coordinators, coordinator) if asks else None
         return TransactionServices(
             coordinator, self._groups, self._replicas, self.metadata, producer_ids, self.clock, verifier

@@ -4,7 +4,8 @@ A cut link ``X->Y`` is enforced where its bytes arrive: Y stops reading whatever
 in Y's socket buffer, in order, and are delivered after mending if the connection still lives. The far end of
 ``Y->clients`` is not ours, so that link is enforced where its bytes leave: frames are withheld and sent in order
 after mending. A closed connection is not noticed over a cut link either. Bytes that the kernel had taken for a
-client before the cut are in flight and may still arrive.
+client before the cut are in flight and may still arrive. A stalled link is cut in those connections alone that there
+are when it is stalled.
 
 What peers may occupy is limited: the number of their connections (as Kafka's ``max.connections``), and the bytes
 that are held for all of them, received and not yet whole frames, or sent and not yet taken. Beyond the first a new
@@ -127,6 +128,24 @@ class AsyncioNetwork:
         self._cut = frozenset(links)
         for stream in list(self.streams):
             stream.obey_gates()
+
+    def stall(self, links: Iterable[Link], *, stalled: bool) -> None:
+        """Let no byte pass on these links in the connections of now; or let what was stalled on them go on."""
+        wanted = frozenset(links)
+        for stream in list(self.streams):
+            if Link(stream.peer, self._name) in wanted:
+                stream.stall_inward(stalled=stalled)
+            if Link(self._name, stream.peer) in wanted:
+                stream.stall_outward(stalled=stalled)
+
+    def stalled_bytes(self) -> dict[str, int]:
+        """Bytes held back now on each stalled link: ``{"2->0": 123}``."""
+        held: defaultdict[str, int] = defaultdict(int)
+        for stream in self.streams:
+            inward, outward = stream.stalled_bytes()
+            held[str(Link(stream.peer, self._name))] += inward
+            held[str(Link(self._name, stream.peer))] += outward
+        return {link: size for link, size in sorted(held.items()) if size}
 
     def is_cut_from(self, peer: str) -> bool:
         """Whether bytes from ``peer`` are held."""

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from harness.broker.complaints import Complaints
 from harness.broker.control_channel import Answer, Operation, serve_control
-from harness.broker.control_fields import MAX_INT64, address, number, one_of, pairs, text, whole, whole_or_none
+from harness.broker.control_fields import MAX_INT64, address, flag, number, one_of, pairs, text, whole, whole_or_none
 from harness.broker.files import Disk
 from harness.broker.log_directories import log_dir_names
 from harness.broker.network import AsyncioNetwork
@@ -26,6 +26,7 @@ from harness.broker.ping import Ping
 from harness.broker.secret import Secret
 from harness.broker.settings import Address, NodeConfig, NodeFaults
 from harness.broker.timeline import Timeline
+from harness.broker.witness import Witness
 from harness.clock import MAX_OFFSET_MS, SystemClock
 from harness.errors import ExitCode
 from harness.model import CLIENTS, Link, node_name
@@ -87,6 +88,7 @@ class NodeProcess:
         self._rows = os.open(config.timeline, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
         self.timeline = Timeline(config.node_id, config.incarnation, self.clock, self._write_row)
         self._build = build
+        self._witnesses: dict[str, Witness] = {}
 
     def run(self) -> int:
         """Live until SIGTERM or until the node halts itself; returns the exit code."""
@@ -148,6 +150,8 @@ class NodeProcess:
         return {
             "status": lambda _, answer: answer(self._status()),
             "cut": self._cut,
+            "stall": self._stall,
+            "watch": self._watch,
             "limit_disk": self._limit_disk,
             "offset_clock": self._offset_clock,
             "ping": self._ping,
@@ -164,7 +168,12 @@ class NodeProcess:
             "incarnation": self.config.incarnation,
             "monotonic_ns": self.clock.monotonic_ns(),
             "wall_ms": self.clock.wall_ms(),
-            "links": {"cut": [list(link) for link in self.network.cut_links], "held_bytes": self.network.held_bytes()},
+            "links": {
+                "cut": [list(link) for link in self.network.cut_links],
+                "held_bytes": self.network.held_bytes(),
+                "stalled_bytes": self.network.stalled_bytes(),
+                "answers": {node: witness.answers for node, witness in sorted(self._witnesses.items())},
+            },
             "disk": {"free_bytes": self.disk.free_bytes},
             **self._node.status(),
         }
@@ -173,6 +182,23 @@ class NodeProcess:
         links = [Link(*pair) for pair in pairs(request, "links", [*self.config.names.values(), CLIENTS])]
         self.network.cut(links)
         self._announce_cut(links)
+        answer({})
+
+    def _stall(self, request: dict[str, Any], answer: Answer) -> None:
+        links = [Link(*pair) for pair in pairs(request, "links", [*self.config.names.values(), CLIENTS])]
+        stalled = flag(request, "stalled")
+        self.network.stall(links, stalled=stalled)
+        self.say(f"Fault: {', '.join(map(str, links))} {'stalled' if stalled else 'no longer stalled'}.")
+        answer({})
+
+    def _watch(self, request: dict[str, Any], answer: Answer) -> None:
+        """Send a request in the connection that watches the link to a node, which may be made ``anew``."""
+        node = one_of(request, "node", list(self.config.names.values()), "")
+        if flag(request, "anew") or node not in self._witnesses:
+            if node in self._witnesses:
+                self._witnesses[node].close()
+            self._witnesses[node] = Witness(self.network, self._node.address_of(node), node)
+        self._witnesses[node].ask()
         answer({})
 
     def _limit_disk(self, request: dict[str, Any], answer: Answer) -> None:

@@ -1,6 +1,7 @@
 """Produce: the leader validates and appends, and with acks=all waits for the high watermark.
 
-Before the first batch of a transaction it may ask the transaction's coordinator whether it is open (KIP-890).
+Before the first batch of a transaction it may ask the transaction's coordinator whether it is open, or, with
+transaction version 2, add its partition to it (KIP-890).
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from harness.wire.messages.produce import (
 
 _HINTS_SINCE = 10
 _ABORTABLE_SINCE = 11
+_ADDS_SINCE = 12
 _CERTAIN = (
     TransactionError.TRANSACTION_ABORTABLE,
     TransactionError.INVALID_PRODUCER_ID_MAPPING,
@@ -153,7 +155,8 @@ class Producing(Delayed[_Slot]):
                 else:
                     self._append_batch(slot, partition, batches)
 
-        verifier.verify(self._body.transactional_id or "", stamp, partition, verified)
+        adds = self._request.version >= _ADDS_SINCE
+        verifier.verify(self._body.transactional_id or "", stamp, partition, verified, adds=adds)
 
     def _validate(self, topic: str, data: PartitionProduceData) -> tuple[int, Batches | None]:
         """The one batch that a client may send for a partition, or the error that refuses it."""
@@ -206,6 +209,8 @@ def _unverified(error: int, version: int) -> int:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     if error == TransactionError.TRANSACTION_ABORTABLE and version < _ABORTABLE_SINCE:
         return ErrorCode.INVALID_TXN_STATE
+    if error == TransactionError.CONCURRENT_TRANSACTIONS and version >= _ADDS_SINCE:
+        return error  # the one before is being ended
     return error if error in _CERTAIN else ErrorCode.NOT_ENOUGH_REPLICAS  # so that it sends the batch again
 
 

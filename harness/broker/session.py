@@ -17,6 +17,7 @@ from contextlib import contextmanager
 
 from harness.broker.codes import FrontError
 from harness.broker.ports import Buffer, Connection, FrameHandler
+from harness.broker.served_versions import EVERYTHING, Served
 from harness.model import CLIENTS
 from harness.wire.declaration import Message
 from harness.wire.frames import (
@@ -28,7 +29,7 @@ from harness.wire.frames import (
     encode_response,
 )
 from harness.wire.keys import ApiKey
-from harness.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
+from harness.wire.messages.api_versions import ApiVersionsResponse
 
 MAX_UNANSWERED = 256
 """A connection with this many unanswered requests is not read from until half of them have been answered."""
@@ -119,6 +120,7 @@ class Session:
         peer: the node at the other end.
         host: its address.
         report: see :data:`Report`.
+        served: what this node offers clients.
         is_abandoned: whether the peer has hung up: what it still asks for need not be waited for.
     """
 
@@ -131,8 +133,10 @@ class Session:
         *,
         complain: Callable[[str], None] = lambda _: None,
         is_silent: Callable[[], bool] = lambda: False,
+        served: Served = EVERYTHING,
     ) -> None:
         self.report = report
+        self.served = served
         self._is_silent = is_silent
         self._complain = complain
         self.number = number
@@ -218,7 +222,10 @@ class Session:
         """Raises WireError when no node serves such a frame."""
         if len(frame) > MAX_REQUEST_BYTES and frame[:2] != _PRODUCE:
             raise WireError(f"a request of {len(frame)} bytes, where {MAX_REQUEST_BYTES} are the most")
-        return decode_request(frame)
+        header, body = decode_request(frame)
+        if not self.served.knows(header.api_key, header.api_version):
+            raise UnsupportedVersion(header)
+        return header, body
 
     def _accept(self, header: RequestHeader, body: Message) -> Request:
         request = Request(self, header, body)
@@ -238,7 +245,7 @@ class Session:
         header = error.header
         if header.api_key == ApiKey.API_VERSIONS:
             request = self._accept(header._replace(api_version=0), ApiVersionsResponse())
-            request.answer(api_versions(FrontError.UNSUPPORTED_VERSION))
+            request.answer(self.served.answer(0, FrontError.UNSUPPORTED_VERSION))
         else:
             self.hang_up(str(error))
 
@@ -252,6 +259,7 @@ class Sessions:
         complain: takes a line about a peer that is disconnected.
         serves_clients: whether clients are served from the start, or only from :meth:`serve_clients` on: until then
             their connections are accepted and not read from, as a broker of Kafka does that is still starting.
+        served: what is offered to clients.
     """
 
     def __init__(
@@ -261,11 +269,13 @@ class Sessions:
         complain: Callable[[str], None] = lambda _: None,
         *,
         serves_clients: bool = True,
+        served: Served = EVERYTHING,
     ) -> None:
         self._handlers = handlers
         self._report = report
         self._complain = complain
         self._serves_clients = serves_clients
+        self._served = served
         self._early: list[Session] = []
         self._accepted = 0
         self._is_silent = False
@@ -279,6 +289,7 @@ class Sessions:
             self._report,
             complain=self._complain,
             is_silent=lambda: self._is_silent,
+            served=self._served,
         )
         self._accepted += 1
         if session.peer == CLIENTS and not self._serves_clients:
@@ -304,14 +315,9 @@ def raise_again(_: str, error: Exception) -> None:
     raise error
 
 
-def api_versions(error: int = 0) -> ApiVersionsResponse:
-    """The versions that nodes advertise."""
-    return ApiVersionsResponse(error_code=error, api_keys=[ApiVersion(key, *ADVERTISED[key]) for key in ADVERTISED])
-
-
 def answer_api_versions(request: Request) -> None:
     """Serve ApiVersions."""
-    request.answer(api_versions())
+    request.answer(request.session.served.answer(request.version))
 
 
 def only_from(peers: Callable[[str], bool], handle: Handle) -> Handle:

@@ -88,6 +88,7 @@ class Stream(asyncio.BufferedProtocol):
         self._start = 0
         self._end = 0
         self._muted = _Muted.NO
+        self._stalled_in = self._stalled_out = False
         self._delivering = False
         self._withholding = False
         self._kernel_is_full = False
@@ -243,8 +244,8 @@ class Stream(asyncio.BufferedProtocol):
 
     def obey_gates(self) -> None:
         """Hold or release bytes after the set of cut links changed."""
-        self._withholding = self.peer == CLIENTS and self._network.is_cut_to(CLIENTS)
-        if self._network.is_cut_from(self.peer):
+        self._withholding = self.peer == CLIENTS and (self._stalled_out or self._network.is_cut_to(CLIENTS))
+        if self._stalled_in or self._network.is_cut_from(self.peer):
             self._mute(_Muted.CUT)
         else:
             self._unmute(_Muted.CUT)
@@ -252,6 +253,23 @@ class Stream(asyncio.BufferedProtocol):
             self._flush()
             if self._closing:
                 self._hang_up()
+
+    def stall_inward(self, *, stalled: bool) -> None:
+        """Hold what the peer sends in this connection, or let it go on."""
+        self._stalled_in = stalled
+        self.obey_gates()
+
+    def stall_outward(self, *, stalled: bool) -> None:
+        """Hold what a client is sent in this connection, or let it go on."""
+        self._stalled_out = stalled
+        self.obey_gates()
+
+    def stalled_bytes(self) -> tuple[int, int]:
+        """Bytes that have arrived, and that were sent, and wait because their direction is stalled here."""
+        return (
+            self.inbound_bytes() if self._stalled_in else 0,
+            self.outbound_bytes() if self._stalled_out else 0,
+        )
 
     def inbound_bytes(self) -> int:
         """Bytes that have arrived and were not delivered, those in the socket's buffer included."""

@@ -23,7 +23,7 @@ from harness.coordination.groups import Committer
 from harness.coordination.internal_topics import GROUPS_TOPIC
 from harness.coordination.offsets import CommittedOffset
 from harness.coordination.surroundings import ProducerIdentity
-from harness.coordination.transaction import NO_PRODUCER_EPOCH
+from harness.coordination.transaction import NO_PRODUCER_EPOCH, NUMBERED
 from harness.coordination.transactions import Initialising, Transactions
 from harness.model import TopicPartition
 from harness.replication.messages import ErrorCode, ProducerStamp
@@ -48,6 +48,8 @@ from harness.wire.messages.transactions import (
 _OF_SEVERAL_SINCE = 4
 _FENCED_SINCE = 2
 _FENCED_AT_INIT_SINCE = 4
+_NUMBERED_SINCE = 5
+"""In these versions EndTxn and TxnOffsetCommit are those of transaction version 2 (KIP-890)."""
 _UNCERTAIN = (
     GroupError.COORDINATOR_LOAD_IN_PROGRESS,
     GroupError.COORDINATOR_NOT_AVAILABLE,
@@ -160,6 +162,7 @@ def _add(
         transactions.add(
             transactional_id, producer, names,
             lambda error: answered(dict.fromkeys(names, _for_version(error, version, _FENCED_SINCE))),
+            version=NUMBERED if version >= _OF_SEVERAL_SINCE else 0,
         )  # fmt: skip
 
 
@@ -187,14 +190,16 @@ def end_txn(services: TransactionServices, request: Request) -> None:
     """Serve EndTxn."""
     body = cast("EndTxnRequest", request.body)
     producer = ProducerIdentity(body.producer_id, body.producer_epoch)
+
+    def ended(error: int, after: ProducerIdentity) -> None:
+        known = _for_version(error, request.version, _FENCED_SINCE)
+        request.answer(EndTxnResponse(error_code=known, producer_id=after.producer_id, producer_epoch=after.epoch))
+
     _at(
         services, body.transactional_id, request,
         lambda transactions: transactions.end_transaction(
-            body.transactional_id, producer,
-            lambda error: request.answer(
-                EndTxnResponse(error_code=_for_version(error, request.version, _FENCED_SINCE))
-            ),
-            commits=body.committed,
+            body.transactional_id, producer, ended,
+            commits=body.committed, version=NUMBERED if request.version >= _NUMBERED_SINCE else 0,
         ),
     )  # fmt: skip
 
@@ -216,7 +221,7 @@ def txn_offset_commit(services: TransactionServices, request: Request) -> None:
         ]
         request.answer(TxnOffsetCommitResponse(topics=topics))
 
-    _verified(services, body, partial(_commit, services, body, accepted, committed), committed)
+    _verified(services, request, partial(_commit, services, body, accepted, committed), committed)
 
 
 def _commit(
@@ -233,10 +238,13 @@ def _commit(
 
 
 def _verified(
-    services: TransactionServices, body: TxnOffsetCommitRequest, commit: Callable[[], None],
-    refused: Callable[[int], None],
-) -> None:  # fmt: skip
-    """Commit if the partition of the group is in the producer's open transaction, as far as this is verified."""
+    services: TransactionServices, request: Request, commit: Callable[[], None], refused: Callable[[int], None]
+) -> None:
+    """Commit if the partition of the group is in the producer's open transaction, as far as this is verified.
+
+    With transaction version 2 it is added to the transaction.
+    """
+    body = cast("TxnOffsetCommitRequest", request.body)
     count = services.metadata.partition_count(GROUPS_TOPIC)
     if services.verifier is None or not count:
         commit()
@@ -259,7 +267,8 @@ def _verified(
             refused(error)
 
     stamp = ProducerStamp(body.producer_id, body.producer_epoch, 0, is_transactional=True)
-    services.verifier.verify(body.transactional_id, stamp, partition, verified)
+    adds = request.version >= _NUMBERED_SINCE
+    services.verifier.verify(body.transactional_id, stamp, partition, verified, adds=adds)
 
 
 # ------------------------------------------------------------------------------------------------ what they share

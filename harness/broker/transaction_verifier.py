@@ -1,11 +1,14 @@
-"""A leader asks whether a transaction is open before it appends the first batch of it (KIP-890)."""
+"""A leader asks whether a transaction is open before it appends the first batch of it (KIP-890).
+
+With transaction version 2 it does not ask whether its partition is in the transaction: it adds it.
+"""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
-from typing import cast
+from typing import NamedTuple, cast
 
 from harness.broker.coordinator_log import partition_of
 from harness.broker.metadata import ClusterMetadata
@@ -15,6 +18,7 @@ from harness.broker.transaction_coordinator import TransactionCoordinator
 from harness.coordination.errors import GroupError, TransactionError
 from harness.coordination.internal_topics import TRANSACTIONS_TOPIC
 from harness.coordination.surroundings import ProducerIdentity
+from harness.coordination.transaction import NUMBERED
 from harness.model import NodeId, TopicPartition
 from harness.replication.messages import ErrorCode, ProducerStamp
 from harness.wire.declaration import Message
@@ -33,6 +37,13 @@ _MOST_REMEMBERED = 1_000
 
 Verified = Callable[[int], None]
 """Takes the error code; 0: the partition is in the open transaction of the producer, and nothing has ended it."""
+
+
+class _Question(NamedTuple):
+    transactional_id: str
+    producer: ProducerIdentity
+    name: TopicPartition
+    adds: bool
 
 
 class TransactionVerifier:
@@ -54,11 +65,13 @@ class TransactionVerifier:
         self._coordinator = coordinator
         self._first: OrderedDict[tuple[TopicPartition, ProducerIdentity], int] = OrderedDict()
 
-    def verify(self, transactional_id: str, stamp: ProducerStamp, partition: Partition, verified: Verified) -> None:
-        """Call ``verified``, now or later.
+    def verify(
+        self, transactional_id: str, stamp: ProducerStamp, partition: Partition, verified: Verified, *, adds: bool
+    ) -> None:
+        """Call ``verified``, now or later; with ``adds`` the partition is added to the transaction, which may begin it.
 
-        A marker that the log gets meanwhile may have ended the transaction. A batch behind one that is not verified
-        waits for it, for an unknown producer may begin with any sequence.
+        A marker that the log gets meanwhile may have ended the transaction; if it is numbered, its epoch says so. A
+        batch behind one that is not verified waits for it, for an unknown producer may begin with any sequence.
         """
         producer, log = ProducerIdentity(stamp.producer_id, stamp.producer_epoch), partition.replica.log
         place, markers = (partition.name, producer), log.producers.markers_of(stamp.producer_id)
@@ -67,7 +80,7 @@ class TransactionVerifier:
             self._first.popitem(last=False)
 
         def answered(error: int) -> None:
-            if not error and log.producers.markers_of(stamp.producer_id) != markers:
+            if not error and not adds and log.producers.markers_of(stamp.producer_id) != markers:
                 error = ErrorCode.INVALID_TXN_STATE
             elif not error and self._first.get(place, stamp.base_sequence) < stamp.base_sequence:
                 error = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -75,26 +88,31 @@ class TransactionVerifier:
                 self._first.pop(place, None)
             verified(error)
 
-        self._ask(transactional_id, producer, partition.name, answered)
+        self._ask(_Question(transactional_id, producer, partition.name, adds), answered)
 
-    def _ask(self, transactional_id: str, producer: ProducerIdentity, name: TopicPartition, answered: Verified) -> None:
+    def _ask(self, question: _Question, answered: Verified) -> None:
+        transactional_id, producer, name, adds = question
         count = self._metadata.partition_count(TRANSACTIONS_TOPIC)
         state = self._metadata.partition(TRANSACTIONS_TOPIC, partition_of(transactional_id, count)) if count else None
         if state is None or self._metadata.address(state.leader) is None:
             answered(TransactionError.COORDINATOR_NOT_AVAILABLE)
         elif state.leader == self._node:
-            answered(self._found_here(transactional_id, producer, name))
+            self._ask_here(question, answered)
         else:
             topics = [AddPartitionsToTxnTopic(name.topic, [name.partition])]
-            asked = AddPartitionsToTxnTransaction(transactional_id, *producer, verify_only=True, topics=topics)
+            asked = AddPartitionsToTxnTransaction(transactional_id, *producer, verify_only=not adds, topics=topics)
             take = partial(_answered, answered)
             self._peers.call(NodeId(state.leader), _REQUEST, AddPartitionsToTxnRequest([asked]), _TIMEOUT_S, take)
 
-    def _found_here(self, transactional_id: str, producer: ProducerIdentity, name: TopicPartition) -> int:
+    def _ask_here(self, question: _Question, answered: Verified) -> None:
+        transactional_id, producer, name, adds = question
         transactions = self._coordinator.transactions_of(transactional_id)
         if isinstance(transactions, GroupError):
-            return transactions
-        return transactions.verify(transactional_id, producer, [name])[name]
+            answered(transactions)
+        elif adds:
+            transactions.add(transactional_id, producer, [name], answered, version=NUMBERED)
+        else:
+            answered(transactions.verify(transactional_id, producer, [name])[name])
 
 
 def _answered(answered: Verified, answer: Message | None) -> None:

@@ -10,6 +10,12 @@ from harness.coordination.transaction_records import State, TransactionPartition
 from harness.model import TopicPartition
 
 NO_PRODUCER_EPOCH = -1
+NO_PRODUCER_ID = -1
+NUMBERED = 2
+"""The version of the protocol in which each transaction has an epoch of its own."""
+
+LAST_EPOCH = 32_766
+"""A producer with this epoch gets a new id: the largest 16-bit integer is for fencing it off."""
 NEVER_MS = -1
 
 
@@ -24,6 +30,10 @@ class Transaction(NamedTuple):
         start_ms: when it began, in milliseconds since the Unix epoch; -1: none has.
         update_ms: when this was decided.
         last_epoch: the epoch of the producer before it asked for this one (KIP-360); it is not in the log.
+        version: by which version of the protocol it is run, or was the last one: 0, or 2 with an epoch for each
+            transaction (KIP-890).
+        previous_id: with version 2 the id that the producer had in its last transaction, if that is another one.
+        next_id: the id that it has after this transaction; -1: the same.
     """
 
     producer: ProducerIdentity
@@ -33,6 +43,9 @@ class Transaction(NamedTuple):
     start_ms: int = NEVER_MS
     update_ms: int = NEVER_MS
     last_epoch: int = NO_PRODUCER_EPOCH
+    version: int = 0
+    previous_id: int = NO_PRODUCER_ID
+    next_id: int = NO_PRODUCER_ID
 
     @classmethod
     def stored(cls, value: TransactionValue) -> Transaction:
@@ -48,6 +61,9 @@ class Transaction(NamedTuple):
             ),
             value.transaction_start_timestamp_ms,
             value.transaction_last_update_timestamp_ms,
+            version=value.client_transaction_version,
+            previous_id=value.previous_producer_id,
+            next_id=value.next_producer_id,
         )
 
     def value(self) -> TransactionValue:
@@ -57,12 +73,15 @@ class Transaction(NamedTuple):
             topics.setdefault(topic, []).append(partition)
         return TransactionValue(
             self.producer.producer_id,
+            self.previous_id,
+            self.next_id,
             self.producer.epoch,
             self.timeout_ms,
             self.state,
             None if self.state is State.EMPTY else [TransactionPartitions(*one) for one in topics.items()],
             self.update_ms,
             self.start_ms,
+            self.version,
         )
 
     def may_go_on(self, before: ProducerIdentity | None) -> bool:
@@ -89,14 +108,15 @@ class Transaction(NamedTuple):
     def _emptied(self, producer: ProducerIdentity, timeout_ms: int, now_ms: int, last_epoch: int) -> Transaction:
         return Transaction(producer, timeout_ms, update_ms=now_ms, last_epoch=last_epoch)
 
-    def with_partitions(self, partitions: Collection[TopicPartition], now_ms: int) -> Transaction:
-        """With these partitions, too; it begins now unless it is open."""
+    def with_partitions(self, partitions: Collection[TopicPartition], now_ms: int, version: int = 0) -> Transaction:
+        """With these partitions, too; it begins now, by a version of the protocol, unless it is open."""
         is_open = self.state is State.ONGOING
         return self._replace(
             state=State.ONGOING,
             partitions=(self.partitions if is_open else frozenset()).union(partitions),
             start_ms=self.start_ms if is_open else now_ms,
             update_ms=now_ms,
+            version=version,
         )
 
     def fenced(self) -> Transaction:
@@ -108,7 +128,36 @@ class Transaction(NamedTuple):
         """It is decided how it ends."""
         return self._replace(state=State.PREPARE_COMMIT if commits else State.PREPARE_ABORT, update_ms=now_ms)
 
+    def numbered(self, next_id: int) -> Transaction:
+        """With the epoch in which it ends, that of the next one; ``next_id``: its producer has used up its epochs."""
+        bumped = self.producer._replace(epoch=self.producer.epoch + 1)
+        return self._replace(
+            producer=bumped, last_epoch=self.producer.epoch, version=NUMBERED, next_id=next_id,
+            previous_id=NO_PRODUCER_ID, partitions=self.partitions if self.state is State.ONGOING else frozenset(),
+        )  # fmt: skip
+
+    @property
+    def next_producer(self) -> ProducerIdentity:
+        """Who the producer is in its next transaction, once it is decided how this one ends."""
+        return self.producer if self.next_id == NO_PRODUCER_ID else ProducerIdentity(self.next_id, 0)
+
+    def has_ended_for(self, producer: ProducerIdentity) -> bool:
+        """Whether this is what the producer's transaction has become that was numbered, and has ended, or is ending."""
+        if self.version != NUMBERED or self.state in (State.EMPTY, State.ONGOING):
+            return False
+        if self.previous_id != NO_PRODUCER_ID:
+            return producer == (self.previous_id, LAST_EPOCH)
+        return producer == self.producer._replace(epoch=self.producer.epoch - 1)
+
     def completed(self, now_ms: int) -> Transaction:
         """All of its partitions have their markers."""
         done = State.COMPLETE_COMMIT if self.state is State.PREPARE_COMMIT else State.COMPLETE_ABORT
-        return self._replace(state=done, partitions=frozenset(), update_ms=now_ms)
+        renewed = self.next_id != NO_PRODUCER_ID
+        return self._replace(
+            producer=self.next_producer,
+            previous_id=self.producer.producer_id if renewed else NO_PRODUCER_ID,
+            next_id=NO_PRODUCER_ID,
+            state=done,
+            partitions=frozenset(),
+            update_ms=now_ms,
+        )

@@ -13,7 +13,14 @@ from typing import NamedTuple
 
 from harness.coordination.errors import TransactionError, of_transaction
 from harness.coordination.surroundings import ProducerIdentity, Timer, TransactionSurroundings
-from harness.coordination.transaction import NEVER_MS, NO_PRODUCER_EPOCH, Transaction
+from harness.coordination.transaction import (
+    LAST_EPOCH,
+    NEVER_MS,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NUMBERED,
+    Transaction,
+)
 from harness.coordination.transaction_records import State, TransactionKey, TransactionValue, transaction_record
 from harness.model import TopicPartition
 
@@ -23,13 +30,11 @@ MAX_IDS = 10_000
 Answered = Callable[[int], None]
 """Takes the error code of the answer."""
 
-Initialised = Callable[[int, ProducerIdentity], None]
+Identified = Callable[[int, ProducerIdentity], None]
 """Takes the error code of the answer, and who the producer is from now on."""
 
 NOT_INITIALISED = ProducerIdentity(-1, NO_PRODUCER_EPOCH)
 
-_LAST_EPOCH = 32_766
-"""A producer with this epoch gets a new id: the largest 16-bit integer is for fencing it off."""
 _AGAIN_MS = 50
 _ONE_IN = 16
 _PREPARED = (State.PREPARE_COMMIT, State.PREPARE_ABORT)
@@ -48,7 +53,7 @@ class Initialising(NamedTuple):
     transactional_id: str
     timeout_ms: int
     before: ProducerIdentity | None
-    answered: Initialised
+    answered: Identified
 
     @property
     def is_whole(self) -> bool:
@@ -150,7 +155,7 @@ class Transactions:
         elif now.state is State.ONGOING:
             self._fence(asked.transactional_id, known)
             asked.refuse(TransactionError.CONCURRENT_TRANSACTIONS)
-        elif now.producer.epoch >= _LAST_EPOCH:
+        elif now.producer.epoch >= LAST_EPOCH:
             known.is_storing = True
             self._surroundings.new_producer_id(partial(self._renew, known, asked))
         else:
@@ -174,9 +179,13 @@ class Transactions:
     # ------------------------------------------------------------------------------------ one transaction
 
     def add(
-        self, name: str, producer: ProducerIdentity, partitions: Collection[TopicPartition], answered: Answered
-    ) -> None:
-        """Serve AddPartitionsToTxn and AddOffsetsToTxn: the first of them begins the transaction."""
+        self, name: str, producer: ProducerIdentity, partitions: Collection[TopicPartition], answered: Answered,
+        *, version: int = 0,
+    ) -> None:  # fmt: skip
+        """Serve AddPartitionsToTxn and AddOffsetsToTxn: the first of them begins the transaction.
+
+        With version 2 of the protocol leaders ask it, on behalf of the producer.
+        """
         known = self._known.get(name)
         error = self._error(known, producer)
         if known is None or error:
@@ -193,7 +202,7 @@ class Transactions:
                     self._watch(name, known)
                 answered(error)
 
-            self._store(name, known, known.now.with_partitions(partitions, self._now_ms()), stored)
+            self._store(name, known, known.now.with_partitions(partitions, self._now_ms(), version), stored)
 
     def verify(
         self, name: str, producer: ProducerIdentity, partitions: Iterable[TopicPartition]
@@ -210,22 +219,63 @@ class Transactions:
             one: TransactionError.NONE if one in held else TransactionError.TRANSACTION_ABORTABLE for one in partitions
         }
 
-    def end_transaction(self, name: str, producer: ProducerIdentity, answered: Answered, *, commits: bool) -> None:
-        """Serve EndTxn: the decision is stored before it is answered, and the partitions get their markers after."""
+    def end_transaction(
+        self, name: str, producer: ProducerIdentity, ended: Identified, *, commits: bool, version: int = 0
+    ) -> None:
+        """Serve EndTxn: the decision is stored before it is answered, and the partitions get their markers after.
+
+        With version 2 of the protocol ``ended`` takes who the producer is in its next transaction. What it has before
+        is fenced by the markers, so that a request to end a transaction never ends the next one (KIP-890).
+        """
         known = self._known.get(name)
+        if known is not None and known.now.has_ended_for(producer):
+            self._answer_again(known, ended, commits=commits)
+            return
         error = self._error(known, producer)
         if known is None or error:
-            answered(error)
-        elif known.is_storing:
-            answered(TransactionError.CONCURRENT_TRANSACTIONS)
+            ended(error, NOT_INITIALISED)
+        elif known.is_storing or (version == NUMBERED and known.now.state in _PREPARED):
+            ended(TransactionError.CONCURRENT_TRANSACTIONS, NOT_INITIALISED)
         elif known.now.state is State.ONGOING and commits and self._forgets_ends and self._now_ms() % _ONE_IN == 0:
-            answered(TransactionError.NONE)
+            ended(TransactionError.NONE, producer)
+        elif version == NUMBERED and (known.now.state is State.ONGOING or _aborts_nothing(known.now, commits=commits)):
+            self._number(name, known, ended, commits=commits)
         elif known.now.state is State.ONGOING:
-            self._prepare(name, known, answered, commits=commits)
+            self._end(name, known, known.now, ended, commits=commits)
         else:
-            answered(_ended_before(known.now.state, commits=commits))
+            ended(_ended_before(known.now.state, commits=commits), producer)
 
-    def _prepare(self, name: str, known: _Known, answered: Answered, *, commits: bool) -> None:
+    def _answer_again(self, known: _Known, ended: Identified, *, commits: bool) -> None:
+        """A producer asks again for the end of its transaction, whose epoch has been raised since."""
+        if known.is_storing or known.now.state in _PREPARED:
+            ended(TransactionError.CONCURRENT_TRANSACTIONS, NOT_INITIALISED)
+        else:
+            ended(_ended_before(known.now.state, commits=commits), known.now.next_producer)
+
+    def _number(self, name: str, known: _Known, ended: Identified, *, commits: bool) -> None:
+        """End a transaction in the epoch after its own; a producer that has used up its epochs gets a new id."""
+        if known.now.producer.epoch < LAST_EPOCH:
+            self._end(name, known, known.now.numbered(NO_PRODUCER_ID), ended, commits=commits)
+            return
+
+        def allocated(producer_id: int | None) -> None:
+            known.is_storing = False
+            if producer_id is None or self._is_over:
+                over = TransactionError.NOT_COORDINATOR if self._is_over else TransactionError.COORDINATOR_NOT_AVAILABLE
+                ended(over, NOT_INITIALISED)
+            else:
+                self._end(name, known, known.now.numbered(producer_id), ended, commits=commits)
+
+        known.is_storing = True
+        self._surroundings.new_producer_id(allocated)
+
+    def _end(self, name: str, known: _Known, then: Transaction, ended: Identified, *, commits: bool) -> None:
+        def prepared(error: int) -> None:
+            ended(error, NOT_INITIALISED if error else then.next_producer)
+
+        self._prepare(name, known, then, prepared, commits=commits)
+
+    def _prepare(self, name: str, known: _Known, then: Transaction, answered: Answered, *, commits: bool) -> None:
         def stored(error: int) -> None:
             if not error:
                 known.has_fenced = False
@@ -234,7 +284,7 @@ class Transactions:
                     self._mark(name, known)
             answered(error)
 
-        self._store(name, known, known.now.prepared(self._now_ms(), commits=commits), stored)
+        self._store(name, known, then.prepared(self._now_ms(), commits=commits), stored)
 
     def _mark(self, name: str, known: _Known) -> None:
         """Have all partitions of a transaction get their markers; then it is complete."""
@@ -260,7 +310,7 @@ class Transactions:
         if not known.has_fenced:
             known.has_fenced = True
             known.now = known.now.fenced()
-        self._prepare(name, known, lambda _: None, commits=False)
+        self._prepare(name, known, known.now, lambda _: None, commits=False)
 
     # ------------------------------------------------------------------------------------ time
 
@@ -328,6 +378,11 @@ class Transactions:
             stored(of_transaction(code))
 
         self._surroundings.store([transaction_record(TransactionKey(name), then.value())], done)
+
+
+def _aborts_nothing(now: Transaction, *, commits: bool) -> bool:
+    """Whether a producer aborts a transaction of which the coordinator knows nothing: no batch of it has arrived."""
+    return not commits and now.state in (State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT)
 
 
 def _ended_before(state: State, *, commits: bool) -> int:

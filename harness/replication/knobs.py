@@ -129,6 +129,13 @@ class Knobs:
         transactions: whether brokers have ``none`` (Kafka <= 0.10.2); or a leader appends an ``unverified`` batch of a
             transaction that its coordinator may not know, or know as ended (KIP-98, Kafka 0.11), so that it may stay
             open for ever; or asks the coordinator first, once in each transaction (``verified``, KIP-890, Kafka 3.6).
+            ``numbered``: besides, each transaction of a client that speaks transaction version 2 has an epoch of its
+            own, which fences what is late, and a leader adds its partition to it (KIP-890, Kafka 4.0).
+        transactional_offsets: whether the coordinator of a group asks which member commits offsets in a transaction.
+            ``unfenced``: TxnOffsetCommit does not say it, so that a member that has lost its partitions still commits
+            for them, and OffsetFetch answers with what was committed before an open transaction (Kafka < 2.5).
+            ``fenced``: by generation and member id, and OffsetFetch can have a consumer wait for the end of the
+            transaction (KIP-447, Kafka 2.5).
         bugs: the names in :data:`harness.replication.bugs.BUGS` that are switched on, which no Kafka has.
     """
 
@@ -174,14 +181,15 @@ class Knobs:
     lowered_log_start: Literal["unwritten", "written"] = "unwritten"
     emptied_log_epoch: Literal["forgotten", "kept"] = "forgotten"
     segment_names: Literal["flushed", "not_flushed"] = "flushed"
-    transactions: Literal["none", "unverified", "verified"] = "verified"
+    transactions: Literal["none", "unverified", "verified", "numbered"] = "numbered"
+    transactional_offsets: Literal["unfenced", "fenced"] = "fenced"
     bugs: tuple[str, ...] = ()
 
 
 def _generations() -> dict[str, Knobs]:
     """Each generation by its difference from the next one, newest first."""
     elr = Knobs()
-    strict = replace(elr, elections="isr")
+    strict = replace(elr, elections="isr", transactions="verified")
     fetch = replace(
         strict,
         hw_below_min_isr="advance",
@@ -200,6 +208,7 @@ def _generations() -> dict[str, Knobs]:
         broker_bounce="unnoticed",
         clean_shutdown_marker="removed_late",
         recovered_tail="not_flushed",
+        transactional_offsets="unfenced",
     )
     kip279_mended = replace(
         kip320, fetch_fencing=False, lookup_fencing=False, truncate_when="epoch_gap", in_sync_at_the_end=False

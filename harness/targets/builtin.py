@@ -5,28 +5,37 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from harness.broker.secret import Secret
 from harness.broker.settings import NodeConfig, NodeFaults, Settings
 from harness.clients.topics import create_topic
-from harness.controls import DiskContents, DiskSpace, Elections, Links, LogDirectories, Power, Processes, WallClocks
+from harness.controls import (
+    ConnectionStalls,
+    DiskContents,
+    DiskSpace,
+    Elections,
+    Links,
+    LogDirectories,
+    Power,
+    Processes,
+    WallClocks,
+)
 from harness.errors import EnvironmentFault, NoAnswer
 from harness.history.blocks import Block
-from harness.model import CLIENTS, CONTROLLER_ID, Link, NodeId, Offset, TopicPartition, node_id, node_name
+from harness.model import CONTROLLER_ID, NodeId, Offset, TopicPartition, node_id, node_name
 from harness.replication.knobs import Knobs
 from harness.target import ClusterView, Leadership, Receipt, ReplicaView, TopicSpec
-from harness.targets.addresses import Address, Addresses
+from harness.targets.addresses import Addresses
 from harness.targets.awaiting import await_that
 from harness.targets.builtin_disks import BuiltinDisks
+from harness.targets.builtin_links import BuiltinLinks
 from harness.targets.cluster_kind import ClusterKind, StartJournal
 from harness.targets.controller_tail import ControllerTail, GrowingFile
-from harness.targets.link_probe import nudge_as_client, ping_as_client, probe_link, try_link
 from harness.targets.node_evidence import folder_of, timeline_rows
 from harness.targets.node_logs import copy_logs
 from harness.targets.node_process import NodeProcess, Spawned
@@ -39,12 +48,11 @@ READY_TIMEOUT_S = 60.0
 
 _TOPIC_TIMEOUT_S = 60.0
 _STOP_TIMEOUT_S = 15.0
-_PING_TIMEOUT_S = 0.15
 _POLL_S = 0.02
 """The exit status of a broker that has exited by itself: because of its storage, or as its protocol requires."""
 
 
-class BuiltinTarget(BuiltinDisks):
+class BuiltinTarget(BuiltinDisks, BuiltinLinks):
     """Implements :class:`harness.target.Target`.
 
     Args:
@@ -57,7 +65,17 @@ class BuiltinTarget(BuiltinDisks):
 
     name = "builtin"
     controls = frozenset[type[Any]](
-        {DiskContents, DiskSpace, Elections, Links, LogDirectories, Power, Processes, WallClocks}
+        {
+            ConnectionStalls,
+            DiskContents,
+            DiskSpace,
+            Elections,
+            Links,
+            LogDirectories,
+            Power,
+            Processes,
+            WallClocks,
+        }
     )
 
     def __init__(
@@ -75,7 +93,6 @@ class BuiltinTarget(BuiltinDisks):
         self._directory = directory
         self._knobs = knobs
         self._settings = settings
-        self._cut: set[Link] = set()
         self._offsets_ms: dict[str, int] = {}
         self._last_seen: dict[str, dict[str, Any]] = {}
         self._decisions = ControllerTail(GrowingFile(self._node(node_name(CONTROLLER_ID)).timeline))
@@ -92,6 +109,7 @@ class BuiltinTarget(BuiltinDisks):
 
     def stop(self) -> None:
         """See :class:`harness.target.Target`."""
+        self.close_witnesses()
         running = [node for node in self._nodes.values() if node.exists]
         for node in running:
             with suppress(EnvironmentFault):
@@ -240,53 +258,6 @@ class BuiltinTarget(BuiltinDisks):
             with suppress(NoAnswer):
                 statuses.append(self._look(node))
         return committed(statuses, group)
-
-    # ------------------------------------------------------------------------------------------------ links
-
-    def cut(self, links: Sequence[Link]) -> None:
-        """See :class:`harness.controls.Links`."""
-        self._set_cut(self._cut | set(self._known(links)))
-
-    def mend(self, links: Sequence[Link]) -> None:
-        """See :class:`harness.controls.Links`."""
-        self._set_cut(self._cut - set(self._known(links)))
-
-    def is_cut(self, link: Link) -> Receipt:
-        """See :class:`harness.controls.Links`."""
-        return probe_link(link, partial(self._held_bytes, link), partial(self._ping, link))
-
-    def carries(self, link: Link) -> Receipt:
-        """See :class:`harness.controls.Links`."""
-        return try_link(link, partial(self._held_bytes, link), partial(self._ping, link))
-
-    def _ping(self, link: Link, held_bytes: Callable[[], int]) -> int | None:
-        if link.source == CLIENTS:
-            return ping_as_client(self.addresses.listener(node_id(link.destination)), _PING_TIMEOUT_S, held_bytes)
-        if link.destination == CLIENTS:
-            listener = self.addresses.listener(node_id(link.source))
-            return nudge_as_client(listener, _PING_TIMEOUT_S, held_bytes, partial(self._nudge, link.source))
-        answer = self._ask(link.source, op="ping", node=link.destination, timeout_ms=_PING_TIMEOUT_S * 1000)
-        return None if answer["answered"] else held_bytes()
-
-    def _nudge(self, node: str, client: Address) -> bool:
-        return bool(self._ask(node, op="nudge", address=list(client))["connected"])
-
-    def _held_bytes(self, link: Link) -> int:
-        holder = link.source if link.destination == CLIENTS else link.destination
-        return int(self._look(holder)["links"]["held_bytes"].get(str(link), 0))
-
-    def _set_cut(self, links: set[Link]) -> None:
-        concerned = sorted({end for link in self._cut ^ links for end in link if end != CLIENTS})
-        self._cut = links
-        for name in concerned:
-            self._apply_faults(name)
-
-    def _known(self, links: Iterable[Link]) -> Iterable[Link]:
-        for link in links:
-            for end in link:
-                if end != CLIENTS:
-                    self._node(end)
-            yield link
 
     # ------------------------------------------------------------------------------------------------ clock
 

@@ -7,32 +7,38 @@ answers the harness at once: the control channel is no part of the system under 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from harness.broker.ping import Ping
-from harness.broker.ports import Connection
 from harness.broker.settings import NodeFaults, Settings
-from harness.controls import DiskContents, DiskSpace, Elections, Links, LogDirectories, Power, Processes, WallClocks
+from harness.controls import (
+    ConnectionStalls,
+    DiskContents,
+    DiskSpace,
+    Elections,
+    Links,
+    LogDirectories,
+    Power,
+    Processes,
+    WallClocks,
+)
 from harness.errors import EnvironmentFault
 from harness.history.blocks import Block
-from harness.model import CLIENTS, CONTROLLER, Link, NodeId, Offset, TopicPartition, node_id, node_name
+from harness.model import CONTROLLER, NodeId, Offset, TopicPartition, node_id, node_name
 from harness.replication.knobs import Knobs
 from harness.simulation.stack.cluster import Request, SimulatedCluster, listener
 from harness.simulation.stack.links import LinkConditions
-from harness.simulation.stack.network import Stream
 from harness.simulation.stack.node import SimulatedNode
 from harness.simulation.stack.scheduler import VirtualScheduler
 from harness.target import ClusterView, Leadership, Receipt, ReplicaView, TopicSpec
 from harness.targets.cluster_kind import ClusterKind, StartJournal
 from harness.targets.controller_tail import ControllerTail, GrowingList
-from harness.targets.link_probe import probe_link, try_link
 from harness.targets.node_evidence import NODE_DATA, NODE_TIMELINE, folder_of, timeline_rows
 from harness.targets.node_status import ELECTED, committed, partition_of, partition_view, replica_view
 from harness.targets.replica_logs import ReplicaDisk, replica_log_blocks
 from harness.targets.simulated_disks import SimulatedDisks
+from harness.targets.simulated_links import SimulatedLinks
 from harness.targets.simulated_nodes import state_of
 from harness.wire.keys import ApiKey
 from harness.wire.messages.topics import (
@@ -48,7 +54,7 @@ _PING_TIMEOUT_S = 0.15
 _CREATE_TOPICS_VERSION = 5
 
 
-class SimulatedTarget(SimulatedDisks):
+class SimulatedTarget(SimulatedDisks, SimulatedLinks):
     """Implements :class:`harness.target.Target`.
 
     Args:
@@ -66,7 +72,17 @@ class SimulatedTarget(SimulatedDisks):
 
     name = "simulated"
     controls = frozenset[type[Any]](
-        {DiskContents, DiskSpace, Elections, Links, LogDirectories, Power, Processes, WallClocks}
+        {
+            ConnectionStalls,
+            DiskContents,
+            DiskSpace,
+            Elections,
+            Links,
+            LogDirectories,
+            Power,
+            Processes,
+            WallClocks,
+        }
     )
 
     def __init__(
@@ -81,9 +97,7 @@ class SimulatedTarget(SimulatedDisks):
     ) -> None:
         clock = VirtualScheduler(seed, conditions or LinkConditions())
         super().__init__(SimulatedCluster(clock, brokers, knobs, settings), settings.log_dirs_count)
-        self.clock = clock
         self._directory = directory
-        self._cut: set[Link] = set()
         self._last_seen: dict[str, dict[str, Any]] = {}
         self._is_laid_out = False
         self._decisions = ControllerTail(GrowingList(self._node(CONTROLLER).rows))
@@ -224,57 +238,6 @@ class SimulatedTarget(SimulatedDisks):
         running = (node for node in map(self._node, self.nodes()) if node.runs)
         return committed([node.status() for node in running], group)
 
-    # ------------------------------------------------------------------------------------------------ links
-
-    def cut(self, links: Sequence[Link]) -> None:
-        """See :class:`harness.controls.Links`."""
-        self._set_cut(self._cut | set(self._known(links)))
-
-    def mend(self, links: Sequence[Link]) -> None:
-        """See :class:`harness.controls.Links`."""
-        self._set_cut(self._cut - set(self._known(links)))
-
-    def is_cut(self, link: Link) -> Receipt:
-        """See :class:`harness.controls.Links`."""
-        holder = self._running(link.source if link.destination == CLIENTS else link.destination)
-        held_bytes = partial(holder.network.held_bytes, link)
-        return probe_link(link, held_bytes, lambda held: None if self._gets_through(link) else held())
-
-    def carries(self, link: Link) -> Receipt:
-        """See :class:`harness.controls.Links`."""
-        return try_link(link, lambda: 0, lambda held: None if self._gets_through(link) else held())
-
-    def _gets_through(self, link: Link) -> bool:
-        """Send a probe over ``link`` on a new connection, and give it a little time to arrive."""
-        if link.destination == CLIENTS:
-            return self._nudged(link.source)
-        network = self.cluster.network() if link.source == CLIENTS else self._running(link.source).network
-        answers: list[Mapping[str, Any]] = []
-        address = listener(node_id(link.destination))
-        Ping(network, self.clock, answers.append).send(address, link.destination, round(_PING_TIMEOUT_S * 1000))
-        self.clock.sleep_until(lambda: bool(answers), 2 * _PING_TIMEOUT_S)
-        return bool(answers and answers[0]["answered"])
-
-    def _nudged(self, node: str) -> bool:
-        """Make ``node`` send a client a frame without a request, as the reverse link may be cut."""
-        ear = _Ear()
-        self.cluster.network().connect(listener(node_id(node)), node, ear.connected, lambda: None)
-        nudge = self._running(node).network.nudge
-        self.clock.sleep_until(lambda: ear.stream is not None and nudge(ear.stream), _PING_TIMEOUT_S)
-        return self.clock.sleep_until(lambda: ear.heard, _PING_TIMEOUT_S)
-
-    def _set_cut(self, links: set[Link]) -> None:
-        self._cut = links
-        for node in self.cluster.nodes.values():
-            node.cut(tuple(sorted(link for link in links if node.name in link)))
-
-    def _known(self, links: Iterable[Link]) -> Iterable[Link]:
-        for link in links:
-            for end in link:
-                if end != CLIENTS:
-                    self._node(end)
-            yield link
-
     # ------------------------------------------------------------------------------------------------ evidence
 
     def timeline(self, run: str) -> Iterator[dict[str, Any]]:
@@ -317,25 +280,6 @@ class SimulatedTarget(SimulatedDisks):
             return False
         seen = [self.replica(node_name(node), name) for node in partition.replicas]
         return all(replica is not None and replica.leader == partition.leader for replica in seen)
-
-
-class _Ear:
-    """A client that waits for a frame without having sent a request."""
-
-    def __init__(self) -> None:
-        self.stream: Stream | None = None
-        self.heard = False
-
-    def connected(self, connection: Connection) -> _Ear:
-        assert isinstance(connection, Stream)
-        self.stream = connection
-        return self
-
-    def on_frame(self, frame: memoryview) -> None:
-        self.heard = True
-
-    def on_lost(self) -> None:
-        self.stream = None
 
 
 def _creatable(topic: TopicSpec) -> CreatableTopic:

@@ -8,9 +8,8 @@ from harness.model import TopicPartition
 from harness.runner.manifest import manifest, now
 from harness.runner.plan import plan
 from harness.scenario import load, shipped
-from tests.harness.playable import is_playable
 
-BUILTIN = [one.id for one in shipped() if is_playable(one)]
+BUILTIN = [one.id for one in shipped()]
 
 
 def recorded(name: str) -> Manifest:

@@ -27,7 +27,8 @@ from harness.wire.messages.coordination import FindCoordinatorRequest, FindCoord
 _FIND_COORDINATOR_VERSION = 2
 _GROUP = 0
 OFFSET_COMMIT_VERSION = 7
-OFFSET_FETCH_VERSION = 7
+OFFSET_FETCH_VERSION = 6
+"""The newest that every generation serves."""
 _ASK_TIMEOUT_S = 1.0
 TIMED_OUT = "_TIMED_OUT"
 ELSEWHERE = frozenset(

@@ -2,8 +2,9 @@
 
 A cut link ``X->Y`` is enforced where its frames arrive: they wait at Y, in order, the end of the connection among
 them, and are handed over after mending. ``Y->clients`` is enforced where its frames leave, as in
-:mod:`harness.broker.network`: they wait at Y, and die with it. Connecting is the business of two kernels and works
-over a cut link. What was handed to a connection before its node died still arrives, and then its end.
+:mod:`harness.broker.network`: they wait at Y, and die with it. A stalled link is cut in those connections alone that
+there are when it is stalled. Connecting is the business of two kernels and works over a cut link. What was handed to a
+connection before its node died still arrives, and then its end.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class Stream:
     def __init__(self, network: SimulatedNetwork, peer: str) -> None:
         self.peer = peer
         self.held = False
+        self._stalled: frozenset[Link] = frozenset()
         self._network = network
         self._world = network.world
         self._inward = Link(peer, network.name)
@@ -110,12 +112,18 @@ class Stream:
     def obey_gates(self) -> None:
         """Hold or release frames after the set of cut links changed."""
         to_client = self.peer == CLIENTS
-        self._withholding = to_client and self._outward in self._network.cut_links
-        self.held = self._inward in self._network.cut_links and self._network.name != CLIENTS
+        closed = self._network.cut_links | self._stalled
+        self._withholding = to_client and self._outward in closed
+        self.held = self._inward in closed and self._network.name != CLIENTS
         if not self._withholding:
             self._release()
         if not self.held:
             self._deliver_soon()
+
+    def stall(self, links: frozenset[Link], *, stalled: bool) -> None:
+        """Hold what comes and goes on these links in this connection, or let it go on."""
+        self._stalled = self._stalled | links if stalled else self._stalled - links
+        self.obey_gates()
 
     def deliver(self) -> None:
         """Hand out frames while no cut and no pause holds them."""
@@ -158,6 +166,10 @@ class Stream:
             self._inward: sum(_PREFIX_BYTES + len(frame) for frame in self._inbox if frame is not None),
             self._outward: sum(_PREFIX_BYTES + len(frame) for frame in self._outbox),
         }
+
+    def stalled_bytes(self, link: Link) -> int:
+        """What waits here on ``link`` if that is stalled in this connection."""
+        return self.held_bytes().get(link, 0) if link in self._stalled else 0
 
     # ------------------------------------------------------------------------------------ internals
 
@@ -293,6 +305,16 @@ class SimulatedNetwork:
         self.cut_links = frozenset(links)
         for stream in list(self.streams):
             stream.obey_gates()
+
+    def stall(self, links: Iterable[Link], *, stalled: bool) -> None:
+        """Let no frame pass on these links in the connections of now; or let what was stalled on them go on."""
+        concerned = frozenset(links)
+        for stream in list(self.streams):
+            stream.stall(concerned, stalled=stalled)
+
+    def stalled_bytes(self, link: Link) -> int:
+        """Bytes that wait here now on ``link`` in connections in which it is stalled."""
+        return sum(stream.stalled_bytes(link) for stream in self.streams)
 
     def held_bytes(self, link: Link) -> int:
         """Bytes that wait here now on ``link``; none unless it is cut."""

@@ -104,6 +104,8 @@ class TransactionalProducer:
 
     async def send(self, partition: TopicPartition, batch: Sequence[ProducerRecord]) -> Transacted | None:
         """See :class:`harness.client_ports.TransactionalProducer`."""
+        if not batch:
+            return None
         first = len(self.offsets)
         self.offsets += [None] * len(batch)
         if self._identity is None:

@@ -35,8 +35,8 @@ from harness.targets.addresses import Address
 from harness.targets.control_client import ask
 from harness.targets.kafka.layout import Layout, Listener, Route
 from harness.targets.kafka.relay import Gate, Relay
-from harness.targets.kafka.stalling import Witness
 from harness.targets.link_probe import API_VERSIONS_REQUEST, probe_link, try_link
+from harness.targets.stalling import ClientWitness, Witness, probe_stall, try_stalled
 
 _READY_TIMEOUT_S = 60.0
 _PING_TIMEOUT_S = 0.15
@@ -124,7 +124,7 @@ class Proxies:
             if link in self._witnesses:
                 self._witnesses.pop(link).close()
             try:
-                self._witnesses[link] = Witness(self._leading_to(link).listens)
+                self._witnesses[link] = ClientWitness(self._leading_to(link).listens)
             except OSError as error:
                 raise EnvironmentFault(f"{link} cannot be stalled: no answer ({error}).") from error
         self._set_stalled(self._stalled | set(links))
@@ -135,23 +135,15 @@ class Proxies:
 
     def is_stalled(self, link: Link) -> Receipt:
         """Whether a request gets stuck in a connection from before, and none in a new one."""
-        witness = self._witnesses.get(link)
-        if witness is None:
-            return Receipt(False, f"{link}: no connection has been stalled")
-        if witness.is_answered(_PING_TIMEOUT_S):
-            return Receipt(False, f"{link}: a request in a connection from before was answered")
-        held = int(self._ask(op="held_bytes")["stalled_bytes"].get(str(link), 0))
-        if not held:
-            return Receipt(False, f"{link}: a request in a connection from before got lost, but nothing is withheld")
-        if self._ping(link, partial(self.held, link)) is not None:
-            return Receipt(False, f"{link}: a request in a new connection got lost, too")
-        return Receipt(True, f"{link}: {held} bytes are withheld in connections from before; a new one gets through")
+        stalled = partial(self._stalled_bytes, link)
+        return probe_stall(link, self._witnesses.get(link), stalled, partial(self._ping, link))
 
     def has_gone_on(self, link: Link) -> Receipt:
         """Whether the bytes sent in a stalled connection have arrived."""
-        witness = self._witnesses.get(link)
-        through = witness is None or witness.is_answered(_ANSWER_TIMEOUT_S)
-        return Receipt(through, f"{link}: a request that was stalled {'got through' if through else 'is still stuck'}")
+        return try_stalled(link, self._witnesses.get(link))
+
+    def _stalled_bytes(self, link: Link) -> int:
+        return int(self._ask(op="held_bytes")["stalled_bytes"].get(str(link), 0))
 
     def cuts_off(self, node: str) -> bool:
         """Whether a link between the node and another one is cut."""

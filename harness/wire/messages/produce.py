@@ -44,7 +44,7 @@ class TopicProduceData(Struct):
     partition_data: list[PartitionProduceData] = array(PartitionProduceData)
 
 
-@request(ApiKey.PRODUCE, versions=(3, 11), flexible=9)
+@request(ApiKey.PRODUCE, versions=(3, 12), flexible=9)
 class ProduceRequest(Message):
     """Sends batches to be appended. ``acks`` is 0, 1, or -1 for all; 0 means that no response is expected at all."""
 
@@ -98,7 +98,7 @@ class TopicProduceResponse(Struct):
     partition_responses: list[PartitionProduceResponse] = array(PartitionProduceResponse)
 
 
-@response(ApiKey.PRODUCE, versions=(3, 11), flexible=9)
+@response(ApiKey.PRODUCE, versions=(3, 12), flexible=9)
 class ProduceResponse(Message):
     """The results of the appends. ``node_endpoints`` belong to the leaders named in it (KIP-951)."""
 

@@ -124,9 +124,9 @@ class AddOffsetsToTxnResponse(Message):
     error_code: int = int16()
 
 
-@request(ApiKey.END_TXN, versions=(0, 4), flexible=3)
+@request(ApiKey.END_TXN, versions=(0, 5), flexible=3)
 class EndTxnRequest(Message):
-    """Commits or aborts the producer's transaction."""
+    """Commits or aborts the producer's transaction; from v5 on its epoch is raised with that (KIP-890)."""
 
     transactional_id: str = string()
     producer_id: int = int64()
@@ -138,12 +138,17 @@ class EndTxnRequest(Message):
         return EndTxnResponse(error_code=error)
 
 
-@response(ApiKey.END_TXN, versions=(0, 4), flexible=3)
+@response(ApiKey.END_TXN, versions=(0, 5), flexible=3)
 class EndTxnResponse(Message):
-    """The result: the coordinator has stored it, the partitions have yet to get their markers."""
+    """The result: the coordinator has stored it, the partitions have yet to get their markers.
+
+    From v5 on it says who the producer is in its next transaction.
+    """
 
     throttle_time_ms: int = int32()
     error_code: int = int16()
+    producer_id: int = int64(since=5, default=-1)
+    producer_epoch: int = int16(since=5, default=-1)
 
 
 @struct
@@ -240,9 +245,12 @@ class TxnOffsetCommitRequestTopic(Struct):
     partitions: list[TxnOffsetCommitRequestPartition] = array(TxnOffsetCommitRequestPartition)
 
 
-@request(ApiKey.TXN_OFFSET_COMMIT, versions=(0, 4), flexible=3)
+@request(ApiKey.TXN_OFFSET_COMMIT, versions=(0, 5), flexible=3)
 class TxnOffsetCommitRequest(Message):
-    """Commits offsets with the producer's transaction; from v3 on as a member of the group (KIP-447)."""
+    """Commits offsets with the producer's transaction; from v3 on as a member of the group (KIP-447).
+
+    From v5 on it also adds the partition of the group to the transaction (KIP-890).
+    """
 
     transactional_id: str = string()
     group_id: str = string()
@@ -282,7 +290,7 @@ class TxnOffsetCommitResponseTopic(Struct):
     partitions: list[TxnOffsetCommitResponsePartition] = array(TxnOffsetCommitResponsePartition)
 
 
-@response(ApiKey.TXN_OFFSET_COMMIT, versions=(0, 4), flexible=3)
+@response(ApiKey.TXN_OFFSET_COMMIT, versions=(0, 5), flexible=3)
 class TxnOffsetCommitResponse(Message):
     """The result for every partition."""
 

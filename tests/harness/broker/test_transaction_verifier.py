@@ -24,6 +24,7 @@ from harness.wire.messages.transactions import (
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnResult,
     AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
 )
 
 NAME = TopicPartition("t", 0)
@@ -33,7 +34,9 @@ NOT_AVAILABLE, ABORTABLE = 15, 120
 class Asked:
     """A verifier on broker 0; broker 1 coordinates, and answers when the test says so."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, adds: bool = False) -> None:
+        self.adds = adds
+        self.asked: list[AddPartitionsToTxnTransaction] = []
         metadata = ClusterMetadata("c", tells_epochs=True, brokers={NodeId(1): ("10.0.0.11", 9092)})
         metadata.topics = {TRANSACTIONS_TOPIC: {0: UpdateMetadataPartitionState(partition_index=0, leader=1)}}
         self.states = ProducerStates()
@@ -46,11 +49,12 @@ class Asked:
     def call(self, node: int, request: Any, body: Any, timeout_s: float, answered: Any) -> None:
         assert node == 1
         self._waiting.append(answered)
+        self.asked += body.transactions
 
     def verify(self, sequence: int, producer: int = 7) -> list[int]:
         errors: list[int] = []
         stamp = ProducerStamp(producer, 0, sequence, is_transactional=True)
-        self._verifier.verify("x", stamp, self._partition, errors.append)
+        self._verifier.verify("x", stamp, self._partition, errors.append, adds=self.adds)
         return errors
 
     def answer(self, error: int | None = 0) -> None:
@@ -78,6 +82,15 @@ def test_a_marker_that_came_meanwhile_has_ended_the_transaction() -> None:
     asked.states.appended([BatchSpan(0, 1, 0, marker)])
     asked.answer()
     assert errors == [ErrorCode.INVALID_TXN_STATE]
+
+
+def test_a_partition_is_added_to_a_numbered_transaction_although_the_marker_of_the_last_one_has_just_come() -> None:
+    asked = Asked(adds=True)
+    errors = asked.verify(0)
+    asked.states.appended([BatchSpan(0, 1, 0, ProducerStamp(7, 1, -1, True, TransactionEnd(True, 0)))])
+    asked.answer()
+    assert errors == [0]
+    assert [one.verify_only for one in asked.asked] == [False]
 
 
 def test_a_batch_does_not_overtake_one_before_it_that_could_not_be_verified() -> None:

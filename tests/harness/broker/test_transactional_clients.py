@@ -156,6 +156,20 @@ def admin_sees(cluster: Cluster, transactional_id: str) -> str:
 
 
 def test_offsets_and_records_are_committed_together(cluster: Cluster, topic: str) -> None:
+    commit_offsets_and_records(cluster, topic)
+
+
+def test_offsets_and_records_are_committed_together_before_kip_447(tmp_path: Any) -> None:
+    cluster = Cluster(tmp_path, knobs="2.1")
+    try:
+        cluster.start()
+        commit_offsets_and_records(cluster, created(cluster))
+    finally:
+        cluster.stop()
+
+
+def commit_offsets_and_records(cluster: Cluster, topic: str) -> None:
+    """Copy nine records in a transaction each, with the offsets behind them; the last four are aborted."""
     from confluent_kafka import Consumer, TopicPartition
 
     out = created(cluster)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from harness.coordination.surroundings import LogRecord, ProducerIdentity
+from harness.coordination.transaction import NUMBERED
 from harness.coordination.transaction_records import decoded
 from harness.coordination.transactions import Initialising, Transactions
 from harness.model import TopicPartition
@@ -73,15 +74,26 @@ class TransactionsAlone(CoordinatorAlone):
         assert not error
         return who
 
-    def add(self, who: ProducerIdentity, *partitions: TopicPartition, name: str = "x") -> list[int]:
+    def add(self, who: ProducerIdentity, *partitions: TopicPartition, name: str = "x", version: int = 0) -> list[int]:
         answers: list[int] = []
-        self.transactions.add(name, who, partitions or (A,), answers.append)
+        self.transactions.add(name, who, partitions or (A,), answers.append, version=version)
         self.sleep()
         return answers
 
     def end(self, who: ProducerIdentity, *, commits: bool, name: str = "x") -> list[int]:
         answers: list[int] = []
-        self.transactions.end_transaction(name, who, answers.append, commits=commits)
+        self.transactions.end_transaction(name, who, lambda error, _: answers.append(error), commits=commits)
+        self.sleep()
+        return answers
+
+    def end_numbered(
+        self, who: ProducerIdentity, *, commits: bool, name: str = "x"
+    ) -> list[tuple[int, ProducerIdentity]]:
+        """Like :meth:`end`, with transaction version 2; also who the producer is then."""
+        answers: list[tuple[int, ProducerIdentity]] = []
+        self.transactions.end_transaction(
+            name, who, lambda error, after: answers.append((error, after)), commits=commits, version=NUMBERED
+        )
         self.sleep()
         return answers
 

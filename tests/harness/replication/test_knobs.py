@@ -28,7 +28,12 @@ PROTOCOL = {
         "out_of_range": "lenient",
     },
     "2.1": {"truncate_when": "every_epoch", "fetch_fencing": True, "lookup_fencing": True, "in_sync_at_the_end": True},
-    "2.8": {"truncation": "diverging_fetch", "isr_update": "maximal", "broker_bounce": "noticed"},
+    "2.8": {
+        "truncation": "diverging_fetch",
+        "isr_update": "maximal",
+        "broker_bounce": "noticed",
+        "transactional_offsets": "fenced",
+    },
     "3.7": {
         "transactions": "verified",
         "newcomers": "eligible",
@@ -38,7 +43,7 @@ PROTOCOL = {
         "broker_bounce": "refused",
         "shrink_raises_epoch": False,
     },
-    "4.1": {"elections": "elr"},
+    "4.1": {"elections": "elr", "transactions": "numbered"},
 }
 OF_STORAGE = {"disk_full", "clean_shutdown_marker", "recovered_tail", "segment_names"}
 

@@ -12,10 +12,9 @@ from harness.runner.matrix import cell, chosen, impossible, letters, rows
 from harness.runner.observation import Gathered, observe
 from harness.runner.rehearsal import rehearse
 from harness.scenario import Scenario
-from tests.harness.playable import is_playable
 from tests.harness.runner.test_expectation import small
 
-REPLAYS = [one for one in scenario.shipped() if one.outcomes and is_playable(one)]
+REPLAYS = [one for one in scenario.shipped() if one.outcomes]
 
 
 @pytest.mark.parametrize(

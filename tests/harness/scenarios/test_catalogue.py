@@ -11,7 +11,6 @@ from harness.replication.knobs import GENERATIONS
 from harness.runner.expectation import expectations, generations
 from harness.runner.plan import plan
 from harness.scenario import Scenario
-from tests.harness.playable import is_playable
 
 FOLDER = Path(scenario.__file__).parent / "scenarios"
 REPLAYED = {
@@ -25,9 +24,6 @@ SAYS_NO_LOG = {Word.UNAVAILABLE, Word.STUCK}
 
 REPLAYS = [one for one in scenario.shipped() if one.outcomes]
 of_every_replay = pytest.mark.parametrize("replay", REPLAYS, ids=lambda one: one.id)
-of_every_replay_of_the_built_in_brokers = pytest.mark.parametrize(
-    "replay", [one for one in REPLAYS if is_playable(one)], ids=lambda one: one.id
-)
 
 
 def text_of(replay: Scenario) -> str:
@@ -90,14 +86,14 @@ def test_it_says_what_the_logs_hold_in_the_end(replay: Scenario) -> None:
         assert expectation.final_logs or SAYS_NO_LOG & set(expectation.outcome)
 
 
-@of_every_replay_of_the_built_in_brokers
+@of_every_replay
 def test_it_can_be_performed_on_every_target(replay: Scenario) -> None:
     for generation in expectations(replay):
         for target in ("builtin", "simulated"):
             assert plan(replay, target, generation).expectation is not None
 
 
-@of_every_replay_of_the_built_in_brokers
+@of_every_replay
 def test_no_step_is_for_generations_only_on_which_it_is_not_run(replay: Scenario) -> None:
     performed = {index for generation in expectations(replay) for index in plan(replay, generation=generation).steps}
     assert performed == set(range(len(replay.schedule or ())))

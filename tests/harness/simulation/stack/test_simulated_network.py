@@ -152,6 +152,23 @@ def test_a_connection_that_is_made_over_a_cut_link_stands_but_carries_nothing() 
     assert pair.server.heard == []
 
 
+def test_a_stalled_link_holds_the_connections_of_now_and_lets_new_ones_through() -> None:
+    pair, new = Pair(), End()
+    pair.zero.stall([HELD], stalled=True)
+    pair.client.say(b"late")
+    pair.client.close()
+    pair.peer.connect(ADDRESS, "0", new.connected, lambda: None)
+    pair.world.sleep(0.01)
+    new.say(b"again")
+    pair.world.sleep(0.01)
+    assert pair.server.heard == [b"again"]  # the listener gives every connection the same end
+    assert (pair.zero.stalled_bytes(HELD), pair.zero.held_bytes(HELD)) == (8, 0)
+    pair.zero.stall([HELD], stalled=False)
+    pair.world.sleep(0.01)
+    assert pair.server.heard == [b"again", b"late", "lost"]
+    assert pair.zero.stalled_bytes(HELD) == 0
+
+
 def test_frames_to_clients_over_a_cut_link_die_with_the_node_that_holds_them() -> None:
     pair = Pair(peer=CLIENTS)
     pair.zero.cut([Link("0", CLIENTS)])
