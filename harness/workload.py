@@ -29,6 +29,8 @@ class Circumstances(NamedTuple):
         carried: what of a record the cluster stores as it was sent.
         topics: the scenario's.
         is_sent_to: whether the scenario's schedule sends records, too.
+        fences_members: whether coordinators of groups refuse offsets in a transaction from a member that is none any
+            more (KIP-447, Kafka 2.5).
     """
 
     target: str
@@ -36,6 +38,7 @@ class Circumstances(NamedTuple):
     carried: Carried
     topics: Sequence[TopicSpec]
     is_sent_to: bool
+    fences_members: bool
 
 
 class WorkloadParameters(BaseModel, ABC):

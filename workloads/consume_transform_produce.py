@@ -147,6 +147,12 @@ class ConsumeTransformProduceParameters(SteadySendsParameters):
                 "workload consume_transform_produce fills its input by itself, and the schedule sends to it, too.",
                 "Leave the schedule's sends out.",
             )
+        if self.transactional_ids == "member" and not found.fences_members:
+            raise UsageError(
+                f"workload.transactional_ids=member needs coordinators that fence members off (KIP-447, Kafka 2.5), "
+                f"and those of target {found.target!r} do not.",
+                "Take transactional_ids=partition, or a generation or release from 2.5 on.",
+            )
         if all(topic.name == self.output_topic for topic in found.topics):
             raise UsageError(
                 f"workload consume_transform_produce puts its output into {self.output_topic!r}, the only topic.",

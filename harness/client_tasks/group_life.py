@@ -48,8 +48,8 @@ class GroupLife:
         isolation: of what it reads.
         from_beginning: whether it begins at the beginning of its partitions whatever its group has committed: what that
             was is no longer in the log.
-        prepare: where it commits in transactions alone: runs when it is given partitions, before it asks what is
-            committed of them; returns whether it may begin.
+        prepare: where it commits in transactions alone: runs when it is given partitions, before it takes them for its
+            own and asks what is committed of them; returns whether it may begin.
 
     Attributes:
         polled: the records of the last poll.
@@ -147,15 +147,15 @@ class GroupLife:
         names = sorted(partitions)
         if change == "revoked" and self._prepare is None:
             await self._commit({name: one for name, one in self._member.positions.items() if name in names})
+        generation = self._member.generation if change == "assigned" else None
+        is_ready = change != "assigned" or self._prepare is None or await self._prepare(names)
         if names:
-            generation = self._member.generation if change == "assigned" else None
             self._recorder.rebalance(self._op, change, names, generation)
         self.has = self.has | {*names} if change == "assigned" else self.has - {*names}
         for name in names:
             self._committed.pop(name, None)
         if change != "assigned":
             return {}
-        is_ready = self._prepare is None or await self._prepare(names)
         return await self._begins(names) if is_ready else None
 
     async def _begins(self, names: Sequence[TopicPartition]) -> Begins | None:

@@ -205,6 +205,7 @@ def _circumstances(made: Plan) -> Circumstances:
         made.system.carried,
         [_topic_spec(topic) for topic in made.scenario.topics],
         any(step.send is not None for step in made.steps.values()),
+        made.knobs.transactional_offsets == "fenced",
     )
 
 

@@ -86,3 +86,8 @@ def test_a_generation_without_transactions_is_refused() -> None:
             scenario.load("random-chaos"), "simulated", "0.10",
             overrides={"workload.name": "consume_transform_produce"},
         )  # fmt: skip
+
+
+def test_members_that_coordinators_do_not_fence_off_are_refused() -> None:
+    with pytest.raises(UsageError, match=r"transactional_ids=member needs coordinators that fence members off"):
+        played({"transactional_ids": "member"}, generation="2.1")

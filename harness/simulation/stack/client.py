@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from harness.simulation.stack.network import SimulatedNetwork
 from harness.simulation.stack.tasks import Promise, Task
 from harness.wire.declaration import Message
 from harness.wire.errors import WireError
-from harness.wire.frames import RequestHeader, decode_response, encode_request
+from harness.wire.frames import ADVERTISED, RequestHeader, decode_response, encode_request
 from harness.wire.keys import ApiKey
 from harness.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
@@ -76,14 +76,19 @@ class Client:
         network: its own.
         bootstrap: the brokers' addresses.
         client_id: for the brokers.
+        served: by request, the versions that the brokers have said that they serve.
     """
 
-    def __init__(self, network: SimulatedNetwork, bootstrap: Sequence[Address], client_id: str) -> None:
+    def __init__(
+        self, network: SimulatedNetwork, bootstrap: Sequence[Address], client_id: str,
+        served: Mapping[ApiKey, tuple[int, int]] = ADVERTISED,
+    ) -> None:  # fmt: skip
         self.network = network
         self.world = network.world
         self.client_id = client_id
         self.is_closed = False
         self.correlation_ids = itertools.count()
+        self._served = served
         self._bootstrap = bootstrap
         self._reachable: Sequence[Address] = bootstrap
         self._turn = -1
@@ -91,6 +96,10 @@ class Client:
         self._leaders: dict[TopicPartition, Leader] = {}
         self._newest_epochs: dict[TopicPartition, int] = {}
         self._looked_ns: dict[str, int] = {}
+
+    def version(self, key: ApiKey, newest: int) -> int:
+        """In which version to send a request that this client knows up to ``newest``."""
+        return min(newest, self._served[key][1])
 
     async def ask(self, address: Address, call: Call, purpose: str = "") -> Message | Silence:
         """Send a request to the broker at ``address``, over the connection for ``purpose``; see :class:`Silence`.

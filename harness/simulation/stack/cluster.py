@@ -33,6 +33,7 @@ class SimulatedCluster:
 
     Attributes:
         world: virtual time.
+        knobs: of its generation.
         nodes: by name, the controller first.
     """
 
@@ -40,6 +41,7 @@ class SimulatedCluster:
         ids = [CONTROLLER_ID, *map(NodeId, range(brokers))]
         names = {listener(node)[0]: node_name(node) for node in ids}
         self.world = world
+        self.knobs = knobs
         self.nodes: dict[str, SimulatedNode] = {}
         for node in ids:
             config = NodeConfig(

@@ -27,8 +27,7 @@ from harness.wire.messages.coordination import FindCoordinatorRequest, FindCoord
 _FIND_COORDINATOR_VERSION = 2
 _GROUP = 0
 OFFSET_COMMIT_VERSION = 7
-OFFSET_FETCH_VERSION = 6
-"""The newest that every generation serves."""
+OFFSET_FETCH_VERSION = 7
 _ASK_TIMEOUT_S = 1.0
 TIMED_OUT = "_TIMED_OUT"
 ELSEWHERE = frozenset(
@@ -58,7 +57,8 @@ class GroupOffsets:
     ) -> Mapping[TopicPartition, CommittedOffset] | str:
         """See :class:`harness.client_ports.GroupOffsets`."""
         request = fetch_request(self._group, partitions)
-        answer = await self._ask_coordinator(Call(ApiKey.OFFSET_FETCH, OFFSET_FETCH_VERSION, request, timeout_s))
+        version = self._client.version(ApiKey.OFFSET_FETCH, OFFSET_FETCH_VERSION)
+        answer = await self._ask_coordinator(Call(ApiKey.OFFSET_FETCH, version, request, timeout_s))
         return committed_offsets(cast("OffsetFetchResponse | None", answer))
 
     async def commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> str | None:

@@ -136,7 +136,8 @@ class Member:
     ) -> Mapping[TopicPartition, CommittedOffset] | str:
         """See :class:`harness.client_ports.Member`."""
         body = fetch_request(self._membership.group, partitions)
-        answer = await self._ask(ApiKey.OFFSET_FETCH, OFFSET_FETCH_VERSION, body, timeout_s)
+        version = self._client.version(ApiKey.OFFSET_FETCH, OFFSET_FETCH_VERSION)
+        answer = await self._ask(ApiKey.OFFSET_FETCH, version, body, timeout_s)
         found = committed_offsets(cast("OffsetFetchResponse | None", answer))
         if isinstance(found, str):
             self._coordinator = None

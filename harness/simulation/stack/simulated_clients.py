@@ -7,6 +7,7 @@ from typing import Any, TypeVar, cast
 
 from confluent_kafka import KafkaError
 
+from harness.broker.served_versions import served_by
 from harness.client_ports import PLAIN, Isolation, Manner, Membership, Rebalanced
 from harness.clients.spoofed_fetch import spoofed_request
 from harness.history.delete_records_log import GAVE_UP, LOST, DeleteRecordsLog
@@ -57,6 +58,7 @@ class SimulatedClients:
         self._world = cluster.world
         self._network = cluster.network()
         self._bootstrap = addresses(bootstrap)
+        self._served = served_by(cluster.knobs).versions
         self._tasks: list[Task[Any]] = []
         self._clients: list[Client] = []
         self._stopping = False
@@ -159,7 +161,7 @@ class SimulatedClients:
         return next((f"error code {code}" for code in codes if code), None)
 
     def _client(self, name: str) -> Client:
-        client = Client(self._cluster.network(), self._bootstrap, f"seawall-{name}")
+        client = Client(self._cluster.network(), self._bootstrap, f"seawall-{name}", self._served)
         self._clients = [*(one for one in self._clients if not one.is_closed), client]
         return client
 

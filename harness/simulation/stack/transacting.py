@@ -218,7 +218,8 @@ class TransactionalProducer:
             return next((one.error_code for topic in given for one in topic.partitions if one.error_code), 0)
 
         of = (who.group, _GROUP)
-        return await self._ask(ApiKey.TXN_OFFSET_COMMIT, _TXN_OFFSET_COMMIT_VERSION, request, take, of)
+        version = self._client.version(ApiKey.TXN_OFFSET_COMMIT, _TXN_OFFSET_COMMIT_VERSION)
+        return await self._ask(ApiKey.TXN_OFFSET_COMMIT, version, request, take, of)
 
     async def _end(self, *, commits: bool) -> int:
         """Commit or abort; a transaction without a partition is none for the coordinator."""
