@@ -19,6 +19,10 @@ from harness.orders import ALL_ACKS
 from harness.payload import Carried
 from harness.target import TopicSpec
 
+LIBRDKAFKA = "librdkafka"
+JAVA = "java:"
+"""How ``client`` begins where it names a release of Kafka's own client."""
+
 
 class Circumstances(NamedTuple):
     """Where a workload is to run.
@@ -47,12 +51,16 @@ class WorkloadParameters(BaseModel, ABC):
     Attributes:
         size: to how many bytes a record's text is padded; also that of the records that a schedule orders.
         isolation: whether consumers, those of the final read too, are given what transactions have not committed.
+        client: whose clients the harness uses, those of a schedule and of the final read too: ``librdkafka``, or
+            ``java:RELEASE``, Apache Kafka's own of a release that was fetched. In virtual time clients are the
+            simulation's own.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     size: int = Field(default=0, ge=0, le=1_000_000)
     isolation: Isolation = "read_uncommitted"
+    client: str = Field(default=LIBRDKAFKA, pattern=rf"^({LIBRDKAFKA}|{JAVA}.+)$")
 
     @property
     @abstractmethod

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Assigned
 
-from harness.client_ports import LEFT_UNKNOWN, Begins, CommittedOffset, Isolation, Membership, Polled
+from harness.client_ports import LEFT_UNKNOWN, CommittedOffset, Isolation, Membership, Polled
 from harness.clients.group import assigned, commit, committed, generation_of
+from harness.clients.library import OnRebalance
 from harness.clients.librdkafka import ClientError, calling, configuration, made
 from harness.clients.reader import consumed, reading
-from harness.history.recorder import Change
 from harness.model import NO_GENERATION, TopicPartition
 
 _HEARTBEATS = 10
 """How many heartbeats fit into a session."""
-
-OnRebalance = Callable[[Change, Sequence[TopicPartition]], Begins | None]
 
 
 class GroupConsumer:

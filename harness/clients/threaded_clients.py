@@ -1,4 +1,4 @@
-"""The port of clients in real time: librdkafka's clients, and a thread for every task.
+"""The port of clients in real time: the clients of a library, and a thread for every task.
 
 What a task awaits blocks its thread, so a coroutine never suspends: one ``send(None)`` runs it to its end.
 """
@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 from harness.client_ports import (
     PLAIN,
     Answered,
+    Begins,
     Bounds,
     CommittedOffset,
     Isolation,
@@ -26,15 +27,13 @@ from harness.client_ports import (
     Transacted,
     not_recorded,
 )
-from harness.clients.group import GroupClient
-from harness.clients.member import GroupConsumer
-from harness.clients.reader import Reader
-from harness.clients.sender import Sender
+from harness.clients import library as blocking
+from harness.clients.librdkafka_library import Librdkafka
 from harness.clients.spoofed_fetch import spoof_fetch
 from harness.clients.topics import delete_records
-from harness.clients.transactional_sender import TransactionalSender
 from harness.errors import EnvironmentFault
 from harness.history.delete_records_log import DeleteRecordsLog
+from harness.history.recorder import Change
 from harness.history.sends import Answer
 from harness.model import Offset, TopicPartition
 from harness.orders import DeleteOrder, SpoofedFetchOrder
@@ -87,11 +86,13 @@ class ThreadedClients:
 
     Args:
         bootstrap: ``host:port,...``, the brokers in the order of their ids.
-        log: takes librdkafka's log lines.
+        log: takes what clients have to say.
+        library: of the clients; None: librdkafka.
     """
 
-    def __init__(self, bootstrap: str, log: logging.Logger) -> None:
+    def __init__(self, bootstrap: str, log: logging.Logger, library: blocking.ClientLibrary | None = None) -> None:
         self._bootstrap = bootstrap
+        self._library = library or Librdkafka(bootstrap, log)
         self._log = log
         self._stop = threading.Event()
         self._tasks: list[ThreadTask[Any]] = []
@@ -142,12 +143,11 @@ class ThreadedClients:
 
     def producer(self, name: str, acks: int, timeout_s: float, manner: Manner = PLAIN) -> _Producer:
         """See :class:`harness.client_ports.Clients`."""
-        sender = Sender(self._bootstrap, f"seawall-{name}", acks, timeout_s, self._log, manner=manner)
-        return _Producer(sender, self._stop)
+        return _Producer(self._library.sender(f"seawall-{name}", acks, timeout_s, manner), self._stop)
 
     def transactional_producer(self, name: str, timeout_s: float) -> _TransactionalProducer:
         """See :class:`harness.client_ports.TransactionalClients`."""
-        return _TransactionalProducer(TransactionalSender(self._bootstrap, f"seawall-{name}", timeout_s, self._log))
+        return _TransactionalProducer(self._library.transactional_sender(f"seawall-{name}", timeout_s))
 
     def consumer(
         self,
@@ -157,22 +157,19 @@ class ThreadedClients:
         isolation: Isolation = "read_uncommitted",
     ) -> _Consumer:
         """See :class:`harness.client_ports.Clients`."""
-        reader = Reader(
-            self._bootstrap, f"seawall-{name}", positions, self._log, epochs=epochs, isolation=isolation
-        )  # fmt: skip
-        return _Consumer(reader, self._log)
+        return _Consumer(self._library.reader(f"seawall-{name}", positions, epochs, isolation), self._log)
 
     def group(self, group: str) -> _GroupOffsets:
         """See :class:`harness.client_ports.Clients`."""
-        return _GroupOffsets(GroupClient(self._bootstrap, f"seawall-{group}", group, self._log), group, self._log)
+        return _GroupOffsets(self._library.group_offsets(f"seawall-{group}", group), group, self._log)
 
     def member(self, name: str, membership: Membership, isolation: Isolation, rebalanced: Rebalanced) -> _Member:
         """See :class:`harness.client_ports.Clients`."""
-        consumer = GroupConsumer(
-            self._bootstrap, f"seawall-{name}", membership, isolation,
-            rebalanced=lambda change, partitions: _to_its_end(rebalanced(change, partitions)), log=self._log,
-        )  # fmt: skip
-        return _Member(consumer, isolation)
+
+        def in_this_thread(change: Change, partitions: Sequence[TopicPartition]) -> Begins | None:
+            return _to_its_end(rebalanced(change, partitions))
+
+        return _Member(self._library.member(f"seawall-{name}", membership, isolation, in_this_thread), isolation)
 
     async def delete_records(self, order: DeleteOrder, orders: DeleteRecordsLog) -> str | None:
         """See :class:`harness.client_ports.Clients`."""
@@ -187,7 +184,7 @@ class ThreadedClients:
 class _Producer:
     """Implements :class:`harness.client_ports.Producer`."""
 
-    def __init__(self, sender: Sender, give_up: threading.Event) -> None:
+    def __init__(self, sender: blocking.Sender, give_up: threading.Event) -> None:
         self._sender = sender
         self._give_up = give_up
 
@@ -203,7 +200,7 @@ class _Producer:
 class _TransactionalProducer:
     """Implements :class:`harness.client_ports.TransactionalProducer`."""
 
-    def __init__(self, sender: TransactionalSender) -> None:
+    def __init__(self, sender: blocking.TransactionalSender) -> None:
         self._turn = threading.Lock()
         self._sender = sender
 
@@ -238,7 +235,7 @@ class _TransactionalProducer:
 class _Consumer:
     """Implements :class:`harness.client_ports.Consumer`."""
 
-    def __init__(self, reader: Reader, log: logging.Logger) -> None:
+    def __init__(self, reader: blocking.Reader, log: logging.Logger) -> None:
         self.isolation = reader.isolation
         self._reader = reader
         self._log = log
@@ -264,7 +261,7 @@ class _Consumer:
 class _Member:
     """Implements :class:`harness.client_ports.Member`."""
 
-    def __init__(self, consumer: GroupConsumer, isolation: Isolation) -> None:
+    def __init__(self, consumer: blocking.Member, isolation: Isolation) -> None:
         self.isolation = isolation
         self._consumer = consumer
 
@@ -301,7 +298,7 @@ class _Member:
 class _GroupOffsets:
     """Implements :class:`harness.client_ports.GroupOffsets`."""
 
-    def __init__(self, client: GroupClient, group: str, log: logging.Logger) -> None:
+    def __init__(self, client: blocking.GroupOffsets, group: str, log: logging.Logger) -> None:
         self._client = client
         self._group = group
         self._log = log

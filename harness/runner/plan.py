@@ -18,6 +18,7 @@ from harness.fault import Fault
 from harness.model import CONTROLLER, NodeId, TopicPartition, partition_named
 from harness.replication.knobs import CURRENT_GENERATION, Knobs
 from harness.replication.knobs import generation as knobs_of
+from harness.runner.client_libraries import require_client
 from harness.runner.expectation import expectations, performed, predictions
 from harness.runner.fault_budget import Promise
 from harness.runner.quorum import Coming, undecided, without_quorum
@@ -180,6 +181,7 @@ def plan(
         _refuse_the_impossible(made)
         _refuse_transactions(made)
         made.workload.refuse(_circumstances(made))
+    require_client(made.workload.client, target, in_virtual_time=is_in_virtual_time(target))
     return made
 
 

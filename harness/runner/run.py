@@ -85,6 +85,7 @@ def run(plan: Plan, out_dir: Path, report: Reporter = silent, watch: Watch = unw
             try:
                 _clear(lifecycle, directory)
             finally:
+                environment.close()
                 close_log(log)
                 _require(directory)
                 if not lifecycle.waited:

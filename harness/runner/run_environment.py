@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,7 @@ from harness.clients.threaded_clients import ThreadedClients
 from harness.clock import PacedClock, SystemClock
 from harness.history.recorder import Recorder
 from harness.history.run_directory import RunDirectory
+from harness.runner.client_libraries import client_library
 from harness.runner.plan import Plan
 from harness.runner.run_clients import RunClients
 from harness.simulation.stack.cluster import SimulatedCluster
@@ -32,11 +34,13 @@ class RunEnvironment:
 
     Attributes:
         clients: makes the clients, once the target has been started.
+        close: ends what the clients have started besides. Idempotent.
     """
 
     target: Target
     clock: PacedClock
     clients: Callable[[Recorder], RunClients]
+    close: Callable[[], None] = lambda: None
 
 
 class Simulated(Protocol):
@@ -70,14 +74,17 @@ def environment_of(plan: Plan, directory: Path, voice: Voice, journal: StartJour
 
         return RunEnvironment(target, simulated.clock, partial(_clients, plan, in_virtual_time, _ignored))
 
-    def in_real_time() -> Clients:
-        return ThreadedClients(target.bootstrap(), voice.log)
+    started = ExitStack()
 
     def clients(recorder: Recorder) -> RunClients:
-        scene = Scene(target.bootstrap(), directory, voice.log)
+        bootstrap = target.bootstrap()
+        library = client_library(plan.workload.client, bootstrap, voice.log)
+        started.callback(library.close)
+        scene = Scene(bootstrap, directory, voice.log)
+        in_real_time = partial(ThreadedClients, bootstrap, voice.log, library)
         return _clients(plan, in_real_time, voice.failed, recorder, scene)
 
-    return RunEnvironment(target, SystemClock(), clients)
+    return RunEnvironment(target, SystemClock(), clients, started.close)
 
 
 def _ignored(failure: BaseException) -> None:

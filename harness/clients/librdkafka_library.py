@@ -1,0 +1,59 @@
+"""librdkafka as a client library: the clients that the harness uses unless a scenario names others."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from harness.client_ports import Isolation, Manner, Membership
+from harness.clients.group import GroupClient
+from harness.clients.library import OnRebalance
+from harness.clients.member import GroupConsumer
+from harness.clients.reader import Reader
+from harness.clients.sender import Sender
+from harness.clients.transactional_sender import TransactionalSender
+from harness.model import Offset, TopicPartition
+
+
+class Librdkafka:
+    """Implements :class:`harness.clients.library.ClientLibrary`.
+
+    Args:
+        bootstrap: ``host:port,...``.
+        log: takes librdkafka's log lines.
+    """
+
+    def __init__(self, bootstrap: str, log: logging.Logger) -> None:
+        self._bootstrap = bootstrap
+        self._log = log
+
+    def sender(self, name: str, acks: int, timeout_s: float, manner: Manner) -> Sender:
+        """See :class:`harness.clients.library.ClientLibrary`."""
+        return Sender(self._bootstrap, name, acks, timeout_s, self._log, manner=manner)
+
+    def transactional_sender(self, name: str, timeout_s: float) -> TransactionalSender:
+        """See :class:`harness.clients.library.ClientLibrary`."""
+        return TransactionalSender(self._bootstrap, name, timeout_s, self._log)
+
+    def reader(
+        self,
+        name: str,
+        positions: Mapping[TopicPartition, Offset],
+        epochs: Mapping[TopicPartition, int] | None,
+        isolation: Isolation,
+    ) -> Reader:
+        """See :class:`harness.clients.library.ClientLibrary`."""
+        return Reader(self._bootstrap, name, positions, self._log, epochs=epochs, isolation=isolation)
+
+    def group_offsets(self, name: str, group: str) -> GroupClient:
+        """See :class:`harness.clients.library.ClientLibrary`."""
+        return GroupClient(self._bootstrap, name, group, self._log)
+
+    def member(
+        self, name: str, membership: Membership, isolation: Isolation, rebalanced: OnRebalance
+    ) -> GroupConsumer:  # fmt: skip
+        """See :class:`harness.clients.library.ClientLibrary`."""
+        return GroupConsumer(self._bootstrap, name, membership, isolation, rebalanced=rebalanced, log=self._log)
+
+    def close(self) -> None:
+        """See :class:`harness.clients.library.ClientLibrary`: librdkafka runs in this process."""

@@ -1,0 +1,41 @@
+"""Which library the clients of a run are of: librdkafka, or Apache Kafka's own in Java."""
+
+from __future__ import annotations
+
+import logging
+
+from harness.clients.java.driver import built
+from harness.clients.java.library import Java
+from harness.clients.library import ClientLibrary
+from harness.clients.librdkafka_library import Librdkafka
+from harness.errors import UsageError
+from harness.targets.kafka.fetching import find
+from harness.workload import JAVA, LIBRDKAFKA
+
+
+def require_client(client: str, target: str, *, in_virtual_time: bool) -> None:
+    """Refuse a client that cannot be had, before anything starts.
+
+    Raises:
+        UsageError: there is no such release, or the target has clients of its own.
+        EnvironmentFault: the release was not fetched, or this machine has no JDK.
+    """
+    if client == LIBRDKAFKA:
+        return
+    if in_virtual_time:
+        raise UsageError(
+            f"workload.client={client} is a client in real time, and target {target!r} has clients of its own.",
+            "Run it on --target builtin, process:RELEASE or compose:FILE.",
+        )
+    built(find(client.removeprefix(JAVA)).classpath)
+
+
+def client_library(client: str, bootstrap: str, log: logging.Logger) -> ClientLibrary:
+    """The library that a workload names, for the brokers at ``bootstrap``; ``log`` takes what it has to say.
+
+    Raises:
+        UsageError, EnvironmentFault: as :func:`require_client`.
+    """
+    if client == LIBRDKAFKA:
+        return Librdkafka(bootstrap, log)
+    return Java(bootstrap, find(client.removeprefix(JAVA)).classpath, log)

@@ -1,0 +1,245 @@
+"""Every client library does what the port of clients asks of it, on the same brokers."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import psutil
+import pytest
+
+from checkers.check import check
+from harness import payload, runner, scenario
+from harness.checker import Outcome
+from harness.client_ports import BEGINNING, MOVED_ERRORS, PLAIN, Begins, CommittedOffset, Manner, Membership
+from harness.clients.java.driver import Driver
+from harness.clients.java.library import Java
+from harness.clients.library import ClientLibrary, Member, Reader
+from harness.clients.librdkafka_library import Librdkafka
+from harness.errors import UsageError
+from harness.history.recorder import Change, PolledRecord
+from harness.history.sends import Answer
+from harness.model import TopicPartition
+from harness.payload import ProducerRecord
+from tests.harness.broker.cluster import Cluster
+from tests.harness.targets.contract import fetched_or_skip
+from tests.records import CREATED_MS
+
+NEWEST = "4.3.0"
+LOG = logging.getLogger("seawall.tests.libraries")
+PATIENCE_S = 60.0
+NUMBERED = Manner(retries=1000, idempotent=True, batch=10)
+
+
+def java_classpath() -> str:
+    if shutil.which("javac") is None:
+        pytest.skip("no Java compiler")
+    return fetched_or_skip(NEWEST).classpath
+
+
+@pytest.fixture(scope="module", params=["librdkafka", "java"])
+def library(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[ClientLibrary]:
+    made: ClientLibrary = (
+        Librdkafka(cluster.bootstrap, LOG)
+        if request.param == "librdkafka"
+        else Java(cluster.bootstrap, java_classpath(), LOG)
+    )
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def places(cluster: Cluster) -> list[TopicPartition]:
+    name = f"lib-{uuid.uuid4().hex[:8]}"
+    cluster.create_topic(name, [[0, 1, 2], [1, 2, 0]])
+    return [TopicPartition(name, number) for number in range(2)]
+
+
+def records(place: TopicPartition, values: Sequence[int]) -> list[ProducerRecord]:
+    return [payload.encode(value, *place, timestamp_ms=CREATED_MS) for value in values]
+
+
+def sent(
+    library: ClientLibrary, place: TopicPartition, values: Sequence[int], manner: Manner = NUMBERED
+) -> list[Answer]:
+    sender = library.sender("sender", -1, 10.0, manner)
+    told: list[int] = []
+
+    def answered(which: Sequence[int], answers: Sequence[Answer]) -> None:
+        told.extend(which)
+
+    answers = sender.send_batch(place, records(place, values), give_up=threading.Event(), answered=answered)
+    sender.close()
+    assert sorted(told) == list(range(len(values)))
+    return answers
+
+
+def read(reader: Reader, end: int) -> list[PolledRecord]:
+    """What a reader of one partition is given until it has come to ``end``."""
+    found: list[PolledRecord] = []
+    deadline = time.monotonic() + PATIENCE_S
+    while max(reader.positions.values()) < end:
+        assert time.monotonic() < deadline
+        polled, error = reader.poll(500, 0.2)
+        assert error is None
+        found += polled
+    return found
+
+
+@pytest.mark.parametrize("manner", [PLAIN, NUMBERED])
+def test_records_come_back_as_they_were_sent(
+    library: ClientLibrary, places: list[TopicPartition], manner: Manner
+) -> None:
+    answers = sent(library, places[0], range(1, 31), manner)
+    assert [(one.kind, one.offset) for one in answers] == [("ok", offset) for offset in range(30)]
+    reader = library.reader("reader", {places[0]: BEGINNING}, None, "read_uncommitted")
+    found = read(reader, 30)
+    assert reader.bounds(places[0], 10.0) == (0, 30)
+    reader.close()
+    assert [(one.offset, one.value, one.intact, one.timestamp_ms) for one in found] == [
+        (offset, offset + 1, True, CREATED_MS) for offset in range(30)
+    ]
+    assert {one.leader_epoch for one in found} == {0}
+
+
+def test_what_is_not_answered_is_unknown(library: ClientLibrary) -> None:
+    sender = library.sender("sender", -1, 1.0, PLAIN)
+    nowhere = TopicPartition("nowhere", 0)
+    batch = records(nowhere, [1])
+    [answer] = sender.send_batch(nowhere, batch, give_up=threading.Event(), answered=lambda which, answers: None)
+    sender.close()
+    assert answer.kind == "info"
+    assert answer.error
+
+
+def test_a_position_behind_the_end_is_an_error(library: ClientLibrary, places: list[TopicPartition]) -> None:
+    sent(library, places[0], [1])
+    reader = library.reader("reader", {places[0]: 5}, None, "read_uncommitted")
+    deadline, error = time.monotonic() + PATIENCE_S, None
+    while error is None and time.monotonic() < deadline:
+        error = reader.poll(500, 0.2).error
+    reader.close()
+    assert error in MOVED_ERRORS
+
+
+def test_transactions_are_whole_and_the_next_process_fences_the_last(
+    library: ClientLibrary, places: list[TopicPartition]
+) -> None:
+    name = uuid.uuid4().hex
+    first, second = library.transactional_sender(name, 10.0), library.transactional_sender(name, 10.0)
+    for place in places:
+        assert first.send(place, records(place, [1, 2])) is None
+    assert list(first.offsets) == [0, 1, 0, 1]
+    assert first.end(commits=True) == ("ok", [0, 1, 0, 1], None)
+    assert first.send(places[0], records(places[0], [3])) is None
+    assert first.end(commits=False).kind == "fail"
+    assert first.send(places[0], records(places[0], [4])) is None
+    assert second.initialise() is None
+    assert (first.end(commits=True).kind, second.send(places[0], records(places[0], [5]))) == ("info", None)
+    assert second.end(commits=True).kind == "ok"
+    reader = library.reader("reader", {places[0]: BEGINNING}, None, "read_committed")
+    assert [one.value for one in read(reader, reader.bounds(places[0], 10.0).end_offset)] == [1, 2, 5]
+    reader.close()
+    first.close()
+    second.close()
+
+
+class Group:
+    """Members of one group, and what they learn."""
+
+    def __init__(self, library: ClientLibrary, places: list[TopicPartition]) -> None:
+        self.changes: list[tuple[Change, list[TopicPartition]]] = []
+        self._library = library
+        self._membership = Membership(uuid.uuid4().hex, places, session_timeout_s=6.0, poll_timeout_s=30.0)
+
+    def member(self) -> Member:
+        made: list[Member] = []
+
+        def rebalanced(change: Change, partitions: Sequence[TopicPartition]) -> Begins | None:
+            self.changes.append((change, sorted(partitions)))
+            if change != "assigned":
+                return {}
+            committed = made[0].committed(partitions, 10.0)
+            assert not isinstance(committed, str)
+            return {name: committed.get(name, CommittedOffset(BEGINNING)) for name in partitions}
+
+        made.append(self._library.member("member", self._membership, "read_committed", rebalanced))
+        return made[0]
+
+
+def polled(member: Member, enough: Callable[[list[PolledRecord]], bool]) -> list[PolledRecord]:
+    found: list[PolledRecord] = []
+    deadline = time.monotonic() + PATIENCE_S
+    while not enough(found):
+        assert time.monotonic() < deadline
+        found += member.poll(500, 0.2).records
+    return found
+
+
+def test_a_member_goes_on_from_what_its_group_has_committed(
+    library: ClientLibrary, places: list[TopicPartition]
+) -> None:
+    for place in places:
+        sent(library, place, range(1, 6))
+    group = Group(library, places)
+    first = group.member()
+    assert len(polled(first, lambda found: len(found) == 10)) == 10
+    assert group.changes == [("assigned", places)]
+    assert first.generation == 1
+    assert first.positions == dict.fromkeys(places, (5, 0))
+    assert first.commit({places[0]: CommittedOffset(3)}) is None
+    producer = library.transactional_sender(uuid.uuid4().hex, 10.0)
+    assert producer.send(places[1], records(places[1], [6])) is None
+    assert producer.commit_offsets(first.metadata, {places[1]: CommittedOffset(4)}) is None
+    assert producer.end(commits=True).kind == "ok"
+    first.close()
+    assert group.changes[1:] == [("revoked", places)]
+    second = group.member()
+    found = polled(second, lambda found: len(found) == 4)
+    assert [one.value for one in found if one.partition == 0] == [4, 5]
+    assert [one.value for one in found if one.partition == 1] == [5, 6]
+    second.close()
+    producer.close()
+
+
+def test_what_is_asked_of_a_java_process_that_is_gone_is_an_error() -> None:
+    driver = Driver(java_classpath(), LOG)
+    client = driver.client("consumer", {})  # without brokers
+    assert driver.ask(client, "poll", timeout_ms=0)["error"] == "ConfigException"
+    psutil.Process(driver.pid).kill()
+    assert driver.ask(client, "poll", timeout_ms=0)["error"] == "_DESTROY"
+    driver.close()
+    driver.close()
+    assert not psutil.pid_exists(driver.pid)
+
+
+def test_virtual_time_has_clients_of_its_own() -> None:
+    with pytest.raises(UsageError, match=r"workload.client=java:4.3.0 is a client in real time"):
+        runner.plan(scenario.load("random-chaos"), "simulated", overrides={"workload.client": "java:4.3.0"})
+
+
+LOADS = {
+    "unique_sends": {"rate": "40"},
+    "pipelined_sends": {"rate": "300"},
+    "consumer_groups": {"rate": "40"},
+    "transactions": {},
+    "consume_transform_produce": {"rate": "40"},
+}
+
+
+@pytest.mark.nightly("whole runs with Kafka's own client; by day each of its clients is asked what the port asks")
+@pytest.mark.parametrize("name", LOADS)
+def test_kafkas_own_client_runs_every_workload(name: str, tmp_path: Path) -> None:
+    java_classpath()
+    settings = {f"workload.{key}": value for key, value in LOADS[name].items()}
+    overrides = {"workload.name": name, "workload.client": f"java:{NEWEST}", **settings}
+    planned = runner.plan(scenario.load("random-chaos"), "builtin", seed=3, duration_s=10.0, overrides=overrides)
+    directory = runner.run(planned, tmp_path)
+    assert directory.manifest().state == "complete"
+    [verdict] = check([directory.path], engine="reference")
+    assert verdict.outcome is Outcome.PASS
