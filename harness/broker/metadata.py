@@ -57,6 +57,10 @@ class ClusterMetadata:
         """Every topic, sorted."""
         return sorted(self.topics or {})
 
+    def topic_id(self, topic: str) -> bytes | None:
+        """The id of a topic; None when it is not known."""
+        return topic_id(self.cluster_id, topic) if self.knows(topic) else None
+
     def name_of(self, topic_id: bytes) -> str | None:
         """The topic with this id; None when it is not known."""
         return self._names.get(topic_id)

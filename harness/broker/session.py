@@ -186,6 +186,11 @@ class Session:
         """Close the connection."""
         self._connection.close()
 
+    def api_versions(self, error: int = 0) -> ApiVersionsResponse:
+        """The versions of what is served here to clients."""
+        served = [key for key in ADVERTISED if key in self._handlers]
+        return ApiVersionsResponse(error_code=error, api_keys=[ApiVersion(key, *ADVERTISED[key]) for key in served])
+
     def wait_to_be_served(self) -> None:
         """Read nothing until :meth:`serve`."""
         self._is_early = True
@@ -238,7 +243,7 @@ class Session:
         header = error.header
         if header.api_key == ApiKey.API_VERSIONS:
             request = self._accept(header._replace(api_version=0), ApiVersionsResponse())
-            request.answer(api_versions(FrontError.UNSUPPORTED_VERSION))
+            request.answer(self.api_versions(FrontError.UNSUPPORTED_VERSION))
         else:
             self.hang_up(str(error))
 
@@ -304,14 +309,9 @@ def raise_again(_: str, error: Exception) -> None:
     raise error
 
 
-def api_versions(error: int = 0) -> ApiVersionsResponse:
-    """The versions that nodes advertise."""
-    return ApiVersionsResponse(error_code=error, api_keys=[ApiVersion(key, *ADVERTISED[key]) for key in ADVERTISED])
-
-
 def answer_api_versions(request: Request) -> None:
     """Serve ApiVersions."""
-    request.answer(api_versions())
+    request.answer(request.session.api_versions())
 
 
 def only_from(peers: Callable[[str], bool], handle: Handle) -> Handle:

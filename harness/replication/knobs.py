@@ -129,6 +129,8 @@ class Knobs:
         transactions: whether brokers have ``none`` (Kafka <= 0.10.2); or a leader appends an ``unverified`` batch of a
             transaction that its coordinator may not know, or know as ended (KIP-98, Kafka 0.11), so that it may stay
             open for ever; or asks the coordinator first, once in each transaction (``verified``, KIP-890, Kafka 3.6).
+        consumer_protocol: whether coordinators offer the group protocol of KIP-848, in which they assign the partitions
+            (Kafka 4.0), beside the classic one, in which a member does.
         bugs: the names in :data:`harness.replication.bugs.BUGS` that are switched on, which no Kafka has.
     """
 
@@ -175,13 +177,14 @@ class Knobs:
     emptied_log_epoch: Literal["forgotten", "kept"] = "forgotten"
     segment_names: Literal["flushed", "not_flushed"] = "flushed"
     transactions: Literal["none", "unverified", "verified"] = "verified"
+    consumer_protocol: bool = True
     bugs: tuple[str, ...] = ()
 
 
 def _generations() -> dict[str, Knobs]:
     """Each generation by its difference from the next one, newest first."""
     elr = Knobs()
-    strict = replace(elr, elections="isr")
+    strict = replace(elr, elections="isr", consumer_protocol=False)
     fetch = replace(
         strict,
         hw_below_min_isr="advance",
