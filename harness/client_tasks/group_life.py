@@ -30,6 +30,9 @@ _POLL_RECORDS = 500
 _ASK_TIMEOUT_S = 1.0
 _ASKS_S = 5.0
 _BACKOFF_S = 0.05
+_OUT = ("UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH")
+"""What a coordinator answers that has removed the member: it has lost what it was given in the meantime."""
+
 _COMMITS = 3
 """How often a member that has hung tries to commit."""
 
@@ -68,7 +71,8 @@ class GroupLife:
         self._group = membership.group
         self._from_beginning = from_beginning
         self._process = context.new_process()
-        self._offsets = GroupProcess(context.recorder, context.new_process, membership.group)
+        self._protocol = membership.protocol
+        self._offsets = GroupProcess(context.recorder, context.new_process, membership.group, self._protocol)
         self._committed: dict[TopicPartition, CommittedOffset] = {}
         self._op = -1
         subscribing = self._recorder.invoke(self._process, "subscribe", sorted(membership.partitions), self._group)
@@ -123,7 +127,8 @@ class GroupLife:
             await self._commit({name: one for name, one in self._member.positions.items() if name in names})
         if names:
             generation = self._member.generation if change == "assigned" else None
-            self._recorder.rebalance(self._op, change, names, generation)
+            protocol = self._protocol if change == "assigned" else None
+            self._recorder.rebalance(self._op, change, names, generation, protocol)
         self.has = self.has | {*names} if change == "assigned" else self.has - {*names}
         for name in names:
             self._committed.pop(name, None)
@@ -138,6 +143,8 @@ class GroupLife:
             self._offsets.ask(names)
             answer = await self._member.committed(names, min(left_s, _ASK_TIMEOUT_S))
             self._offsets.told(answer)
+            if answer in _OUT:
+                return None
             if not isinstance(answer, str):
                 known = {} if self._from_beginning else answer
                 return {name: known.get(name, CommittedOffset(BEGINNING)) for name in names}

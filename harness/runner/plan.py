@@ -176,6 +176,7 @@ def plan(
         made = _within_the_budget(made)
         _refuse_the_impossible(made)
         _refuse_transactions(made)
+        _refuse_consumer_protocol(made)
         made.workload.refuse(_circumstances(made))
     return made
 
@@ -297,6 +298,16 @@ def _refuse_transactions(made: Plan) -> None:
     if made.knobs.transactions == "none" and (made.scenario.transacts or made.workload.transacts):
         version = made.system.release or f"generation {made.generation}"
         raise UsageError(f"it runs transactions, which {version} does not know.", "Run it on 0.11 or later.")
+
+
+def _refuse_consumer_protocol(made: Plan) -> None:
+    """Refuse groups of the consumer protocol where coordinators do not offer it."""
+    if made.workload.assigned_by_coordinators and not made.knobs.consumer_protocol:
+        version = made.system.release or f"generation {made.generation}"
+        raise UsageError(
+            f"workload: it has groups of the consumer protocol (KIP-848), which {version} does not offer.",
+            "Run it on 4.0 or later, or set workload.protocol to [classic].",
+        )
 
 
 def _refuse_the_impossible(made: Plan) -> None:
