@@ -8,7 +8,8 @@
   member's epoch, or had been removed.
 * ``two-owners``: a partition was given to a member in the same generation in which another one had been given it, which
   was still there when the second subscribed. The leader of the group deals every partition out once, and the
-  coordinator gives each member its own share. A static member that is started again has the generation and the share of
+  coordinator gives each member its own share. In the consumer protocol a target assignment gives a partition to one
+  member, in the epoch of that assignment. A static member that is started again has the generation and the share of
   its former self (KIP-345), which is gone by then.
 
 What is compared are the generations that the clients name, not the times of their rows: a member may learn long after

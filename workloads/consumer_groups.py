@@ -88,7 +88,7 @@ class ConsumerGroupsParameters(SteadySendsParameters):
         """See :class:`harness.workload.WorkloadParameters`."""
         return max(self.poll_timeout_s, self.session_timeout_s)
 
-    def membership(self, slot: _Slot, partitions: list[TopicPartition]) -> Membership:
+    def membership(self, slot: Slot, partitions: list[TopicPartition]) -> Membership:
         """How the member in a slot takes part in its group."""
         turn, place = divmod(slot.group, len(self.protocol))
         return Membership(
@@ -103,7 +103,7 @@ class ConsumerGroupsParameters(SteadySendsParameters):
         )
 
 
-class _Slot(NamedTuple):
+class Slot(NamedTuple):
     """The place of one member after the other in a group."""
 
     group: int
@@ -133,7 +133,7 @@ class ConsumerGroups(Workload):
         """See :class:`harness.workload.Workload`."""
         ours = self._parameters
         self.clients = self.context.new_clients()
-        memberships = [ours.membership(_Slot(group, ours.members), self._partitions) for group in range(ours.groups)]
+        memberships = [ours.membership(Slot(group, ours.members), self._partitions) for group in range(ours.groups)]
         waits = {one.group: set(self._partitions) for one in memberships}
         for one in memberships:
             self.begin(self._take_all(one, waits[one.group]))
@@ -154,9 +154,9 @@ class ConsumerGroups(Workload):
         ours = self._parameters
         for group in range(ours.groups):
             for number in range(ours.members):
-                yield self._take_part(_Slot(group, number))
+                yield self._take_part(Slot(group, number))
 
-    async def _take_part(self, slot: _Slot) -> None:
+    async def _take_part(self, slot: Slot) -> None:
         """Be one member after the other, until the clients stop."""
         clients, ours = self.clients, self._parameters
         drawn = random.Random(f"{self.context.seed}:group:{slot.group}:{slot.number}")
