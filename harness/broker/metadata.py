@@ -24,6 +24,7 @@ class ClusterMetadata:
         cluster_id: part of every topic's id.
         tells_epochs: whether clients get leader epochs (KIP-320, Kafka 2.1).
         sessions: the live brokers, each with the epoch that it is registered with.
+        version: how often it was drawn again.
     """
 
     cluster_id: str
@@ -32,10 +33,12 @@ class ClusterMetadata:
     brokers: dict[NodeId, Address] | None = None
     topics: dict[str, dict[int, UpdateMetadataPartitionState]] | None = None
     sessions: tuple[tuple[NodeId, int], ...] = ()
+    version: int = 0
     _names: dict[bytes, str] = field(default_factory=dict)
 
     def update(self, request: UpdateMetadataRequest) -> None:
         """Replace everything: each ``UpdateMetadata`` is the whole cluster."""
+        self.version += 1
         self.controller_epoch = request.controller_epoch
         self.brokers = {
             NodeId(broker.id): (endpoint.host, endpoint.port)

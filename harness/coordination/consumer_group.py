@@ -83,6 +83,7 @@ class ConsumerGroup:
         self._turns: deque[tuple[Callable[[], None], Callable[[], None]]] = deque()
         self._is_storing = False
         self._is_over = False
+        self._compared: int | None = None  # the version of the topics that the last epoch was found to be about
 
     def heartbeat(self, asked: Heartbeat) -> None:
         """Serve ConsumerGroupHeartbeat, in its turn."""
@@ -256,8 +257,12 @@ class ConsumerGroup:
         records: list[ConsumerRecord],
     ) -> int:
         """The group epoch, which rises if the topics of the members are others now."""
-        now = metadata_hash(topics_of_all(self._surroundings.topics, members.values()))
-        if (member.topics, member.regex) == (updated.topics, updated.regex) and now == self.known.metadata_hash:
+        topics, is_same = self._surroundings.topics, (member.topics, member.regex) == (updated.topics, updated.regex)
+        if is_same and topics.version == self._compared:
+            return self.known.epoch
+        now = metadata_hash(topics_of_all(topics, members.values()))
+        if is_same and now == self.known.metadata_hash:
+            self._compared = topics.version
             return self.known.epoch
         records.append(self.known.group_record(self.known.epoch + 1, now))
         return self.known.epoch + 1

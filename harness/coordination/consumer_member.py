@@ -73,6 +73,12 @@ class ConsumerMember:
         """Whether it has what it is meant to have in the target assignment of this epoch."""
         return self.state is MemberState.STABLE and self.epoch == target_epoch
 
+    @property
+    def said_bytes(self) -> int:
+        """About how many bytes are kept of what it says about itself."""
+        words = (self.member_id, self.instance_id, self.rack_id, self.caller.client_id, self.regex, *self.topics)
+        return sum(len(word or "") for word in words)
+
     def named(self, metadata: ConsumerGroupMemberMetadataValue) -> ConsumerMember:
         """The member that says this about itself."""
         return replace(

@@ -28,7 +28,7 @@ State = Literal["Empty", "Assigning", "Reconciling", "Stable"]
 """As ``kafka-consumer-groups`` prints it."""
 
 MEMBER_BYTES = 1_024
-"""About how many bytes a member takes besides the names of its topics and its partitions."""
+"""About how many bytes a member takes besides what it says about itself, and its partitions."""
 
 _PARTITION_BYTES = 128
 
@@ -109,8 +109,8 @@ class ConsumerState:
     def size(self) -> int:
         """About how many bytes the members take."""
         shares = (len(one.assigned) + len(one.revoking) + len(self.target(one.member_id)) for one in self)
-        names = (sum(map(len, one.topics)) + len(one.regex or "") for one in self)
-        return len(self.members) * MEMBER_BYTES + sum(names) + sum(shares) * _PARTITION_BYTES
+        said = sum(one.said_bytes for one in self)
+        return len(self.members) * MEMBER_BYTES + said + sum(shares) * _PARTITION_BYTES
 
     # ------------------------------------------------------------------------------------ records
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from harness.coordination.classic_group import MEMBER_BYTES, ClassicGroup
 from harness.coordination.consumer_group import ConsumerGroup
-from harness.coordination.consumer_member import JOINING
+from harness.coordination.consumer_member import JOINING, ConsumerMember
 from harness.coordination.consumer_records import ConsumerGroupMetadataKey, consumer_record
 from harness.coordination.described_group import described
 from harness.coordination.errors import GroupError, of_commit
@@ -272,10 +272,10 @@ class Groups:
     def _has_room_for_heartbeat(self, asked: Heartbeat, group: KeptGroup | None) -> bool:
         """Whether there is room for a new member, or for the topics of one that says them again."""
         request = asked.request
-        said = sum(map(len, request.subscribed_topic_names or ())) + len(request.subscribed_topic_regex or "")
         is_new = request.member_epoch == JOINING
-        if not (is_new or said):
+        if not is_new and request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
             return True
+        said = asked.updated(ConsumerMember(asked.member_id)).said_bytes
         self._groups.free()  # a member that joins again, or says its topics again, has been counted before
         return self._groups.has_room_for(said + is_new * MEMBER_BYTES + (group is None) * GROUP_BYTES)
 

@@ -63,6 +63,11 @@ class Surroundings(Protocol):
 class Topics(Protocol):
     """The topics of the cluster, as far as the broker knows them."""
 
+    @property
+    def version(self) -> int:
+        """Another number whenever they may be others."""
+        ...
+
     def names(self) -> list[str]:
         """Every topic, sorted."""
         ...

@@ -439,3 +439,16 @@ def test_a_bug_breaks_what_it_says(bug: str) -> None:
     second.beat()
     assert bool(second.has & first.has) == (bug == "partitions_given_before_release")
     assert commit(alone, "gone", 0) == (0 if bug == "stale_member_epochs_obeyed" else GroupError.UNKNOWN_MEMBER_ID)
+
+
+def test_what_members_say_takes_room_until_they_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.coordination.kept_groups.MAX_KEPT_BYTES", 10_000)
+    alone = GroupsAlone()
+    wide = {"subscribed_topic_names": [f"{number}{'x' * 248}" for number in range(10)]}
+    first, second, third = (Member(alone, name, **wide) for name in "abc")
+    for member in (first, second, third):
+        member.beat()
+    assert [member.errors for member in (first, second, third)] == [[0], [0], [GroupError.GROUP_MAX_SIZE_REACHED]]
+    first.leave()
+    third.beat()
+    assert third.errors[-1] == GroupError.NONE
