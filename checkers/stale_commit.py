@@ -2,10 +2,14 @@
 
 * ``stale-commit``: a commit of a member was acknowledged although a later generation than the member's had been given
   its partitions before the commit began. The coordinator had begun that generation then, and refuses what is of another
-  one, whichever partitions it is about, whatever the assignor, and from static members, too.
+  one, whichever partitions it is about, whatever the assignor, and from static members, too. In the consumer protocol
+  (KIP-848) each member has an epoch of its own, which takes the place of the generation: there it is a commit to a
+  partition that had been given to a member in a later epoch. Its former owner had released it, which raises that
+  member's epoch, or had been removed.
 * ``two-owners``: a partition was given to a member in the same generation in which another one had been given it, which
   was still there when the second subscribed. The leader of the group deals every partition out once, and the
-  coordinator gives each member its own share. A static member that is started again has the generation and the share of
+  coordinator gives each member its own share. In the consumer protocol a target assignment gives a partition to one
+  member, in the epoch of that assignment. A static member that is started again has the generation and the share of
   its former self (KIP-345), which is gone by then.
 
 What is compared are the generations that the clients name, not the times of their rows: a member may learn long after
@@ -62,7 +66,7 @@ _EXCUSES = Excuses(
 STALE_COMMIT = AnomalyKind(
     name="stale-commit",
     invariants=("C12",),
-    meaning="A commit was acknowledged to a member of a generation that was over.",
+    meaning="A commit was acknowledged to a member of a generation, or in an epoch, that was over.",
     shows_loss=False,
     relies_on=frozenset({Needs.HISTORY}),
     follows_from=(),
@@ -101,6 +105,13 @@ class Given(NamedTuple):
         return -self.backwards
 
 
+class Scope(NamedTuple):
+    """In what generations follow each other: a group, or in the consumer protocol a partition that it reads."""
+
+    group: str
+    where: TopicPartition | None
+
+
 class Presence(NamedTuple):
     """From which row of the history to which a process is known to be there, and when it subscribed."""
 
@@ -115,12 +126,12 @@ def find(rows: RunRows) -> Iterator[Finding]:
     if not given:
         return
     present = _presences(rows)
-    by_group: dict[str, list[Given]] = defaultdict(list)
+    by_scope: dict[Scope, list[Given]] = defaultdict(list)
     for row in sorted(given, key=lambda r: int(r["index"])):
-        by_group[row["group"]].append(_given(row))
+        by_scope[_scope(row)].append(_given(row))
     for begun, ended in commits(rows):
         if ended["type"] == "ok" and _is_known(begun) and begun["generation"] == ended["generation"]:
-            yield from _stale(rows, (begun, ended), by_group[begun["group"]], present)
+            yield from _stale(rows, (begun, ended), by_scope[_scope(begun)], present)
     by_share: dict[tuple[str, int, TopicPartition], list[Given]] = defaultdict(list)
     for row in given:
         by_share[row["group"], row["generation"], where(row)].append(_given(row))
@@ -133,8 +144,8 @@ def why(finding: Finding) -> str:
     if finding.kind == "two-owners":
         return f"Process {finding.process} was given a partition that another member has in generation {finding.until}."
     return (
-        f"A commit of offset {finding.offset} by a member of an earlier generation was acknowledged after generation "
-        f"{finding.until} had been given its partitions."
+        f"A commit of offset {finding.offset} by a member of an earlier generation or epoch was acknowledged after "
+        f"generation {finding.until} had been given its partitions."
     )
 
 
@@ -146,6 +157,10 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
 
 def _is_known(row: Row) -> bool:
     return None not in (row["topic"], row["group"], row["generation"]) and row["generation"] >= 0
+
+
+def _scope(row: Row) -> Scope:
+    return Scope(row["group"], where(row) if row["group_protocol"] == "consumer" else None)
 
 
 def _given(row: Row) -> Given:
@@ -172,7 +187,15 @@ def _stale(
     rows: RunRows, commit: tuple[Row, Row], given: list[Given], present: Mapping[int, Presence]
 ) -> Iterator[Finding]:
     begun, ended = commit
-    own = min((one.row for one in given if one.generation == begun["generation"]), default=None)
+    epochs = begun["group_protocol"] == "consumer"  # a member keeps partitions from one epoch to the next
+    own = min(
+        (
+            one.row
+            for one in given
+            if one.generation == begun["generation"] or (epochs and one.generation < begun["generation"])
+        ),
+        default=None,
+    )
     before = given[: bisect_left(given, begun["index"], key=lambda one: one.row)]
     latest = max(before, default=None)
     if own is None or latest is None or latest.generation <= begun["generation"] or latest.row < own:

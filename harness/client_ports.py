@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkabl
 from harness.history.delete_records_log import DeleteRecordsLog
 from harness.history.recorder import Change, PolledRecord, Recorder
 from harness.history.sends import Answer, Completion
-from harness.model import NO_EPOCH, Offset, ProcessId, TopicPartition
+from harness.model import NO_EPOCH, GroupProtocol, Offset, ProcessId, TopicPartition
 from harness.orders import DeleteOrder, Pending, SpoofedFetchOrder
 from harness.payload import EVERYTHING, Carried, ProducerRecord
 
@@ -228,6 +228,9 @@ class GroupOffsets(Protocol):
 Assignor = Literal["range", "roundrobin", "cooperative-sticky"]
 """How the members of a group share the partitions; with the last one a rebalance moves only what has to move."""
 
+RemoteAssignor = Literal["uniform", "range"]
+"""How the coordinator of a group of the consumer protocol shares the partitions among its members."""
+
 Begins = Mapping[TopicPartition, CommittedOffset]
 """Where a member begins to read partitions that it has been given; ``BEGINNING`` stands for the first offset held."""
 
@@ -243,15 +246,18 @@ LEFT_UNKNOWN = "_STATE"
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """How a consumer takes part in a group (the classic protocol).
+    """How a consumer takes part in a group.
 
     Attributes:
         group: which one.
         partitions: all partitions of the topics that it subscribes to.
-        assignor: the only assignment protocol that it knows.
+        assignor: the only assignment protocol that it knows, in the classic protocol.
         instance: the name of a static member (KIP-345), which does not leave the group when it is closed.
-        session_timeout_s: after how long without a heartbeat the coordinator removes it.
+        session_timeout_s: after how long without a heartbeat the coordinator removes it; in the consumer protocol the
+            setting ``group.consumer.session.timeout.ms`` of the brokers says that.
         poll_timeout_s: after how long without a poll it leaves by itself; not below ``session_timeout_s``.
+        protocol: ``classic``, or ``consumer`` (KIP-848).
+        remote_assignor: the assignor that it asks for, in the consumer protocol.
     """
 
     group: str
@@ -260,6 +266,8 @@ class Membership:
     instance: str | None = None
     session_timeout_s: float = 3.0
     poll_timeout_s: float = 6.0
+    protocol: GroupProtocol = "classic"
+    remote_assignor: RemoteAssignor = "uniform"
 
     @property
     def topics(self) -> list[str]:
@@ -282,7 +290,7 @@ class Member(Protocol):
 
     @property
     def generation(self) -> int:
-        """The generation of its group that it is in; ``NO_GENERATION``: none."""
+        """The generation of its group, or its member epoch; ``NO_GENERATION``: it is in none."""
         ...
 
     @property

@@ -7,7 +7,7 @@ in the project that is called ``end`` or ``..._end_offset`` is exclusive too.
 
 from __future__ import annotations
 
-from typing import NamedTuple, NewType
+from typing import Literal, NamedTuple, NewType
 
 Offset = int
 """The position of a record in a partition, from 0."""
@@ -35,6 +35,9 @@ NO_EPOCH = -1
 
 NO_GENERATION = -1
 """The generation of a group that never had a member, and of a consumer outside of any group."""
+
+GroupProtocol = Literal["classic", "consumer"]
+"""How the members of a consumer group agree on who reads what: among themselves, or by their coordinator (KIP-848)."""
 
 NO_OFFSET = -1
 """An unknown offset (Kafka's ``UNDEFINED_EPOCH_OFFSET``)."""

@@ -96,6 +96,11 @@ class WorkloadParameters(BaseModel, ABC):
         return False
 
     @property
+    def assigned_by_coordinators(self) -> bool:
+        """Whether there are groups of the consumer protocol, which there is since 4.0 (KIP-848)."""
+        return False
+
+    @property
     def appends_once(self) -> bool:
         """Whether no record of the background load is appended twice: each is numbered, or sent only once.
 

@@ -14,5 +14,6 @@ def commits(history: DataFrame) -> DataFrame:
     They are the same while its invocation is all that there is.
     """
     rows = history.where((f.col("f") == "commit") & f.col("topic").isNotNull())
-    row = f.struct(f.col("type") != "invoke", "index", "type", "group", "generation", "offset", "time_ns", "process")
+    named = ("index", "type", "group", "generation", "offset", "time_ns", "process", "group_protocol")
+    row = f.struct(f.col("type") != "invoke", *named)
     return rows.groupBy(*PLACE, "op").agg(f.min(row).alias("begin"), f.max(row).alias("end"))

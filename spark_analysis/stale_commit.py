@@ -1,8 +1,8 @@
-"""Which commits of members were of a former generation, and which partitions were given to two members in one?"""
+"""Which commits of members were of a former generation or epoch, and which partitions had two owners in one?"""
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from spark_analysis.group_commits import commits
@@ -10,7 +10,8 @@ from spark_analysis.question import Question
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings
 
-_GROUP = ("run", "group")
+_SCOPE = ("run", "group", "scope")
+"""In what generations follow each other: a group, or in the consumer protocol a partition that it reads."""
 
 
 def stale_commits(views: Views) -> DataFrame:
@@ -18,23 +19,35 @@ def stale_commits(views: Views) -> DataFrame:
     history = views.tables.history
     known = history.where(f.col("topic").isNotNull() & f.col("group").isNotNull())
     given = known.where((f.col("f") == "assigned") & (f.col("generation") >= 0)).select(
-        *PLACE, "group", "generation", "index", "process", "time_ns"
+        *PLACE, "group", "generation", "index", "process", "time_ns", _scope(f.col("group_protocol"))
     )
     subscribed = history.where(f.col("f") == "subscribe").groupBy("run", "process")
     times = subscribed.agg(f.min("time_ns").alias("subscribed_ns"))
     return _stale(history, given, times).unionByName(_owned_twice(history, given, times))
 
 
+def _scope(protocol: Column) -> Column:
+    place = f.concat_ws("/", "topic", f.col("partition").cast("string"))
+    return f.when(protocol == "consumer", place).otherwise(f.lit("")).alias("scope")
+
+
 def _stale(history: DataFrame, given: DataFrame, subscribed: DataFrame) -> DataFrame:
-    own = given.groupBy(*_GROUP, "generation").agg(f.min("index").alias("own"))
-    told = given.select(*_GROUP, f.col("index").alias("at"), "generation", "process", "time_ns")
+    own = given.groupBy(*_SCOPE, "generation").agg(f.min("index").alias("own"))
+    told = given.select(*_SCOPE, f.col("index").alias("at"), "generation", "process", "time_ns")
+    columns = (*PLACE, *_SCOPE[1:], "at", "end", "offset", "of")
+    commit = _acknowledged(history).select(
+        *columns[:5], f.col("begun").alias("at"), "end", "offset", f.col("generation").alias("of")
+    )
+    # In the consumer protocol a member keeps partitions from one epoch to the next.
+    keeps = (f.col("scope") != "") & (f.col("generation") < f.col("of"))
     asked = (
-        _acknowledged(history)
-        .join(own, on=[*_GROUP, "generation"], how="inner")
-        .select(*PLACE, "group", f.col("begun").alias("at"), "own", "end", "offset", f.col("generation").alias("of"))
+        commit.join(own, on=list(_SCOPE), how="inner")
+        .where(keeps | (f.col("generation") == f.col("of")))
+        .groupBy(*columns)
+        .agg(f.min("own").alias("own"))
     )
     events = asked.unionByName(told, allowMissingColumns=True)
-    earlier = Window.partitionBy(*_GROUP).orderBy("at").rangeBetween(Window.unboundedPreceding, -1)
+    earlier = Window.partitionBy(*_SCOPE).orderBy("at").rangeBetween(Window.unboundedPreceding, -1)
     # Of several, the greatest is the first one of the latest generation.
     one = f.when(f.col("end").isNull(), f.struct("generation", (-f.col("at")).alias("back"), "process", "time_ns"))
     latest = events.withColumn("latest", f.max(one).over(earlier)).where(f.col("end").isNotNull())
@@ -66,6 +79,7 @@ def _acknowledged(history: DataFrame) -> DataFrame:
             *[f.col(f"begin.{name}").alias(name) for name in ("group", "generation", "offset")],
             f.col("begin.index").alias("begun"),
             "end",
+            _scope(f.col("begin.group_protocol")),
         )
     )
 

@@ -8,7 +8,8 @@ Promised: as under unique_sends; the coordinator answers a member that asks for 
 that was acknowledged, or one that was under way since, also after another broker has taken the group over; no commit
 lies beyond the end of the log; while a member has a partition, it is given the records in order and none is left out;
 nor is one by the group as a whole, below what it has committed; a commit is acknowledged to members of the present
-generation alone, in which each partition has one owner; a healed cluster gives a new member all partitions of a group
+generation alone, in which each partition has one owner, and in the consumer protocol (KIP-848) to the owner of its
+partition alone, in the owner's member epoch; a healed cluster gives a new member all partitions of a group
 that the others have left.
 
 Judged: as under unique_sends, each such answer against all commits of the group, each commit against the log and the
@@ -16,7 +17,8 @@ generations that were known when it began, the polls of each member between two 
 against the log up to the last commit, and what a new member of each group is given in the end; on the built-in and the
 simulated cluster also the replicas of ``__consumer_offsets``.
 
-Missed: an earlier commit with which a coordinator answers after a fault has cut brokers off or had them stand still,
+Missed: two members that have one partition in different epochs, where the former owner commits nothing any more; an
+earlier commit with which a coordinator answers after a fault has cut brokers off or had them stand still,
 for it may not have known of its successor; a record that is given to a second member although a commit of the first
 lies beyond it; a commit of a static member that another one of its name has replaced; a rebalance that takes long, or
 ends only with the run. In virtual time the members are the simulation's own, not librdkafka, whose heartbeats go on
@@ -31,10 +33,10 @@ from typing import Any, NamedTuple
 
 from pydantic import Field
 
-from harness.client_ports import Assignor, ClientContext, Membership
+from harness.client_ports import Assignor, ClientContext, Membership, RemoteAssignor
 from harness.client_tasks.group_life import GroupLife
 from harness.client_tasks.steady_sends import SteadySends, SteadySendsParameters
-from harness.model import Offset, TopicPartition
+from harness.model import GroupProtocol, Offset, TopicPartition
 from harness.steps import Seconds
 from harness.workload import Waits, Workload, WorkloadKind
 
@@ -49,11 +51,15 @@ class ConsumerGroupsParameters(SteadySendsParameters):
     Attributes:
         groups: groups, each of which reads every partition.
         members: consumers in each group.
-        assignor: how the members of a group share the partitions, dealt out to the groups in turn; in virtual time
-            every group uses ``range``.
+        protocol: how the members of a group agree on who reads what, dealt out to the groups in turn: ``classic``, or
+            ``consumer`` (KIP-848), which there is since 4.0.
+        assignor: how the members of a group of the classic protocol share the partitions, dealt out to those groups in
+            turn; in virtual time each of them uses ``range``.
+        remote_assignor: how the coordinator of a group of the consumer protocol shares them, dealt out likewise.
         static: whether members are static (KIP-345): one that comes back in time keeps its partitions.
         commit_every_s: how long after a commit a member commits again; it also does before it gives partitions up.
-        session_timeout_s: after how long without a heartbeat a coordinator removes a member.
+        session_timeout_s: after how long without a heartbeat a coordinator removes a member of a group of the classic
+            protocol; in the consumer protocol the setting ``group.consumer.session.timeout.ms`` says that.
         poll_timeout_s: after how long without a poll a member leaves by itself; not below ``session_timeout_s``.
         stays_s: how long a member stays on the average, before it leaves, or hangs for up to twice ``poll_timeout_s``
             and commits then; in virtual time it sends no heartbeats meanwhile. 0: it stays.
@@ -62,7 +68,9 @@ class ConsumerGroupsParameters(SteadySendsParameters):
 
     groups: int = Field(default=1, ge=1, le=16)
     members: int = Field(default=3, ge=1, le=16)
+    protocol: tuple[GroupProtocol, ...] = Field(default=("classic",), min_length=1)
     assignor: tuple[Assignor, ...] = Field(default=("range", "cooperative-sticky"), min_length=1)
+    remote_assignor: tuple[RemoteAssignor, ...] = Field(default=("uniform", "range"), min_length=1)
     static: bool = False
     commit_every_s: Seconds = Field(default=0.5, gt=0)
     session_timeout_s: Seconds = Field(default=3.0, ge=0.5)
@@ -71,23 +79,31 @@ class ConsumerGroupsParameters(SteadySendsParameters):
     away_s: Seconds = Field(default=1.0, gt=0)
 
     @property
+    def assigned_by_coordinators(self) -> bool:
+        """See :class:`harness.workload.WorkloadParameters`."""
+        return "consumer" in self.protocol[: self.groups]
+
+    @property
     def held_for_s(self) -> float:
         """See :class:`harness.workload.WorkloadParameters`."""
         return max(self.poll_timeout_s, self.session_timeout_s)
 
-    def membership(self, slot: _Slot, partitions: list[TopicPartition]) -> Membership:
+    def membership(self, slot: Slot, partitions: list[TopicPartition]) -> Membership:
         """How the member in a slot takes part in its group."""
+        turn, place = divmod(slot.group, len(self.protocol))
         return Membership(
             f"group-{slot.group}",
             partitions,
-            self.assignor[slot.group % len(self.assignor)],
+            self.assignor[turn % len(self.assignor)],
             f"member-{slot.number}" if self.static else None,
             self.session_timeout_s,
             self.held_for_s,
+            self.protocol[place],
+            self.remote_assignor[turn % len(self.remote_assignor)],
         )
 
 
-class _Slot(NamedTuple):
+class Slot(NamedTuple):
     """The place of one member after the other in a group."""
 
     group: int
@@ -117,7 +133,7 @@ class ConsumerGroups(Workload):
         """See :class:`harness.workload.Workload`."""
         ours = self._parameters
         self.clients = self.context.new_clients()
-        memberships = [ours.membership(_Slot(group, ours.members), self._partitions) for group in range(ours.groups)]
+        memberships = [ours.membership(Slot(group, ours.members), self._partitions) for group in range(ours.groups)]
         waits = {one.group: set(self._partitions) for one in memberships}
         for one in memberships:
             self.begin(self._take_all(one, waits[one.group]))
@@ -138,9 +154,9 @@ class ConsumerGroups(Workload):
         ours = self._parameters
         for group in range(ours.groups):
             for number in range(ours.members):
-                yield self._take_part(_Slot(group, number))
+                yield self._take_part(Slot(group, number))
 
-    async def _take_part(self, slot: _Slot) -> None:
+    async def _take_part(self, slot: Slot) -> None:
         """Be one member after the other, until the clients stop."""
         clients, ours = self.clients, self._parameters
         drawn = random.Random(f"{self.context.seed}:group:{slot.group}:{slot.number}")

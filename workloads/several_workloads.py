@@ -90,6 +90,11 @@ class SeveralWorkloadsParameters(WorkloadParameters):
         return max(load.held_for_s for _, load in self.loads)
 
     @property
+    def assigned_by_coordinators(self) -> bool:
+        """See :class:`harness.workload.WorkloadParameters`."""
+        return any(load.assigned_by_coordinators for _, load in self.loads)
+
+    @property
     def transacts(self) -> bool:
         """See :class:`harness.workload.WorkloadParameters`."""
         return any(load.transacts for _, load in self.loads)

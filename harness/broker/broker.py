@@ -23,6 +23,8 @@ from harness.broker.find_coordinator import find_coordinator
 from harness.broker.forwarding import create_topics, elect_leaders
 from harness.broker.group_coordinator import GroupCoordinator
 from harness.broker.group_requests import (
+    consumer_group_describe,
+    consumer_group_heartbeat,
     delete_groups,
     describe_groups,
     heartbeat,
@@ -161,7 +163,11 @@ class Broker:
 
     def _handlers_for_groups(self) -> dict[ApiKey, Handle]:
         groups, metadata, clock = self._groups, self.metadata, self.clock
-        return {
+        of_consumer_protocol: dict[ApiKey, Handle] = {
+            ApiKey.CONSUMER_GROUP_HEARTBEAT: partial(consumer_group_heartbeat, groups),
+            ApiKey.CONSUMER_GROUP_DESCRIBE: partial(consumer_group_describe, groups),
+        }
+        return (of_consumer_protocol if self.knobs.consumer_protocol else {}) | {
             ApiKey.OFFSET_COMMIT: partial(offset_commit, groups, metadata, clock),
             ApiKey.OFFSET_FETCH: partial(offset_fetch, groups),
             ApiKey.JOIN_GROUP: partial(join_group, groups),

@@ -8,11 +8,13 @@ from typing import Any
 
 from harness.broker.coordinator_log import CoordinatorLog, Services, all_known, known_of
 from harness.broker.partition import Partition
-from harness.broker.settings import NodeConfig
+from harness.broker.settings import NodeConfig, Settings
 from harness.broker.timeline import ReplicaState
+from harness.coordination.consumer_group import ConsumerLimits
 from harness.coordination.errors import GroupError
-from harness.coordination.groups import GroupLimits, Groups
+from harness.coordination.groups import Groups
 from harness.coordination.internal_topics import GROUPS_TOPIC
+from harness.coordination.kept_groups import GroupLimits
 from harness.coordination.records import decoded
 
 _MAX_PREFIX = 1_000
@@ -42,7 +44,7 @@ class GroupCoordinator:
             del self._led[number]
             led.resign()
         elif led is None and leads:
-            self._led[number] = _Led(self._services, self._config, partition, self._new_member_id)
+            self._led[number] = _Led(self._services, self._config, partition, self.new_member_id)
 
     def groups_of(self, group: str) -> Groups | GroupError:
         """The groups among which ``group`` is, or the error where this broker does not coordinate it, or not yet."""
@@ -65,9 +67,24 @@ class GroupCoordinator:
             if led.known is not None
         ]
 
-    def _new_member_id(self, prefix: str) -> str:
+    def new_member_id(self, prefix: str) -> str:
+        """An id that no member has had, which begins with ``prefix``."""
         self._members += 1
         return f"{prefix[:_MAX_PREFIX]}-{self._config.node_id}-{self._config.incarnation}-{self._members}"
+
+
+def _limits(settings: Settings) -> GroupLimits:
+    return GroupLimits(
+        settings.group_initial_rebalance_delay_ms,
+        settings.group_min_session_timeout_ms,
+        settings.group_max_session_timeout_ms,
+        settings.group_max_size,
+        ConsumerLimits(
+            settings.group_consumer_session_timeout_ms,
+            settings.group_consumer_heartbeat_interval_ms,
+            settings.group_consumer_max_size,
+        ),
+    )
 
 
 class _Led(CoordinatorLog):
@@ -83,14 +100,8 @@ class _Led(CoordinatorLog):
         super().__init__(services, config, partition)
         self.known: Groups | None = None
         self.new_member_id = new_member_id
-        settings = config.settings
-        limits = GroupLimits(
-            settings.group_initial_rebalance_delay_ms,
-            settings.group_min_session_timeout_ms,
-            settings.group_max_session_timeout_ms,
-            settings.group_max_size,
-        )
-        self._read = Groups(self, limits, config.knobs.bugs)
+        self.topics = services.metadata
+        self._read = Groups(self, _limits(config.settings), config.knobs.bugs)
         self._ended: list[Callable[[], None]] = []
         self.read(self)
 
@@ -102,7 +113,7 @@ class _Led(CoordinatorLog):
 
     def marker(self, producer_id: int, *, commits: bool) -> None:
         """See :class:`harness.broker.coordinator_log.Reader`."""
-        self._read.transaction_ended(producer_id, commits=commits)
+        self._read.commits.transaction_ended(producer_id, commits=commits)
 
     def finished(self) -> None:
         """See :class:`harness.broker.coordinator_log.Reader`."""
@@ -117,7 +128,7 @@ class _Led(CoordinatorLog):
         if self.known is None:
             self._ended.append(partial(self.marker, producer_id, commits=commits))
         else:
-            self.known.transaction_ended(producer_id, commits=commits)
+            self.known.commits.transaction_ended(producer_id, commits=commits)
 
     def resign(self) -> None:
         """Another broker leads."""

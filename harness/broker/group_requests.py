@@ -11,12 +11,20 @@ from harness.broker.metadata import ClusterMetadata
 from harness.broker.session import Request
 from harness.clock import Clock
 from harness.coordination.errors import GroupError
-from harness.coordination.groups import Committer, Groups
+from harness.coordination.group_commits import Committer
+from harness.coordination.groups import Groups
+from harness.coordination.heartbeat import Heartbeat
 from harness.coordination.member import Join
 from harness.coordination.offsets import NOT_COMMITTED, CommittedOffset
 from harness.coordination.surroundings import Caller
 from harness.model import TopicPartition
 from harness.replication.messages import ErrorCode
+from harness.wire.messages.consumer_groups import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupHeartbeatRequest,
+    DescribedConsumerGroup,
+)
 from harness.wire.messages.consumers import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
@@ -24,6 +32,7 @@ from harness.wire.messages.consumers import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
     OffsetFetchRequest,
+    OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
@@ -54,6 +63,9 @@ from harness.wire.messages.transactions import TxnOffsetCommitRequestTopic
 _MAX_METADATA_BYTES = 4_096
 """Kafka's ``offset.metadata.max.bytes``."""
 
+_NAMES_EPOCHS_SINCE = 9
+"""The version of OffsetCommit from which on a generation may be a member epoch (KIP-848)."""
+
 
 def join_group(coordinator: GroupCoordinator, request: Request) -> None:
     """Serve JoinGroup: the answer waits for the other members."""
@@ -79,6 +91,33 @@ def leave_group(coordinator: GroupCoordinator, request: Request) -> None:
     """Serve LeaveGroup."""
     body = cast("LeaveGroupRequest", request.body)
     _at(coordinator, body.group_id, request, lambda groups: groups.leave(body, request.version, request.answer))
+
+
+def consumer_group_heartbeat(coordinator: GroupCoordinator, request: Request) -> None:
+    """Serve ConsumerGroupHeartbeat: the answer waits until what it leads to is stored."""
+    body = cast("ConsumerGroupHeartbeatRequest", request.body)
+    client_id = request.header.client_id or ""
+    asked = Heartbeat(
+        body,
+        request.version,
+        body.member_id or coordinator.new_member_id(client_id),
+        Caller(client_id, request.session.host),
+        request.answer,
+    )
+    _at(coordinator, body.group_id, request, lambda groups: groups.member_heartbeat(asked))
+
+
+def consumer_group_describe(coordinator: GroupCoordinator, request: Request) -> None:
+    """Serve ConsumerGroupDescribe: each group on its own."""
+    body = cast("ConsumerGroupDescribeRequest", request.body)
+    described = []
+    for group in dict.fromkeys(body.group_ids):
+        groups = coordinator.groups_of(group)
+        if isinstance(groups, GroupError):
+            described.append(DescribedConsumerGroup(groups, group_id=group))
+        else:
+            described.append(groups.describe_consumer_group(group))
+    request.answer(ConsumerGroupDescribeResponse(groups=described))
 
 
 def describe_groups(coordinator: GroupCoordinator, request: Request) -> None:
@@ -140,8 +179,16 @@ def offset_commit(coordinator: GroupCoordinator, cluster: ClusterMetadata, clock
         ]
         request.answer(OffsetCommitResponse(topics=topics))
 
-    who = Committer(body.member_id, body.group_instance_id, body.generation_id_or_member_epoch)
-    _at(coordinator, body.group_id, request, lambda groups: groups.commit(body.group_id, who, accepted, committed))
+    who = Committer(
+        body.member_id,
+        body.group_instance_id,
+        body.generation_id_or_member_epoch,
+        names_epochs=request.version >= _NAMES_EPOCHS_SINCE,
+    )
+    _at(
+        coordinator, body.group_id, request,
+        lambda groups: groups.commits.commit(body.group_id, who, accepted, committed),
+    )  # fmt: skip
 
 
 def acceptable(
@@ -176,12 +223,13 @@ def offset_fetch(coordinator: GroupCoordinator, request: Request) -> None:
         )  # fmt: skip
         return
     answers = []
-    for group, topics in {one.group_id: one.topics for one in body.groups}.items():
+    for group, asked in {one.group_id: one for one in body.groups}.items():
         groups = coordinator.groups_of(group)
-        if isinstance(groups, GroupError):
-            answers.append(OffsetFetchResponseGroup(group, error_code=groups))
+        error = groups if isinstance(groups, GroupError) else _fetch_error(groups, asked)
+        if error or isinstance(groups, GroupError):
+            answers.append(OffsetFetchResponseGroup(group, error_code=error))
         else:
-            found = _fetched(groups, group, topics, stable=body.require_stable)
+            found = _fetched(groups, group, asked.topics, stable=body.require_stable)
             answers.append(OffsetFetchResponseGroup(group, found))
     request.answer(OffsetFetchResponse(groups=answers))
 
@@ -201,7 +249,8 @@ def offset_delete(coordinator: GroupCoordinator, cluster: ClusterMetadata, reque
         request.answer(OffsetDeleteResponse(error_code=error, topics=[] if error else topics))
 
     known = [name for _, names in named(body.topics) for name in names if cluster.knows(*name)]
-    _at(coordinator, body.group_id, request, lambda groups: groups.delete_offsets(body.group_id, known, deleted))
+    group = body.group_id
+    _at(coordinator, group, request, lambda groups: groups.commits.delete_offsets(group, known, deleted))
 
 
 def named(
@@ -222,6 +271,13 @@ def _at(coordinator: GroupCoordinator, group: str, request: Request, serve: Call
         serve(groups)
 
 
+def _fetch_error(groups: Groups, asked: OffsetFetchRequestGroup) -> GroupError:
+    """Why a member must not ask what its group has committed; whoever names no member may."""
+    if asked.member_id is None and asked.member_epoch < 0:
+        return GroupError.NONE
+    return groups.commits.fetch_error(asked.group_id, asked.member_id or "", asked.member_epoch)
+
+
 def _fetched(
     groups: Groups, group: str, asked: list[OffsetFetchRequestTopic] | None, *, stable: bool
 ) -> list[OffsetFetchResponseTopic]:
@@ -230,9 +286,9 @@ def _fetched(
     if asked is not None:
         wanted = [TopicPartition(topic.name, index) for topic in asked for index in topic.partition_indexes]
     topics: dict[str, OffsetFetchResponseTopic] = {}
-    for name, committed in groups.committed(group, wanted).items():
+    for name, committed in groups.commits.committed(group, wanted).items():
         topic = topics.setdefault(name.topic, OffsetFetchResponseTopic(name.topic))
-        is_open = stable and not groups.is_stable(group, name)
+        is_open = stable and not groups.commits.is_stable(group, name)
         offset, epoch, metadata, _ = NOT_COMMITTED if is_open else committed
         error = GroupError.UNSTABLE_OFFSET_COMMIT if is_open else GroupError.NONE
         topic.partitions.append(OffsetFetchResponsePartition(name.partition, offset, epoch, metadata, error))

@@ -24,6 +24,7 @@ class ClusterMetadata:
         cluster_id: part of every topic's id.
         tells_epochs: whether clients get leader epochs (KIP-320, Kafka 2.1).
         sessions: the live brokers, each with the epoch that it is registered with.
+        version: how often it was drawn again.
     """
 
     cluster_id: str
@@ -32,10 +33,12 @@ class ClusterMetadata:
     brokers: dict[NodeId, Address] | None = None
     topics: dict[str, dict[int, UpdateMetadataPartitionState]] | None = None
     sessions: tuple[tuple[NodeId, int], ...] = ()
+    version: int = 0
     _names: dict[bytes, str] = field(default_factory=dict)
 
     def update(self, request: UpdateMetadataRequest) -> None:
         """Replace everything: each ``UpdateMetadata`` is the whole cluster."""
+        self.version += 1
         self.controller_epoch = request.controller_epoch
         self.brokers = {
             NodeId(broker.id): (endpoint.host, endpoint.port)
@@ -56,6 +59,10 @@ class ClusterMetadata:
     def names(self) -> list[str]:
         """Every topic, sorted."""
         return sorted(self.topics or {})
+
+    def topic_id(self, topic: str) -> bytes | None:
+        """The id of a topic; None when it is not known."""
+        return topic_id(self.cluster_id, topic) if self.knows(topic) else None
 
     def name_of(self, topic_id: bytes) -> str | None:
         """The topic with this id; None when it is not known."""

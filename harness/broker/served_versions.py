@@ -25,6 +25,11 @@ _BEFORE_KIP_447: Mapping[ApiKey, int] = {
     ApiKey.OFFSET_FETCH: 6,  # 7 can ask for stable offsets only
     ApiKey.TXN_OFFSET_COMMIT: 2,  # 3 has the generation and the id of the member
 }
+_BEFORE_KIP_848: Mapping[ApiKey, int] = {
+    ApiKey.OFFSET_COMMIT: 8,  # 9 has the epoch of a member
+    ApiKey.OFFSET_FETCH: 8,
+}
+_OF_KIP_848 = frozenset({ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE})
 _BEFORE_TRANSACTION_VERSION_2: Mapping[ApiKey, int] = {
     ApiKey.PRODUCE: 11,  # 12 adds the partition to the transaction
     ApiKey.END_TXN: 4,  # 5 raises the epoch
@@ -48,6 +53,8 @@ class Served:
         """Whether a request that there is a codec for is served in this version, as far as the generation decides."""
         if key not in ADVERTISED:
             return True
+        if key not in self.versions:
+            return False
         return version <= self.versions[key][1] or self.versions[key][1] == ADVERTISED[key][1]
 
     def answer(self, version: int, error: int = 0) -> ApiVersionsResponse:
@@ -71,7 +78,10 @@ def served_by(knobs: Knobs) -> Served:
     is_numbered = knobs.transactions == "numbered"
     if not is_numbered:
         newest |= _BEFORE_TRANSACTION_VERSION_2
+    if not knobs.consumer_protocol:
+        newest |= _BEFORE_KIP_848
     if knobs.transactional_offsets == "unfenced":
         newest |= _BEFORE_KIP_447
-    versions = {key: (first, min(last, newest.get(key, last))) for key, (first, last) in ADVERTISED.items()}
+    offered = {key: bounds for key, bounds in ADVERTISED.items() if knobs.consumer_protocol or key not in _OF_KIP_848}
+    versions = {key: (first, min(last, newest.get(key, last))) for key, (first, last) in offered.items()}
     return Served(versions, NUMBERED if is_numbered else None)

@@ -63,6 +63,9 @@ class Settings:
     group_min_session_timeout_ms: int = 500
     group_max_session_timeout_ms: int = 1_800_000
     group_max_size: int = 1_000
+    group_consumer_session_timeout_ms: int = 3_000
+    group_consumer_heartbeat_interval_ms: int = 300
+    group_consumer_max_size: int = 1_000
     transaction_state_log_num_partitions: int = 1
     transaction_state_log_replication_factor: int = 3
     transaction_max_timeout_ms: int = 900_000

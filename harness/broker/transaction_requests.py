@@ -19,7 +19,7 @@ from harness.broker.transaction_coordinator import TransactionCoordinator
 from harness.broker.transaction_verifier import TransactionVerifier
 from harness.clock import Clock
 from harness.coordination.errors import GroupError, TransactionError
-from harness.coordination.groups import Committer
+from harness.coordination.group_commits import Committer
 from harness.coordination.internal_topics import GROUPS_TOPIC
 from harness.coordination.offsets import CommittedOffset
 from harness.coordination.surroundings import ProducerIdentity
@@ -234,7 +234,7 @@ def _commit(
         return
     who = Committer(body.member_id, body.group_instance_id, body.generation_id)
     producer = ProducerIdentity(body.producer_id, body.producer_epoch)
-    groups.commit_in_transaction(body.group_id, who, producer, offsets, committed)
+    groups.commits.commit_in_transaction(body.group_id, who, producer, offsets, committed)
 
 
 def _verified(

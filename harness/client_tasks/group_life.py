@@ -34,6 +34,9 @@ _POLL_RECORDS = 500
 _ASK_TIMEOUT_S = 1.0
 _ASKS_S = 5.0
 _BACKOFF_S = 0.05
+_OUT = ("UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH")
+"""What a coordinator answers that has removed the member: it has lost what it was given in the meantime."""
+
 _COMMITS = 3
 """How often a member that has hung tries to commit."""
 
@@ -78,7 +81,8 @@ class GroupLife:
         self._from_beginning = from_beginning
         self._prepare = prepare
         self._process = context.new_process()
-        self._offsets = GroupProcess(context.recorder, context.new_process, membership.group)
+        self._protocol = membership.protocol
+        self._offsets = GroupProcess(context.recorder, context.new_process, membership.group, self._protocol)
         self._committed: dict[TopicPartition, CommittedOffset] = {}
         self._op = -1
         subscribing = self._recorder.invoke(self._process, "subscribe", sorted(membership.partitions), self._group)
@@ -150,7 +154,8 @@ class GroupLife:
         generation = self._member.generation if change == "assigned" else None
         is_ready = change != "assigned" or self._prepare is None or await self._prepare(names)
         if names:
-            self._recorder.rebalance(self._op, change, names, generation)
+            protocol = self._protocol if change == "assigned" else None
+            self._recorder.rebalance(self._op, change, names, generation, protocol)
         self.has = self.has | {*names} if change == "assigned" else self.has - {*names}
         for name in names:
             self._committed.pop(name, None)
@@ -167,6 +172,8 @@ class GroupLife:
             self._offsets.ask(names)
             answer = await self._member.committed(names, min(left_s, _ASK_TIMEOUT_S))
             self._offsets.told(answer)
+            if answer in _OUT:
+                return None
             if not isinstance(answer, str):
                 known = {} if self._from_beginning else answer
                 return {name: known.get(name, CommittedOffset(BEGINNING)) for name in names}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from harness.client_ports import CommittedOffset
 from harness.history.recorder import Recorder
 from harness.history.sends import Completion
-from harness.model import ProcessId, TopicPartition
+from harness.model import GroupProtocol, ProcessId, TopicPartition
 
 REFUSED_AS_A_WHOLE = frozenset({"INVALID_GROUP_ID", "GROUP_AUTHORIZATION_FAILED"})
 """Errors that prove that nothing of a commit was stored: every attempt at it, and every partition in it, must have met
@@ -29,15 +29,23 @@ class GroupProcess:
         recorder: of the history.
         new_process: gives process numbers that were never used before.
         group: the consumer group.
+        protocol: that of the group, if the client is a member.
 
     Attributes:
         group: as given.
     """
 
-    def __init__(self, recorder: Recorder, new_process: Callable[[], ProcessId], group: str) -> None:
+    def __init__(
+        self,
+        recorder: Recorder,
+        new_process: Callable[[], ProcessId],
+        group: str,
+        protocol: GroupProtocol | None = None,
+    ) -> None:
         self._recorder = recorder
         self._new_process = new_process
         self.group = group
+        self._protocol = protocol
         self._process: ProcessId | None = None
         self._asked: tuple[TopicPartition, ...] = ()
         self._op = -1
@@ -58,7 +66,7 @@ class GroupProcess:
     def begin_commit(self, offsets: Mapping[TopicPartition, CommittedOffset], generation: int | None = None) -> None:
         """Begin to commit ``offsets``; ``generation``: that of the member that does, None: it is no member."""
         plain = {name: committed.offset for name, committed in offsets.items()}
-        self._op = self._recorder.invoke_commit(self._number(), self.group, plain, generation)
+        self._op = self._recorder.invoke_commit(self._number(), self.group, plain, generation, self._protocol)
 
     def end_commit(self, error: str | None, generation: int | None = None) -> None:
         """The commit ended; ``error``: its name, None for success; ``generation``: as it began, but now."""

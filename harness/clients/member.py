@@ -49,7 +49,8 @@ class GroupConsumer:
         self.positions: dict[TopicPartition, CommittedOffset] = {}
         self._rebalanced = rebalanced
         self._has: set[TopicPartition] = set()
-        self._incremental = membership.assignor == "cooperative-sticky"
+        is_classic = membership.protocol == "classic"
+        self._incremental = not is_classic or membership.assignor == "cooperative-sticky"
         self._is_lost_in_doubt = False
         session_ms = round(membership.session_timeout_s * 1000)
         static = {} if membership.instance is None else {"group.instance.id": membership.instance}
@@ -59,10 +60,8 @@ class GroupConsumer:
                 **configuration(bootstrap, client_id, log),
                 **reading(isolation),
                 **static,
+                **(_classic(membership) if is_classic else _consumer(membership)),
                 "group.id": membership.group,
-                "partition.assignment.strategy": membership.assignor,
-                "session.timeout.ms": session_ms,
-                "heartbeat.interval.ms": max(session_ms // _HEARTBEATS, 1),
                 "max.poll.interval.ms": max(round(membership.poll_timeout_s * 1000), session_ms),
                 "coordinator.query.interval.ms": 1000,
             },
@@ -134,6 +133,21 @@ class GroupConsumer:
         for name in _names(partitions):
             self._has.discard(name)
             self.positions.pop(name, None)
+
+
+def _classic(membership: Membership) -> dict[str, str | int]:
+    """The settings of a member of the classic protocol."""
+    session_ms = round(membership.session_timeout_s * 1000)
+    return {
+        "partition.assignment.strategy": membership.assignor,
+        "session.timeout.ms": session_ms,
+        "heartbeat.interval.ms": max(session_ms // _HEARTBEATS, 1),
+    }
+
+
+def _consumer(membership: Membership) -> dict[str, str | int]:
+    """The settings of a member of the consumer protocol, whose sessions the brokers time."""
+    return {"group.protocol": "consumer", "group.remote.assignor": membership.remote_assignor}
 
 
 def _names(partitions: list[Assigned]) -> list[TopicPartition]:

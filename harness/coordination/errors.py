@@ -11,6 +11,7 @@ _NOT_HERE = (6, 56)
 _TOO_LARGE = (10, 18)
 """MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE."""
 _TIMED_OUT = 7
+_NOT_ENOUGH_AFTER_APPEND = 20
 
 
 class GroupError(IntEnum):
@@ -30,6 +31,8 @@ class GroupError(IntEnum):
     INVALID_SESSION_TIMEOUT = 26
     REBALANCE_IN_PROGRESS = 27
     INVALID_COMMIT_OFFSET_SIZE = 28
+    UNSUPPORTED_VERSION = 35
+    INVALID_REQUEST = 42
     NON_EMPTY_GROUP = 68
     GROUP_ID_NOT_FOUND = 69
     MEMBER_ID_REQUIRED = 79
@@ -37,6 +40,11 @@ class GroupError(IntEnum):
     FENCED_INSTANCE_ID = 82
     GROUP_SUBSCRIBED_TO_TOPIC = 86
     UNSTABLE_OFFSET_COMMIT = 88
+    FENCED_MEMBER_EPOCH = 110
+    UNRELEASED_INSTANCE_ID = 111
+    UNSUPPORTED_ASSIGNOR = 112
+    STALE_MEMBER_EPOCH = 113
+    INVALID_REGULAR_EXPRESSION = 128
 
 
 class TransactionError(IntEnum):
@@ -74,6 +82,18 @@ def of_group(code: int) -> int:
     if code in _NOT_HERE:
         return GroupError.NOT_COORDINATOR
     return GroupError.REBALANCE_IN_PROGRESS if code == _TIMED_OUT else GroupError.UNKNOWN_SERVER_ERROR
+
+
+def of_heartbeat(code: int) -> GroupError:
+    """What a member is answered whose step (KIP-848) could not be stored, for the ``code`` of the append."""
+    if code in _TOO_FEW_REPLICAS or code == _TIMED_OUT:
+        return GroupError.COORDINATOR_NOT_AVAILABLE
+    return GroupError.NOT_COORDINATOR if code in _NOT_HERE else GroupError.UNKNOWN_SERVER_ERROR
+
+
+def is_in_log(code: int) -> bool:
+    """Whether the leader has appended the records, for the ``code`` of the append, though others may not have them."""
+    return code in (GroupError.NONE, _TIMED_OUT, _NOT_ENOUGH_AFTER_APPEND)
 
 
 def of_commit(code: int) -> int:

@@ -2,20 +2,27 @@
 
 What they say is in the log of that partition: a new leader reads it, from the first record to the last, before it
 serves a request (:meth:`Groups.replay`, :meth:`Groups.begin`).
+
+A group is of the classic protocol or of the consumer protocol (KIP-848). One without members takes up the protocol of
+the first member that joins it; a member of the other protocol than that of the others is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 from harness.coordination.classic_group import MEMBER_BYTES, ClassicGroup
-from harness.coordination.consumer_protocol import subscribed_topics
+from harness.coordination.consumer_group import ConsumerGroup
+from harness.coordination.consumer_member import JOINING, ConsumerMember
+from harness.coordination.consumer_records import ConsumerGroupMetadataKey, consumer_record
+from harness.coordination.described_group import described
 from harness.coordination.errors import GroupError, of_commit
+from harness.coordination.group_commits import CONSUMER, GroupCommits
+from harness.coordination.heartbeat import Heartbeat, malformed
+from harness.coordination.kept_groups import GROUP_BYTES, GroupLimits, KeptGroup, KeptGroups
 from harness.coordination.member import Join
-from harness.coordination.offsets import NOT_COMMITTED, Commits, CommittedOffset, GroupOffsets, stored
+from harness.coordination.offsets import CommittedOffset
 from harness.coordination.records import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -25,9 +32,11 @@ from harness.coordination.records import (
     Value,
     group_record,
 )
-from harness.coordination.surroundings import Answer, GroupSurroundings, ProducerIdentity
+from harness.coordination.surroundings import Answer, GroupSurroundings, LogRecord
+from harness.coordination.topics_of_group import pattern_error
 from harness.model import TopicPartition
 from harness.wire.declaration import Message
+from harness.wire.messages.consumer_groups import DescribedConsumerGroup
 from harness.wire.messages.groups import (
     DescribedGroup,
     HeartbeatRequest,
@@ -41,47 +50,8 @@ from harness.wire.messages.groups import (
     SyncGroupResponse,
 )
 
-MAX_KEPT_BYTES = 16 * 1_048_576
-"""What may be kept for all groups of a partition: some 30,000 offsets."""
-
-CONSUMER = "consumer"
-"""The protocol type of groups of consumers; Kafka Connect has another one."""
-
-_GROUP_BYTES = 1_024
 _LEAVES_OTHERS_SINCE = 3
 _NOT_FOUND_SINCE = 6
-
-
-@dataclass(frozen=True, slots=True)
-class GroupLimits:
-    """Kafka's settings ``group.*``; times in milliseconds, bounds inclusive."""
-
-    initial_rebalance_delay_ms: int
-    min_session_timeout_ms: int
-    max_session_timeout_ms: int
-    max_size: int
-
-
-class Committer(NamedTuple):
-    """Who commits offsets: generation -1 and no member id for a consumer that assigns itself its partitions."""
-
-    member_id: str
-    instance_id: str | None
-    generation: int
-
-
-class _Group(NamedTuple):
-    members: ClassicGroup
-    offsets: GroupOffsets
-
-    @property
-    def size(self) -> int:
-        return self.members.size + self.offsets.size + _GROUP_BYTES
-
-    @property
-    def is_nothing(self) -> bool:
-        """Whether it never had a member in a generation, nor committed, so that the log has nothing about it."""
-        return not (self.offsets or self.members.generation or self.members.count)
 
 
 class Groups:
@@ -89,59 +59,63 @@ class Groups:
 
     Args:
         surroundings: the broker.
-        limits: see :class:`GroupLimits`.
+        limits: see :class:`harness.coordination.kept_groups.GroupLimits`.
         bugs: the injected ones of :data:`harness.replication.bugs.BUGS`.
+
+    Attributes:
+        commits: what they have committed.
     """
 
     def __init__(self, surroundings: GroupSurroundings, limits: GroupLimits, bugs: Collection[str]) -> None:
         self._surroundings = surroundings
         self._limits = limits
         self._bugs = bugs
-        self._groups: dict[str, _Group] = {}
-        self._pending: dict[int, set[str]] = {}  # by the id of a producer, the groups for which its transaction commits
-        self._at_most = 0
-        self._has_freed = False
+        self._groups = KeptGroups(surroundings, limits, bugs)
         self._read: frozenset[str] = frozenset()
+        self.commits = GroupCommits(surroundings, self._groups, bugs)
 
     # ------------------------------------------------------------------------------------ the log
 
     def replay(self, key: Key, value: Value | None, producer_id: int | None = None) -> None:
         """A record is in the log, perhaps as a part of the transaction of a producer."""
-        if isinstance(key, OffsetCommitKey):
-            assert value is None or isinstance(value, OffsetCommitValue)
-            name = TopicPartition(key.topic, key.partition)
-            if value is not None:
+        match key, value:
+            case OffsetCommitKey(), OffsetCommitValue():
+                name = TopicPartition(key.topic, key.partition)
                 committed = CommittedOffset(value.offset, value.leader_epoch, value.metadata, value.commit_timestamp)
-                if producer_id is None:
-                    self._made(key.group).offsets.keep(name, committed)
-                else:
-                    self._pend(key.group, producer_id, {name: committed})
-            elif key.group in self._groups:
-                self._groups[key.group].offsets.forget(name)
-            return
-        assert value is None or isinstance(value, GroupMetadataValue)
-        if value is not None:
-            self._made(key.group).members.restore(value)
-        elif key.group in self._groups:
-            self._groups[key.group] = _Group(self._new(key.group), self._groups[key.group].offsets)
+                self.commits.replay(key.group, name, committed, producer_id)
+            case OffsetCommitKey(), _:
+                group = self._groups.get(key.group)
+                if group is not None:
+                    group.offsets.forget(TopicPartition(key.topic, key.partition))
+            case GroupMetadataKey(), GroupMetadataValue():
+                self._groups.classic(key.group).restore(value)
+            case GroupMetadataKey(), _:
+                self._forget(key.group, ClassicGroup)
+            case ConsumerGroupMetadataKey(), None:
+                self._forget(key.group_id, ConsumerGroup)
+            case _:
+                assert not isinstance(key, GroupMetadataKey | OffsetCommitKey)
+                assert not isinstance(value, GroupMetadataValue | OffsetCommitValue)
+                group = self._groups.get(key.group_id)
+                if value is not None or (group is not None and group.consumer is not None):
+                    self._groups.consumer(key.group_id).known.replay(key, value)
 
-    def transaction_ended(self, producer_id: int, *, commits: bool) -> None:
-        """The marker of a producer's transaction is in the log."""
-        for group_id in self._pending.pop(producer_id, ()):
-            if group_id in self._groups:
-                self._groups[group_id].offsets.unpend(producer_id, commits=commits)
-                self._free()
+    def _forget(self, group_id: str, protocol: type[ClassicGroup | ConsumerGroup]) -> None:
+        """A tombstone is in the log, by which a group had no members of a protocol any more."""
+        group = self._groups.get(group_id)
+        if group is not None and isinstance(group.members, protocol):
+            self._groups.forget_members(group_id)
 
     def begin(self) -> None:
         """All of the log has been read: the members' sessions begin."""
-        self._count()
-        self._read = frozenset(self._groups)
-        for group in self._groups.values():
+        self._groups.count()
+        self._read = frozenset(name for name, _ in self._groups)
+        for _, group in self._groups:
             group.members.begin()
 
     def end(self) -> None:
         """The broker has resigned."""
-        for group in self._groups.values():
+        for _, group in self._groups:
             group.members.end()
 
     # ------------------------------------------------------------------------------------ members
@@ -161,58 +135,98 @@ class Groups:
             pass
         elif self._is_full(asked, group):
             asked.refuse(GroupError.GROUP_MAX_SIZE_REACHED)
+        elif group is not None and group.consumer is not None and not group.is_empty:
+            asked.refuse(GroupError.INCONSISTENT_GROUP_PROTOCOL)
         else:
-            self._made(request.group_id).members.join(asked)
-            self._free()  # it may have been refused, or have been counted before
+            self._take_up_classic(request.group_id)
+            self._groups.classic(request.group_id).join(asked)
+            self._groups.free()  # it may have been refused, or have been counted before
+
+    def _take_up_classic(self, group_id: str) -> None:
+        group = self._groups.get(group_id)
+        if group is not None and group.consumer is not None and group.consumer.known.epoch:
+            tombstones = [consumer_record(*one) for one in group.consumer.known.tombstones()]
+            self._surroundings.store(tombstones, lambda _: None)
 
     def sync(self, request: SyncGroupRequest, answer: Answer) -> None:
         """Serve SyncGroup."""
-        group = self._groups.get(request.group_id)
+        group = self._classic(request.group_id)
         if group is None:
             answer(SyncGroupResponse(error_code=GroupError.UNKNOWN_MEMBER_ID))
         else:
-            group.members.sync(request, _answering(group.members, answer, self._bugs))
+            group.sync(request, _answering(group, answer, self._bugs))
 
     def heartbeat(self, request: HeartbeatRequest, answer: Answer) -> None:
         """Serve Heartbeat."""
-        group = self._groups.get(request.group_id)
+        group = self._classic(request.group_id)
         if group is None:
             answer(HeartbeatResponse(error_code=GroupError.UNKNOWN_MEMBER_ID))
         else:
-            group.members.heartbeat(request, answer)
+            group.heartbeat(request, answer)
 
     def leave(self, request: LeaveGroupRequest, version: int, answer: Answer) -> None:
         """Serve LeaveGroup."""
-        group = self._groups.get(request.group_id)
+        group = self._classic(request.group_id)
         leaving = request.members if version >= _LEAVES_OTHERS_SINCE else [MemberIdentity(request.member_id)]
-        self._free()
+        self._groups.free()
         results = [
             MemberResponse(
                 one.member_id,
                 one.group_instance_id,
-                GroupError.UNKNOWN_MEMBER_ID if group is None else group.members.leave(one),
+                GroupError.UNKNOWN_MEMBER_ID if group is None else group.leave(one),
             )
             for one in leaving
         ]
         error = results[0].error_code if version < _LEAVES_OTHERS_SINCE else GroupError.NONE
         answer(LeaveGroupResponse(error_code=error, members=results))
 
+    def member_heartbeat(self, asked: Heartbeat) -> None:
+        """Serve ConsumerGroupHeartbeat."""
+        request, group = asked.request, self._groups.get(asked.request.group_id)
+        joins = request.member_epoch == JOINING
+        refusal = malformed(asked) or pattern_error(request)
+        if refusal is not None:
+            asked.refuse(*refusal)
+        elif group is None and not joins:
+            asked.refuse(GroupError.GROUP_ID_NOT_FOUND, f"Consumer group {request.group_id} not found.")
+        elif group is not None and group.classic is not None and not (joins and group.is_empty):
+            asked.refuse(GroupError.GROUP_ID_NOT_FOUND, f"Group {request.group_id} is not a consumer group.")
+        elif request.group_id in self._read and joins and "joins_unanswered_after_a_failover" in self._bugs:
+            pass
+        elif not self._has_room_for_heartbeat(asked, group):
+            asked.refuse(GroupError.GROUP_MAX_SIZE_REACHED, "The coordinator has no room for what the member sends.")
+        else:
+            if group is not None and group.classic is not None and group.classic.generation:
+                tombstone = group_record(GroupMetadataKey(request.group_id), None)
+                self._surroundings.store([tombstone], lambda _: None)
+            self._groups.consumer(request.group_id).heartbeat(asked)
+
     def describe(self, group_id: str, version: int) -> DescribedGroup:
-        """One group of a DescribeGroups request; one that does not exist is dead."""
+        """One group of a DescribeGroups request; one that does not exist, or is of the other protocol, is dead."""
         group = self._groups.get(group_id)
-        if group is not None:
-            return group.members.described()
+        if group is not None and group.classic is not None:
+            return group.classic.described()
         error = GroupError.GROUP_ID_NOT_FOUND if version >= _NOT_FOUND_SINCE else GroupError.NONE
-        sentence = f"Group {group_id} not found." if error else None
-        return DescribedGroup(error, sentence, group_id, "Dead")
+        what = "not found" if group is None else "is not a classic group"
+        return DescribedGroup(error, f"Group {group_id} {what}." if error else None, group_id, "Dead")
+
+    def describe_consumer_group(self, group_id: str) -> DescribedConsumerGroup:
+        """One group of a ConsumerGroupDescribe request."""
+        group = self._groups.get(group_id)
+        if group is not None and group.consumer is not None:
+            return described(group.consumer.known, self._surroundings.topics)
+        what = "not found" if group is None else "is not a consumer group"
+        error = GroupError.GROUP_ID_NOT_FOUND
+        return DescribedConsumerGroup(error, f"Group {group_id} {what}.", group_id)
 
     def listed(self, states: Sequence[str], types: Sequence[str]) -> list[ListedGroup]:
         """The groups in these states and of these types, empty meaning all; Kafka compares without case."""
         wanted, kinds = {one.lower() for one in states}, {one.lower() for one in types}
+        listed = [_listed(name, group) for name, group in self._groups]
         return [
-            ListedGroup(name, one.members.protocol_type or "", one.members.state, "classic")
-            for name, one in sorted(self._groups.items())
-            if (not wanted or one.members.state.lower() in wanted) and (not kinds or "classic" in kinds)
+            one
+            for one in listed
+            if (not wanted or one.group_state.lower() in wanted) and (not kinds or one.group_type in kinds)
         ]
 
     def delete(self, group_id: str, deleted: Callable[[int], None]) -> None:
@@ -220,202 +234,67 @@ class Groups:
         group = self._groups.get(group_id)
         if group is None:
             deleted(GroupError.GROUP_ID_NOT_FOUND)
-        elif group.members.state != "Empty":
+        elif _state(group) != "Empty":
             deleted(GroupError.NON_EMPTY_GROUP)
         else:
-            del self._groups[group_id]
-            group.members.end()
-            self._free()
-            gone = [*group.offsets.tombstones(), group_record(GroupMetadataKey(group_id), None)]
+            self._groups.drop(group_id)
+            gone = [*group.offsets.tombstones(), *_tombstones(group_id, group)]
             self._surroundings.store(gone, lambda error: deleted(of_commit(error)))
-
-    # ------------------------------------------------------------------------------------ offsets
-
-    def commit(
-        self, group_id: str, who: Committer, offsets: dict[TopicPartition, CommittedOffset],
-        committed: Callable[[int], None],
-    ) -> None:  # fmt: skip
-        """Store ``offsets``, which replace older ones, all or none; calls ``committed`` with the error."""
-        error, kept = self._acceptable(group_id, who, offsets)
-        if error or not kept:
-            committed(error)
-            return
-        group = self._made(group_id)
-        keep = partial(self._keep, group.offsets, kept, committed)
-        self._surroundings.store(group.offsets.records(kept), keep)
-
-    def commit_in_transaction(
-        self, group_id: str, who: Committer, producer: ProducerIdentity, offsets: dict[TopicPartition, CommittedOffset],
-        committed: Callable[[int], None],
-    ) -> None:  # fmt: skip
-        """Store ``offsets`` as a part of a producer's transaction, with whose marker they replace older ones.
-
-        Of two commits to a partition the one that takes effect last counts; Kafka has the one that is later in the log.
-        """
-        error, kept = self._acceptable(group_id, who, offsets, in_transaction=True)
-        if error or not kept:
-            committed(error)
-            return
-        records = self._made(group_id).offsets.records(kept)
-        self._pend(group_id, producer.producer_id, kept)
-
-        def stored(code: int) -> None:
-            if code and group_id in self._groups:
-                self._withdraw(group_id, producer.producer_id, kept)
-            committed(of_commit(code))
-
-        self._surroundings.store_in_transaction(records, producer, stored)
-
-    def _pend(self, group_id: str, producer_id: int, commits: Commits) -> None:
-        offsets = self._made(group_id).offsets
-        for name, one in commits.items():
-            offsets.pend(producer_id, name, one)
-        self._pending.setdefault(producer_id, set()).add(group_id)
-
-    def _withdraw(self, group_id: str, producer_id: int, commits: Commits) -> None:
-        """A commit in a transaction could not be stored."""
-        self._free()
-        if not self._groups[group_id].offsets.withdraw(producer_id, commits):
-            return
-        pending = self._pending.get(producer_id, set())
-        pending.discard(group_id)
-        if not pending:
-            self._pending.pop(producer_id, None)
-
-    def _acceptable(
-        self, group_id: str, who: Committer, offsets: dict[TopicPartition, CommittedOffset], *,
-        in_transaction: bool = False,
-    ) -> tuple[int, Commits]:  # fmt: skip
-        """Why a commit is refused, or what of it is to be stored."""
-        group = self._groups.get(group_id)
-        if not group_id:
-            return GroupError.INVALID_GROUP_ID, {}
-        if group is None:
-            error = GroupError.ILLEGAL_GENERATION if who.generation >= 0 else GroupError.NONE
-        elif not in_transaction:
-            error = group.members.commit_error(*who)
-            error = GroupError.NONE if "commits_unfenced" in self._bugs else error
-        elif who.generation < 0 and not who.member_id:
-            error = GroupError.NONE  # its producer does not say whose offsets it commits
-        else:
-            error = group.members.member_error(*who)
-        if error:
-            return error, {}
-        kept = stored(offsets, self._bugs)
-        before = GroupOffsets(group_id) if group is None or in_transaction else group.offsets
-        if not self._has_room_for(before.growth(kept) + (_GROUP_BYTES if group is None else 0)):
-            return GroupError.INVALID_COMMIT_OFFSET_SIZE, {}
-        return GroupError.NONE, kept
-
-    def _keep(self, offsets: GroupOffsets, commits: Commits, committed: Callable[[int], None], error: int) -> None:
-        if error:
-            self._free()
-        else:
-            for name, one in commits.items():
-                offsets.keep(name, one)
-        committed(of_commit(error))
-
-    def committed(
-        self, group_id: str, partitions: Iterable[TopicPartition] | None
-    ) -> dict[TopicPartition, CommittedOffset]:
-        """What a group has committed for these partitions, -1 for nothing; None: all that it has committed."""
-        group = self._groups.get(group_id)
-        if group is None:
-            return dict.fromkeys(partitions or (), NOT_COMMITTED)
-        return group.offsets.asked(partitions)
-
-    def is_stable(self, group_id: str, name: TopicPartition) -> bool:
-        """Whether no open transaction commits for the partition, so that its offset is certain (KIP-447)."""
-        group = self._groups.get(group_id)
-        return group is None or group.offsets.is_stable(name)
-
-    def delete_offsets(
-        self, group_id: str, partitions: Sequence[TopicPartition],
-        deleted: Callable[[int, dict[TopicPartition, int]], None],
-    ) -> None:  # fmt: skip
-        """Delete what a group has committed for partitions of topics that it does not subscribe to.
-
-        Calls ``deleted``, now or later, with the error of all, and the error of each partition.
-        """
-        group = self._groups.get(group_id)
-        if group is None:
-            deleted(GroupError.GROUP_ID_NOT_FOUND, {})
-            return
-        members = group.members
-        if len(members.members) and members.protocol_type != CONSUMER:
-            deleted(GroupError.NON_EMPTY_GROUP, {})
-            return
-        busy = subscribed_topics(one.metadata(members.protocol) for one in members.members)
-        errors: dict[TopicPartition, int] = {
-            name: GroupError.GROUP_SUBSCRIBED_TO_TOPIC if busy is None or name.topic in busy else GroupError.NONE
-            for name in partitions
-        }
-        free = [name for name, error in errors.items() if not error]
-        gone = group.offsets.tombstones(free)
-        if not gone:
-            deleted(GroupError.NONE, errors)
-            return
-
-        def forget(error: int) -> None:
-            for name in () if error else free:
-                group.offsets.forget(name)
-            self._free()
-            deleted(of_commit(error), errors)
-
-        self._surroundings.store(gone, forget)
 
     def status(self) -> list[dict[str, Any]]:
         """What every group has committed, for the control channel."""
         return [
             {"group": group, "topic": name.topic, "partition": name.partition, "offset": one.offset}
-            for group, (_, offsets) in sorted(self._groups.items())
+            for group, (_, offsets) in self._groups
             for name, one in offsets
         ]
 
-    def _made(self, group_id: str) -> _Group:
-        """The group, which is made if there is none."""
-        return self._groups.setdefault(group_id, _Group(self._new(group_id), GroupOffsets(group_id)))
+    def _classic(self, group_id: str) -> ClassicGroup | None:
+        group = self._groups.get(group_id)
+        return None if group is None else group.classic
 
-    def _new(self, group_id: str) -> ClassicGroup:
-        return ClassicGroup(group_id, self._surroundings, self._limits.initial_rebalance_delay_ms, self._free)
-
-    def _is_full(self, asked: Join, group: _Group | None) -> bool:
+    def _is_full(self, asked: Join, group: KeptGroup | None) -> bool:
         """Whether there is no room for a new member, or for what it has sent."""
-        known = group is not None and asked.request.member_id in group.members.members
+        classic = None if group is None else group.classic
+        known = classic is not None and asked.request.member_id in classic.members
         if known:
             new = 0
-            self._free()  # what it has sent before is replaced
+            self._groups.free()  # what it has sent before is replaced
         elif group is None:
-            new = _GROUP_BYTES + MEMBER_BYTES
+            new = GROUP_BYTES + MEMBER_BYTES
         else:
             new = MEMBER_BYTES
-            if group.members.count >= self._limits.max_size and not group.members.expects(asked.request.member_id):
+            expected = classic is not None and classic.expects(asked.request.member_id)
+            if classic is not None and classic.count >= self._limits.max_size and not expected:
                 return True
-        return not self._has_room_for(new + sum(len(one.metadata) for one in asked.request.protocols))
+        return not self._groups.has_room_for(new + sum(len(one.metadata) for one in asked.request.protocols))
 
-    def _has_room_for(self, size: int) -> bool:
-        """Whether ``size`` more bytes may be kept, which are counted as kept then.
+    def _has_room_for_heartbeat(self, asked: Heartbeat, group: KeptGroup | None) -> bool:
+        """Whether there is room for a new member, or for the topics of one that says them again."""
+        request = asked.request
+        is_new = request.member_epoch == JOINING
+        if not is_new and request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
+            return True
+        said = asked.updated(ConsumerMember(asked.member_id)).said_bytes
+        self._groups.free()  # a member that joins again, or says its topics again, has been counted before
+        return self._groups.has_room_for(said + is_new * MEMBER_BYTES + (group is None) * GROUP_BYTES)
 
-        What is given up is noticed when there seems to be no room: to count takes a time.
-        """
-        if self._has_freed and self._at_most + size > MAX_KEPT_BYTES:
-            self._count()
-        if self._at_most + size > MAX_KEPT_BYTES:
-            return False
-        self._at_most += max(size, 0)
-        if size < 0:
-            self._free()
-        return True
 
-    def _free(self) -> None:
-        """Something is not kept any more."""
-        self._has_freed = True
+def _state(group: KeptGroup) -> str:
+    return group.members.state if isinstance(group.members, ClassicGroup) else group.members.known.state
 
-    def _count(self) -> None:
-        """Forget groups about which there is nothing to say, and count what the others take."""
-        self._has_freed = False
-        self._groups = {name: one for name, one in self._groups.items() if not one.is_nothing}
-        self._at_most = sum(group.size for group in self._groups.values())
+
+def _listed(name: str, group: KeptGroup) -> ListedGroup:
+    if isinstance(group.members, ClassicGroup):
+        return ListedGroup(name, group.members.protocol_type or "", group.members.state, "classic")
+    return ListedGroup(name, CONSUMER, group.members.known.state, "consumer")
+
+
+def _tombstones(group_id: str, group: KeptGroup) -> list[LogRecord]:
+    """The records by which a group without members is gone."""
+    if isinstance(group.members, ClassicGroup):
+        return [group_record(GroupMetadataKey(group_id), None)]
+    return [consumer_record(*one) for one in group.members.known.tombstones()]
 
 
 def _answering(members: ClassicGroup, answer: Answer, bugs: Collection[str]) -> Answer:

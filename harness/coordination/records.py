@@ -6,6 +6,7 @@ deletes what earlier records with this key say.
 
 from __future__ import annotations
 
+from harness.coordination.consumer_records import ConsumerKey, ConsumerValue, decoded_consumer_record
 from harness.coordination.stored import body_of, encoded, value_of, version_of
 from harness.coordination.surroundings import LogRecord
 from harness.model import NO_EPOCH
@@ -80,8 +81,8 @@ class GroupMetadataValue(Message):
 _OFFSET_KEY, _GROUP_KEY = 1, 2
 _OFFSET_VALUE, _GROUP_VALUE = 3, 3
 
-Key = OffsetCommitKey | GroupMetadataKey
-Value = OffsetCommitValue | GroupMetadataValue
+Key = OffsetCommitKey | GroupMetadataKey | ConsumerKey
+Value = OffsetCommitValue | GroupMetadataValue | ConsumerValue
 
 
 def offset_record(key: OffsetCommitKey, value: OffsetCommitValue | None) -> LogRecord:
@@ -107,4 +108,4 @@ def decoded(key: bytes, value: bytes | None) -> tuple[Key, Value | None] | None:
     if kind == _GROUP_KEY:
         group = None if value is None else value_of(GroupMetadataValue, value)
         return body_of(GroupMetadataKey, kind, key), group
-    return None
+    return decoded_consumer_record(kind, key, value)

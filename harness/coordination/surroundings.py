@@ -60,8 +60,38 @@ class Surroundings(Protocol):
         ...
 
 
+class Topics(Protocol):
+    """The topics of the cluster, as far as the broker knows them."""
+
+    @property
+    def version(self) -> int:
+        """Another number whenever they may be others."""
+        ...
+
+    def names(self) -> list[str]:
+        """Every topic, sorted."""
+        ...
+
+    def topic_id(self, name: str) -> bytes | None:
+        """The id of a topic; None: there is none of this name."""
+        ...
+
+    def partition_count(self, name: str) -> int:
+        """How many partitions a topic has; 0: there is none of this name."""
+        ...
+
+    def name_of(self, topic_id: bytes) -> str | None:
+        """The topic with this id; None: it is not known."""
+        ...
+
+
 class GroupSurroundings(Surroundings, Protocol):
     """A broker, as its groups see it."""
+
+    @property
+    def topics(self) -> Topics:
+        """What members can subscribe to."""
+        ...
 
     def new_member_id(self, prefix: str) -> str:
         """An id that no member has had, which begins with ``prefix``."""

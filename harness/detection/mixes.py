@@ -51,6 +51,8 @@ WORKLOADS = (
         "the loss of a record with acks=0, or with acks=1 at an election or a restart of its leader: Kafka permits it"),
     Mix("groups", "acks=all, a record at a time; three members of a group, which read and commit, come, hang and go",
         "what takes a static member, or another assignor than `range`"),
+    Mix("assigned", "the same, of a group of the consumer protocol (KIP-848)",
+        "what takes a static member, or another assignor than `uniform`"),
     Mix("transactions", "transactions over two partitions, of which some are aborted, left open or taken over",
         "what takes transactions that poll, or commit offsets"),
 )  # fmt: skip
@@ -86,10 +88,10 @@ CHAOS = (
 )  # fmt: skip
 """Ways to play the faults of a scenario with ``chaos``."""
 
-SINGLE, GROUPS, TRANSACTIONS = WORKLOADS[0].name, WORKLOADS[-2].name, WORKLOADS[-1].name
+SINGLE, (GROUPS, ASSIGNED, TRANSACTIONS) = WORKLOADS[0].name, [mix.name for mix in WORKLOADS[-3:]]
 NONE, ALL = FAULTS[0].name, FAULTS[-1].name
 
-OF_SOME = frozenset({GROUPS, TRANSACTIONS})
+OF_SOME = frozenset({GROUPS, ASSIGNED, TRANSACTIONS})
 """Loads under which some bugs alone are looked for, and no others: see :attr:`harness.replication.bugs.Bug.load`."""
 
 _CORE_WORKLOADS: Mapping[str, Settings] = {
@@ -121,20 +123,22 @@ _CORE_FAULTS: Mapping[str, Settings] = {
     },
 }
 
+_IN_A_GROUP: Mapping[str, Any] = {
+    "name": "consumer_groups",
+    "delivery_timeout_s": 0.6,
+    "producers": 3,
+    "members": 3,
+    "rate": 80,
+    "commit_every_s": 0.1,
+    "session_timeout_s": 0.5,
+    "poll_timeout_s": 0.8,
+    "stays_s": 0.8,
+    "away_s": 0.2,
+}
 _STACK_WORKLOADS: Mapping[str, Mapping[str, Any]] = {
     "single": {"name": "unique_sends", "producers": 3, "consumers": 1, "rate": 80, "delivery_timeout_s": 0.6},
-    GROUPS: {
-        "name": "consumer_groups",
-        "delivery_timeout_s": 0.6,
-        "producers": 3,
-        "members": 3,
-        "rate": 80,
-        "commit_every_s": 0.1,
-        "session_timeout_s": 0.5,
-        "poll_timeout_s": 0.8,
-        "stays_s": 0.8,
-        "away_s": 0.2,
-    },
+    GROUPS: _IN_A_GROUP,
+    ASSIGNED: {**_IN_A_GROUP, "protocol": ["consumer"]},
     TRANSACTIONS: {
         "name": "transactions",
         "producers": 3,
@@ -144,7 +148,7 @@ _STACK_WORKLOADS: Mapping[str, Mapping[str, Any]] = {
         "left_open": 0.05,
     },
 }
-_LASTS_S: Mapping[str, float] = {"single": 3, GROUPS: 8, TRANSACTIONS: 6}
+_LASTS_S: Mapping[str, float] = {"single": 3, GROUPS: 8, ASSIGNED: 8, TRANSACTIONS: 6}
 _STACK_FAULTS: Mapping[str, list[dict[str, Any]]] = {
     "kill": [
         {"fault": "kill", "node": "leader"},
@@ -211,6 +215,8 @@ def stack_scenario(workload: str, faults: str) -> Scenario:
                 "replica.fetch.wait.max.ms": 50,
                 "replica.socket.timeout.ms": 300,
                 "log.segment.bytes": 4000,
+                "group.consumer.session.timeout.ms": 500,
+                "group.consumer.heartbeat.interval.ms": 150,
                 "replica.high.watermark.checkpoint.interval.ms": 200,
             },
         },

@@ -15,7 +15,7 @@ from harness.history.delete_records_log import DeleteRecordsLog
 from harness.history.rows import NAMES, Row, alike, columns_of, placed, sent
 from harness.history.schema import HISTORY
 from harness.history.sends import Answer, Completion, Sends
-from harness.model import Offset, ProcessId, TopicPartition
+from harness.model import GroupProtocol, Offset, ProcessId, TopicPartition
 
 NO_PROCESS = ProcessId(-1)
 """The process of the ``close`` row, which no client wrote."""
@@ -234,13 +234,16 @@ class Recorder:
         return self._invoke(_per_partition(bare, partitions))
 
     def invoke_commit(
-        self, process: ProcessId, group: str, offsets: Mapping[TopicPartition, Offset], generation: int | None = None
-    ) -> int:
+        self, process: ProcessId, group: str, offsets: Mapping[TopicPartition, Offset], generation: int | None = None,
+        protocol: GroupProtocol | None = None,
+    ) -> int:  # fmt: skip
         """A client is about to commit ``offsets``, the next ones to be read; see :meth:`complete`.
 
-        ``generation``: the one that it is in as a member; None: it is no member.
+        ``generation``: the one that it is in as a member; None: it is no member. ``protocol``: of its group.
         """
-        bare = Row(self._run, process, -1, "invoke", "commit", group=group, generation=generation)
+        bare = Row(
+            self._run, process, -1, "invoke", "commit", group=group, generation=generation, group_protocol=protocol
+        )  # fmt: skip
         rows = _per_partition(bare, list(offsets))
         return self._invoke([replace(r, offset=o) for r, o in zip(rows, offsets.values(), strict=True)])
 
@@ -300,18 +303,20 @@ class Recorder:
         self._complete(op, lambda invoked: [_ended(row, "info", None) for row in invoked])
 
     def rebalance(
-        self, op: int, change: Change, partitions: Sequence[TopicPartition], generation: int | None = None
-    ) -> None:
+        self, op: int, change: Change, partitions: Sequence[TopicPartition], generation: int | None = None,
+        protocol: GroupProtocol | None = None,
+    ) -> None:  # fmt: skip
         """A rebalance during the operation ``op`` assigned or revoked ``partitions``.
 
         ``generation``: the one in which the client was assigned them; None: it does not say, or they were revoked.
+        ``protocol``: of its group.
         """
         with self._lock:
             assert op in self._open, f"operation {op} was never invoked or has already completed"
             first = self._open[op][0]
             bare = Row(
                 self._run, first.process, op, "info", change, txn=first.txn, final=first.final, group=first.group,
-                generation=generation,
+                generation=generation, group_protocol=protocol,
             )  # fmt: skip
             due = self._append(_per_partition(bare, partitions))
         if due:

@@ -11,6 +11,7 @@ from typing import Any
 from harness.history.blocks import Block
 from harness.history.schema import HISTORY
 from harness.history.sends import Answer, Sends
+from harness.model import GroupProtocol
 
 NAMES = tuple(c.name for c in HISTORY.columns)
 
@@ -42,6 +43,7 @@ class Row:
     timestamp_ms: int | None = None
     current_leader_epoch: int | None = None
     generation: int | None = None
+    group_protocol: GroupProtocol | None = None
 
 
 _values = attrgetter(*NAMES)

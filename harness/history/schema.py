@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-FORMAT_VERSION = 5
+FORMAT_VERSION = 6
 """Raised whenever a column changes its meaning; a reader refuses other versions."""
 
 MOST_OFFSET = 2**63 - 2
@@ -182,9 +182,18 @@ HISTORY = Table(
             "generation",
             "int32",
             "of an assigned, and of a commit by a member of a group: the generation that its client was in when the "
-            "row was written; -1: none; null: the committer is no member, or the client does not say",
+            "row was written, in the consumer protocol its member epoch; -1: none; null: the committer is no member, "
+            "or the client does not say",
             nullable=True,
             least=-1,
+        ),
+        _c(
+            "group_protocol",
+            "string",
+            "of a row with a generation: the protocol that the group speaks, which says what a generation promises; "
+            "null: it is not said, and taken to be the classic one",
+            nullable=True,
+            words=("classic", "consumer"),
         ),
     ),
 )

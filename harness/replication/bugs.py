@@ -47,8 +47,8 @@ def _bug(
     return Bug(name, idea, does, depth, {"bugs": name}, unnoticed, scenarios)
 
 
-def _of_groups(name: str, idea: str, does: str, *, scenarios: tuple[str, ...] = ()) -> Bug:
-    return Bug(name, idea, does, STACK, {"bugs": name}, scenarios=scenarios, load="groups")
+def _of_groups(name: str, idea: str, does: str, *, scenarios: tuple[str, ...] = (), load: str = "groups") -> Bug:
+    return Bug(name, idea, does, STACK, {"bugs": name}, scenarios=scenarios, load=load)
 
 
 def _of_transactions(name: str, idea: str, does: str) -> Bug:
@@ -278,6 +278,10 @@ GROUPS = (
                "A coordinator gives every member the partitions of the group's leader."),
     _of_groups("joins_unanswered_after_a_failover", "a purgatory that nothing is completed in after an election",
                "A coordinator that has taken a group over answers no member that joins it."),
+    _of_groups("partitions_given_before_release", "KIP-848 without its reconciliation",
+               "A coordinator gives a member partitions that another one has not given up yet.", load="assigned"),
+    _of_groups("stale_member_epochs_obeyed", "KIP-848, STALE_MEMBER_EPOCH and UNKNOWN_MEMBER_ID forgotten",
+               "A coordinator stores what a member commits whose epoch is over, or that was removed.", load="assigned"),
     _of_groups("first_fetch_skips_a_batch", "a fetch session that begins behind the offset that it was asked for",
                "A leader leaves out a batch in its first answer over a connection, unless it begins its log."),
 )  # fmt: skip

@@ -136,6 +136,8 @@ class Knobs:
             for them, and OffsetFetch answers with what was committed before an open transaction (Kafka < 2.5).
             ``fenced``: by generation and member id, and OffsetFetch can have a consumer wait for the end of the
             transaction (KIP-447, Kafka 2.5).
+        consumer_protocol: whether coordinators offer the group protocol of KIP-848, in which they assign the partitions
+            (Kafka 4.0), beside the classic one, in which a member does.
         bugs: the names in :data:`harness.replication.bugs.BUGS` that are switched on, which no Kafka has.
     """
 
@@ -183,13 +185,14 @@ class Knobs:
     segment_names: Literal["flushed", "not_flushed"] = "flushed"
     transactions: Literal["none", "unverified", "verified", "numbered"] = "numbered"
     transactional_offsets: Literal["unfenced", "fenced"] = "fenced"
+    consumer_protocol: bool = True
     bugs: tuple[str, ...] = ()
 
 
 def _generations() -> dict[str, Knobs]:
     """Each generation by its difference from the next one, newest first."""
     elr = Knobs()
-    strict = replace(elr, elections="isr", transactions="verified")
+    strict = replace(elr, elections="isr", transactions="verified", consumer_protocol=False)
     fetch = replace(
         strict,
         hw_below_min_isr="advance",

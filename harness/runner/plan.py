@@ -24,7 +24,8 @@ from harness.runner.fault_budget import Promise
 from harness.runner.quorum import Coming, undecided, without_quorum
 from harness.runner.real import configured, knows_idempotence, named_by, real_kafka
 from harness.runner.system import BuiltInSystem, System
-from harness.scenario import NUMBERED, Expectation, Prediction, Scenario, Topic, checked_seed, with_overrides
+from harness.runner.topics import topic_spec, with_topics
+from harness.scenario import NUMBERED, Expectation, Prediction, Scenario, checked_seed, with_overrides
 from harness.schedule import Step
 from harness.selection import ANY, FOLLOWER, LEADER, is_of_a_quorum
 from harness.spelling import closest
@@ -85,7 +86,7 @@ class Plan:
     @property
     def topics(self) -> list[TopicSpec]:
         """The topics to create."""
-        asked = [_topic_spec(topic) for topic in self.scenario.topics]
+        asked = [topic_spec(topic) for topic in self.scenario.topics]
         return [*asked, *(() if self.workload.sends_to_own_topics else self.workload.own_topics(asked))]
 
     @property
@@ -175,29 +176,15 @@ def plan(
         left_out=left_out,
     )
     if made.workload.sends_to_own_topics:
-        made = replace(made, scenario=_with_topics(scenario, made.workload))
+        made = replace(made, scenario=with_topics(scenario, made.workload))
     with _named(scenario):
         made = _within_the_budget(made)
         _refuse_the_impossible(made)
         _refuse_transactions(made)
+        _refuse_consumer_protocol(made)
         made.workload.refuse(_circumstances(made))
     require_client(made.workload.client, target, in_virtual_time=is_in_virtual_time(target))
     return made
-
-
-def _with_topics(scenario: Scenario, workload: WorkloadParameters) -> Scenario:
-    """The scenario with the topics that its workload sends to besides."""
-    own = workload.own_topics([_topic_spec(topic) for topic in scenario.topics])
-    topics = [
-        Topic(
-            name=topic.name,
-            partitions=topic.partitions,
-            replication_factor=topic.replication_factor,
-            replicas=topic.assignment[0] if topic.assignment else None,
-        )
-        for topic in own
-    ]
-    return scenario.model_copy(update={"topics": (*scenario.topics, *topics)})
 
 
 def _circumstances(made: Plan) -> Circumstances:
@@ -205,7 +192,7 @@ def _circumstances(made: Plan) -> Circumstances:
         made.target,
         is_in_virtual_time(made.target),
         made.system.carried,
-        [_topic_spec(topic) for topic in made.scenario.topics],
+        [topic_spec(topic) for topic in made.scenario.topics],
         any(step.send is not None for step in made.steps.values()),
         made.knobs.transactional_offsets == "fenced",
     )
@@ -318,6 +305,16 @@ def _refuse_transactions(made: Plan) -> None:
     if made.knobs.transactions == "none" and (made.scenario.transacts or made.workload.transacts):
         version = made.system.release or f"generation {made.generation}"
         raise UsageError(f"it runs transactions, which {version} does not know.", "Run it on 0.11 or later.")
+
+
+def _refuse_consumer_protocol(made: Plan) -> None:
+    """Refuse groups of the consumer protocol where coordinators do not offer it."""
+    if made.workload.assigned_by_coordinators and not made.knobs.consumer_protocol:
+        version = made.system.release or f"generation {made.generation}"
+        raise UsageError(
+            f"workload: it has groups of the consumer protocol (KIP-848), which {version} does not offer.",
+            "Run it on 4.0 or later, or set workload.protocol to [classic].",
+        )
 
 
 def _refuse_the_impossible(made: Plan) -> None:
@@ -485,10 +482,3 @@ def _is_numbered(name: str, rows: Iterable[range]) -> bool:
     """Whether ``name`` is ``m<n>`` with an n out of ``rows``."""
     found = NUMBERED.fullmatch(name)
     return found is not None and found[1] == "m" and any(int(found[2]) in row for row in rows)
-
-
-def _topic_spec(topic: Topic) -> TopicSpec:
-    assignment = None
-    if topic.replicas is not None:
-        assignment = (tuple(map(NodeId, topic.replicas)),) * topic.partitions
-    return TopicSpec(topic.name, topic.partitions, topic.replication_factor, assignment)

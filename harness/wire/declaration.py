@@ -256,9 +256,15 @@ def records(*, since: int = 0, until: int = LATEST) -> Buffer | None:
     return _field("records", since, until, None, None, nullable=since)
 
 
-def nullable_struct(cls: type[StructType], *, tag: int, since: int = 0) -> StructType | None:
-    """A tagged struct, None while it has its default."""
-    return _field("struct", since, LATEST, None, tag, element=cls)
+def nullable_struct(cls: type[StructType], *, tag: int | None = None, since: int = 0) -> StructType | None:
+    """A struct that may be null, and is by default; a tagged one is None while it has its default."""
+    return _field("struct", since, LATEST, None, tag, nullable=since if tag is None else None, element=cls)
+
+
+def part(cls: type[StructType], *, since: int = 0) -> StructType:
+    """A struct that is never null."""
+    wire = Wire("struct", since, LATEST, None, None, cls)
+    return field(default_factory=cls, metadata={"wire": wire})
 
 
 def array(cls: type[StructType], *, since: int = 0, until: int = LATEST, tag: int | None = None) -> list[StructType]:
@@ -294,6 +300,11 @@ def nullable_int32s(*, since: int = 0, tag: int | None = None) -> list[int] | No
 def nullable_uuids(*, since: int = 0, tag: int | None = None) -> list[bytes] | None:
     """A list of UUIDs that may be null, and is by default."""
     return _field("array", since, LATEST, None, tag, nullable=since, element="uuid")
+
+
+def nullable_strings(*, since: int = 0) -> list[str] | None:
+    """A list of strings that may be null, and is by default."""
+    return _field("array", since, LATEST, None, None, nullable=since, element="string")
 
 
 def strings(*, since: int = 0, until: int = LATEST) -> list[str]:

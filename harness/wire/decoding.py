@@ -92,12 +92,28 @@ class _DecoderSource(Source):
             self.fixed(FIXED[wire.kind], target)
         elif wire.kind == "struct":
             assert isinstance(wire.element, type)
-            made = self.struct(wire.element)
-            self.line(f"{target} = {made}")
+            if wire.nullable is not None:
+                self.nullable_struct(label, target, wire.element)
+            else:
+                made = self.struct(wire.element)
+                self.line(f"{target} = {made}")
         elif wire.kind == "array":
             self.array(label, target, wire)
         else:
             self.blob(label, target, wire)
+
+    def nullable_struct(self, label: str, target: str, cls: type[Struct]) -> None:
+        """Decode a struct behind the byte that says whether there is one: 1, or -1 for null."""
+        sign = self.name("sign")
+        self.fixed(FIXED["int8"], sign)
+        self.flush()
+        with self.block(f"if {sign} == 1:"):
+            made = self.struct(cls)
+            self.line(f"{target} = {made}")
+        with self.block(f"elif {sign} == -1:"):
+            self.line(f"{target} = None")
+        with self.block("else:"):
+            self.line(f"refuse_length({label!r}, {sign})")
 
     def blob(self, label: str, target: str, wire: Wire) -> None:
         """Decode a string, bytes or records: a length and that many bytes."""

@@ -70,11 +70,25 @@ class _EncoderSource(Source):
             self.fixed(FIXED[wire.kind], expression)
         elif wire.kind == "struct":
             assert isinstance(wire.element, type)
-            self.struct(wire.element, expression)
+            if wire.nullable is not None:
+                self.nullable_struct(expression, wire.element)
+            else:
+                self.struct(wire.element, expression)
         elif wire.kind == "array":
             self.array(expression, wire)
         else:
             self.blob(expression, wire)
+
+    def nullable_struct(self, expression: str, cls: type[Struct]) -> None:
+        """Encode a struct behind a byte that says whether there is one: 1, or -1 for null."""
+        self.flush()
+        with self.block(f"if {expression} is None:"):
+            self.fixed(FIXED["int8"], "-1")
+            self.flush()
+        with self.block("else:"):
+            self.fixed(FIXED["int8"], "1")
+            self.struct(cls, expression)
+            self.flush()
 
     def blob(self, expression: str, wire: Wire) -> None:
         """Encode a string, bytes or records: a length and that many bytes."""

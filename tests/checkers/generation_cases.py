@@ -29,11 +29,13 @@ def subscribe(story: Story, process: int, group: str = "g") -> None:
     story.row(**about, type="ok")
 
 
-def be_given(story: Story, process: int, generation: int | None, group: str = "g") -> None:
-    """A member is given the partition in a poll that gives it no record."""
+def be_given(
+    story: Story, process: int, generation: int | None, group: str = "g", *, partition: int = 0, **columns: Any
+) -> None:
+    """A member is given a partition in a poll that gives it no record."""
     op = poll(story, process, [], group=group)
-    story.row(process=process, op=op, f="assigned", type="info", group=group, topic="ledger", partition=0,
-              generation=generation)  # fmt: skip
+    story.row(process=process, op=op, f="assigned", type="info", group=group, topic="ledger", partition=partition,
+              generation=generation, **columns)  # fmt: skip
 
 
 def commit_in(
@@ -228,4 +230,54 @@ def a_generation_whose_number_comes_again_after_every_power_loss_is_documented(s
     begin(story)
     lose_power(story, *NODES)
     be_given(story, SECOND, 4)
+    end(story)
+
+
+def commit_by_epoch(story: Story, given: list[tuple[int, int, int]], epoch: int) -> None:
+    """Members of a group of the consumer protocol are given partitions; one commits to the first one in an epoch.
+
+    ``given``: for each time the process, the epoch and the partition.
+    """
+    write(story, 3)
+    for process in sorted({process for process, _, _ in given}):
+        subscribe(story, process)
+    for process, in_epoch, partition in given:
+        be_given(story, process, in_epoch, partition=partition, group_protocol="consumer")
+    poll(story, FIRST, [0, 1, 2], group="g")
+    commit_in(story, epoch, group_protocol="consumer")
+    end(story)
+
+
+@case(Outcome.VIOLATION, STALE)
+def a_commit_to_a_partition_that_another_member_was_given_in_a_later_epoch_is_found(story: Story) -> None:
+    commit_by_epoch(story, [(FIRST, 4, 0), (SECOND, 6, 0)], 4)
+
+
+@case(Outcome.VIOLATION, STALE)
+def so_is_one_in_an_epoch_through_which_its_member_has_kept_the_partition(story: Story) -> None:
+    commit_by_epoch(story, [(FIRST, 4, 0), (SECOND, 6, 0)], 5)
+
+
+@case(Outcome.PASS)
+def a_member_commits_in_its_epoch_while_others_are_in_a_later_one_with_other_partitions(story: Story) -> None:
+    commit_by_epoch(story, [(FIRST, 4, 0), (SECOND, 6, 1)], 4)
+
+
+@case(Outcome.PASS)
+def a_member_goes_on_in_later_epochs_with_what_it_was_given_in_an_earlier_one(story: Story) -> None:
+    commit_by_epoch(story, [(SECOND, 2, 0), (FIRST, 4, 0)], 7)
+
+
+@case(Outcome.PASS)
+def an_epoch_that_was_first_given_after_a_later_one_may_be_of_a_new_group(story: Story) -> None:
+    commit_by_epoch(story, [(SECOND, 6, 0), (FIRST, 4, 0)], 4)
+
+
+@case(Outcome.VIOLATION, SHARED)
+def a_partition_that_two_members_are_given_in_one_epoch_is_found(story: Story) -> None:
+    write(story, 3)
+    for process in (FIRST, SECOND):
+        subscribe(story, process)
+        be_given(story, process, 4, group_protocol="consumer")
+    poll(story, FIRST, [0, 1, 2], group="g")
     end(story)

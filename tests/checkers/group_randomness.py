@@ -20,7 +20,7 @@ def act_in_groups(story: Story, rng: random.Random) -> None:
     """Now and then a story has members, and seldom all brokers lose their power meanwhile."""
     if rng.random() < 0.5:
         return
-    generation = 1
+    generation, protocol = 1, rng.choice((None, "classic", "consumer", "consumer"))
     for process in rng.sample(_MEMBERS, rng.randrange(4)):
         _two_rows(story, {"process": process, "f": "subscribe", "partition": 0})
     for _ in range(rng.randrange(3, 12)):
@@ -28,24 +28,24 @@ def act_in_groups(story: Story, rng: random.Random) -> None:
         p = rng.choice(list(story.partitions))
         match rng.randrange(5):
             case 0 | 1:
-                _be_given(story, rng, p, generation)
+                _be_given(story, rng, p, generation, protocol)
             case 2:
                 _read(story, rng, p)
             case 3 | 4:
-                _commit(story, rng, p, generation)
+                _commit(story, rng, p, generation, protocol)
         if rng.random() < 0.03:
             times = {"injected_ns": story.now + 1, "healed_ns": story.now + 3, "heal_proven_ns": story.now + 4}
             story.fault(f"dark-{story.now}", kind="power_loss", nodes=[str(node) for node in NODES], **times)
             story.now += 1_000_000
 
 
-def _be_given(story: Story, rng: random.Random, p: int, generation: int) -> None:
+def _be_given(story: Story, rng: random.Random, p: int, generation: int, protocol: str | None) -> None:
     process = rng.choice(_MEMBERS)
     op = poll(story, process, [], group="m")
     known = rng.choice((generation, generation, generation, -1, None))
     about: Row = {"process": process, "op": op, "f": rng.choice(("assigned", "assigned", "assigned", "revoked"))}
     story.row(**about, type="info", group=rng.choice((*["m"] * 8, "h", None)), topic="ledger", partition=p,
-              generation=known)  # fmt: skip
+              generation=known, group_protocol=protocol)  # fmt: skip
 
 
 def _read(story: Story, rng: random.Random, p: int) -> None:
@@ -56,12 +56,13 @@ def _read(story: Story, rng: random.Random, p: int) -> None:
          isolation=rng.choice((None, "read_uncommitted")))  # fmt: skip
 
 
-def _commit(story: Story, rng: random.Random, p: int, generation: int) -> None:
+def _commit(story: Story, rng: random.Random, p: int, generation: int, protocol: str | None) -> None:
     begun = rng.choice((generation, generation, *[max(0, generation - 1)] * 3, -1, None))
     ended = begun if rng.random() < 0.8 else generation
     end = len(story.partitions[p].logs[story.partitions[p].leader])
     offset = rng.choice((end, rng.randrange(end + 2)))
-    about: Row = {"process": 80 + rng.randrange(2), "f": "commit", "partition": p, "offset": offset}
+    about: Row = {"process": 80 + rng.randrange(2), "f": "commit", "partition": p, "offset": offset,
+                  "group_protocol": protocol}  # fmt: skip
     _two_rows(story, about, (begun, ended), rng.choice(("ok", "ok", "ok", "info")))
 
 

@@ -21,8 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from harness import program
+from harness.client_ports import CommittedOffset
 from harness.errors import EnvironmentFault
 from harness.java import OLDEST_JAVA, find_java, refuse_old
+from harness.model import TopicPartition
 from harness.signals import postponed
 
 _SOURCES = sorted(Path(__file__).parent.glob("*.java"))
@@ -153,6 +155,11 @@ class Driver:
 
 def _written(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def written_offsets(offsets: Mapping[TopicPartition, CommittedOffset]) -> list[list[object]]:
+    """Offsets as the process takes them."""
+    return [[name.topic, name.partition, one.offset, one.leader_epoch] for name, one in sorted(offsets.items())]
 
 
 def built(classpath: str) -> Path:

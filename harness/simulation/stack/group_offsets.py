@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, cast
 
 from confluent_kafka import KafkaError
 
 from harness.client_ports import CommittedOffset
-from harness.coordination.errors import GroupError
 from harness.model import NO_GENERATION, TopicPartition
 from harness.simulation.stack.client import Call, Client, Silence
-from harness.simulation.stack.links import Address
+from harness.simulation.stack.coordinator import coordinator_of
 from harness.wire.keys import ApiKey
 from harness.wire.messages.consumers import (
     OffsetCommitRequest,
@@ -19,21 +18,16 @@ from harness.wire.messages.consumers import (
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetFetchRequest,
+    OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
     OffsetFetchResponse,
+    OffsetFetchResponseTopic,
 )
-from harness.wire.messages.coordination import FindCoordinatorRequest, FindCoordinatorResponse
 
-_FIND_COORDINATOR_VERSION = 2
-_GROUP = 0
 OFFSET_COMMIT_VERSION = 7
 OFFSET_FETCH_VERSION = 7
 _ASK_TIMEOUT_S = 1.0
 TIMED_OUT = "_TIMED_OUT"
-ELSEWHERE = frozenset(
-    {GroupError.NOT_COORDINATOR, GroupError.COORDINATOR_NOT_AVAILABLE, GroupError.COORDINATOR_LOAD_IN_PROGRESS}
-)
-"""After these errors a client looks for the coordinator again."""
 
 
 class GroupMetadata(NamedTuple):
@@ -82,15 +76,6 @@ class GroupOffsets:
         return None if isinstance(answer, Silence) else answer
 
 
-async def coordinator_of(client: Client, key: str, kind: int = _GROUP) -> Address | None:
-    """Where the coordinator of a group or a transactional id is, by the word of one of the brokers; None: of none."""
-    wanted = FindCoordinatorRequest(key, kind)
-    found = await client.ask_anybody(Call(ApiKey.FIND_COORDINATOR, _FIND_COORDINATOR_VERSION, wanted, _ASK_TIMEOUT_S))
-    if not isinstance(found, FindCoordinatorResponse) or found.error_code:
-        return None
-    return found.host, found.port
-
-
 def commit_error(answer: OffsetCommitResponse) -> int:
     """The first error code in the answer to a commit; 0: there is none."""
     return next((one.error_code for topic in answer.topics for one in topic.partitions if one.error_code), 0)
@@ -103,6 +88,13 @@ def fetch_request(group: str, partitions: Iterable[TopicPartition]) -> OffsetFet
         topics.setdefault(name.topic, []).append(name.partition)
     asked = [OffsetFetchRequestTopic(topic, numbers) for topic, numbers in topics.items()]
     return OffsetFetchRequest(group_id=group, topics=asked, require_stable=True)
+
+
+def of_member(group: str, partitions: Iterable[TopicPartition], member_id: str, epoch: int) -> OffsetFetchRequest:
+    """The same, asked as a member in this epoch (KIP-848)."""
+    topics = fetch_request(group, partitions).topics
+    asked = [OffsetFetchRequestGroup(group, member_id, epoch, topics)]
+    return OffsetFetchRequest(groups=asked, require_stable=True)
 
 
 def commit_request(
@@ -121,16 +113,21 @@ def commit_request(
 
 def committed_offsets(answer: OffsetFetchResponse | None) -> dict[TopicPartition, CommittedOffset] | str:
     """What a coordinator has answered, partitions without a commit left out; or the error's name."""
-    if answer is None:
-        return TIMED_OUT
-    codes = [answer.error_code, *(one.error_code for topic in answer.topics for one in topic.partitions)]
+    return TIMED_OUT if answer is None else found_offsets(answer.error_code, answer.topics)
+
+
+def found_offsets(
+    error: int, topics: Sequence[OffsetFetchResponseTopic]
+) -> dict[TopicPartition, CommittedOffset] | str:  # fmt: skip
+    """The offsets in an answer, partitions without a commit left out; or the name of the first error in it."""
+    codes = [error, *(one.error_code for topic in topics for one in topic.partitions)]
     if any(codes):
         return KafkaError(next(filter(None, codes))).name()
     return {
         TopicPartition(topic.name, one.partition_index): CommittedOffset(
             one.committed_offset, one.committed_leader_epoch
         )
-        for topic in answer.topics
+        for topic in topics
         for one in topic.partitions
         if one.committed_offset >= 0
     }

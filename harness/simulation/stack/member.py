@@ -1,4 +1,4 @@
-"""A consumer in a group, in virtual time: it joins, heartbeats, and reads what its group gives it.
+"""A consumer in a group of the classic protocol, in virtual time: it joins, heartbeats, and reads what it is given.
 
 It acts as librdkafka does for :mod:`harness.clients.member`, with the range assignor: before it joins again it gives
 up all that it has.
@@ -16,9 +16,9 @@ from harness.coordination.consumer_protocol import assigned, assignment, ranges,
 from harness.coordination.errors import GroupError
 from harness.history.recorder import Change
 from harness.model import NO_GENERATION, TopicPartition
-from harness.simulation.stack.client import Call, Client, Silence
+from harness.simulation.stack.client import Client
+from harness.simulation.stack.coordinator import BACKOFF_S, ELSEWHERE, Coordinator
 from harness.simulation.stack.group_offsets import (
-    ELSEWHERE,
     OFFSET_COMMIT_VERSION,
     OFFSET_FETCH_VERSION,
     TIMED_OUT,
@@ -26,13 +26,10 @@ from harness.simulation.stack.group_offsets import (
     commit_error,
     commit_request,
     committed_offsets,
-    coordinator_of,
     fetch_request,
 )
-from harness.simulation.stack.links import Address
 from harness.simulation.stack.reading import Reader
 from harness.simulation.stack.tasks import Task
-from harness.wire.declaration import Message
 from harness.wire.keys import ApiKey
 from harness.wire.messages.consumers import OffsetCommitResponse, OffsetFetchResponse
 from harness.wire.messages.groups import (
@@ -51,7 +48,6 @@ from harness.wire.messages.groups import (
 _JOIN_VERSION, _SYNC_VERSION, _HEARTBEAT_VERSION, _LEAVE_VERSION = 5, 3, 3, 3
 _CONSUMER = "consumer"
 _ASK_TIMEOUT_S = 1.0
-_BACKOFF_S = 0.05
 _HEARTBEATS = 10
 _NS_PER_S = 1_000_000_000
 
@@ -75,7 +71,7 @@ class Member:
         self._membership = membership
         self._rebalanced = rebalanced
         self._client = new_client()
-        self._coordinator: Address | None = None
+        self._coordinator = Coordinator(self._client, membership.group)
         self._member_id = ""
         self._generation = NO_GENERATION
         self._has: list[TopicPartition] = []
@@ -123,7 +119,10 @@ class Member:
         """See :class:`harness.client_ports.Member`."""
         group, instance = self._membership.group, self._membership.instance
         body = commit_request(group, offsets, (self._generation, self._member_id, instance))
-        answer = cast("OffsetCommitResponse | None", await self._ask(ApiKey.OFFSET_COMMIT, OFFSET_COMMIT_VERSION, body))
+        answer = cast(
+            "OffsetCommitResponse | None",
+            await self._coordinator.ask(ApiKey.OFFSET_COMMIT, OFFSET_COMMIT_VERSION, body),
+        )
         if answer is None:
             return TIMED_OUT
         code = commit_error(answer)
@@ -137,10 +136,10 @@ class Member:
         """See :class:`harness.client_ports.Member`."""
         body = fetch_request(self._membership.group, partitions)
         version = self._client.version(ApiKey.OFFSET_FETCH, OFFSET_FETCH_VERSION)
-        answer = await self._ask(ApiKey.OFFSET_FETCH, version, body, timeout_s)
+        answer = await self._coordinator.ask(ApiKey.OFFSET_FETCH, version, body, timeout_s)
         found = committed_offsets(cast("OffsetFetchResponse | None", answer))
         if isinstance(found, str):
-            self._coordinator = None
+            self._coordinator.forget()
         return found
 
     def stand_still(self, seconds: float) -> None:
@@ -172,14 +171,16 @@ class Member:
             [JoinGroupRequestProtocol(ours.assignor, subscription(ours.topics))],
         )
         patience_s = ours.poll_timeout_s + _ASK_TIMEOUT_S
-        joined = cast("JoinGroupResponse | None", await self._ask(ApiKey.JOIN_GROUP, _JOIN_VERSION, body, patience_s))
+        joined = cast(
+            "JoinGroupResponse | None", await self._coordinator.ask(ApiKey.JOIN_GROUP, _JOIN_VERSION, body, patience_s)
+        )
         if joined is None or joined.error_code:
             return await self._not_joined(joined)
         self._member_id, self._generation = joined.member_id, joined.generation_id
         shares = self._shares(joined) if joined.leader == joined.member_id else {}
         given = [SyncGroupRequestAssignment(member, assignment(share)) for member, share in shares.items()]
         body_of_sync = SyncGroupRequest(ours.group, self._generation, self._member_id, ours.instance, assignments=given)
-        answer = await self._ask(ApiKey.SYNC_GROUP, _SYNC_VERSION, body_of_sync, patience_s)
+        answer = await self._coordinator.ask(ApiKey.SYNC_GROUP, _SYNC_VERSION, body_of_sync, patience_s)
         synced = cast("SyncGroupResponse | None", answer)
         if synced is None or synced.error_code:
             return await self._not_joined(synced)
@@ -195,7 +196,7 @@ class Member:
             self._member_id = answer.member_id
             return None
         self._heed(code)
-        await self._client.sleep(_BACKOFF_S)
+        await self._client.sleep(BACKOFF_S)
         return self._fatal
 
     async def _begin(self, partitions: Sequence[TopicPartition]) -> str | None:
@@ -238,7 +239,7 @@ class Member:
                 self._forget()
                 return
             body = HeartbeatRequest(ours.group, self._generation, self._member_id, ours.instance)
-            answer = await self._ask(ApiKey.HEARTBEAT, _HEARTBEAT_VERSION, body, purpose="heartbeat")
+            answer = await self._coordinator.ask(ApiKey.HEARTBEAT, _HEARTBEAT_VERSION, body, purpose="heartbeat")
             if answer is not None and body.generation_id == self._generation:  # else it has joined anew since
                 code = cast("HeartbeatResponse", answer).error_code
                 self._heard_ns = self._heard_ns if code in ELSEWHERE else world.now_ns
@@ -248,7 +249,7 @@ class Member:
 
     async def _leave(self) -> None:
         body = LeaveGroupRequest(self._membership.group, members=[MemberIdentity(self._member_id)])
-        await self._ask(ApiKey.LEAVE_GROUP, _LEAVE_VERSION, body)
+        await self._coordinator.ask(ApiKey.LEAVE_GROUP, _LEAVE_VERSION, body)
 
     def _heed(self, code: int) -> None:
         """Draw the conclusion from an error of the coordinator."""
@@ -260,25 +261,8 @@ class Member:
         elif code in (GroupError.UNKNOWN_MEMBER_ID, GroupError.ILLEGAL_GENERATION):
             self._forget()
         elif code in ELSEWHERE:
-            self._coordinator = None
+            self._coordinator.forget()
 
     def _forget(self) -> None:
         """The member is not in any more, and joins as a new one."""
         self._is_in, self._member_id = False, ""
-
-    # ------------------------------------------------------------------------------------ requests
-
-    async def _ask(
-        self, key: ApiKey, version: int, body: Message, timeout_s: float = _ASK_TIMEOUT_S, purpose: str = ""
-    ) -> Message | None:
-        """Ask the coordinator, which is looked for first where it is not known; None: there is no answer."""
-        if self._coordinator is None:
-            self._coordinator = await coordinator_of(self._client, self._membership.group)
-        if self._coordinator is None:
-            await self._client.sleep(_BACKOFF_S)
-            return None
-        answer = await self._client.ask(self._coordinator, Call(key, version, body, timeout_s), purpose)
-        if isinstance(answer, Silence):
-            self._coordinator = None
-            return None
-        return answer

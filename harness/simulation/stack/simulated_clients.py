@@ -13,6 +13,7 @@ from harness.clients.spoofed_fetch import spoofed_request
 from harness.history.delete_records_log import GAVE_UP, LOST, DeleteRecordsLog
 from harness.model import Offset, TopicPartition
 from harness.orders import DeleteOrder, SpoofedFetchOrder
+from harness.simulation.stack.assigned_member import AssignedMember
 from harness.simulation.stack.client import Call, Client, Silence
 from harness.simulation.stack.cluster import SimulatedCluster
 from harness.simulation.stack.group_offsets import GroupOffsets
@@ -134,9 +135,12 @@ class SimulatedClients:
         """See :class:`harness.client_ports.Clients`."""
         return GroupOffsets(self._client(group), group)
 
-    def member(self, name: str, membership: Membership, isolation: Isolation, rebalanced: Rebalanced) -> Member:
+    def member(
+        self, name: str, membership: Membership, isolation: Isolation, rebalanced: Rebalanced
+    ) -> Member | AssignedMember:
         """See :class:`harness.client_ports.Clients`."""
-        return Member(lambda: self._client(name), membership, isolation, rebalanced)
+        kind = AssignedMember if membership.protocol == "consumer" else Member
+        return kind(lambda: self._client(name), membership, isolation, rebalanced)
 
     async def delete_records(self, order: DeleteOrder, orders: DeleteRecordsLog) -> str | None:
         """See :class:`harness.client_ports.Clients`. A leader has half of the time that is left."""

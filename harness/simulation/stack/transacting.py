@@ -16,7 +16,8 @@ from harness.model import Offset, TopicPartition
 from harness.payload import ProducerRecord
 from harness.replication.messages import ErrorCode
 from harness.simulation.stack.client import Call, Client, Silence
-from harness.simulation.stack.group_offsets import ELSEWHERE, GroupMetadata, coordinator_of
+from harness.simulation.stack.coordinator import ELSEWHERE, coordinator_of
+from harness.simulation.stack.group_offsets import GroupMetadata
 from harness.simulation.stack.links import Address
 from harness.simulation.stack.producing import framed
 from harness.simulation.stack.tasks import Window

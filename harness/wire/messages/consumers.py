@@ -40,7 +40,7 @@ class OffsetCommitRequestTopic(Struct):
     partitions: list[OffsetCommitRequestPartition] = array(OffsetCommitRequestPartition)
 
 
-@request(ApiKey.OFFSET_COMMIT, versions=(2, 8), flexible=8)
+@request(ApiKey.OFFSET_COMMIT, versions=(2, 9), flexible=8)
 class OffsetCommitRequest(Message):
     """Commits offsets. Generation -1 and an empty member id: a consumer that assigns itself its partitions."""
 
@@ -80,7 +80,7 @@ class OffsetCommitResponseTopic(Struct):
     partitions: list[OffsetCommitResponsePartition] = array(OffsetCommitResponsePartition)
 
 
-@response(ApiKey.OFFSET_COMMIT, versions=(2, 8), flexible=8)
+@response(ApiKey.OFFSET_COMMIT, versions=(2, 9), flexible=8)
 class OffsetCommitResponse(Message):
     """The results of the commit."""
 
@@ -98,13 +98,18 @@ class OffsetFetchRequestTopic(Struct):
 
 @struct
 class OffsetFetchRequestGroup(Struct):
-    """The partitions of one group; ``topics`` None: all that it has."""
+    """The partitions of one group; ``topics`` None: all that it has.
+
+    ``member_id`` None and ``member_epoch`` -1: the sender is no member of a group of the consumer protocol.
+    """
 
     group_id: str = string()
+    member_id: str | None = nullable_string(since=9)
+    member_epoch: int = int32(since=9, default=-1)
     topics: list[OffsetFetchRequestTopic] | None = nullable_array(OffsetFetchRequestTopic)
 
 
-@request(ApiKey.OFFSET_FETCH, versions=(1, 8), flexible=6)
+@request(ApiKey.OFFSET_FETCH, versions=(1, 9), flexible=6)
 class OffsetFetchRequest(Message):
     """Asks for committed offsets, of one group up to v7, of several from v8 on. ``topics`` as in a group above."""
 
@@ -159,7 +164,7 @@ class OffsetFetchResponseGroup(Struct):
     error_code: int = int16()
 
 
-@response(ApiKey.OFFSET_FETCH, versions=(1, 8), flexible=6)
+@response(ApiKey.OFFSET_FETCH, versions=(1, 9), flexible=6)
 class OffsetFetchResponse(Message):
     """The committed offsets."""
 

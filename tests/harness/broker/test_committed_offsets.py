@@ -64,7 +64,7 @@ def committed(
     cluster: VirtualCluster, group: str = "g", version: int = 7, at: int | None = None
 ) -> list[tuple[int, int, str | None, int]]:
     topics = [OffsetFetchRequestTopic("t", [0])]
-    body = OffsetFetchRequest(group, topics, [OffsetFetchRequestGroup(group, topics)])
+    body = OffsetFetchRequest(group, topics, [OffsetFetchRequestGroup(group, topics=topics)])
     (answer,) = cluster.call(found(cluster) if at is None else at, ApiKey.OFFSET_FETCH, version, body)
     topic = answer.groups[0].topics if version >= 8 else answer.topics
     return [

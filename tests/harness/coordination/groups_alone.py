@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from harness.coordination.groups import Committer, GroupLimits, Groups
+from harness.coordination.consumer_group import ConsumerLimits
+from harness.coordination.group_commits import Committer
+from harness.coordination.groups import Groups
+from harness.coordination.heartbeat import Heartbeat
+from harness.coordination.kept_groups import GroupLimits
 from harness.coordination.member import Join
 from harness.coordination.offsets import CommittedOffset
 from harness.coordination.records import decoded
 from harness.coordination.surroundings import Caller, LogRecord, ProducerIdentity, Stored
 from harness.model import TopicPartition
+from harness.wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest, TopicPartitions
 from harness.wire.messages.groups import (
     HeartbeatRequest,
     JoinGroupRequest,
@@ -22,9 +27,11 @@ from harness.wire.messages.groups import (
     SyncGroupRequestAssignment,
 )
 
-LIMITS = GroupLimits(100, 500, 60_000, 10)
+LIMITS = GroupLimits(100, 500, 60_000, 10, ConsumerLimits(6_000, 1_000, 10))
 SESSION_MS, REBALANCE_MS = 6_000, 10_000
 WHERE = TopicPartition("t", 0)
+ID = b"t".ljust(16, b"_")
+"""The id of the topic "t"."""
 
 
 class Waiting:
@@ -96,12 +103,36 @@ class CoordinatorAlone:
         self.time.sleep(ms)
 
 
+class TopicsAlone:
+    """The topics that there are, by how many partitions each has."""
+
+    def __init__(self) -> None:
+        self.counts = {"t": 4}
+
+    @property
+    def version(self) -> int:
+        return len(self.counts) * 1_000 + sum(self.counts.values())
+
+    def names(self) -> list[str]:
+        return sorted(self.counts)
+
+    def topic_id(self, name: str) -> bytes | None:
+        return name.encode().ljust(16, b"_") if name in self.counts else None
+
+    def partition_count(self, name: str) -> int:
+        return self.counts.get(name, 0)
+
+    def name_of(self, topic_id: bytes) -> str | None:
+        return next((name for name in self.counts if self.topic_id(name) == topic_id), None)
+
+
 class GroupsAlone(CoordinatorAlone):
     """The groups of one partition, and a client that speaks to them."""
 
     def __init__(self, log: Sequence[LogRecord] = (), limits: GroupLimits = LIMITS, bugs: Sequence[str] = ()) -> None:
         super().__init__(log)
         self.transactional: list[ProducerIdentity] = []
+        self.topics = TopicsAlone()
         self._ids = 0
         self.groups = Groups(self, limits, bugs)
         for record in log:
@@ -155,14 +186,30 @@ class GroupsAlone(CoordinatorAlone):
         self.groups.leave(LeaveGroupRequest("g", members=[MemberIdentity(member_id, instance)]), 5, answers.append)
         return int(answers[0].members[0].error_code)
 
+    def member_heartbeat(
+        self, member_id: str, epoch: int, owned: Iterable[int] | None = (), version: int = 1, **fields: Any
+    ) -> list[Any]:
+        """Send a heartbeat of the consumer protocol; ``owned``: the partitions of "t", None: it does not say."""
+        said = {"group_id": "g", **fields}
+        if epoch == 0:
+            said = {"rebalance_timeout_ms": REBALANCE_MS, "subscribed_topic_names": ["t"], **said}
+        shares = None if owned is None else [TopicPartitions(ID, sorted(owned))] if owned else []
+        request = ConsumerGroupHeartbeatRequest(
+            member_id=member_id, member_epoch=epoch, topic_partitions=shares, **said
+        )
+        answers: list[Any] = []
+        asked = Heartbeat(request, version, member_id or "made", Caller("c", "10.0.0.1"), answers.append)
+        self.groups.member_heartbeat(asked)
+        return answers
+
     def commit(self, offset: int, member_id: str = "", generation: int = -1, group: str = "g") -> list[int]:
         errors: list[int] = []
         kept = {WHERE: CommittedOffset(offset, 3, "mine", self.wall_ms())}
-        self.groups.commit(group, Committer(member_id, None, generation), kept, errors.append)
+        self.groups.commits.commit(group, Committer(member_id, None, generation), kept, errors.append)
         return errors
 
     def committed(self, group: str = "g") -> int:
-        return self.groups.committed(group, [WHERE])[WHERE].offset
+        return self.groups.commits.committed(group, [WHERE])[WHERE].offset
 
     @property
     def state(self) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from harness.coordination.errors import GroupError
-from harness.coordination.groups import GroupLimits
 from harness.wire.messages.groups import LeaveGroupRequest, MemberIdentity
-from tests.harness.coordination.groups_alone import REBALANCE_MS, SESSION_MS, GroupsAlone
+from tests.harness.coordination.groups_alone import LIMITS, REBALANCE_MS, SESSION_MS, GroupsAlone
 
 
 def error(answers: list[Any]) -> int:
@@ -161,7 +161,7 @@ def test_a_member_that_cannot_join_is_told_why(fields: dict[str, Any], refusal: 
 
 
 def test_a_full_group_takes_no_further_member_and_keeps_those_that_it_has() -> None:
-    alone = GroupsAlone(limits=GroupLimits(100, 500, 60_000, 2))
+    alone = GroupsAlone(limits=replace(LIMITS, max_size=2))
     first, second = alone.stable("a", "b")
     assert error(alone.join()) == GroupError.GROUP_MAX_SIZE_REACHED
     assert alone.join(first) == []
@@ -169,7 +169,7 @@ def test_a_full_group_takes_no_further_member_and_keeps_those_that_it_has() -> N
 
 
 def test_ids_that_were_only_asked_for_count_and_the_one_that_comes_back_is_let_in() -> None:
-    alone = GroupsAlone(limits=GroupLimits(100, 500, 60_000, 2))
+    alone = GroupsAlone(limits=replace(LIMITS, max_size=2))
     first, second = alone.join(version=4)[0], alone.join(version=4)[0]
     assert error(alone.join(version=4)) == GroupError.GROUP_MAX_SIZE_REACHED
     joined = [alone.join(one.member_id, version=4) for one in (first, second)]

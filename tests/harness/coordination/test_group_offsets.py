@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.coordination.errors import GroupError
-from harness.coordination.groups import Committer
+from harness.coordination.group_commits import Committer
 from harness.coordination.offsets import CommittedOffset
 from harness.coordination.records import decoded
 from harness.coordination.surroundings import ProducerIdentity
@@ -132,7 +132,7 @@ def test_offsets_are_deleted_unless_a_member_subscribes_to_their_topic(metadata:
     alone.sleep(1_000)
     assert waiting
     results: list[tuple[int, dict[TopicPartition, int]]] = []
-    alone.groups.delete_offsets("g", [WHERE], lambda error, errors: results.append((error, errors)))
+    alone.groups.commits.delete_offsets("g", [WHERE], lambda error, errors: results.append((error, errors)))
     alone.sleep()
     assert results == [(GroupError.NONE, {WHERE: told})]
     assert alone.committed() == (5 if told else -1)
@@ -201,7 +201,7 @@ def committed_in(
 ) -> list[int]:
     errors: list[int] = []
     offsets = {WHERE: CommittedOffset(offset, 3, "mine", alone.wall_ms())}
-    alone.groups.commit_in_transaction(group, who, producer, offsets, errors.append)
+    alone.groups.commits.commit_in_transaction(group, who, producer, offsets, errors.append)
     alone.sleep()
     return errors
 
@@ -210,24 +210,24 @@ def committed_in(
 def test_what_a_transaction_commits_counts_from_its_marker_on(commits: bool, offset: int) -> None:
     alone = GroupsAlone()
     committed_in(alone, 5)
-    alone.groups.transaction_ended(PRODUCER.producer_id, commits=True)
+    alone.groups.commits.transaction_ended(PRODUCER.producer_id, commits=True)
     assert committed_in(alone, 9) == [0]
     assert alone.transactional == [PRODUCER, PRODUCER]
-    assert (alone.committed(), alone.groups.is_stable("g", WHERE)) == (5, False)
-    alone.groups.transaction_ended(101, commits=True)
+    assert (alone.committed(), alone.groups.commits.is_stable("g", WHERE)) == (5, False)
+    alone.groups.commits.transaction_ended(101, commits=True)
     assert alone.committed() == 5
-    alone.groups.transaction_ended(PRODUCER.producer_id, commits=commits)
-    assert (alone.committed(), alone.groups.is_stable("g", WHERE)) == (offset, True)
+    alone.groups.commits.transaction_ended(PRODUCER.producer_id, commits=commits)
+    assert (alone.committed(), alone.groups.commits.is_stable("g", WHERE)) == (offset, True)
 
 
 def test_what_a_transaction_could_not_commit_is_not_kept() -> None:
     alone = GroupsAlone()
     alone.holds_stores = True
     errors = committed_in(alone, 5)
-    assert not alone.groups.is_stable("g", WHERE), "it may be in the log"
+    assert not alone.groups.commits.is_stable("g", WHERE), "it may be in the log"
     alone.store_next(19)
-    alone.groups.transaction_ended(PRODUCER.producer_id, commits=True)
-    assert (errors, alone.committed(), alone.groups.is_stable("g", WHERE)) == ([15], -1, True)
+    alone.groups.commits.transaction_ended(PRODUCER.producer_id, commits=True)
+    assert (errors, alone.committed(), alone.groups.commits.is_stable("g", WHERE)) == ([15], -1, True)
 
 
 def test_a_transaction_commits_as_the_member_that_it_names() -> None:
@@ -248,16 +248,16 @@ def test_the_next_coordinator_knows_the_commits_of_open_transactions() -> None:
     assert said is not None
     following = GroupsAlone()
     following.groups.replay(*said, PRODUCER.producer_id)
-    assert (following.committed(), following.groups.is_stable("g", WHERE)) == (-1, False)
-    following.groups.transaction_ended(PRODUCER.producer_id, commits=True)
+    assert (following.committed(), following.groups.commits.is_stable("g", WHERE)) == (-1, False)
+    following.groups.commits.transaction_ended(PRODUCER.producer_id, commits=True)
     assert following.committed() == 5
 
 
 def test_a_pending_commit_takes_room_until_its_transaction_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.coordination.groups.MAX_KEPT_BYTES", 2_400)
+    monkeypatch.setattr("harness.coordination.kept_groups.MAX_KEPT_BYTES", 2_400)
     alone = GroupsAlone()
     assert committed_in(alone, 5) == [0]
     assert committed_in(alone, 6, ProducerIdentity(101, 0)) == [0]
     assert committed_in(alone, 7, ProducerIdentity(102, 0)) == [28]
-    alone.groups.transaction_ended(101, commits=False)
+    alone.groups.commits.transaction_ended(101, commits=False)
     assert committed_in(alone, 7, ProducerIdentity(102, 0)) == [0]

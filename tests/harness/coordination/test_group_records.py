@@ -62,7 +62,7 @@ def test_an_offset_of_an_old_broker_is_read() -> None:
 
 
 def test_a_key_of_another_kind_is_skipped() -> None:
-    assert decoded(b"\0\3rest", b"\0\0rest") is None
+    assert decoded(b"\0\4rest", b"\0\0rest") is None
 
 
 @pytest.mark.parametrize(
@@ -109,3 +109,23 @@ def test_kafka_reads_what_is_written(tmp_path: Path) -> None:
     generation, offset = (json.loads(payload)["data"] for _, payload in lines[:2])
     assert [one["memberId"] for one in generation["members"]] == ["a-1", "b-2"]
     assert offset == {"offset": 5, "leaderEpoch": 3, "metadata": "mine", "commitTimestamp": alone.wall_ms()}
+
+
+def test_kafka_reads_what_is_written_of_a_group_of_the_consumer_protocol(tmp_path: Path) -> None:
+    kafka = fetched_or_skip("4.1.0")
+    alone = GroupsAlone()
+    for name, instance in (("a", "i"), ("b", None)):
+        alone.member_heartbeat(name, 0, instance_id=instance)
+        alone.sleep()
+    alone.member_heartbeat("a", -1, None, instance_id="i")
+    alone.sleep()
+    log = tmp_path / "__consumer_offsets-0" / "00000000000000000000.log"
+    log.parent.mkdir()
+    log.write_bytes(bytes(wire.build([Record(offset, 1_000, *one) for offset, one in enumerate(alone.log)])))
+    words = [java(), "-cp", kafka.classpath, "kafka.tools.DumpLogSegments", "--offsets-decoder"]
+    ran = subprocess.run([*words, "--files", str(log)], capture_output=True, text=True, timeout=60, check=True)
+    lines = [line.split(" key: ")[1].split(" payload: ") for line in ran.stdout.splitlines() if " payload: " in line]
+    assert [json.loads(key)["type"] for key, _ in lines] == [*"53768", *"537768", *"8753"]
+    assert [payload for _, payload in lines[11:14]] == ["<DELETE>"] * 3
+    has = json.loads(lines[4][1])["data"]
+    assert (has["memberEpoch"], has["state"], has["assignedPartitions"][0]["partitions"]) == (1, 0, [0, 1, 2, 3])

@@ -43,7 +43,7 @@ PROTOCOL = {
         "broker_bounce": "refused",
         "shrink_raises_epoch": False,
     },
-    "4.1": {"elections": "elr", "transactions": "numbered"},
+    "4.1": {"elections": "elr", "transactions": "numbered", "consumer_protocol": True},
 }
 OF_STORAGE = {"disk_full", "clean_shutdown_marker", "recovered_tail", "segment_names"}
 

@@ -1,0 +1,225 @@
+"""Consumers of Kafka's own Java client: those of assigned partitions, and members of groups."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from harness import payload
+from harness.client_ports import LEFT_UNKNOWN, Bounds, CommittedOffset, Isolation, Membership, Polled
+from harness.clients.java.driver import Answer as Said
+from harness.clients.java.driver import Driver, written_offsets
+from harness.clients.library import OnRebalance
+from harness.errors import EnvironmentFault
+from harness.history.recorder import PolledRecord
+from harness.model import NO_EPOCH, NO_GENERATION, Offset, TopicPartition
+from harness.payload import StoredRecord
+
+_POLL_RECORDS = 500
+_HEARTBEATS = 10
+_COMMIT_S = 3.0
+_CLOSE_MS = 1000
+
+_ASSIGNORS = {
+    "range": "org.apache.kafka.clients.consumer.RangeAssignor",
+    "roundrobin": "org.apache.kafka.clients.consumer.RoundRobinAssignor",
+    "cooperative-sticky": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
+}
+
+
+def reading(isolation: Isolation) -> dict[str, object]:
+    """How all our consumers read; see :func:`harness.clients.reader.reading`."""
+    return {
+        "enable.auto.commit": False,
+        "auto.offset.reset": "none",
+        "isolation.level": isolation,
+        "fetch.max.wait.ms": 100,
+        "max.poll.records": _POLL_RECORDS,
+        "allow.auto.create.topics": False,
+        "request.timeout.ms": 3000,
+        "default.api.timeout.ms": 3000,
+    }
+
+
+def belonging(membership: Membership) -> dict[str, object]:
+    """The settings of a member of a group."""
+    session_ms = round(membership.session_timeout_s * 1000)
+    static = {} if membership.instance is None else {"group.instance.id": membership.instance}
+    return {
+        "group.id": membership.group,
+        "max.poll.interval.ms": max(round(membership.poll_timeout_s * 1000), session_ms),
+        **static,
+        **(_classic(membership, session_ms) if membership.protocol == "classic" else _consumer(membership)),
+    }
+
+
+def _classic(membership: Membership, session_ms: int) -> dict[str, object]:
+    return {
+        "partition.assignment.strategy": _ASSIGNORS[membership.assignor],
+        "session.timeout.ms": session_ms,
+        "heartbeat.interval.ms": max(session_ms // _HEARTBEATS, 1),
+    }
+
+
+def _consumer(membership: Membership) -> dict[str, object]:
+    return {"group.protocol": "consumer", "group.remote.assignor": membership.remote_assignor}
+
+
+class Reader:
+    """Implements :class:`harness.clients.library.Reader`."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        settings: Mapping[str, object],
+        positions: Mapping[TopicPartition, Offset],
+        epochs: Mapping[TopicPartition, int] | None,
+        isolation: Isolation,
+    ) -> None:
+        self.positions = dict(positions)
+        self.isolation = isolation
+        self._driver = driver
+        self._client = driver.client("consumer", settings)
+        known = epochs or {}
+        begins = {name: CommittedOffset(at, known.get(name, NO_EPOCH)) for name, at in positions.items()}
+        driver.ask(self._client, "assign", positions=written_offsets(begins))
+
+    def poll(self, max_records: int, timeout_s: float) -> Polled:
+        """See :class:`harness.clients.library.Reader`; ``max_records`` is a setting of the Java client."""
+        del max_records
+        said = self._driver.ask(self._client, "poll", timeout_ms=int(timeout_s * 1000))
+        self.positions |= {TopicPartition(topic, number): at for topic, number, at in said.get("positions", ())}
+        return _polled(said)
+
+    def bounds(self, partition: TopicPartition, timeout_s: float) -> Bounds:
+        """See :class:`harness.clients.library.Reader`."""
+        said = self._driver.ask(
+            self._client, "bounds", topic=partition.topic, partition=partition.partition,
+            timeout_ms=int(timeout_s * 1000),
+        )  # fmt: skip
+        if "error" in said:
+            raise EnvironmentFault(f"the end of {partition} is not known: {said['error']}.")
+        return Bounds(said["start"], said["stop"])
+
+    def close(self) -> None:
+        """See :class:`harness.clients.library.Reader`."""
+        self._driver.tell(self._client, "close", timeout_ms=0)
+
+
+class GroupOffsets:
+    """Implements :class:`harness.clients.library.GroupOffsets`."""
+
+    def __init__(self, driver: Driver, settings: Mapping[str, object]) -> None:
+        self._driver = driver
+        self._client = driver.client("consumer", settings)
+
+    def committed(
+        self, partitions: Iterable[TopicPartition], timeout_s: float
+    ) -> dict[TopicPartition, CommittedOffset] | str:
+        """See :class:`harness.clients.library.GroupOffsets`."""
+        asked = [[name.topic, name.partition] for name in partitions]
+        said = self._ask("committed", partitions=asked, timeout_ms=int(timeout_s * 1000))
+        if "error" in said:
+            return str(said["error"])
+        return {TopicPartition(topic, n): CommittedOffset(at, epoch) for topic, n, at, epoch in said["offsets"]}
+
+    def commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> str | None:
+        """See :class:`harness.clients.library.GroupOffsets`."""
+        return self._ask("commit", offsets=written_offsets(offsets), timeout_ms=int(_COMMIT_S * 1000)).get("error")
+
+    def close(self) -> None:
+        """See :class:`harness.clients.library.GroupOffsets`."""
+        self._driver.tell(self._client, "close", timeout_ms=0)
+
+    def _ask(self, do: str, **words: object) -> Said:
+        return self._driver.ask(self._client, do, **words)
+
+
+class Member(GroupOffsets):
+    """Implements :class:`harness.clients.library.Member`."""
+
+    def __init__(
+        self, driver: Driver, settings: Mapping[str, object], membership: Membership, rebalanced: OnRebalance
+    ) -> None:
+        super().__init__(driver, settings)
+        self.positions: dict[TopicPartition, CommittedOffset] = {}
+        self._rebalanced = rebalanced
+        self._has: set[TopicPartition] = set()
+        self._is_nested = self._is_lost_in_doubt = False
+        driver.ask(self._client, "subscribe", topics=membership.topics)
+
+    @property
+    def generation(self) -> int:
+        """See :class:`harness.clients.library.Member`."""
+        return int(self._ask("generation").get("generation", NO_GENERATION))
+
+    @property
+    def metadata(self) -> object:
+        """See :class:`harness.clients.library.Member`: its number, which requests of producers name."""
+        return self._client
+
+    def poll(self, max_records: int, timeout_s: float) -> Polled:
+        """See :class:`harness.clients.library.Member`."""
+        del max_records
+        polled = _polled(self._run("poll", int(timeout_s * 1000)))
+        for record in polled.records:
+            name = TopicPartition(record.topic, record.partition)
+            if name in self._has:
+                self.positions[name] = CommittedOffset.after(record)
+        if self._is_lost_in_doubt:
+            return Polled(polled.records, polled.error or LEFT_UNKNOWN)
+        return polled
+
+    def close(self) -> None:
+        """See :class:`harness.clients.library.Member`."""
+        self._run("close", _CLOSE_MS)
+
+    def _run(self, do: str, timeout_ms: int) -> Said:
+        """Run what may bring a rebalance, in which the Java process waits until it knows where to begin."""
+        said: Said = {}
+        for said in self._driver.answers(self._client, do, timeout_ms=timeout_ms):
+            if "change" in said:
+                self._is_nested = True
+                self._change(said)
+                self._is_nested = False
+        return said
+
+    def _change(self, said: Said) -> None:
+        names = [TopicPartition(topic, number) for topic, number in said["partitions"]]
+        change = said["change"]
+        if change == "assigned":
+            self._has.update(names)
+        if change == "lost":
+            self._forget(names)
+        begins = self._rebalanced(change, names)
+        if change == "revoked":
+            self._forget(names)
+        self._is_lost_in_doubt |= begins is None
+        written = None if begins is None else written_offsets(begins)
+        self._driver.tell(self._client, "begin", begins=written, nested=True)
+
+    def _forget(self, names: Iterable[TopicPartition]) -> None:
+        for name in names:
+            self._has.discard(name)
+            self.positions.pop(name, None)
+
+    def _ask(self, do: str, **words: object) -> Said:
+        return super()._ask(do, **words, **({"nested": True} if self._is_nested else {}))
+
+
+def _polled(said: Said) -> Polled:
+    return Polled([_record(one) for one in said.get("records", ())], said.get("error"))
+
+
+def _record(written: Sequence[Any]) -> PolledRecord:
+    topic, partition, offset, epoch, timestamp, is_created, key, value, headers = written
+    carried = [(name, _data(content)) for name, content in headers]
+    stored = StoredRecord(_data(key), _data(value), carried, timestamp if is_created else None)
+    found, intact = payload.judge(stored, TopicPartition(topic, partition))
+    known_ms = timestamp if timestamp >= 0 else None
+    return PolledRecord(topic, partition, offset, found, epoch if epoch >= 0 else None, intact, known_ms)
+
+
+def _data(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text)

@@ -1,0 +1,228 @@
+"""What the groups of one partition of ``__consumer_offsets`` commit, at once or as a part of a transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from harness.coordination.classic_group import ClassicGroup
+from harness.coordination.consumer_protocol import subscribed_topics
+from harness.coordination.errors import GroupError, of_commit
+from harness.coordination.kept_groups import GROUP_BYTES, KeptGroup, KeptGroups
+from harness.coordination.offsets import NOT_COMMITTED, Commits, CommittedOffset, GroupOffsets, stored
+from harness.coordination.surroundings import GroupSurroundings, ProducerIdentity
+from harness.model import TopicPartition
+
+CONSUMER = "consumer"
+"""The protocol type of groups of consumers; Kafka Connect has another one."""
+
+
+class Committer(NamedTuple):
+    """Who commits offsets: generation -1 and no member id for a consumer that assigns itself its partitions.
+
+    ``generation`` is a member epoch in a group of the consumer protocol. Only from version 9 of OffsetCommit on can a
+    request name one: it ``names_epochs``.
+    """
+
+    member_id: str
+    instance_id: str | None
+    generation: int
+    names_epochs: bool = False
+
+
+class GroupCommits:
+    """The committed offsets of the groups.
+
+    Args:
+        surroundings: the broker.
+        groups: whose they are.
+        bugs: the injected ones of :data:`harness.replication.bugs.BUGS`.
+    """
+
+    def __init__(self, surroundings: GroupSurroundings, groups: KeptGroups, bugs: Collection[str]) -> None:
+        self._surroundings = surroundings
+        self._groups = groups
+        self._bugs = bugs
+        self._pending: dict[int, set[str]] = {}  # by the id of a producer, the groups for which its transaction commits
+
+    def replay(self, group_id: str, name: TopicPartition, committed: CommittedOffset, producer_id: int | None) -> None:
+        """A commit is in the log, perhaps as a part of the transaction of a producer."""
+        if producer_id is None:
+            self._groups.made(group_id).offsets.keep(name, committed)
+        else:
+            self._pend(group_id, producer_id, {name: committed})
+
+    def transaction_ended(self, producer_id: int, *, commits: bool) -> None:
+        """The marker of a producer's transaction is in the log."""
+        for group_id in self._pending.pop(producer_id, ()):
+            group = self._groups.get(group_id)
+            if group is not None:
+                group.offsets.unpend(producer_id, commits=commits)
+                self._groups.free()
+
+    def commit(
+        self, group_id: str, who: Committer, offsets: dict[TopicPartition, CommittedOffset],
+        committed: Callable[[int], None],
+    ) -> None:  # fmt: skip
+        """Store ``offsets``, which replace older ones, all or none; calls ``committed`` with the error."""
+        error, kept = self._acceptable(group_id, who, offsets)
+        if error or not kept:
+            committed(error)
+            return
+        group = self._groups.made(group_id)
+        keep = partial(self._keep, group.offsets, kept, committed)
+        self._surroundings.store(group.offsets.records(kept), keep)
+
+    def commit_in_transaction(
+        self, group_id: str, who: Committer, producer: ProducerIdentity, offsets: dict[TopicPartition, CommittedOffset],
+        committed: Callable[[int], None],
+    ) -> None:  # fmt: skip
+        """Store ``offsets`` as a part of a producer's transaction, with whose marker they replace older ones.
+
+        Of two commits to a partition the one that takes effect last counts; Kafka has the one that is later in the log.
+        """
+        error, kept = self._acceptable(group_id, who, offsets, in_transaction=True)
+        if error or not kept:
+            committed(error)
+            return
+        records = self._groups.made(group_id).offsets.records(kept)
+        self._pend(group_id, producer.producer_id, kept)
+
+        def stored(code: int) -> None:
+            group = self._groups.get(group_id)
+            if code and group is not None:
+                self._withdraw(group_id, group.offsets, producer.producer_id, kept)
+            committed(of_commit(code))
+
+        self._surroundings.store_in_transaction(records, producer, stored)
+
+    def _pend(self, group_id: str, producer_id: int, commits: Commits) -> None:
+        offsets = self._groups.made(group_id).offsets
+        for name, one in commits.items():
+            offsets.pend(producer_id, name, one)
+        self._pending.setdefault(producer_id, set()).add(group_id)
+
+    def _withdraw(self, group_id: str, offsets: GroupOffsets, producer_id: int, commits: Commits) -> None:
+        """A commit in a transaction could not be stored."""
+        self._groups.free()
+        if not offsets.withdraw(producer_id, commits):
+            return
+        pending = self._pending.get(producer_id, set())
+        pending.discard(group_id)
+        if not pending:
+            self._pending.pop(producer_id, None)
+
+    def _acceptable(
+        self, group_id: str, who: Committer, offsets: dict[TopicPartition, CommittedOffset], *,
+        in_transaction: bool = False,
+    ) -> tuple[int, Commits]:  # fmt: skip
+        """Why a commit is refused, or what of it is to be stored."""
+        group = self._groups.get(group_id)
+        if not group_id:
+            return GroupError.INVALID_GROUP_ID, {}
+        if group is not None:
+            error = _transaction_error(group, who) if in_transaction else self._commit_error(group, who)
+        elif who.generation < 0:
+            error = GroupError.NONE
+        else:
+            error = GroupError.GROUP_ID_NOT_FOUND if who.names_epochs else GroupError.ILLEGAL_GENERATION
+        if error:
+            return error, {}
+        kept = stored(offsets, self._bugs)
+        before = GroupOffsets(group_id) if group is None or in_transaction else group.offsets
+        if not self._groups.has_room_for(before.growth(kept) + (GROUP_BYTES if group is None else 0)):
+            return GroupError.INVALID_COMMIT_OFFSET_SIZE, {}
+        return GroupError.NONE, kept
+
+    def _commit_error(self, group: KeptGroup, who: Committer) -> GroupError:
+        """Why a commit outside of transactions is refused."""
+        if isinstance(group.members, ClassicGroup):
+            error = group.members.commit_error(who.member_id, who.instance_id, who.generation)
+        else:
+            error = group.members.commit_error(who.member_id, who.generation)
+            if who.member_id in group.members.known.members and not who.names_epochs:
+                error = GroupError.UNSUPPORTED_VERSION
+        return GroupError.NONE if "commits_unfenced" in self._bugs else error
+
+    def _keep(self, offsets: GroupOffsets, commits: Commits, committed: Callable[[int], None], error: int) -> None:
+        if error:
+            self._groups.free()
+        else:
+            for name, one in commits.items():
+                offsets.keep(name, one)
+        committed(of_commit(error))
+
+    def committed(
+        self, group_id: str, partitions: Iterable[TopicPartition] | None
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """What a group has committed for these partitions, -1 for nothing; None: all that it has committed."""
+        group = self._groups.get(group_id)
+        if group is None:
+            return dict.fromkeys(partitions or (), NOT_COMMITTED)
+        return group.offsets.asked(partitions)
+
+    def fetch_error(self, group_id: str, member_id: str, epoch: int) -> GroupError:
+        """Why a member in this epoch must not ask what its group has committed; a group of the classic protocol may."""
+        group = self._groups.get(group_id)
+        if group is None or isinstance(group.members, ClassicGroup):
+            return GroupError.NONE
+        return group.members.member_error(member_id, epoch)
+
+    def is_stable(self, group_id: str, name: TopicPartition) -> bool:
+        """Whether no open transaction commits for the partition, so that its offset is certain (KIP-447)."""
+        group = self._groups.get(group_id)
+        return group is None or group.offsets.is_stable(name)
+
+    def delete_offsets(
+        self, group_id: str, partitions: Sequence[TopicPartition],
+        deleted: Callable[[int, dict[TopicPartition, int]], None],
+    ) -> None:  # fmt: skip
+        """Delete what a group has committed for partitions of topics that it does not subscribe to.
+
+        Calls ``deleted``, now or later, with the error of all, and the error of each partition.
+        """
+        group = self._groups.get(group_id)
+        if group is None:
+            deleted(GroupError.GROUP_ID_NOT_FOUND, {})
+            return
+        busy, is_foreign = _busy_topics(group)
+        if is_foreign:
+            deleted(GroupError.NON_EMPTY_GROUP, {})
+            return
+        errors: dict[TopicPartition, int] = {
+            name: GroupError.GROUP_SUBSCRIBED_TO_TOPIC if busy is None or name.topic in busy else GroupError.NONE
+            for name in partitions
+        }
+        free = [name for name, error in errors.items() if not error]
+        gone = group.offsets.tombstones(free)
+        if not gone:
+            deleted(GroupError.NONE, errors)
+            return
+
+        def forget(error: int) -> None:
+            for name in () if error else free:
+                group.offsets.forget(name)
+            self._groups.free()
+            deleted(of_commit(error), errors)
+
+        self._surroundings.store(gone, forget)
+
+
+def _transaction_error(group: KeptGroup, who: Committer) -> GroupError:
+    """Why a commit in a transaction is refused; a producer need not say whose offsets it commits."""
+    if who.generation < 0 and not who.member_id:
+        return GroupError.NONE
+    if isinstance(group.members, ClassicGroup):
+        return group.members.member_error(who.member_id, who.instance_id, who.generation)
+    error = group.members.member_error(who.member_id, who.generation)
+    return GroupError.ILLEGAL_GENERATION if error is GroupError.STALE_MEMBER_EPOCH else error
+
+
+def _busy_topics(group: KeptGroup) -> tuple[set[str] | None, bool]:
+    """The topics that some member subscribes to, None: it is not known; and whether these are no consumers."""
+    members = group.members
+    if not isinstance(members, ClassicGroup):
+        return members.subscribed, False
+    is_foreign = bool(len(members.members)) and members.protocol_type != CONSUMER
+    return subscribed_topics(one.metadata(members.protocol) for one in members.members), is_foreign
