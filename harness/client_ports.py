@@ -370,6 +370,10 @@ class TransactionalClients(Clients, Protocol):
         """A producer whose transactional id is made of ``name``."""
         ...
 
+    def wire_producer(self, name: str, timeout_s: float, version: int) -> TransactionalProducer:
+        """Likewise, but one that speaks transaction version 0 or 2 itself, and sends each batch once."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Scene:

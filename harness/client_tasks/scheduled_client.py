@@ -152,7 +152,11 @@ class OrderedClient:
         assert isinstance(clients, TransactionalClients), "the plan lets no schedule transact on these clients"
         assert order.producer is not None
         if order.producer not in self._transacting:
-            producer = clients.transactional_producer(order.producer, order.timeout_s)
+            name, version = order.producer, order.transaction_version
+            if version is None:
+                producer = clients.transactional_producer(name, order.timeout_s)
+            else:
+                producer = clients.wire_producer(name, order.timeout_s, version)
             self._transacting[order.producer] = _Transactions(producer)
         return self._transacting[order.producer]
 

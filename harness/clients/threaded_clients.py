@@ -25,6 +25,7 @@ from harness.client_ports import (
     Transacted,
     not_recorded,
 )
+from harness.client_tasks.wire_transactions import WireTransactions
 from harness.clients.group import GroupClient
 from harness.clients.member import GroupConsumer
 from harness.clients.reader import Reader
@@ -32,6 +33,7 @@ from harness.clients.sender import Sender
 from harness.clients.spoofed_fetch import spoof_fetch
 from harness.clients.topics import delete_records
 from harness.clients.transactional_sender import TransactionalSender
+from harness.clients.wire import BlockingWire
 from harness.errors import EnvironmentFault
 from harness.history.delete_records_log import DeleteRecordsLog
 from harness.history.sends import Answer
@@ -147,6 +149,12 @@ class ThreadedClients:
     def transactional_producer(self, name: str, timeout_s: float) -> _TransactionalProducer:
         """See :class:`harness.client_ports.TransactionalClients`."""
         return _TransactionalProducer(TransactionalSender(self._bootstrap, f"seawall-{name}", timeout_s, self._log))
+
+    def wire_producer(self, name: str, timeout_s: float, version: int) -> WireTransactions:
+        """See :class:`harness.client_ports.TransactionalClients`."""
+        pairs = [address.rsplit(":", 1) for address in self._bootstrap.split(",")]
+        wire = BlockingWire([(host, int(port)) for host, port in pairs])
+        return WireTransactions(wire, f"seawall-{name}", timeout_s, version)
 
     def consumer(
         self,
