@@ -292,11 +292,6 @@ class Scenario(BaseModel):
         return any(step.send is not None and step.send.transaction is not None for step in self.schedule or ())
 
     @property
-    def numbers_transactions(self) -> bool:
-        """Whether a schedule runs transactions that have an epoch each (KIP-890)."""
-        return any(step.send is not None and step.send.transaction_version == 2 for step in self.schedule or ())
-
-    @property
     def text(self) -> str:
         """The text of its file."""
         return _read(Path(self._file) if self._file else _SHIPPED / f"{self.id}{_SUFFIX}")

@@ -7,7 +7,7 @@ client does since 4.0, in version 0 as the first transactional clients did (KIP-
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, cast
 
@@ -38,9 +38,13 @@ Address = tuple[str, int]
 ABORTED = "ABORTED"
 """The error of a transaction that its client has aborted, as it was to."""
 
-_INIT_PRODUCER_ID, _ADD_PARTITIONS = 1, 3
-_PRODUCE = {0: 9, NUMBERED: 12}
-_END = {0: 1, NUMBERED: 5}
+Versions = tuple[int, int]
+"""Of a request: the oldest and the newest that serve the purpose."""
+
+_INIT_PRODUCER_ID: Versions = (0, 1)
+_ADD_PARTITIONS: Versions = (0, 3)
+_PRODUCE: Mapping[int, Versions] = {0: (3, 9), NUMBERED: (12, 12)}
+_END: Mapping[int, Versions] = {0: (0, 1), NUMBERED: (5, 5)}
 _ASK_TIMEOUT_S = 1.0
 _TRANSACTION_TIMEOUT_MS = 60_000
 """Kafka's ``transaction.timeout.ms``: a batch that is given up before does not end its transaction."""
@@ -86,8 +90,8 @@ class Wire(Protocol):
         """Wait."""
         ...
 
-    async def ask(self, address: Address, body: Message, version: int, timeout_s: float) -> Message | None:
-        """Ask the broker there, once, in a version that it must know; None: it has not answered in time."""
+    async def ask(self, address: Address, body: Message, versions: Versions, timeout_s: float) -> Message | None:
+        """Ask the broker there, once, in the newest version that it knows; None: it has not answered in time."""
         ...
 
     async def leader(self, partition: TopicPartition) -> Address | None:
@@ -226,14 +230,14 @@ class WireTransactions:
         self._has_part.clear()
         return error
 
-    async def _ask(self, request: Message, version: int, take: Callable[[Message], int]) -> int:
+    async def _ask(self, request: Message, versions: Versions, take: Callable[[Message], int]) -> int:
         """Ask the coordinator until it answers what counts; the error code, 0 for success."""
         deadline_ns = self._deadline_ns()
         while self._wire.now_ns() < deadline_ns and not self._wire.is_closed:
             if self._coordinator is None:
                 self._coordinator = await self._wire.coordinator(self._transactional_id)
             if self._coordinator is not None:
-                answer = await self._wire.ask(self._coordinator, request, version, _ASK_TIMEOUT_S)
+                answer = await self._wire.ask(self._coordinator, request, versions, _ASK_TIMEOUT_S)
                 error = int(GroupError.NOT_COORDINATOR) if answer is None else take(answer)
                 if error in _ELSEWHERE:
                     self._coordinator = None

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, closing, suppress
 from typing import TypeVar
 
-from harness.client_tasks.wire_transactions import Address
+from harness.client_tasks.wire_transactions import Address, Versions
 from harness.clients.conversation import Conversation
 from harness.errors import NoAnswer
 from harness.model import NodeId, TopicPartition
@@ -62,16 +62,17 @@ class BlockingWire:
         """See :class:`harness.client_tasks.wire_transactions.Wire`."""
         self._closed.wait(seconds)
 
-    async def ask(self, address: Address, body: Message, version: int, timeout_s: float) -> Message | None:
+    async def ask(self, address: Address, body: Message, versions: Versions, timeout_s: float) -> Message | None:
         """See :class:`harness.client_tasks.wire_transactions.Wire`."""
         name = (address, body.api_key is ApiKey.PRODUCE)
         if name not in self._lines:
             self._lines[name] = Conversation(_SOME_BROKER, address, timeout_s)
         try:
             self._lines[name].open()
-            if self._lines[name].version(body.api_key, version) != version:
+            oldest, newest = versions
+            if self._lines[name].version(body.api_key, newest) < oldest:
                 return None
-            return self._lines[name].ask(body, MESSAGES["response", body.api_key], version)
+            return self._lines[name].ask(body, MESSAGES["response", body.api_key], newest)
         except NoAnswer:
             return None
 

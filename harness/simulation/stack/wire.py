@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from harness.client_tasks.wire_transactions import Versions
 from harness.model import TopicPartition
 from harness.simulation.stack.client import Call, Client, Silence
 from harness.simulation.stack.group_offsets import coordinator_of
@@ -47,10 +48,10 @@ class SimulatedWire:
         """See :class:`harness.client_tasks.wire_transactions.Wire`."""
         await self._client.sleep(seconds)
 
-    async def ask(self, address: Address, body: Message, version: int, timeout_s: float) -> Message | None:
+    async def ask(self, address: Address, body: Message, versions: Versions, timeout_s: float) -> Message | None:
         """See :class:`harness.client_tasks.wire_transactions.Wire`."""
         purpose = "batches" if body.api_key is ApiKey.PRODUCE else ""
-        answer = await self._client.ask(address, Call(body.api_key, version, body, timeout_s), purpose)
+        answer = await self._client.ask(address, Call(body.api_key, versions[1], body, timeout_s), purpose)
         return None if isinstance(answer, Silence) else answer
 
     async def leader(self, partition: TopicPartition) -> Address | None:

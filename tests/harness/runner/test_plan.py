@@ -10,6 +10,7 @@ from harness.controls import Elections
 from harness.errors import UsageError
 from harness.replication.knobs import CURRENT_GENERATION
 from harness.runner import Plan, plan
+from harness.runner.expectation import expectations
 from harness.runner.manifest import manifest, now
 from harness.targets.kinds import cluster_kind
 
@@ -37,7 +38,7 @@ def refusal(text: str, **overrides: str) -> str:
 def test_every_shipped_scenario_can_be_planned_on_every_generation() -> None:
     for one in scenario.shipped():
         oldest = "0.11" if one.transacts else "0.10"
-        for generation in ("4.1",) if one.numbers_transactions else (oldest, "2.8", "3.7"):
+        for generation in expectations(one) or (oldest, "2.8", "3.7"):
             assert plan(one, generation=generation).generation == generation
 
 
