@@ -138,7 +138,7 @@ class Producer(Protocol):
         ...
 
 
-class TransactionalProducer(Protocol):
+class TransactionalSends(Protocol):
     """Sends records in transactions, one transaction at a time (KIP-98)."""
 
     @property
@@ -151,15 +151,27 @@ class TransactionalProducer(Protocol):
         """Where the records of the open transaction are, as far as is known; empty: none is open."""
         ...
 
+    async def send(self, partition: TopicPartition, batch: Sequence[ProducerRecord]) -> Transacted | None:
+        """Send ``batch`` in the transaction that is open, or in a new one; None: it stays open."""
+        ...
+
+    async def end(self, *, commits: bool) -> Transacted:
+        """Commit or abort the transaction that is open."""
+        ...
+
+    def close(self) -> None:
+        """Close the connections."""
+        ...
+
+
+class TransactionalProducer(TransactionalSends, Protocol):
+    """Does so as an application's producer does, and commits offsets of a group in its transactions, too."""
+
     async def initialise(self) -> str | None:
         """Take the transactional id over, which ends what a process before has left open; the error's name.
 
         None: it is taken over. The first sending does so by itself.
         """
-        ...
-
-    async def send(self, partition: TopicPartition, batch: Sequence[ProducerRecord]) -> Transacted | None:
-        """Send ``batch`` in the transaction that is open, or in a new one; None: it stays open."""
         ...
 
     async def commit_offsets(
@@ -170,14 +182,6 @@ class TransactionalProducer(Protocol):
         They take effect when the transaction is committed. The coordinator of the group refuses them if ``member``,
         of the same clients, is none of the present generation any more (KIP-447).
         """
-        ...
-
-    async def end(self, *, commits: bool) -> Transacted:
-        """Commit or abort the transaction that is open."""
-        ...
-
-    def close(self) -> None:
-        """Close the connections."""
         ...
 
 
@@ -401,6 +405,10 @@ class TransactionalClients(Clients, Protocol):
 
     def transactional_producer(self, name: str, timeout_s: float) -> TransactionalProducer:
         """A producer whose transactional id is made of ``name``."""
+        ...
+
+    def wire_producer(self, name: str, timeout_s: float, version: int) -> TransactionalSends:
+        """Likewise, but one that speaks transaction version 0 or 2 itself, and sends each batch once."""
         ...
 
 

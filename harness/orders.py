@@ -67,6 +67,8 @@ class SendOrder:
         producer: orders with the same name share a producer id and its sequence numbers, if they are idempotent.
         transaction: how the transaction ends that the records of each partition are, or are a part of; None: there is
             none.
+        transaction_version: by which version of the protocol a producer that speaks it itself runs the transaction;
+            None: librdkafka does.
     """
 
     partitions: tuple[TopicPartition, ...]
@@ -80,6 +82,7 @@ class SendOrder:
     producer: str | None = None
     idempotent: bool = False
     transaction: Ending | None = None
+    transaction_version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

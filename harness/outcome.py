@@ -16,7 +16,7 @@ class Word(StrEnum):
     DIVERGED = "diverged"
     """Two replicas hold different records at an offset that both take for committed, or below which they must agree."""
     STUCK = "stuck"
-    """The healed cluster did not get whole again: a replica cannot catch up."""
+    """The healed cluster did not get whole again: a replica cannot catch up, or a transaction stays open."""
     EXITED = "exited"
     """A broker has exited as its protocol requires."""
     UNAVAILABLE = "unavailable"

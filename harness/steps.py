@@ -82,6 +82,8 @@ class Send(Where):
         transaction: the records of each partition are a transaction of ``producer``, which ends with ``commit``, or
             with ``abort``, after which none of them counts as acknowledged; ``open``: it does not end, and the
             producer's next send continues it on any partition.
+        transaction_version: the producer speaks Kafka's protocol itself, with an epoch for each transaction (2,
+            KIP-890) or without (0), sends each batch once, and keeps its epoch after an abort; without it, librdkafka.
         name: (``as``) with a name the schedule goes on at once, and ``until: {sent: name}`` waits for the answers.
     """
 
@@ -94,6 +96,7 @@ class Send(Where):
                 when("idempotent", {"const": True}, given("producer")),
                 when("transaction", {"type": "string"},
                       {**given("producer"), "allOf": [{"properties": {"acks": {"const": "all"}}}]}),
+                when("transaction_version", {"type": "integer"}, given("transaction")),
             ],
         }
     )  # fmt: skip
@@ -109,6 +112,7 @@ class Send(Where):
     producer: Name | None = None
     idempotent: bool = False
     transaction: Ending | None = None
+    transaction_version: Literal[0, 2] | None = None
     name: str | None = Field(default=None, alias="as")
 
     @model_validator(mode="after")
@@ -121,6 +125,8 @@ class Send(Where):
             raise ValueError("an idempotent send needs a producer: its sequence numbers are the producer's.")
         if self.transaction is not None and (self.producer is None or self.acks != "all"):
             raise ValueError("a transaction needs a producer and acks=all.")
+        if self.transaction_version is not None and self.transaction is None:
+            raise ValueError("transaction_version says how a transaction is run: write how it ends, too.")
         return self
 
     @property

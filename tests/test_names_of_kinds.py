@@ -55,7 +55,7 @@ LISTED: Mapping[str, Collection[str]] = {
     "harness/runner/known_differences.py": ["lost-write", "vanished-read"],
     "harness/runner/observation.py": [
         *("G0-realtime", "G1c-realtime", "aborted-read", "int-nonmonotonic-send", "lost-write", "nonmonotonic-send"),
-        *("replica-divergence", "vanished-read"),
+        *("open-transaction", "replica-divergence", "vanished-read"),
     ],
     # The simulator writes scenarios.
     "harness/simulation/scenario_text.py": ["unique_sends"],

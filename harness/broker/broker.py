@@ -216,6 +216,7 @@ class Broker:
         self._every(settings.log_flush_offset_checkpoint_interval_ms, logs.checkpoint_recovery_points)
         self._every(settings.log_flush_start_offset_checkpoint_interval_ms, logs.checkpoint_log_starts)
         self._every(settings.log_retention_check_interval_ms, logs.retire)
+        self._every(settings.producer_id_expiration_check_interval_ms, self._expire_producers)
 
     def stop(self) -> None:
         """Shut down cleanly: answer waiting fetches, flush, mark the shutdown as clean, and close the logs."""
@@ -257,6 +258,9 @@ class Broker:
                 self.network.call_later(max(interval_ms, 1) / 1000, again)
 
         self.network.call_later(max(interval_ms, 1) / 1000, again)
+
+    def _expire_producers(self) -> None:
+        self._logs.expire_producers(self.clock.wall_ms() - self.settings.producer_id_expiration_ms)
 
     def _tick(self) -> None:
         self._replicas.handle(Tick(kafka_time_ns(self.clock)))

@@ -61,6 +61,11 @@ class LogManager:
             if partition.name.topic not in INTERNAL_TOPICS:
                 partition.retire()
 
+    def expire_producers(self, before_ms: int) -> None:
+        """Forget the producers whose last batch has an older timestamp, in milliseconds since the Unix epoch."""
+        for partition in self._replicas:
+            partition.replica.log.producers.expire(before_ms)
+
     def checkpoint_high_watermarks(self) -> None:
         """Write ``replication-offset-checkpoint``."""
         self._checkpoint(HIGH_WATERMARKS, "high watermarks", lambda partition: partition.replica.high_watermark)

@@ -141,7 +141,7 @@ class Producing(Delayed[_Slot]):
         return None if partition.replica.log.producers.is_open(stamp) else stamp
 
     def _verify(self, slot: _Slot, stamp: ProducerStamp, batches: Batches) -> None:
-        """Append the batch if its transaction is open."""
+        """Append the batch if its transaction is open, even if its client has hung up meanwhile, as Kafka does."""
         partition, verifier = slot.partition, self._services.verifier
         assert partition is not None
         assert verifier is not None
@@ -150,10 +150,10 @@ class Producing(Delayed[_Slot]):
             with self._request.surviving():
                 if error:
                     slot.produced(_unverified(error, self._request.version), NO_OFFSET)
-                elif self._is_expired:
-                    slot.produced(ErrorCode.REQUEST_TIMED_OUT, NO_OFFSET)
-                else:
-                    self._append_batch(slot, partition, batches)
+                    return
+                self._append_batch(slot, partition, batches)
+                if self._is_expired:
+                    partition.handle(ProduceExpired(slot))
 
         adds = self._request.version >= _ADDS_SINCE
         verifier.verify(self._body.transactional_id or "", stamp, partition, verified, adds=adds)

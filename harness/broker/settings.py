@@ -54,6 +54,8 @@ class Settings:
     log_retention_ms: int = 604_800_000
     log_retention_check_interval_ms: int = 300_000
     log_message_timestamp_after_max_ms: int = NEVER
+    producer_id_expiration_ms: int = 86_400_000
+    producer_id_expiration_check_interval_ms: int = 600_000
     log_dirs_count: int = 1
     message_max_bytes: int = 1_048_588
     offsets_topic_num_partitions: int = 1

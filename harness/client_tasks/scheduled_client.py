@@ -14,7 +14,7 @@ from harness.client_ports import (
     Manner,
     Producer,
     TransactionalClients,
-    TransactionalProducer,
+    TransactionalSends,
 )
 from harness.client_tasks.group_member import GroupMember, commit
 from harness.client_tasks.sending_process import SendingProcesses, TransactingProcess
@@ -39,7 +39,7 @@ _GRACE_S = 10.0
 class _Transactions:
     """The transactions of one named producer, one at a time: the next order goes on with one that is left open."""
 
-    producer: TransactionalProducer
+    producer: TransactionalSends
     process: TransactingProcess | None = field(default=None)
 
 
@@ -152,7 +152,12 @@ class OrderedClient:
         assert isinstance(clients, TransactionalClients), "the plan lets no schedule transact on these clients"
         assert order.producer is not None
         if order.producer not in self._transacting:
-            producer = clients.transactional_producer(order.producer, order.timeout_s)
+            name, version = order.producer, order.transaction_version
+            producer: TransactionalSends = (
+                clients.transactional_producer(name, order.timeout_s)
+                if version is None
+                else clients.wire_producer(name, order.timeout_s, version)
+            )
             self._transacting[order.producer] = _Transactions(producer)
         return self._transacting[order.producer]
 

@@ -56,6 +56,19 @@ class Conversation:
                 return self.ask(body, answer, newest)
             raise NoAnswer(f"node {node_name(self.node)} does not answer {body.api_key.name}: {problem}.") from None
 
+    def open(self) -> None:
+        """Connect, unless it is connected.
+
+        Raises:
+            NoAnswer: the broker does not answer in time.
+        """
+        try:
+            if self._connection is None:
+                self._connect()
+        except (OSError, WireError) as problem:
+            self.close()
+            raise NoAnswer(f"node {node_name(self.node)} does not answer: {problem}.") from None
+
     def _ask(self, body: Message, answer: type[Answer], newest: int) -> Answer:
         if self._connection is None:
             self._connect()

@@ -27,10 +27,12 @@ from harness.client_ports import (
     Transacted,
     not_recorded,
 )
+from harness.client_tasks.wire_transactions import WireTransactions
 from harness.clients import library as blocking
 from harness.clients.librdkafka_library import Librdkafka
 from harness.clients.spoofed_fetch import spoof_fetch
 from harness.clients.topics import delete_records
+from harness.clients.wire import BlockingWire
 from harness.errors import EnvironmentFault
 from harness.history.delete_records_log import DeleteRecordsLog
 from harness.history.recorder import Change
@@ -148,6 +150,12 @@ class ThreadedClients:
     def transactional_producer(self, name: str, timeout_s: float) -> _TransactionalProducer:
         """See :class:`harness.client_ports.TransactionalClients`."""
         return _TransactionalProducer(self._library.transactional_sender(f"seawall-{name}", timeout_s))
+
+    def wire_producer(self, name: str, timeout_s: float, version: int) -> WireTransactions:
+        """See :class:`harness.client_ports.TransactionalClients`."""
+        pairs = [address.rsplit(":", 1) for address in self._bootstrap.split(",")]
+        wire = BlockingWire([(host, int(port)) for host, port in pairs])
+        return WireTransactions(wire, f"seawall-{name}", timeout_s, version)
 
     def consumer(
         self,

@@ -259,6 +259,25 @@ EXHIBITS: tuple[Exhibit, ...] = (
         },
     ),
     Exhibit(
+        "A batch that comes after its transaction",
+        "KIP-890",
+        "A batch is late, its producer aborts the transaction without it and keeps its epoch, and the batch "
+        "arrives. It takes a client that does so, here one of seawall's own: librdkafka asks for a new epoch "
+        "instead. Where brokers and client number their transactions (transaction.version=2, since 4.0), the batch "
+        "is refused.",
+        {
+            "late-batch-opens-a-transaction": {
+                (Word.STUCK,): "the batch opens a transaction that nobody ends, and read_committed gets no further.",
+                (Word.SAFE,): "the leader asks the coordinator, and refuses the batch.",
+            },
+            "late-batch-joins-the-next-transaction": {
+                (Word.DIRTY,): "the record of an aborted transaction is committed with the next one."
+            },
+            "late-batch-is-fenced": {(Word.SAFE,): "the batch has an epoch of the past, and is refused."},
+            "late-abort-is-fenced": {(Word.SAFE,): "so is a request to abort that comes late."},
+        },
+    ),
+    Exhibit(
         "Two requests in flight",
         "KAFKA-3197; max.in.flight.requests.per.connection",
         "The leader refuses the first of two requests in flight, and the producer sends it again after the leader has "

@@ -6,18 +6,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 
-from harness.errors import UsageError
 from harness.museum.counting import Runs, explanation, proves, releases
 from harness.museum.entry import Entry
 from harness.museum.exhibits import BUSY, MISTAKEN
 from harness.outcome import LETTERS, Word
-from harness.runner import plan
 from harness.runner.expectation import expectations
 from harness.runner.matrix import impossible
 from harness.runner.real import beyond
 from harness.scenario import Scenario
 from harness.targets.kafka.releases import numbers, release
-from harness.targets.kinds import BUILTIN
 
 Known = Mapping[str, Scenario]
 """The shipped scenarios, by id."""
@@ -39,7 +36,7 @@ def parity(runs: Runs, known: Known) -> Iterator[str]:
     """The lines of the tables: by release, by scenario and release, and what differed."""
     notes = _notes(runs, known)
     yield "## Every scenario on every release\n"
-    yield f"{_WHAT_IS_COUNTED}{_promised(runs, known)}\n"
+    yield f"{_WHAT_IS_COUNTED}\n"
     yield from _by_release(runs, known)
     yield f"\n{_WHAT_A_CELL_IS}\n"
     yield from _by_scenario(runs, known, list(notes))
@@ -179,23 +176,6 @@ def _differed(one: Entry) -> str:
     """What differed, cut short; nothing where the reason is not Kafka's."""
     text = "-" if one.run in BUSY or one.run in MISTAKEN else one.differences[0]
     return text if len(text) <= _LONGEST else text[:_LONGEST].rpartition(" ")[0] + " ..."
-
-
-def _promised(runs: Runs, known: Known) -> str:
-    """Of which scenarios the built-in brokers are no witness."""
-    names = sorted({f"{known[name].catalogue}" for name, _ in runs if not _is_played(known[name])})
-    if not names:
-        return ""
-    return f" Not of {', '.join(names)}: these brokers cannot do such faults, so the protocol makes the prediction."
-
-
-def _is_played(scenario: Scenario) -> bool:
-    """Whether the built-in brokers can play a scenario."""
-    try:
-        plan(scenario, BUILTIN)
-    except UsageError:
-        return False
-    return True
 
 
 _LONGEST = 100

@@ -138,6 +138,13 @@ class Knobs:
             transaction (KIP-447, Kafka 2.5).
         consumer_protocol: whether coordinators offer the group protocol of KIP-848, in which they assign the partitions
             (Kafka 4.0), beside the classic one, in which a member does.
+        producers_without_records: what a leader makes of a producer whose records have all been deleted. It forgets it
+            with the last of them, and refuses what is not its first batch, as ``out_of_order`` (Kafka 0.11) or as that
+            of an ``unknown`` producer, so that a client that knows better can begin anew (Kafka 1.0). Or it is ``kept``
+            for ``producer.id.expiration.ms``; and of a producer that is not known any batch is taken (KAFKA-7190 in
+            Kafka 2.4, KIP-360 in 2.5).
+        batches_remembered: by which batches of a producer a leader detects that another one is repeated: the ``last``
+            one, so that a producer may have one in flight (Kafka 0.11), or the last ``five`` (KAFKA-5494, Kafka 1.0).
         bugs: the names in :data:`harness.replication.bugs.BUGS` that are switched on, which no Kafka has.
     """
 
@@ -186,12 +193,17 @@ class Knobs:
     transactions: Literal["none", "unverified", "verified", "numbered"] = "numbered"
     transactional_offsets: Literal["unfenced", "fenced"] = "fenced"
     consumer_protocol: bool = True
+    producers_without_records: Literal["out_of_order", "unknown", "kept"] = "kept"
+    batches_remembered: Literal["last", "five"] = "five"
     bugs: tuple[str, ...] = ()
+
+
+NEWEST = Knobs()
 
 
 def _generations() -> dict[str, Knobs]:
     """Each generation by its difference from the next one, newest first."""
-    elr = Knobs()
+    elr = NEWEST
     strict = replace(elr, elections="isr", transactions="verified", consumer_protocol=False)
     fetch = replace(
         strict,
@@ -212,6 +224,7 @@ def _generations() -> dict[str, Knobs]:
         clean_shutdown_marker="removed_late",
         recovered_tail="not_flushed",
         transactional_offsets="unfenced",
+        producers_without_records="unknown",
     )
     kip279_mended = replace(
         kip320, fetch_fencing=False, lookup_fencing=False, truncate_when="epoch_gap", in_sync_at_the_end=False
@@ -224,7 +237,14 @@ def _generations() -> dict[str, Knobs]:
         isr_join="hw",
         out_of_range="exit",
     )
-    kip101 = replace(kip279, truncation="epoch_offset", disk_full="halt_broker", last_isr_member="leaves_if_unclean")
+    kip101 = replace(
+        kip279,
+        truncation="epoch_offset",
+        disk_full="halt_broker",
+        last_isr_member="leaves_if_unclean",
+        producers_without_records="out_of_order",
+        batches_remembered="last",
+    )
     watermark = replace(kip101, truncation="hw", deletion_answered="at_once", transactions="none")
     oldest_first = (watermark, kip101, kip279, kip279_mended, kip320, fetch, strict, elr)
     return dict(zip(("0.10", "0.11", "2.0.0", "2.0.1", "2.1", "2.8", "3.7", "4.1"), oldest_first, strict=True))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
 
 from harness.model import Offset
 from harness.replication.epochs import LeaderEpochCache
+from harness.replication.knobs import NEWEST, Knobs
 from harness.replication.messages import BatchSpan, EpochEntry
 from harness.replication.producers import ProducerStates
 
@@ -26,10 +26,10 @@ class LogState:
         epoch_entries: as checkpointed; those that start at or after the end are dropped, and
             those that ended before the start, as Kafka does on load.
         producer_batches: the batches of idempotent producers, oldest first.
-        lookup_below_first: the knob of that name; ``bugs`` likewise.
+        knobs: the protocol generation.
     """
 
-    __slots__ = ("_bugs", "epochs", "high_watermark", "log_end_offset", "log_start_offset", "producers")
+    __slots__ = ("_bugs", "_knobs", "epochs", "high_watermark", "log_end_offset", "log_start_offset", "producers")
 
     def __init__(
         self,
@@ -39,18 +39,17 @@ class LogState:
         epoch_entries: Iterable[EpochEntry],
         producer_batches: Iterable[BatchSpan] = (),
         *,
-        lookup_below_first: Literal["undefined", "start_of_first"] = "start_of_first",
-        bugs: tuple[str, ...] = (),
+        knobs: Knobs = NEWEST,
     ) -> None:
         assert 0 <= log_start_offset <= log_end_offset
-        self._bugs = bugs
+        self._knobs, self._bugs = knobs, knobs.bugs
         self.log_start_offset = log_start_offset
         self.log_end_offset = log_end_offset
         self.high_watermark = log_start_offset
-        self.epochs = LeaderEpochCache(epoch_entries, lookup_below_first)
+        self.epochs = LeaderEpochCache(epoch_entries, knobs.lookup_below_first)
         self.epochs.truncate_from_end(log_end_offset)
         self.epochs.truncate_from_start(log_start_offset)
-        self.producers = ProducerStates(producer_batches)
+        self.producers = ProducerStates(producer_batches, knobs)
         self.move_high_watermark(high_watermark)
 
     def appended(self, spans: tuple[BatchSpan, ...]) -> bool:
@@ -72,7 +71,7 @@ class LogState:
         if remaining is None:
             self.producers.truncated(log_end_offset)
         else:
-            self.producers = ProducerStates(remaining)
+            self.producers = ProducerStates(remaining, self._knobs)
         self.log_end_offset = log_end_offset
         self.high_watermark = min(self.high_watermark, log_end_offset)
         return self.forget_epochs(log_end_offset)
@@ -84,7 +83,7 @@ class LogState:
     def started_at(self, offset: Offset) -> bool:
         """The log is empty and begins at ``offset``. Returns whether the epochs changed."""
         self.log_start_offset = self.log_end_offset = self.high_watermark = offset
-        self.producers = ProducerStates()
+        self.producers = ProducerStates(knobs=self._knobs)
         return self.epochs.clear()
 
     @property

@@ -50,6 +50,7 @@ class ErrorCode(IntEnum):
     INVALID_TXN_STATE = 48
     TRANSACTION_COORDINATOR_FENCED = 52
     KAFKA_STORAGE_ERROR = 56
+    UNKNOWN_PRODUCER_ID = 59
     FENCED_LEADER_EPOCH = 74
     UNKNOWN_LEADER_EPOCH = 75
     STALE_BROKER_EPOCH = 77
@@ -82,6 +83,7 @@ class ProducerStamp(NamedTuple):
         base_sequence: its first record's; -1 in a control batch.
         is_transactional: whether the batch is part of a transaction.
         ends: how a control batch ends a transaction; None: it is a batch of records.
+        timestamp_ms: the latest of its records, in milliseconds since the Unix epoch.
     """
 
     producer_id: int
@@ -89,6 +91,7 @@ class ProducerStamp(NamedTuple):
     base_sequence: int
     is_transactional: bool = False
     ends: TransactionEnd | None = None
+    timestamp_ms: int = 0
 
     @property
     def is_whole(self) -> bool:

@@ -10,10 +10,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from harness.model import NO_EPOCH, NO_OFFSET, Offset
+from harness.replication.knobs import NEWEST, Knobs
 from harness.replication.messages import (
     NO_ERROR,
     BatchSpan,
@@ -22,8 +23,8 @@ from harness.replication.messages import (
     TransactionEnd,
 )
 
-BATCHES_REMEMBERED = 5
-"""How many batches a producer may have in flight (``ProducerStateEntry.NUM_BATCHES_TO_RETAIN``)."""
+_REMEMBERED = {"last": 1, "five": 5}
+"""How many batches of a producer are remembered (``ProducerStateEntry.NUM_BATCHES_TO_RETAIN``), by the knob."""
 
 _SEQUENCES = 2**31
 """Sequence numbers wrap from the largest 32-bit integer to 0."""
@@ -74,20 +75,30 @@ class _Ended(NamedTuple):
 
 @dataclass(slots=True)
 class _Producer:
-    """``markers`` counts those in its log, so that a leader notices one that came in between."""
+    """``markers`` counts those in its log, so that a leader notices one that came in between.
+
+    ``timestamp_ms`` is that of its last batch.
+    """
 
     epoch: int
+    batches: deque[StoredBatch]
     coordinator_epoch: int = NO_EPOCH
     markers: int = 0
-    batches: deque[StoredBatch] = field(default_factory=lambda: deque(maxlen=BATCHES_REMEMBERED))
+    timestamp_ms: int = 0
 
 
 class ProducerStates:
-    """The producers of one log, by producer id."""
+    """The producers of one log, by producer id.
 
-    __slots__ = ("_aborted", "_ended", "_open", "_producers")
+    Args:
+        spans: the batches of the log, oldest first.
+        knobs: the protocol generation.
+    """
 
-    def __init__(self, spans: Iterable[BatchSpan] = ()) -> None:
+    __slots__ = ("_aborted", "_ended", "_knobs", "_open", "_producers")
+
+    def __init__(self, spans: Iterable[BatchSpan] = (), knobs: Knobs = NEWEST) -> None:
+        self._knobs = knobs
         self._producers: dict[int, _Producer] = {}
         self._open: dict[int, Offset] = {}  # by producer id, where its open transaction begins, oldest first
         self._ended: deque[_Ended] = deque()
@@ -108,10 +119,13 @@ class ProducerStates:
     def _remember(self, span: BatchSpan, stamp: ProducerStamp) -> None:
         producer = self._producers.get(stamp.producer_id)
         if producer is None:
-            producer = self._producers[stamp.producer_id] = _Producer(stamp.producer_epoch)
+            remembered = _REMEMBERED[self._knobs.batches_remembered]
+            producer = _Producer(stamp.producer_epoch, deque(maxlen=remembered))
+            self._producers[stamp.producer_id] = producer
         elif producer.epoch != stamp.producer_epoch:
             producer.epoch = stamp.producer_epoch
             producer.batches.clear()
+        producer.timestamp_ms = stamp.timestamp_ms
         if stamp.ends is not None:
             producer.coordinator_epoch = stamp.ends.coordinator_epoch
             producer.markers += 1
@@ -157,12 +171,12 @@ class ProducerStates:
     def error(self, stamp: ProducerStamp, *, in_sequence: bool = True) -> ErrorCode:
         """Why a batch that is no duplicate must not be appended; ``NONE`` when it may.
 
-        A new epoch begins with sequence 0. An unknown producer may begin with any sequence. A batch that is not
-        ``in_sequence`` may have any at any time.
+        A new epoch begins with sequence 0. An unknown producer may begin with any sequence, or with 0 only, as the
+        generation has it. A batch that is not ``in_sequence`` may have any at any time.
         """
         producer = self._producers.get(stamp.producer_id)
         if producer is None:
-            return NO_ERROR
+            return NO_ERROR if stamp.base_sequence == 0 or not in_sequence or stamp.ends else self._unknown(NO_ERROR)
         if stamp.producer_epoch < producer.epoch:
             return ErrorCode.INVALID_PRODUCER_EPOCH
         if stamp.ends is not None:
@@ -172,10 +186,21 @@ class ProducerStates:
         has_sent = same_epoch and producer.batches
         expected = (producer.batches[-1].last_sequence + 1) % _SEQUENCES if has_sent else 0
         if in_sequence and stamp.base_sequence != expected:
-            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+            out_of_order = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+            return out_of_order if has_sent or not same_epoch else self._unknown(out_of_order)
         if stamp.producer_id in self._open and not stamp.is_transactional:
             return ErrorCode.INVALID_TXN_STATE
         return NO_ERROR
+
+    def _unknown(self, if_kept: ErrorCode) -> ErrorCode:
+        """Why a batch is refused whose number says that others came before, of which nothing is known."""
+        match self._knobs.producers_without_records:
+            case "kept":
+                return if_kept
+            case "unknown":
+                return ErrorCode.UNKNOWN_PRODUCER_ID
+            case "out_of_order":
+                return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
     def is_open(self, stamp: ProducerStamp) -> bool:
         """Whether the log has a transaction of this producer, in this epoch, that is not ended."""
@@ -215,8 +240,25 @@ class ProducerStates:
         return found
 
     def deleted_before(self, offset: Offset) -> None:
-        """The log begins at ``offset``: forget the aborted transactions that end before."""
+        """The log begins at ``offset``: forget the aborted transactions that end before.
+
+        Before Kafka 2.4 also the batches that are gone, and the producers of which none is left.
+        """
         del self._aborted[: bisect_left(self._aborted, offset, key=lambda one: one.last_offset)]
+        if self._knobs.producers_without_records == "kept":
+            return
+        for producer_id, producer in list(self._producers.items()):
+            while producer.batches and producer.batches[0].end_offset <= offset:
+                producer.batches.popleft()
+            if not producer.batches:
+                del self._producers[producer_id]
+                self._open.pop(producer_id, None)
+
+    def expire(self, before_ms: int) -> None:
+        """Forget the producers whose last batch is older, unless a transaction is open (``isProducerExpired``)."""
+        for producer_id, producer in list(self._producers.items()):
+            if producer.timestamp_ms <= before_ms and producer_id not in self._open:
+                del self._producers[producer_id]
 
 
 def _last_sequence(stamp: ProducerStamp, record_count: int) -> int:

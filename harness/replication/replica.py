@@ -112,8 +112,7 @@ class Replica:
             log_end_offset if "watermark_is_the_end_at_start" in knobs.bugs else high_watermark,
             epoch_entries,
             producer_batches,
-            lookup_below_first=knobs.lookup_below_first,
-            bugs=knobs.bugs,
+            knobs=knobs,
         )
         self._isr = InSyncReplicas(knobs.isr_update)
         self._sessions: dict[NodeId, int] = {}
@@ -318,7 +317,7 @@ class Replica:
         self._following.led(self.node, state.leader_epoch)
         self._leadership.enter(state.leader_epoch, state.replicas, state.now_ns)
         if new_epoch and "producers_forgotten" in self._knobs.bugs:
-            self.log.producers = ProducerStates()
+            self.log.producers = ProducerStates(knobs=self._knobs)
         if new_epoch and self._knobs.epoch_entry == "on_election":
             effects += self._checkpoint_if(self.log.epochs.assign(state.leader_epoch, self.log_end_offset))
         return effects + self._leadership.advance(self._now_ns)

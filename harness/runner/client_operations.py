@@ -108,6 +108,7 @@ class ClientOperations:
         order = SendOrder(
             self._meant(send), send.count, _ACKS[send.acks], send.within_s, send.batch, round(send.age_s * 1000),
             send.retries, send.retry_after_s, send.producer, send.idempotent, send.transaction,
+            send.transaction_version,
         )  # fmt: skip
         names = self._diary.sending(order.partitions, send)
 

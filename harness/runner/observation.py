@@ -36,6 +36,9 @@ _AFTER_A_LOSS = frozenset({"int-nonmonotonic-send", "nonmonotonic-send", "G0-rea
 
 _LOSS_WORDS = {Verdict.VIOLATION: Word.LOST, Verdict.DOCUMENTED: Word.DOCUMENTED, Verdict.WEAK: Word.WEAK}
 _KIND_WORDS = {"replica-divergence": Word.DIVERGED, "duplicate": Word.DUPLICATED, "aborted-read": Word.DIRTY}
+_KIND_THAT_LASTS = "open-transaction"
+"""Of a schedule it is INDETERMINATE, for a coordinator takes its time; but the final read has waited for its end."""
+
 _OPEN_ENDED = frozenset({Word.STUCK, Word.EXITED, Word.UNAVAILABLE})
 """Words for why the final read is incomplete."""
 
@@ -172,6 +175,8 @@ def _from_checkers(anomalies: Iterable[Anomaly]) -> Iterator[Word]:
             yield _LOSS_WORDS[anomaly.verdict]
         if anomaly.kind in _KIND_WORDS and anomaly.verdict is not Verdict.INDETERMINATE:
             yield _KIND_WORDS[anomaly.kind]
+        if anomaly.kind == _KIND_THAT_LASTS:
+            yield Word.STUCK
 
 
 def _from_diary(diary: ScheduleLog) -> Iterator[Word]:

@@ -301,9 +301,14 @@ def _knobs(scenario: Scenario) -> dict[str, str]:
 
 
 def _refuse_transactions(made: Plan) -> None:
-    """Refuse them where there are none yet."""
+    """Refuse them where there are none yet, and those with an epoch each where there are no such yet."""
+    version = made.system.release or f"generation {made.generation}"
+    sends = [step.send for step in made.scenario.schedule or () if step.send is not None]
+    if made.knobs.transactions != "numbered" and any(send.transaction_version for send in sends):
+        raise UsageError(
+            f"it runs transactions of version 2, which {version} does not know.", "Run it on 4.0 or later."
+        )
     if made.knobs.transactions == "none" and (made.scenario.transacts or made.workload.transacts):
-        version = made.system.release or f"generation {made.generation}"
         raise UsageError(f"it runs transactions, which {version} does not know.", "Run it on 0.11 or later.")
 
 

@@ -105,6 +105,30 @@ def _cell(text: str) -> str:
     return " ".join(text.replace(" * ", " ").replace("``", "`").replace("|", "\\|").split())
 
 
+_NOT_PLAYED = {
+    "D03": "A client that gives a record up by itself has no acknowledgement, and no run needs brokers for that: "
+    "`tests/harness/clients/test_sender.py` holds what librdkafka reports against what counts as `fail` "
+    "and as `info`.",
+    "D05": "The built-in brokers read what they know of producers from the log, and keep no snapshot that could "
+    "be wrong; what a wrong one leads to is found with the bugs `producers_forgotten` and "
+    "`sequence_expected_again`.",
+    "D11": "No newest patch release has these bugs of coordinators; the bugs `transaction_end_unstored`, "
+    "`marker_lost` and `zombies_obeyed` stand for what they do.",
+    "D13": "It is in the buffers of Kafka's own client, which no run uses for its load; the rules for `corrupt-"
+    "read` and `unwritten-read` find a batch in another partition than it was sent to, as with the bug "
+    "`fetch_mixes_partitions`.",
+    "D14": "The findings are those of other systems; the rules that they need are proved by a bug "
+    "(`sequence_unchecked`) and a forged history (`offset_written_twice`), and `seawall import jepsen` "
+    "judges Jepsen's own histories.",
+    "D15": "Two producers without fencing are two producers; two members that have the same partition are played "
+    "by the workload `consumer_groups`, whose members stand still, and found with the bug "
+    "`commits_unfenced`.",
+    "F09": "No client here looks up offsets by time.",
+    "F10": "No workload here reads a compacted log for its state.",
+}
+"""Entries of the list of known losses that the catalogue does not replay, and why."""
+
+
 def catalogue() -> str:
     """Every scenario that comes with seawall."""
     rows = [_scenario(one) for one in sorted(shipped(), key=lambda one: (one.catalogue or "~", one.id))]
@@ -115,6 +139,8 @@ def catalogue() -> str:
         "How each went on real Kafka: [the museum](museum.md).\n\n"
         f"Written from `harness/scenarios` by `{REWRITE}`.\n\n"
         f"| entry | scenario | what happens | source |\n|---|---|---|---|\n{''.join(rows)}"
+        "\n## What is not replayed\n\nOf producers, transactions and time, whose other entries are above.\n\n"
+        "| entry | why |\n|---|---|\n" + "".join(f"| {entry} | {why} |\n" for entry, why in _NOT_PLAYED.items())
     )
 
 

@@ -67,10 +67,11 @@ _SILENT = MappingProxyType(
 
 
 class _Attempt(NamedTuple):
-    """What came of one request: an error (0: none), and where the batch was appended."""
+    """What came of a batch: an error (0: none), where it was appended, and at which try."""
 
     error: int
     base_offset: int = -1
+    tries: int = 1
 
 
 class _Request(NamedTuple):
@@ -95,7 +96,8 @@ class Producer:
     """One producer. One that numbers its batches and has to give one up goes on in the next epoch of its id (KIP-360).
 
     One whose oldest batch under way is out of sequence fails as a whole, as librdkafka's do, and a new one with
-    another id takes its place. A younger one is sent again: what comes before it has not been appended yet.
+    another id takes its place. A younger one is sent again: what comes before it has not been appended yet. One that
+    its leader does not know any more counts from 0 in its next epoch, unless the batch may have been stored before.
 
     Args:
         client: its connections.
@@ -147,6 +149,9 @@ class Producer:
         under_way.append(mine)
         try:
             attempt = await self._send(request, lambda: under_way[0] is mine)
+            if attempt is not None and attempt.error == KafkaError.UNKNOWN_PRODUCER_ID:
+                may_be_stored = attempt.tries > 1 or under_way[0] is not mine
+                attempt = await self._begin_anew(request, attempt, may_be_stored=may_be_stored)
         finally:
             under_way.remove(mine)
             self._window.leave()
@@ -175,7 +180,9 @@ class Producer:
         self._sequences[partition] = sequence + len(batch)
         retries = max(self._manner.retries, 1 if self._manner.idempotent else 0)
         last = _Attempt(KafkaError._MSG_TIMED_OUT)  # noqa: SLF001
+        tries = 0
         while world.now_ns < deadline_ns:
+            tries += 1
             attempt = await self._try(partition, bytes(records), deadline_ns)
             match attempt:
                 case None:
@@ -189,7 +196,7 @@ class Producer:
                         self._retire(identity)
                         return attempt
                 case _Attempt(error) if error not in _TRANSIENT:
-                    return attempt
+                    return attempt._replace(tries=tries)
                 case _ if retries == 0:
                     return attempt if isinstance(attempt, _Attempt) else _Attempt(_SILENT[attempt])
                 case _:
@@ -232,6 +239,14 @@ class Producer:
         if self._id != _NO_ID:
             self._epoch += 1
             self._sequences.clear()
+
+    async def _begin_anew(self, request: _Request, attempt: _Attempt, *, may_be_stored: bool) -> _Attempt | None:
+        """The leader does not know the producer any more: it counts from 0, unless that might store a batch twice."""
+        if may_be_stored:
+            self._retire(request.identity)
+            return attempt
+        self._begin_epoch()
+        return await self._send(request, lambda: True)
 
     def _retire(self, identity: int) -> None:
         """A new producer takes the place of the one of that id, unless one has done so."""

@@ -9,6 +9,7 @@ from confluent_kafka import KafkaError
 
 from harness.broker.served_versions import served_by
 from harness.client_ports import PLAIN, Isolation, Manner, Membership, Rebalanced
+from harness.client_tasks.wire_transactions import WireTransactions
 from harness.clients.spoofed_fetch import spoofed_request
 from harness.history.delete_records_log import GAVE_UP, LOST, DeleteRecordsLog
 from harness.model import Offset, TopicPartition
@@ -23,6 +24,7 @@ from harness.simulation.stack.producing import Producer
 from harness.simulation.stack.reading import Reader
 from harness.simulation.stack.tasks import Promise, Task
 from harness.simulation.stack.transacting import TransactionalProducer
+from harness.simulation.stack.wire import SimulatedWire
 from harness.wire.keys import ApiKey
 from harness.wire.messages.fetch import FetchResponse
 from harness.wire.messages.operators import (
@@ -120,6 +122,10 @@ class SimulatedClients:
     def transactional_producer(self, name: str, timeout_s: float) -> TransactionalProducer:
         """See :class:`harness.client_ports.TransactionalClients`."""
         return TransactionalProducer(self._client(name), f"seawall-{name}", timeout_s)
+
+    def wire_producer(self, name: str, timeout_s: float, version: int) -> WireTransactions:
+        """See :class:`harness.client_ports.TransactionalClients`."""
+        return WireTransactions(SimulatedWire(self._client(name)), f"seawall-{name}", timeout_s, version)
 
     def consumer(
         self,

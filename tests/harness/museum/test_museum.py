@@ -121,12 +121,6 @@ def test_of_an_outcome_that_was_not_predicted_an_exhibit_says_what_it_was() -> N
     assert row in page([*RECORDED, lost], SHELF)
 
 
-def test_what_the_built_in_brokers_are_no_witness_of_is_named() -> None:
-    named = "Not of D10/dirty, D10/lost: these brokers cannot do such faults"
-    assert named in recorded_page()
-    assert named not in page([one for one in RECORDED if not SHIPPED[one.scenario].transacts], SHELF)
-
-
 def test_whatever_went_otherwise_than_predicted_is_explained() -> None:
     otherwise = [one for runs in recorded_runs().values() for one in runs if not one.agrees]
     assert [one.run for one in otherwise if explanation(one, SHIPPED) is None] == []

@@ -19,7 +19,12 @@ def changes(older: Knobs, newer: Knobs) -> dict[str, object]:
 
 PROTOCOL = {
     "0.11": {"truncation": "epoch_offset", "deletion_answered": "when_followed", "transactions": "unverified"},
-    "2.0.0": {"truncation": "epoch_pair", "last_isr_member": "stays"},
+    "2.0.0": {
+        "truncation": "epoch_pair",
+        "last_isr_member": "stays",
+        "producers_without_records": "unknown",
+        "batches_remembered": "five",
+    },
     "2.0.1": {
         "lookup_below_first": "start_of_first",
         "epoch_entry": "on_election",
@@ -33,6 +38,7 @@ PROTOCOL = {
         "isr_update": "maximal",
         "broker_bounce": "noticed",
         "transactional_offsets": "fenced",
+        "producers_without_records": "kept",
     },
     "3.7": {
         "transactions": "verified",

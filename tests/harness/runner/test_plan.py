@@ -10,6 +10,7 @@ from harness.controls import Elections
 from harness.errors import UsageError
 from harness.replication.knobs import CURRENT_GENERATION
 from harness.runner import Plan, plan
+from harness.runner.expectation import expectations
 from harness.runner.manifest import manifest, now
 from harness.targets.kinds import cluster_kind
 
@@ -36,7 +37,8 @@ def refusal(text: str, **overrides: str) -> str:
 
 def test_every_shipped_scenario_can_be_planned_on_every_generation() -> None:
     for one in scenario.shipped():
-        for generation in ("0.11" if one.transacts else "0.10", "2.8", "3.7"):
+        oldest = "0.11" if one.transacts else "0.10"
+        for generation in expectations(one) or (oldest, "2.8", "3.7"):
             assert plan(one, generation=generation).generation == generation
 
 
@@ -55,6 +57,8 @@ def test_transactions_are_refused_where_there_are_none() -> None:
     for target in ("builtin", "simulated"):
         with pytest.raises(UsageError, match=r"runs transactions, which generation 0\.10 does not know"):
             plan(scenario.load("transactions-outlive-their-leader"), target, "0.10")
+        with pytest.raises(UsageError, match=r"transactions of version 2, which generation 3\.7 does not know"):
+            plan(scenario.load("late-batch-is-fenced"), target, "3.7")
 
 
 def test_an_election_is_refused_where_the_target_cannot_be_asked_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
