@@ -66,6 +66,12 @@ class Disk(Budgeted):
         self.ledger.removed(path)
         self.take(path, -size)
 
+    def remove_directory(self, path: str) -> None:
+        """See :class:`harness.broker.ports.FileSystem`."""
+        with suppress(FileNotFoundError):
+            (self._root / path).rmdir()
+        self.ledger.removed(path)
+
     def replace_text(self, path: str, text: str, *, flush: bool) -> None:
         """See :class:`harness.broker.ports.FileSystem`."""
         temporary = f"{path}.tmp"

@@ -107,6 +107,22 @@ class LogDirectory:
         if checkpoint == RECOVERY_POINTS:
             self._recovery_points = dict(offsets)
 
+    def forget(self, name: TopicPartition) -> None:
+        """The log of ``name`` is deleted: forget what was written down about it, also on disk.
+
+        Raises:
+            OSError: an old checkpoint is still there.
+        """
+        for checkpoint, offsets in (
+            (HIGH_WATERMARKS, self._high_watermarks),
+            (RECOVERY_POINTS, self._recovery_points),
+            (LOG_STARTS, self._log_starts),
+        ):
+            offsets.pop(name, None)
+            written = self._read(checkpoint)
+            if written.pop(name, None) is not None:
+                self.files.replace_text(checkpoint, format_offsets(written), flush=True)
+
     def close(self, broker_epoch: int, incarnation: int) -> None:
         """Mark a clean shutdown after the last flush, with the broker epoch and (our own addition) the incarnation.
 

@@ -158,6 +158,14 @@ class FileSystem(Protocol):
         """Delete a file."""
         ...
 
+    def remove_directory(self, path: str) -> None:
+        """Delete a directory, which must be empty; nothing happens if there is none.
+
+        Raises:
+            OSError: it is not empty.
+        """
+        ...
+
     def replace_text(self, path: str, text: str, *, flush: bool) -> None:
         """Atomically replace a small file: write a temporary, rename; ``flush`` makes this text and its name safe.
 

@@ -118,7 +118,7 @@ class SegmentLog:
     Args:
         files: the port.
         directory: of the log, relative to the data directory.
-        policy: how it is kept.
+        policy: how it is kept; it may be replaced at any time.
         checkpointed: what was written down about it.
 
     Attributes:
@@ -134,7 +134,7 @@ class SegmentLog:
     ) -> None:
         self._files = files
         self._directory = directory
-        self._policy = policy
+        self.policy = policy
         self._segments: list[Segment] = []
         self._has_unsafe_names = False
         self.log_start_offset = 0
@@ -157,7 +157,7 @@ class SegmentLog:
         for header, span in zip(batches.headers, spans, strict=True):
             segment.add(span.base_offset, header.size, header.max_timestamp)
         self.log_end_offset = spans[-1].end_offset
-        if self.log_end_offset - self.recovery_point >= self._policy.flush_messages:
+        if self.log_end_offset - self.recovery_point >= self.policy.flush_messages:
             self.flush()
 
     def flush(self) -> None:
@@ -181,7 +181,7 @@ class SegmentLog:
             OSError: the file system refuses; the log ends where it has been cut by then.
         """
         while len(self._segments) > 1 and self._segments[-1].base_offset >= to_offset:
-            if "cut_segments_stay" not in self._policy.bugs:
+            if "cut_segments_stay" not in self.policy.bugs:
                 self._drop(self._segments[-1])
             self.log_end_offset = self._segments.pop().base_offset
         if to_offset < self.log_end_offset:  # not at the boundary of two segments, which ends the log there
@@ -210,7 +210,7 @@ class SegmentLog:
             self._keep_names()  # before the names of those that could be found instead are gone
         while len(self._segments) > 1 and self._segments[1].base_offset <= offset:
             self._drop(self._segments.pop(0))
-        if "deletes_a_segment_more" in self._policy.bugs and len(self._segments) > 1:
+        if "deletes_a_segment_more" in self.policy.bugs and len(self._segments) > 1:
             self._drop(self._segments.pop(0))
         self.log_start_offset = offset
 
@@ -325,8 +325,8 @@ class SegmentLog:
     def _segment_for(self, batches: Batches) -> Segment:
         active = self._segments[-1]
         if active.size and (
-            active.size + len(batches.buffer) > self._policy.segment_bytes
-            or (active.times and batches.headers[-1].max_timestamp - active.times[0] > self._policy.roll_ms)
+            active.size + len(batches.buffer) > self.policy.segment_bytes
+            or (active.times and batches.headers[-1].max_timestamp - active.times[0] > self.policy.roll_ms)
         ):
             self._roll()
         return self._segments[-1]
@@ -343,7 +343,7 @@ class SegmentLog:
 
     def _keep_names(self) -> None:
         """Flush new names where the policy requires it; where an empty log ends, only its name records."""
-        if self._policy.flush_names:
+        if self.policy.flush_names:
             self._flush_names()
 
     def _flush_names(self) -> None:
@@ -357,7 +357,7 @@ class SegmentLog:
             while rest:
                 rest = rest[segment.file.append(rest) :]
         except OSError:
-            if "torn_append_kept" in self._policy.bugs:
+            if "torn_append_kept" in self.policy.bugs:
                 return
             self.torn_bytes = len(data) - len(rest)
             with suppress(OSError):  # recovery will cut what cannot be cut now
@@ -390,10 +390,10 @@ class SegmentLog:
         cut_bytes = 0
         for base_offset, following in zip_longest(bases, bases[1:]):
             trusted = checkpointed.clean or (following is not None and following <= self.recovery_point)
-            trusted = trusted or "recovery_skips_crc" in self._policy.bugs
+            trusted = trusted or "recovery_skips_crc" in self.policy.bugs
             cut_bytes += self._load(base_offset, epochs, trusted=trusted, lost=bool(cut_bytes))
         is_empty = not self._segments or self.log_end_offset == self._segments[0].base_offset
-        if "recovery_drops_a_batch" in self._policy.bugs and not (checkpointed.clean or is_empty):
+        if "recovery_drops_a_batch" in self.policy.bugs and not (checkpointed.clean or is_empty):
             self.truncate(self.log_end_offset - 1)
         if not self._segments:
             self._create(checkpointed.log_start_offset)
@@ -408,7 +408,7 @@ class SegmentLog:
         """Open one segment, or drop it when it does not continue the log; returns how many bytes were cut."""
         segment = self._open(base_offset)
         continues = not self._segments or base_offset == self.log_end_offset
-        if "log_dropped_at_start" in self._policy.bugs and base_offset > 0 and not self._segments:
+        if "log_dropped_at_start" in self.policy.bugs and base_offset > 0 and not self._segments:
             lost = True
         if lost or not (continues or (trusted and base_offset > self.log_end_offset)):
             size = segment.file.size()
@@ -427,7 +427,7 @@ class SegmentLog:
 
     def _settle_recovery_point(self, *, clean: bool) -> None:
         self.recovery_point = min(self.recovery_point, self.log_end_offset)
-        if clean or self._policy.recovered_tail == "not_flushed":
+        if clean or self.policy.recovered_tail == "not_flushed":
             self.recovery_point = self.log_end_offset
-        if self._policy.recovered_tail == "flushed":
+        if self.policy.recovered_tail == "flushed":
             self.flush()

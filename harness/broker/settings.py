@@ -54,6 +54,10 @@ class Settings:
     log_retention_ms: int = 604_800_000
     log_retention_check_interval_ms: int = 300_000
     log_message_timestamp_after_max_ms: int = NEVER
+    log_cleaner_backoff_ms: int = 15_000
+    log_cleaner_delete_retention_ms: int = 86_400_000
+    log_cleaner_min_compaction_lag_ms: int = 0
+    log_cleaner_max_compaction_lag_ms: int = NEVER
     log_dirs_count: int = 1
     message_max_bytes: int = 1_048_588
     offsets_topic_num_partitions: int = 1

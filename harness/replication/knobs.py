@@ -126,6 +126,9 @@ class Knobs:
             ``kept`` is a remedy; see N05 among the scenarios.
         segment_names: whether a new segment's name is ``flushed`` with its content, or ``not_flushed`` (KAFKA-3968,
             Kafka < 3.0).
+        topic_identity: what a topic is known by: its ``name``, so that none of that name can be created before every
+            replica of a deleted one is deleted (ZooKeeper's controllers); or its ``id``, so that one can at once, and a
+            broker that was away deletes what it has of the old one when it returns (KIP-516, KRaft).
         transactions: whether brokers have ``none`` (Kafka <= 0.10.2); or a leader appends an ``unverified`` batch of a
             transaction that its coordinator may not know, or know as ended (KIP-98, Kafka 0.11), so that it may stay
             open for ever; or asks the coordinator first, once in each transaction (``verified``, KIP-890, Kafka 3.6).
@@ -174,6 +177,7 @@ class Knobs:
     lowered_log_start: Literal["unwritten", "written"] = "unwritten"
     emptied_log_epoch: Literal["forgotten", "kept"] = "forgotten"
     segment_names: Literal["flushed", "not_flushed"] = "flushed"
+    topic_identity: Literal["name", "id"] = "id"
     transactions: Literal["none", "unverified", "verified"] = "verified"
     bugs: tuple[str, ...] = ()
 
@@ -191,6 +195,7 @@ def _generations() -> dict[str, Knobs]:
         broker_bounce="noticed",
         shrink_raises_epoch=True,
         segment_names="not_flushed",
+        topic_identity="name",
         transactions="unverified",
     )
     kip320 = replace(

@@ -301,6 +301,11 @@ def strings(*, since: int = 0, until: int = LATEST) -> list[str]:
     return _list(since, until, None, list, "string")
 
 
+def nullable_strings(*, since: int = 0) -> list[str] | None:
+    """A list of strings that may be null, and is by default."""
+    return _field("array", since, LATEST, None, None, nullable=since, element="string")
+
+
 def _field(
     kind: str, since: int, until: int, default: T, tag: int | None,
     *, nullable: int | None = None, element: type[Struct] | str | None = None, is_cut: bool = False,

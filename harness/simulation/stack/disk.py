@@ -75,6 +75,13 @@ class MemoryDisk(Budgeted):
         self._safe_names.pop(path, None)
         self._safe_texts.pop(path, None)
 
+    def remove_directory(self, path: str) -> None:
+        """See :class:`harness.broker.ports.FileSystem`."""
+        if self.list(path):
+            raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), path)
+        self._directories.pop(path, None)
+        self._safe_names.pop(path, None)
+
     def replace_text(self, path: str, text: str, *, flush: bool) -> None:
         """See :class:`harness.broker.ports.FileSystem`."""
         self._reach(path)

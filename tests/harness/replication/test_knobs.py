@@ -31,6 +31,7 @@ PROTOCOL = {
     "2.8": {"truncation": "diverging_fetch", "isr_update": "maximal", "broker_bounce": "noticed"},
     "3.7": {
         "transactions": "verified",
+        "topic_identity": "id",
         "newcomers": "eligible",
         "hw_below_min_isr": "freeze",
         "broker_epoch_check": True,
