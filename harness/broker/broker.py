@@ -43,6 +43,7 @@ from harness.broker.group_requests import (
     sync_group,
 )
 from harness.broker.kafka_time import kafka_time_ns
+from harness.broker.log_cleaner import LogCleaner
 from harness.broker.log_directories import LogDirectories
 from harness.broker.log_directory import LogDirectory
 from harness.broker.log_manager import LogManager
@@ -116,6 +117,7 @@ class Broker:
             self.node, self.metadata, config.cluster_id, partial(self.partition_type, self), self._directory_failed
         )
         self._logs = LogManager(self._replicas, self.directories, self.say, self._directory_failed, self._halt)
+        self._cleaner = LogCleaner(self, self._replicas, self._directory_failed)
         self._fetchers = ReplicaFetchers(config, surroundings, lambda: self.controller.broker_epoch)
         self._groups = GroupCoordinator(self, config)
         self._transactions = self._transaction_services()
@@ -221,6 +223,7 @@ class Broker:
         self._every(settings.log_flush_offset_checkpoint_interval_ms, logs.checkpoint_recovery_points)
         self._every(settings.log_flush_start_offset_checkpoint_interval_ms, logs.checkpoint_log_starts)
         self._every(settings.log_retention_check_interval_ms, logs.retire)
+        self._every(settings.log_cleaner_backoff_ms, self._cleaner.clean)
 
     def stop(self) -> None:
         """Shut down cleanly: answer waiting fetches, flush, mark the shutdown as clean, and close the logs."""

@@ -219,6 +219,11 @@ class Partition:
         files.flush_directory("")
         self.directory.forget(self.name)
 
+    def compacted(self, end_offset: Offset, removed: int) -> None:
+        """The log cleaner has compacted the log up to ``end_offset``: that is for the timeline."""
+        self._cuts.append(("compaction", {"to_offset": end_offset, "removed": removed}))
+        self._write_down()
+
     def retire(self) -> None:
         """Let the core delete the segments whose records are all older than ``retention.ms``."""
         clock, limit_ms = self._owner.clock, self.config.retention_ms
@@ -326,8 +331,14 @@ class Partition:
         return LogStartedAt(offset)
 
     def _lower_recovery_point(self) -> None:
-        """Write down a recovery point that a cut has lowered, before anything is appended, as Kafka does."""
+        """Write down a recovery point that a cut has lowered, before anything is appended, as Kafka does.
+
+        Likewise up to where the log is compacted.
+        """
         self._write_now("recovery points", self._owner.lower_recovery_points)
+        end = self.log.log_end_offset
+        if self.directory.first_dirty_offset(self.name) > end:
+            self._write_now("cleaned offsets", lambda _: self.directory.write_first_dirty_offset(self.name, end))
 
     def _write_now(self, what: str, write: Callable[[LogDirectory], None]) -> None:
         """Write a checkpoint of the directory out of its turn; if that is refused, the replica fails."""
@@ -438,7 +449,7 @@ def _policy(config: TopicConfig, owner: Owner) -> LogPolicy:
     knobs = owner.knobs
     return LogPolicy(
         segment_bytes=config.segment_bytes,
-        roll_ms=config.segment_ms,
+        roll_ms=min(config.segment_ms, config.max_compaction_lag_ms) if config.compacts else config.segment_ms,
         flush_messages=NEVER if "flush_forgotten" in knobs.bugs else config.flush_messages,
         flush_names=knobs.segment_names == "flushed",
         recovered_tail=knobs.recovered_tail,

@@ -158,6 +158,14 @@ class FileSystem(Protocol):
         """Delete a file."""
         ...
 
+    def rename(self, source: str, destination: str) -> None:
+        """Give a flushed and closed file another name, which another file may have; a power loss undoes nothing of it.
+
+        Raises:
+            OSError: nothing has changed.
+        """
+        ...
+
     def remove_directory(self, path: str) -> None:
         """Delete a directory, which must be empty; nothing happens if there is none.
 

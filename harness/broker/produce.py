@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
+from harness.broker.codecs import inflate
 from harness.broker.codes import FrontError
 from harness.broker.delayed import Delayed
 from harness.broker.injected_bugs import appended, produced
@@ -170,6 +171,8 @@ class Producing(Delayed[_Slot]):
         ahead_ms = header.max_timestamp - self._services.clock.wall_ms()
         if ahead_ms > config.message_timestamp_after_max_ms:
             return FrontError.INVALID_TIMESTAMP, None
+        if config.compacts and any(one.key is None for one in wire.records(buffer, header, inflate)):
+            return FrontError.INVALID_RECORD, None
         return ErrorCode.NONE, appended(self._services.knobs, Batches(buffer, [header]))
 
     def _expiry(self, slot: _Slot) -> ProduceExpired:

@@ -126,6 +126,9 @@ class Knobs:
             ``kept`` is a remedy; see N05 among the scenarios.
         segment_names: whether a new segment's name is ``flushed`` with its content, or ``not_flushed`` (KAFKA-3968,
             Kafka < 3.0).
+        tombstones: until when the log cleaner keeps a key without a value: until ``delete.retention.ms`` after the
+            newest segment was written that a pass had left clean (``segment_age``), or after the first pass that left
+            the tombstone over, which writes this ``delete_horizon`` into its batch (KIP-534, Kafka 3.1).
         topic_identity: what a topic is known by: its ``name``, so that none of that name can be created before every
             replica of a deleted one is deleted (ZooKeeper's controllers); or its ``id``, so that one can at once, and a
             broker that was away deletes what it has of the old one when it returns (KIP-516, KRaft).
@@ -177,6 +180,7 @@ class Knobs:
     lowered_log_start: Literal["unwritten", "written"] = "unwritten"
     emptied_log_epoch: Literal["forgotten", "kept"] = "forgotten"
     segment_names: Literal["flushed", "not_flushed"] = "flushed"
+    tombstones: Literal["segment_age", "delete_horizon"] = "delete_horizon"
     topic_identity: Literal["name", "id"] = "id"
     transactions: Literal["none", "unverified", "verified"] = "verified"
     bugs: tuple[str, ...] = ()
@@ -195,6 +199,7 @@ def _generations() -> dict[str, Knobs]:
         broker_bounce="noticed",
         shrink_raises_epoch=True,
         segment_names="not_flushed",
+        tombstones="segment_age",
         topic_identity="name",
         transactions="unverified",
     )

@@ -41,7 +41,7 @@ PROTOCOL = {
     },
     "4.1": {"elections": "elr"},
 }
-OF_STORAGE = {"disk_full", "clean_shutdown_marker", "recovered_tail", "segment_names"}
+OF_STORAGE = {"disk_full", "clean_shutdown_marker", "recovered_tail", "segment_names", "tombstones"}
 
 
 def test_each_generation_changes_what_its_release_notes_say() -> None:
