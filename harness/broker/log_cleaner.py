@@ -129,7 +129,6 @@ class LogCleaner:
             self._services.say(
                 f"Compacted {partition.name} up to offset {dirt.end_offset}: {removed} records have gone."
             )
-            partition.compacted(dirt.end_offset, removed)
             self._checkpoint(dirt)
 
     def _rewrite(self, dirt: _Dirt, now_ms: int) -> int:

@@ -219,11 +219,6 @@ class Partition:
         files.flush_directory("")
         self.directory.forget(self.name)
 
-    def compacted(self, end_offset: Offset, removed: int) -> None:
-        """The log cleaner has compacted the log up to ``end_offset``: that is for the timeline."""
-        self._cuts.append(("compaction", {"to_offset": end_offset, "removed": removed}))
-        self._write_down()
-
     def retire(self) -> None:
         """Let the core delete the segments whose records are all older than ``retention.ms``."""
         clock, limit_ms = self._owner.clock, self.config.retention_ms
