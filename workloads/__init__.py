@@ -10,7 +10,15 @@ from harness.plugins import Registry
 from harness.spelling import closest
 from harness.validation import validated
 from harness.workload import WorkloadKind, WorkloadParameters
-from workloads import command, consumer_groups, pipelined_sends, several_workloads, transactions, unique_sends
+from workloads import (
+    command,
+    compacted_keys,
+    consumer_groups,
+    pipelined_sends,
+    several_workloads,
+    transactions,
+    unique_sends,
+)
 
 
 def _flaw(name: str, loaded: Any) -> str:
@@ -20,7 +28,7 @@ def _flaw(name: str, loaded: Any) -> str:
     return "" if loaded.name == name else f"its name is {loaded.name!r}, not {name!r}."
 
 
-_OWN = (unique_sends, pipelined_sends, consumer_groups, transactions, command, several_workloads)
+_OWN = (unique_sends, pipelined_sends, consumer_groups, transactions, compacted_keys, command, several_workloads)
 
 KINDS: Registry[WorkloadKind[Any]] = Registry(
     "seawall.workloads", {module.KIND.name: module.KIND for module in _OWN}, _flaw

@@ -10,6 +10,7 @@ One log is compacted in one turn of the broker, from memory: logs are small here
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 from harness.broker.compaction import Found, Pass, Rules, Transactions, latest_offsets
@@ -17,11 +18,15 @@ from harness.broker.partition import Partition
 from harness.broker.ports import Network
 from harness.broker.replicas import DirectoryFailed, Replicas
 from harness.broker.segment import Segment, batches_in
+from harness.broker.swap import CLEANED_SUFFIX
 from harness.broker.timeline import StorageRefusal
 from harness.clock import Clock
 from harness.model import Offset
 from harness.replication.knobs import Knobs
 from harness.wire.errors import CorruptBatch
+
+_NAMED_AFTER_S = 0.2
+"""After how long a cleaner with the bug ``segments_named_late`` names a segment."""
 
 
 class _Dirt(NamedTuple):
@@ -158,7 +163,20 @@ class LogCleaner:
             left.append((segment, [bytes(batch) for batch in one.compacted(_found([segment]))]))
         for group in _grouped(left, config.segment_bytes):
             log.replace([segment for segment, _ in group], [batch for _, batches in group for batch in batches])
+            if "segments_named_late" in self._services.knobs.bugs:
+                self._name_late(partition, group[0][0].path)
         return one.removed
+
+    def _name_late(self, partition: Partition, path: str) -> None:
+        """Take the name of a new segment away for a while, as if the swap had not come to its end."""
+        files, unnamed = partition.directory.files, path + CLEANED_SUFFIX
+        files.rename(path, unnamed)
+
+        def name() -> None:
+            with suppress(OSError, KeyError):
+                files.rename(unnamed, path)
+
+        self._services.network.call_later(_NAMED_AFTER_S, name)
 
     def _checkpoint(self, dirt: _Dirt) -> None:
         """Write down up to where the log is clean now."""

@@ -14,7 +14,7 @@ from harness.broker.segment import Segment, batches_in
 from harness.wire.declaration import Buffer
 
 LOG = ".log"
-_CLEANED = ".cleaned"
+CLEANED_SUFFIX = ".cleaned"
 _SWAP = ".swap"
 
 
@@ -25,7 +25,7 @@ def replace(files: FileSystem, old: Sequence[Segment], batches: Sequence[Buffer]
         OSError: the file system refuses; a start finds the old segments, or the new one.
     """
     path = old[0].path
-    cleaned = files.open(path + _CLEANED)
+    cleaned = files.open(path + CLEANED_SUFFIX)
     cleaned.truncate(0)
     for batch in batches:
         rest = memoryview(batch)
@@ -33,7 +33,7 @@ def replace(files: FileSystem, old: Sequence[Segment], batches: Sequence[Buffer]
             rest = rest[cleaned.append(rest) :]
     cleaned.flush()
     cleaned.close()
-    files.rename(path + _CLEANED, path + _SWAP)
+    files.rename(path + CLEANED_SUFFIX, path + _SWAP)
     for segment in reversed(old):
         segment.file.close()
         if segment is not old[0]:
@@ -49,7 +49,7 @@ def finish(files: FileSystem, directory: str) -> None:
     """
     names = files.list(directory)
     for name in names:
-        if name.endswith(_CLEANED):
+        if name.endswith(CLEANED_SUFFIX):
             files.remove(f"{directory}/{name}")
     for name in names:
         if name.endswith(LOG + _SWAP):

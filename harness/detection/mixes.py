@@ -53,6 +53,8 @@ WORKLOADS = (
         "what takes a static member, or another assignor than `range`"),
     Mix("transactions", "transactions over two partitions, of which some are aborted, left open or taken over",
         "what takes transactions that poll, or commit offsets"),
+    Mix("compaction", "acks=all, a record at a time; and keys that are overwritten and deleted in a compacted topic",
+        "what takes replicas that no reader of the topic is given, or a tombstone whose time is over"),
 )  # fmt: skip
 
 FAULTS = (
@@ -86,10 +88,11 @@ CHAOS = (
 )  # fmt: skip
 """Ways to play the faults of a scenario with ``chaos``."""
 
-SINGLE, GROUPS, TRANSACTIONS = WORKLOADS[0].name, WORKLOADS[-2].name, WORKLOADS[-1].name
+SINGLE = WORKLOADS[0].name
+GROUPS, TRANSACTIONS, COMPACTION = (mix.name for mix in WORKLOADS[-3:])
 NONE, ALL = FAULTS[0].name, FAULTS[-1].name
 
-OF_SOME = frozenset({GROUPS, TRANSACTIONS})
+OF_SOME = frozenset({GROUPS, TRANSACTIONS, COMPACTION})
 """Loads under which some bugs alone are looked for, and no others: see :attr:`harness.replication.bugs.Bug.load`."""
 
 _CORE_WORKLOADS: Mapping[str, Settings] = {
@@ -143,8 +146,21 @@ _STACK_WORKLOADS: Mapping[str, Mapping[str, Any]] = {
         "replaced": 0.1,
         "left_open": 0.05,
     },
+    COMPACTION: {
+        "name": "compacted_keys",
+        "delivery_timeout_s": 0.6,
+        "producers": 1,
+        "consumers": 1,
+        "rate": 20,
+        "writers": 3,
+        "writes": 80,
+        "keys": 12,
+        "read_every_s": 0.1,
+        "segment_ms": 150,
+    },
 }
-_LASTS_S: Mapping[str, float] = {"single": 3, GROUPS: 8, TRANSACTIONS: 6}
+_LASTS_S: Mapping[str, float] = {"single": 3, GROUPS: 8, TRANSACTIONS: 6, COMPACTION: 6}
+_SETTINGS: Mapping[str, Mapping[str, Any]] = {COMPACTION: {"log.cleaner.backoff.ms": 250}}
 _STACK_FAULTS: Mapping[str, list[dict[str, Any]]] = {
     "kill": [
         {"fault": "kill", "node": "leader"},
@@ -212,6 +228,7 @@ def stack_scenario(workload: str, faults: str) -> Scenario:
                 "replica.socket.timeout.ms": 300,
                 "log.segment.bytes": 4000,
                 "replica.high.watermark.checkpoint.interval.ms": 200,
+                **_SETTINGS.get(workload, {}),
             },
         },
         "topics": [{"name": "ledger", "partitions": 2, "replication_factor": 3}],

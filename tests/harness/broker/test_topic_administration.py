@@ -24,6 +24,8 @@ from harness.wire.messages.configs import (
     Operation,
     ResourceType,
 )
+from harness.wire.messages.coordination import FindCoordinatorRequest, InitProducerIdRequest
+from harness.wire.messages.described_transactions import DescribeTransactionsRequest
 from harness.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from harness.wire.messages.topics import (
     CreatableReplicaAssignment,
@@ -36,6 +38,7 @@ from harness.wire.messages.topics import (
     DeleteTopicsRequest,
     DeleteTopicState,
 )
+from harness.wire.messages.transactions import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic, EndTxnRequest
 from tests.harness.broker.virtual_cluster import VirtualCluster
 
 T = TopicPartition("t", 0)
@@ -381,3 +384,33 @@ def test_partitions_are_taken_away_or_added_by_a_wrong_request() -> None:
     assert enlarge(cluster, 2_001) == ErrorCode.POLICY_VIOLATION
     assert enlarge(cluster, 2, validate_only=True) == 0
     assert len(cluster.controller.core.partitions) == 1
+
+
+# -------------------------------------------------------------------------------------------------- transactions
+
+
+def test_a_transaction_with_a_topic_that_was_deleted_never_ends() -> None:
+    cluster = with_topic()
+
+    def ask(key: ApiKey, version: int, body: Any) -> Any:
+        answers = cluster.call(coordinator(), key, version, body)
+        cluster.world.sleep(1)
+        return answers[0]
+
+    def coordinator() -> int:
+        asked = FindCoordinatorRequest(key_type=1, coordinator_keys=["x"])
+        (answer,) = cluster.call(1, ApiKey.FIND_COORDINATOR, 4, asked)
+        cluster.world.sleep(2)
+        return int(answer.coordinators[0].node_id)
+
+    coordinator()
+    begun = ask(ApiKey.INIT_PRODUCER_ID, 4, InitProducerIdRequest("x", 60_000))
+    who = ("x", begun.producer_id, begun.producer_epoch)
+    added = ask(
+        ApiKey.ADD_PARTITIONS_TO_TXN, 3, AddPartitionsToTxnRequest([], *who, [AddPartitionsToTxnTopic("t", [0])])
+    )
+    assert added.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code == 0
+    assert delete(cluster) == 0
+    assert ask(ApiKey.END_TXN, 3, EndTxnRequest(*who, committed=False)).error_code == 0
+    described = ask(ApiKey.DESCRIBE_TRANSACTIONS, 0, DescribeTransactionsRequest(["x"]))
+    assert described.transaction_states[0].transaction_state == "CompleteAbort"
