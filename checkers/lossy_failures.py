@@ -169,13 +169,14 @@ def _until_ns(run: RunFacts, finding: Finding, kind: AnomalyKind) -> float:
 def _replicas(run: RunFacts, place: TopicPartition) -> set[int]:
     """The nodes that hold the partition, by the configuration or by how they ended; empty: not all are known.
 
-    The configuration does not name Kafka's own topics, and those that a workload has made for itself.
+    The configuration does not name Kafka's own topics, and those that a workload has made for itself. How replicas of a
+    compacted log ended is not recorded; they are those that reported of it.
     """
     if run.wanted is None:
         return set()
     demanded = run.wanted.partitions.get(place)
     if demanded is None:
-        return set(run.ended.get(place, ()))
+        return set(run.ended.get(place, ())) or set(run.reported.get(place, ()))
     found = set(run.ended.get(place, ()) if demanded.nodes is None else demanded.nodes)
     return found if len(found) >= demanded.number else set()
 

@@ -273,6 +273,7 @@ def _largest_bytes(manifest: Manifest, place: TopicPartition) -> int:
     load = recorded_load(manifest.configuration)
     size = 0 if load is None else load.largest_size
     record = encode(FOREIGN_VALUE, place.topic, place.partition, size, timestamp_ms=_LATE_MS)
-    fields = [record.key, record.value, *(part for name, content in record.headers for part in (name, content or b""))]
+    text = record.value or b""
+    fields = [record.key, text, *(part for name, content in record.headers for part in (name, content or b""))]
     numbers = 5  # the record's length, attributes, timestamp, offset, and how many headers it has
     return _BATCH_BYTES + (numbers + len(fields)) * _FIELD_BYTES + sum(map(len, fields))

@@ -24,6 +24,7 @@ from checkers import (
     laggard_in_sync,
     lineage_break,
     lost_commit,
+    lost_key,
     lost_write,
     metadata_divergence,
     node_exit,
@@ -122,6 +123,7 @@ PROMISES: tuple[Promise, ...] = (
     lost_commit,
     stale_commit,
     unprocessed,
+    lost_key,
     hw_regression,
     unjustified_advance,
 )

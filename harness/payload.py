@@ -57,10 +57,13 @@ EVERYTHING = Carried()
 
 
 class ProducerRecord(NamedTuple):
-    """A record as a client sends it; ``timestamp_ms`` is its CreateTime, in milliseconds since the Unix epoch."""
+    """A record as a client sends it; ``timestamp_ms`` is its CreateTime, in milliseconds since the Unix epoch.
+
+    ``value`` is None in a tombstone, which only a topic with a compacted log has.
+    """
 
     key: bytes
-    value: bytes
+    value: bytes | None
     headers: Headers
     timestamp_ms: int
 

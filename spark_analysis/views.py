@@ -49,7 +49,8 @@ class Views:
         disorder: what is out of order in it: ``run, name, number``; None: nothing is.
         partitions: see :mod:`spark_analysis.partitions`.
         uses: what clients of any of the runs did besides sending and polling: ``txn``, ``commit`` (or ``committed``),
-            ``program`` (a user's program has an input and an output), ``move`` (assignments, subscriptions,
+            ``program`` (a user's program has an input and an output), ``scan`` (a compacted log was read), ``move``
+            (assignments, subscriptions,
             rebalances), ``rereading`` (several processes of the final read were
             given the same partition), ``nothing`` (a poll of the final read gave nothing); and ``record`` where there
             are any ``records``. What is not in it need not be planned for.
@@ -158,6 +159,7 @@ def _uses(done: DataFrame) -> frozenset[str]:
         "burst": f.col("later") & ~f.col("txn"),
         "commit": f.col("f").isin("commit", "committed"),
         "program": f.col("f").isin("output", "reached"),
+        "scan": f.col("f") == "scan",
         "move": f.col("f").isin("assign", "subscribe", "assigned", "revoked", "lost"),
         "nothing": f.col("final") & (f.col("f") == "poll") & (f.col("type") == "ok") & f.col("topic").isNull(),
     }

@@ -46,7 +46,14 @@ LISTED: Mapping[str, Collection[str]] = {
     "harness/targets/kafka/releases.py": ["disk_full"],
     "harness/testing/scripted_target.py": ["wipe_disk"],
     # Scenarios of the detection matrix, and what its page says of single kinds.
-    "harness/detection/mixes.py": ["consumer_groups", "corrupt_log", "disk_full", "power_loss", "unique_sends"],
+    "harness/detection/mixes.py": [
+        "compacted_keys",
+        "consumer_groups",
+        "corrupt_log",
+        "disk_full",
+        "power_loss",
+        "unique_sends",
+    ],
     "harness/detection/document.py": ["G0", "G1c", "int-nonmonotonic-send", "precommitted-read", "unseen"],
     # The example of a workload that is made of others.
     "workloads/several_workloads.py": ["consumer_groups", "unique_sends"],

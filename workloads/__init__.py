@@ -12,6 +12,7 @@ from harness.validation import validated
 from harness.workload import WorkloadKind, WorkloadParameters
 from workloads import (
     command,
+    compacted_keys,
     consume_transform_produce,
     consumer_groups,
     pipelined_sends,
@@ -34,6 +35,7 @@ _OWN = (
     consumer_groups,
     transactions,
     consume_transform_produce,
+    compacted_keys,
     command,
     several_workloads,
 )

@@ -12,15 +12,23 @@ from harness.broker.complaints import Complaints
 from harness.broker.control_channel import Operation
 from harness.broker.controller_fence import ControllerFence
 from harness.broker.controller_link import ControllerLink
-from harness.broker.controller_pushes import leader_and_isr, update_metadata
+from harness.broker.controller_pushes import leader_and_isr, stop_replica, update_metadata
 from harness.broker.coordinator_log import appends
 from harness.broker.deletion import DeletionServices, delete_records
+from harness.broker.describe_configs import describe_configs
 from harness.broker.describe_log_dirs import describe_log_dirs
 from harness.broker.describe_metadata import metadata
 from harness.broker.describe_transactions import describe_producers, describe_transactions, list_transactions
 from harness.broker.fetch import FetchPurgatories, FetchServices, fetch
 from harness.broker.find_coordinator import find_coordinator
-from harness.broker.forwarding import create_topics, elect_leaders
+from harness.broker.forwarding import (
+    alter_configs,
+    create_partitions,
+    create_topics,
+    delete_topics,
+    elect_leaders,
+    incremental_alter_configs,
+)
 from harness.broker.group_coordinator import GroupCoordinator
 from harness.broker.group_requests import (
     consumer_group_describe,
@@ -37,6 +45,7 @@ from harness.broker.group_requests import (
     sync_group,
 )
 from harness.broker.kafka_time import kafka_time_ns
+from harness.broker.log_cleaner import LogCleaner
 from harness.broker.log_directories import LogDirectories
 from harness.broker.log_directory import LogDirectory
 from harness.broker.log_manager import LogManager
@@ -111,6 +120,7 @@ class Broker:
             self.node, self.metadata, config.cluster_id, partial(self.partition_type, self), self._directory_failed
         )
         self._logs = LogManager(self._replicas, self.directories, self.say, self._directory_failed, self._halt)
+        self._cleaner = LogCleaner(self, self._replicas, self._directory_failed)
         self._fetchers = ReplicaFetchers(config, surroundings, lambda: self.controller.broker_epoch)
         self._groups = GroupCoordinator(self, config)
         self._transactions = self._transaction_services()
@@ -154,6 +164,11 @@ class Broker:
             ApiKey.METADATA: partial(metadata, self.metadata, self.controller, self._config),
             ApiKey.FIND_COORDINATOR: partial(find_coordinator, self.metadata, self.controller, self._config),
             ApiKey.CREATE_TOPICS: partial(create_topics, self.controller),
+            ApiKey.DELETE_TOPICS: partial(delete_topics, self.controller),
+            ApiKey.CREATE_PARTITIONS: partial(create_partitions, self.controller),
+            ApiKey.DESCRIBE_CONFIGS: partial(describe_configs, self.metadata, self._config),
+            ApiKey.ALTER_CONFIGS: partial(alter_configs, self.controller),
+            ApiKey.INCREMENTAL_ALTER_CONFIGS: partial(incremental_alter_configs, self.controller),
             ApiKey.DELETE_RECORDS: partial(delete_records, DeletionServices(replicas, network, clock, knobs)),
             ApiKey.INIT_PRODUCER_ID: partial(init_producer_id, self._transactions),
             ApiKey.OFFSET_FOR_LEADER_EPOCH: partial(offset_for_leader_epoch, replicas),
@@ -197,6 +212,7 @@ class Broker:
         placement = ReplicaPlacement(self._replicas, self.directories, self.controller, self.knobs)
         return {
             ApiKey.LEADER_AND_ISR: partial(leader_and_isr, self._fence, self._fetchers, placement, self.clock),
+            ApiKey.STOP_REPLICA: partial(stop_replica, self._fence, placement, self.clock),
             ApiKey.UPDATE_METADATA: partial(update_metadata, self._fence, self._learn_metadata),
         }
 
@@ -217,6 +233,7 @@ class Broker:
         self._every(settings.log_flush_start_offset_checkpoint_interval_ms, logs.checkpoint_log_starts)
         self._every(settings.log_retention_check_interval_ms, logs.retire)
         self._every(settings.producer_id_expiration_check_interval_ms, self._expire_producers)
+        self._every(settings.log_cleaner_backoff_ms, self._cleaner.clean)
 
     def stop(self) -> None:
         """Shut down cleanly: answer waiting fetches, flush, mark the shutdown as clean, and close the logs."""
@@ -287,6 +304,7 @@ class Broker:
         before = self.metadata.sessions
         self.metadata.update(news)
         self._sessions.serve_clients()
+        self._replicas.learn_configs()
         if self.metadata.sessions != before:
             self._replicas.handle(SessionsHeard(self.metadata.sessions))
 
@@ -295,7 +313,8 @@ class Broker:
     def propose_isr(self, partition: Partition, proposal: ProposeIsr) -> None:
         """See :class:`harness.broker.partition.Owner`."""
         self.say(f"Proposing ISR {list(proposal.isr)} for {partition.name}, leader epoch {proposal.leader_epoch}.")
-        self.controller.propose_isr(partition.name, proposal, partition.handle)
+        topic_id = self._replicas.id_of(partition)
+        self.controller.propose_isr(partition.name.partition, topic_id, proposal, partition.handle)
 
     def replica_changed(self, partition: Partition, before: ReplicaState, after: ReplicaState) -> None:
         """See :class:`harness.broker.partition.Owner`."""

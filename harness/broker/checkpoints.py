@@ -2,7 +2,7 @@
 
 ``leader-epoch-checkpoint`` (LeaderEpochCheckpointFile.java): ``<epoch> <start offset>``.
 ``replication-offset-checkpoint`` (OffsetCheckpointFile.java): ``<topic> <partition> <high watermark>``; and so the
-recovery points and the log start offsets.
+recovery points, the log start offsets, and the offsets up to which logs are compacted.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ LEADER_EPOCHS = "leader-epoch-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
+CLEANED = "cleaner-offset-checkpoint"
 
 _VERSION = "0"
 

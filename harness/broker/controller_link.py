@@ -9,8 +9,7 @@ from harness.broker.caller import Answered, Caller
 from harness.broker.codes import name_of, replication_error
 from harness.broker.ports import Network
 from harness.broker.settings import NodeConfig
-from harness.broker.topic_ids import TopicIds
-from harness.model import CONTROLLER, NodeId, TopicPartition
+from harness.model import CONTROLLER, NodeId
 from harness.replication.messages import ErrorCode, IsrAnswered, ProposeIsr
 from harness.wire.declaration import Message
 from harness.wire.keys import ApiKey
@@ -63,7 +62,6 @@ class ControllerLink:
         self._last_refusal: int | None = None
         self._previous_broker_epoch = -1
         self._offline_log_dirs: list[bytes] = []
-        self._topic_ids = TopicIds(config.cluster_id)
 
     @property
     def registered(self) -> bool:
@@ -134,11 +132,13 @@ class ControllerLink:
 
     # ------------------------------------------------------------------------------------ requests
 
-    def propose_isr(self, name: TopicPartition, proposal: ProposeIsr, answered: Callable[[IsrAnswered], None]) -> None:
+    def propose_isr(
+        self, partition: int, topic_id: bytes, proposal: ProposeIsr, answered: Callable[[IsrAnswered], None]
+    ) -> None:
         """Send ``AlterPartition``; ``answered`` is called exactly once, later."""
         epochs = proposal.broker_epochs or (-1,) * len(proposal.isr)
         data = AlterPartitionPartitionData(
-            name.partition,
+            partition,
             proposal.leader_epoch,
             new_isr=list(proposal.isr),
             new_isr_with_epochs=[BrokerState(*pair) for pair in zip(proposal.isr, epochs, strict=True)],
@@ -147,14 +147,14 @@ class ControllerLink:
         request = AlterPartitionRequest(
             self._config.node_id,
             self.broker_epoch,
-            [AlterPartitionTopicData(self._topic_ids.of(name.topic), [data])],
+            [AlterPartitionTopicData(topic_id, [data])],
         )
         version = 3 if self._config.knobs.broker_epoch_check else 2
         self.call(ApiKey.ALTER_PARTITION, version, request, lambda body: answered(_isr_answer(body)))
 
-    def place(self, name: TopicPartition, log_dir: bytes) -> None:
-        """Report the log directory of the replica of ``name``, until the controller answers."""
-        topic = AssignedTopic(self._topic_ids.of(name.topic), [AssignedPartition(name.partition)])
+    def place(self, partition: int, topic_id: bytes, log_dir: bytes) -> None:
+        """Report the log directory of a replica, until the controller answers."""
+        topic = AssignedTopic(topic_id, [AssignedPartition(partition)])
         request = AssignReplicasToDirsRequest(
             self._config.node_id, self.broker_epoch, [AssignedDirectory(log_dir, [topic])]
         )
@@ -162,7 +162,7 @@ class ControllerLink:
         def answered(body: Message | None) -> None:
             response = cast("AssignReplicasToDirsResponse | None", body)
             if response is None or response.error_code:
-                self._network.call_later(_RETRY_S, lambda: self.place(name, log_dir))
+                self._network.call_later(_RETRY_S, lambda: self.place(partition, topic_id, log_dir))
 
         self.call(ApiKey.ASSIGN_REPLICAS_TO_DIRS, 0, request, answered)
 

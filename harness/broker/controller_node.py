@@ -15,10 +15,16 @@ from harness.broker.controller_requests import (
     allocate_producer_ids,
     alter_partition,
     assign_replicas_to_dirs,
-    create_topics,
     elect_leaders,
     heartbeat,
     register,
+)
+from harness.broker.controller_topics import (
+    alter_configs,
+    create_partitions,
+    create_topics,
+    delete_topics,
+    incremental_alter_configs,
 )
 from harness.broker.newest_sessions import NewestSessions
 from harness.broker.node_environment import NodeEnvironment
@@ -26,7 +32,7 @@ from harness.broker.pusher import Pusher
 from harness.broker.session import Handle, Request, Sessions, answer_api_versions, is_node, only_from
 from harness.broker.settings import Address, NodeConfig
 from harness.broker.timeline import ReplicaState, StorageRefusal
-from harness.broker.topic_ids import TopicIds
+from harness.broker.topic_ids import topic_id
 from harness.model import NodeId, TopicPartition, node_id
 from harness.replication.controller import Controller
 from harness.replication.controller_messages import (
@@ -36,6 +42,7 @@ from harness.replication.controller_messages import (
     AnswerPlacement,
     AnswerProducerIds,
     AnswerRegistration,
+    AnswerTopicChange,
     AnswerTopicCreation,
     BrokerEndpoint,
     ControllerEffect,
@@ -47,6 +54,8 @@ from harness.replication.controller_messages import (
     PartitionState,
     Persist,
     ReplicasAnswered,
+    ReplicasDeleted,
+    SendDeletions,
     SendMetadata,
     SendPartitionStates,
     SessionChanged,
@@ -82,7 +91,7 @@ class ControllerNode:
             min_insync_replicas=config.settings.min_insync_replicas,
             unclean_leader_election_enable=config.settings.unclean_leader_election_enable,
         )
-        self._topic_ids = TopicIds(config.cluster_id)
+        self._names = self._topic_names()
         self._newest_sessions = NewestSessions()
         self.handlers: Mapping[ApiKey, Handle] = {
             ApiKey.API_VERSIONS: answer_api_versions,
@@ -99,6 +108,10 @@ class ControllerNode:
             ApiKey.BROKER_HEARTBEAT: partial(heartbeat, self, clock),
             ApiKey.ALTER_PARTITION: partial(alter_partition, self, self._newest_sessions, self._topic_of),
             ApiKey.CREATE_TOPICS: partial(create_topics, self, core, self._config),
+            ApiKey.DELETE_TOPICS: partial(delete_topics, self, self._topic_of),
+            ApiKey.CREATE_PARTITIONS: partial(create_partitions, self, core),
+            ApiKey.ALTER_CONFIGS: partial(alter_configs, self),
+            ApiKey.INCREMENTAL_ALTER_CONFIGS: partial(incremental_alter_configs, self),
             ApiKey.ALLOCATE_PRODUCER_IDS: partial(allocate_producer_ids, self),
             ApiKey.ASSIGN_REPLICAS_TO_DIRS: partial(assign_replicas_to_dirs, self, self._topic_of),
             ApiKey.ELECT_LEADERS: partial(elect_leaders, self, core, clock),
@@ -153,11 +166,13 @@ class ControllerNode:
             )
         )
 
+    def _topic_names(self) -> dict[bytes, str]:
+        cluster = self._config.cluster_id
+        return {topic_id(cluster, one.topic, one.incarnation): one.topic for one in self.core.topics}
+
     def _topic_of(self, topic_id: bytes) -> str | None:
         """The topic with this id; None: there is none."""
-        for state in self.core.partitions:
-            self._topic_ids.of(state.topic_partition.topic)
-        return self._topic_ids.name_of(topic_id)
+        return self._names.get(topic_id)
 
     def write(self, what: str, write: Callable[[], None]) -> None:
         """See :class:`harness.broker.controller_driver.ControllerDriver`."""
@@ -211,8 +226,11 @@ class ControllerNode:
             case Persist(snapshot):
                 text = json.dumps(snapshot)
                 self.write("the state", lambda: self._files.replace_text(SNAPSHOT, text, flush=True))
-            case SendPartitionStates(broker, controller_epoch, partitions, are_new):
-                self._pusher(broker).push_states(controller_epoch, partitions, are_new=are_new)
+                self._names = self._topic_names()
+            case SendPartitionStates(broker):
+                self._pusher(broker).push_states(effect)
+            case SendDeletions(broker, controller_epoch, replicas):
+                self._pusher(broker).push_deletions(controller_epoch, replicas)
             case SendMetadata(brokers):
                 for broker in brokers:
                     self._pusher(broker).push_metadata(effect)
@@ -220,6 +238,7 @@ class ControllerNode:
                 AnswerRegistration()
                 | AnswerHeartbeat()
                 | AnswerTopicCreation()
+                | AnswerTopicChange()
                 | AnswerIsrChange()
                 | AnswerElection()
                 | AnswerProducerIds()
@@ -267,7 +286,7 @@ class ControllerNode:
             self._pushers[broker] = pusher
         return pusher
 
-    def _replicas_answered(self, answer: ReplicasAnswered) -> None:
+    def _replicas_answered(self, answer: ReplicasAnswered | ReplicasDeleted) -> None:
         # Later, not now: the pusher that received the answer is still at work.
         self._network.call_later(0, lambda: self.handle(answer))
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
-from itertools import islice
 from typing import cast
 
 from harness.broker.codes import FrontError
 from harness.broker.controller_driver import ControllerDriver
+from harness.broker.controller_turns import in_turns
 from harness.broker.newest_sessions import NewestSessions
 from harness.broker.session import Request
-from harness.broker.settings import NodeConfig, Settings
-from harness.broker.topic_ids import topic_id
+from harness.broker.topic_ids import TopicOf
 from harness.clock import Clock
 from harness.model import NodeId, TopicPartition
 from harness.replication.controller import Controller
@@ -23,18 +22,14 @@ from harness.replication.controller_messages import (
     AnswerPlacement,
     AnswerProducerIds,
     AnswerRegistration,
-    AnswerTopicCreation,
     ElectionRequested,
     HeartbeatReceived,
     IsrChangeRequested,
     ProducerIdsRequested,
     RegistrationRequested,
     ReplicaPlaced,
-    TopicCreationRequested,
 )
 from harness.replication.messages import ErrorCode
-from harness.replication.topics import MAX_CLUSTER_PARTITIONS, MAX_PARTITIONS
-from harness.wire.declaration import NO_UUID
 from harness.wire.messages.control import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
@@ -61,30 +56,6 @@ from harness.wire.messages.operators import (
     ReplicaElectionResult,
     TopicPartitions,
 )
-from harness.wire.messages.topics import CreatableTopic, CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
-
-TopicOf = Callable[[bytes], str | None]
-"""Returns the topic with an id; None: there is none."""
-
-STEPS_PER_TURN = 8
-"""How many changes of one request the controller makes and writes before it serves other requests."""
-
-
-def _in_turns(driver: ControllerDriver, steps: Iterable[Callable[[], None]], done: Callable[[], None]) -> None:
-    """Take all ``steps``, then call ``done``; after every few steps, the controller serves other requests."""
-    rest = iter(steps)
-
-    def go_on() -> None:
-        taken = 0
-        for step in islice(rest, STEPS_PER_TURN):
-            step()
-            taken += 1
-        if taken < STEPS_PER_TURN:
-            done()
-        else:
-            driver.later(go_on)
-
-    go_on()
 
 
 def register(driver: ControllerDriver, clock: Clock, cluster_id: str, request: Request) -> None:
@@ -229,7 +200,7 @@ def elect_leaders(driver: ControllerDriver, core: Controller, clock: Clock, requ
             partial(_elect, driver, clock, TopicPartition(topic.topic, number), unclean, results)
             for number in topic.partitions
         ]
-    _in_turns(driver, elections, lambda: driver.answer_unless_halted(request, response))
+    in_turns(driver, elections, lambda: driver.answer_unless_halted(request, response))
 
 
 def _elect(
@@ -248,83 +219,3 @@ def _every_partition(core: Controller) -> list[TopicPartitions]:
         name = state.topic_partition
         topics.setdefault(name.topic, TopicPartitions(name.topic)).partitions.append(name.partition)
     return list(topics.values())
-
-
-def create_topics(driver: ControllerDriver, core: Controller, config: NodeConfig, request: Request) -> None:
-    """Serve CreateTopics as forwarded by a broker. Settings belong to the cluster here, not to a topic."""
-    body = cast("CreateTopicsRequest", request.body)
-    response = CreateTopicsResponse()
-    creations = [
-        partial(_create, driver, core, config, topic, response, validate_only=body.validate_only)
-        for topic in body.topics
-    ]
-    _in_turns(driver, creations, lambda: driver.answer_unless_halted(request, response))
-
-
-def _create(
-    driver: ControllerDriver,
-    core: Controller,
-    config: NodeConfig,
-    topic: CreatableTopic,
-    response: CreateTopicsResponse,
-    *,
-    validate_only: bool,
-) -> None:
-    refusal = _unsupported(topic, validate_only=validate_only) or _excessive(
-        len(core.partitions), config.settings, topic
-    )
-    if refusal is not None:
-        response.topics.append(refusal)
-        return
-
-    def answer(outcome: AnswerTopicCreation) -> None:
-        response.topics.append(
-            CreatableTopicResult(
-                topic.name,
-                NO_UUID if outcome.error else topic_id(config.cluster_id, topic.name),
-                outcome.error,
-                outcome.message or None,
-                num_partitions=outcome.num_partitions,
-                replication_factor=outcome.replication_factor,
-                configs=[],
-            )
-        )
-
-    driver.handle(_creation(config.settings, topic, answer))
-
-
-def _excessive(there: int, settings: Settings, topic: CreatableTopic) -> CreatableTopicResult | None:
-    """The refusal of a topic with which the cluster would have more partitions than it can serve."""
-    asked = len(topic.assignments) or max(topic.num_partitions, 0) or settings.num_partitions
-    if there + asked <= MAX_CLUSTER_PARTITIONS or asked > MAX_PARTITIONS:  # the core refuses so large a topic
-        return None
-    sentence = f"The cluster has {there} partitions; with {asked} more it would exceed {MAX_CLUSTER_PARTITIONS}."
-    return CreatableTopicResult(topic.name, NO_UUID, ErrorCode.POLICY_VIOLATION, sentence)
-
-
-def _unsupported(topic: CreatableTopic, *, validate_only: bool) -> CreatableTopicResult | None:
-    if topic.configs:
-        names = ", ".join(config.name for config in topic.configs)
-        sentence = f"Topic settings ({names}) are not supported; set them for the whole cluster."
-        return CreatableTopicResult(topic.name, NO_UUID, ErrorCode.INVALID_CONFIG, sentence)
-    if validate_only:
-        return CreatableTopicResult(topic.name, NO_UUID, ErrorCode.INVALID_REQUEST, "validate_only is not supported.")
-    if sorted(one.partition_index for one in topic.assignments) != list(range(len(topic.assignments))):
-        sentence = "Replica assignments must name the partitions from 0 on, each once."
-        return CreatableTopicResult(topic.name, NO_UUID, ErrorCode.INVALID_REPLICA_ASSIGNMENT, sentence)
-    return None
-
-
-def _creation(
-    settings: Settings, topic: CreatableTopic, answer: Callable[[AnswerTopicCreation], None]
-) -> TopicCreationRequested:
-    partitions, replication_factor = topic.num_partitions, topic.replication_factor
-    if topic.assignments:
-        ordered = sorted(topic.assignments, key=lambda one: one.partition_index)
-        assignments = tuple(tuple(NodeId(broker) for broker in one.broker_ids) for one in ordered)
-        return TopicCreationRequested(answer, topic.name, partitions, replication_factor, assignments)
-    if partitions == -1:
-        partitions = settings.num_partitions
-    if replication_factor == -1:
-        replication_factor = settings.default_replication_factor
-    return TopicCreationRequested(answer, topic.name, partitions, replication_factor, None)

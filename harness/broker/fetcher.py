@@ -17,7 +17,7 @@ from harness.broker.node_environment import NodeEnvironment
 from harness.broker.partition import Partition
 from harness.broker.segments import Batches, span_of
 from harness.broker.settings import Address, NodeConfig
-from harness.broker.topic_ids import TopicIds
+from harness.broker.topic_ids import topic_id
 from harness.model import NO_EPOCH, NO_OFFSET, NodeId, Offset, TopicPartition, node_name
 from harness.replication.knobs import Knobs
 from harness.replication.messages import (
@@ -102,7 +102,6 @@ class Fetcher:
     ) -> None:
         self._config = config
         self._broker_epoch = broker_epoch
-        self._topic_ids = TopicIds(config.cluster_id)
         self._network = surroundings.network
         self._clock = surroundings.clock
         self._say = surroundings.say
@@ -187,7 +186,7 @@ class Fetcher:
                 settings.replica_fetch_max_bytes,
                 high_watermark=NO_HIGH_WATERMARK if fetch.high_watermark == NO_OFFSET else fetch.high_watermark,
             )
-            topic = topics.setdefault(name.topic, FetchTopic(name.topic, self._topic_ids.of(name.topic)))
+            topic = topics.setdefault(name.topic, FetchTopic(name.topic, self._id_of(partition)))
             topic.partitions.append(part)
         return FetchRequest(
             replica_id=self._config.node_id,
@@ -204,13 +203,17 @@ class Fetcher:
         if response is None or response.error_code:
             self._network.call_later(self._backoff_s, self._fetch)
             return
+        names = {self._id_of(partition): partition.name.topic for partition, _ in asked.values()}
         for topic in response.responses:
-            named = topic.topic if self._version < _TOPIC_IDS_SINCE else self._topic_ids.name_of(topic.topic_id)
+            named = topic.topic if self._version < _TOPIC_IDS_SINCE else names.get(topic.topic_id)
             for data in topic.partitions:
                 one = asked.get(TopicPartition(named or "", data.partition_index))
                 if one is not None:
                     self._take(one, data)
         self._fetch()
+
+    def _id_of(self, partition: Partition) -> bytes:
+        return topic_id(self._config.cluster_id, partition.name.topic, partition.incarnation)
 
     # ------------------------------------------------------------------------------------ truncating
 

@@ -66,6 +66,23 @@ class Disk(Budgeted):
         self.ledger.removed(path)
         self.take(path, -size)
 
+    def rename(self, source: str, destination: str) -> None:
+        """See :class:`harness.broker.ports.FileSystem`."""
+        size = (self._root / source).stat().st_size
+        self._rename(source, destination)
+        self._flush_names((self._root / destination).parent)
+        self._opened.discard(source)
+        self._opened.add(destination)
+        self.ledger.removed(source)
+        self.ledger.listed(files=[destination], directories=[])
+        self.ledger.flushed(destination, size)
+
+    def remove_directory(self, path: str) -> None:
+        """See :class:`harness.broker.ports.FileSystem`."""
+        with suppress(FileNotFoundError):
+            (self._root / path).rmdir()
+        self.ledger.removed(path)
+
     def replace_text(self, path: str, text: str, *, flush: bool) -> None:
         """See :class:`harness.broker.ports.FileSystem`."""
         temporary = f"{path}.tmp"

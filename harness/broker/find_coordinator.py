@@ -12,15 +12,19 @@ from harness.broker.session import Request
 from harness.broker.settings import NodeConfig
 from harness.coordination.internal_topics import GROUPS_TOPIC, TRANSACTIONS_TOPIC
 from harness.model import CONTROLLER
+from harness.replication.topic_configs import COMPACT
 from harness.wire.keys import ApiKey
 from harness.wire.messages.coordination import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from harness.wire.messages.topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
+    CreatableTopicConfig,
     CreateTopicsRequest,
 )
 
 _CREATE_TOPICS_VERSION = 4
+_CONFIGS = (("cleanup.policy", COMPACT), ("segment.bytes", "104857600"), ("segment.ms", "604800000"))
+"""The topics of coordinators are compacted, and close their segments by Kafka's defaults, whatever other topics do."""
 _GROUP, _TRANSACTION = 0, 1
 _KEYS_SINCE = 4
 
@@ -96,6 +100,7 @@ def _create(topic: _Topic, controller: ControllerLink, config: NodeConfig, reque
         CreatableReplicaAssignment(number, [brokers[(number + one) % len(brokers)] for one in range(factor)])
         for number in range(topic.partitions)
     ]
-    body = CreateTopicsRequest([CreatableTopic(topic.name, -1, -1, assignments)])
+    configs = [CreatableTopicConfig(*config) for config in _CONFIGS]
+    body = CreateTopicsRequest([CreatableTopic(topic.name, -1, -1, assignments, configs)])
     request.session.hold()
     controller.call(ApiKey.CREATE_TOPICS, _CREATE_TOPICS_VERSION, body, lambda _: request.session.release())

@@ -44,4 +44,8 @@ def _says(error: int) -> Callable[[Message], Message | None]:
 
 
 create_topics = forward(_topics_silence)
+delete_topics = forward(_says(ErrorCode.REQUEST_TIMED_OUT))
+create_partitions = forward(_says(ErrorCode.REQUEST_TIMED_OUT))
+alter_configs = forward(_says(ErrorCode.REQUEST_TIMED_OUT))
+incremental_alter_configs = forward(_says(ErrorCode.REQUEST_TIMED_OUT))
 elect_leaders = forward(_says(ErrorCode.REQUEST_TIMED_OUT))

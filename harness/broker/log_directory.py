@@ -1,7 +1,8 @@
 """The checkpoint files of one log directory, in Kafka's formats, which a starting broker reads.
 
 ``replication-offset-checkpoint`` (high watermarks), ``recovery-point-offset-checkpoint``,
-``log-start-offset-checkpoint``, and ``.kafka_cleanshutdown``, which exists from a clean shutdown to the first write.
+``log-start-offset-checkpoint``, ``cleaner-offset-checkpoint``, and ``.kafka_cleanshutdown``, which exists from a clean
+shutdown to the first write.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 
 from harness.broker.checkpoints import (
+    CLEANED,
     HIGH_WATERMARKS,
     LOG_STARTS,
     RECOVERY_POINTS,
@@ -49,6 +51,7 @@ class LogDirectory:
         self._high_watermarks: dict[TopicPartition, Offset] = {}
         self._recovery_points: dict[TopicPartition, Offset] = {}
         self._log_starts: dict[TopicPartition, Offset] = {}
+        self._cleaned: dict[TopicPartition, Offset] = {}
 
     @property
     def online(self) -> bool:
@@ -68,6 +71,7 @@ class LogDirectory:
         self._high_watermarks = self._read(HIGH_WATERMARKS)
         self._recovery_points = self._read(RECOVERY_POINTS)
         self._log_starts = self._read(LOG_STARTS)
+        self._cleaned = self._read(CLEANED)
         if marker is not None and self._marker in ("removed_first", "none"):
             self.files.remove(CLEAN_SHUTDOWN)
 
@@ -97,6 +101,20 @@ class LogDirectory:
         """What else was written down about the log of ``name``."""
         return Checkpointed(self._log_starts.get(name, 0), self._recovery_points.get(name, 0), self.clean)
 
+    def first_dirty_offset(self, name: TopicPartition) -> Offset:
+        """Up to where, exclusive, the log of ``name`` is compacted."""
+        return self._cleaned.get(name, 0)
+
+    def write_first_dirty_offset(self, name: TopicPartition, offset: Offset) -> None:
+        """Write down up to where a log is compacted, or has been cut.
+
+        Raises:
+            OSError: the old checkpoint is still there.
+        """
+        cleaned = self._cleaned | {name: offset}
+        self.files.replace_text(CLEANED, format_offsets(cleaned), flush=True)
+        self._cleaned = cleaned
+
     def write(self, checkpoint: str, offsets: Mapping[TopicPartition, Offset]) -> None:
         """Write one of the three checkpoints.
 
@@ -106,6 +124,23 @@ class LogDirectory:
         self.files.replace_text(checkpoint, format_offsets(offsets), flush=True)
         if checkpoint == RECOVERY_POINTS:
             self._recovery_points = dict(offsets)
+
+    def forget(self, name: TopicPartition) -> None:
+        """The log of ``name`` is deleted: forget what was written down about it, also on disk.
+
+        Raises:
+            OSError: an old checkpoint is still there.
+        """
+        for checkpoint, offsets in (
+            (HIGH_WATERMARKS, self._high_watermarks),
+            (RECOVERY_POINTS, self._recovery_points),
+            (LOG_STARTS, self._log_starts),
+            (CLEANED, self._cleaned),
+        ):
+            offsets.pop(name, None)
+            written = self._read(checkpoint)
+            if written.pop(name, None) is not None:
+                self.files.replace_text(checkpoint, format_offsets(written), flush=True)
 
     def close(self, broker_epoch: int, incarnation: int) -> None:
         """Mark a clean shutdown after the last flush, with the broker epoch and (our own addition) the incarnation.

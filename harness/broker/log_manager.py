@@ -56,7 +56,7 @@ class LogManager:
             partition.flush_when_due()
 
     def retire(self) -> None:
-        """Delete the segments whose records are all older than ``log.retention.ms``, but for those of groups."""
+        """Delete the segments whose records are all older than ``retention.ms``, but for those of coordinators."""
         for partition in self._replicas:
             if partition.name.topic not in INTERNAL_TOPICS:
                 partition.retire()

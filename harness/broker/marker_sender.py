@@ -69,9 +69,13 @@ class MarkerSender:
         self._is_over = is_over
 
     def start(self) -> None:
-        """Ask the leaders of the partitions that have no marker yet; what has no leader waits for the next time."""
+        """Ask the leaders of the partitions that have no marker yet; what has no leader waits for the next time.
+
+        A topic that there is not any more needs none (``TransactionMarkerChannelManager``).
+        """
         if self._is_over():
             return
+        self._left = {name for name in self._left if self._routes.metadata.knows(name.topic)}
         by_leader: defaultdict[NodeId, list[TopicPartition]] = defaultdict(list)
         for name in sorted(self._left):
             state = self._routes.metadata.partition(*name)

@@ -5,11 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from harness.broker.settings import Address
+from harness.broker.topic_config import Configs
 from harness.broker.topic_ids import topic_id
 from harness.coordination.internal_topics import INTERNAL_TOPICS
 from harness.model import NO_LEADER, NodeId
 from harness.replication.messages import ErrorCode
-from harness.wire.messages.control import UpdateMetadataPartitionState, UpdateMetadataRequest
+from harness.wire.messages.control import (
+    LeaderAndIsrTopicState,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
 from harness.wire.messages.metadata import MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic
 
 
@@ -25,6 +31,7 @@ class ClusterMetadata:
         tells_epochs: whether clients get leader epochs (KIP-320, Kafka 2.1).
         sessions: the live brokers, each with the epoch that it is registered with.
         version: how often it was drawn again.
+        configs: of each topic, those that are not the cluster's.
     """
 
     cluster_id: str
@@ -34,6 +41,8 @@ class ClusterMetadata:
     topics: dict[str, dict[int, UpdateMetadataPartitionState]] | None = None
     sessions: tuple[tuple[NodeId, int], ...] = ()
     version: int = 0
+    configs: dict[str, Configs] = field(default_factory=dict)
+    _incarnations: dict[str, int] = field(default_factory=dict)
     _names: dict[bytes, str] = field(default_factory=dict)
 
     def update(self, request: UpdateMetadataRequest) -> None:
@@ -50,7 +59,12 @@ class ClusterMetadata:
             topic.topic_name: {state.partition_index: state for state in topic.partition_states}
             for topic in request.topic_states
         }
-        self._names = {topic_id(self.cluster_id, name): name for name in self.topics}
+        self.configs = {topic.topic_name: configs_in(topic) for topic in request.topic_states}
+        self._incarnations = {topic.topic_name: topic.incarnation for topic in request.topic_states}
+        self._names = {self._id_of(name): name for name in self.topics}
+
+    def _id_of(self, topic: str) -> bytes:
+        return topic_id(self.cluster_id, topic, self._incarnations[topic])
 
     def live_brokers(self) -> list[MetadataResponseBroker]:
         """The live brokers by id, for a Metadata response."""
@@ -93,7 +107,7 @@ class ClusterMetadata:
         return MetadataResponseTopic(
             ErrorCode.NONE,
             name,
-            topic_id(self.cluster_id, name),
+            self._id_of(name),
             is_internal=name in INTERNAL_TOPICS,
             partitions=[self._partition(states[number]) for number in sorted(states)],
         )
@@ -110,3 +124,8 @@ class ClusterMetadata:
             state.isr,
             [node for node in state.replicas if node not in (self.brokers or {}) or node in state.offline_replicas],
         )
+
+
+def configs_in(topic: LeaderAndIsrTopicState | UpdateMetadataTopicState) -> Configs:
+    """The configurations of a topic that the controller has pushed."""
+    return tuple((config.name, config.value) for config in topic.configs)

@@ -12,6 +12,7 @@ from harness.broker.log_directory import LogDirectory
 from harness.broker.segments import Batches, LogPolicy, SegmentLog
 from harness.broker.settings import NEVER, Settings
 from harness.broker.timeline import ReplicaState, StorageRefusal, Timeline
+from harness.broker.topic_config import Configs, TopicConfig, topic_config
 from harness.clock import Clock
 from harness.model import NodeId, Offset, TopicPartition
 from harness.replication.knobs import Knobs
@@ -23,6 +24,7 @@ from harness.replication.messages import (
     Appended,
     AppendFailed,
     CheckpointEpochs,
+    ConfigsChanged,
     EpochEntry,
     ErrorCode,
     HighWatermarkAdvanced,
@@ -116,6 +118,10 @@ class Partition:
         name: which partition.
         directory: where it lies, or is to lie.
 
+    Attributes:
+        config: what it obeys: the cluster's settings until the controller has told those of its topic.
+        incarnation: of its topic: see :class:`harness.replication.controller_messages.TopicState`.
+
     Raises:
         OSError: its directory cannot be read or created, or a checkpoint that is wrong not be written again.
     """
@@ -123,7 +129,10 @@ class Partition:
     def __init__(self, owner: Owner, name: TopicPartition, directory: LogDirectory) -> None:
         self.name = name
         self.directory = directory
-        self.log = SegmentLog(directory.files, str(name), _policy(owner), directory.checkpointed(name))
+        self.config = topic_config(owner.settings)
+        self.incarnation = 0
+        self._configs: Configs | None = None
+        self.log = SegmentLog(directory.files, str(name), _policy(self.config, owner), directory.checkpointed(name))
         self._owner = owner
         self._flushed_ms = owner.clock.wall_ms()
         self._cuts: list[tuple[str, dict[str, object]]] = []
@@ -133,9 +142,9 @@ class Partition:
             node=owner.node,
             partition=name,
             knobs=owner.knobs,
-            min_insync_replicas=owner.settings.min_insync_replicas,
+            min_insync_replicas=self.config.min_insync_replicas,
             replica_lag_time_max_ms=owner.settings.replica_lag_time_max_ms,
-            unclean_leader_election_enable=owner.settings.unclean_leader_election_enable,
+            unclean_leader_election_enable=self.config.unclean_leader_election_enable,
             log_start_offset=self.log.log_start_offset,
             log_end_offset=self.log.log_end_offset,
             epoch_entries=self._recovered_epochs(),
@@ -158,10 +167,27 @@ class Partition:
                 pending = AppendFailed(self._failure.errno)
         self._publish()
 
+    @property
+    def is_configured(self) -> bool:
+        """Whether the controller has told the configurations of its topic since the broker started."""
+        return self._configs is not None
+
+    def configure(self, incarnation: int, configs: Configs) -> None:
+        """Obey the configurations of its topic, as the controller has pushed them."""
+        self.incarnation = incarnation
+        if configs == self._configs:
+            return
+        is_news = bool(configs or self._configs)
+        self._configs = configs
+        if is_news:
+            self.config = topic_config(self._owner.settings, configs)
+            self.log.policy = _policy(self.config, self._owner)
+            self.handle(ConfigsChanged(self.config.min_insync_replicas, self.config.unclean_leader_election_enable))
+
     def flush_when_due(self) -> None:
-        """Flush what has been unflushed for ``log.flush.interval.ms``."""
+        """Flush what has been unflushed for ``flush.ms``."""
         now_ms = self._owner.clock.wall_ms()
-        if now_ms - self._flushed_ms >= self._owner.settings.log_flush_interval_ms:
+        if now_ms - self._flushed_ms >= self.config.flush_ms:
             self._flushed_ms = now_ms
             self.flush()
 
@@ -179,9 +205,25 @@ class Partition:
         self._complain(operation, StorageRefusal(errno, str(self.name), operation))
         self.handle(AppendFailed(errno))
 
+    def delete(self) -> None:
+        """Delete the log, and what its directory has written down about it.
+
+        Raises:
+            OSError: something of it is still there.
+        """
+        self.log.close()
+        files, path = self.directory.files, str(self.name)
+        for name in files.list(path):
+            files.remove(f"{path}/{name}")
+        files.remove_directory(path)
+        files.flush_directory("")
+        self.directory.forget(self.name)
+
     def retire(self) -> None:
-        """Let the core delete the segments whose records are all older than ``log.retention.ms``."""
-        clock, limit_ms = self._owner.clock, self._owner.settings.log_retention_ms
+        """Let the core delete the segments whose records are all older than ``retention.ms``."""
+        clock, limit_ms = self._owner.clock, self.config.retention_ms
+        if not self.config.deletes or not self.is_configured or limit_ms < 0:
+            return
         if "retention_in_seconds" in self._owner.knobs.bugs:
             limit_ms //= 1_000
         start = self.log.expired(clock.wall_ms() - limit_ms, self.replica.high_watermark)
@@ -284,8 +326,14 @@ class Partition:
         return LogStartedAt(offset)
 
     def _lower_recovery_point(self) -> None:
-        """Write down a recovery point that a cut has lowered, before anything is appended, as Kafka does."""
+        """Write down a recovery point that a cut has lowered, before anything is appended, as Kafka does.
+
+        Likewise up to where the log is compacted.
+        """
         self._write_now("recovery points", self._owner.lower_recovery_points)
+        end = self.log.log_end_offset
+        if self.directory.first_dirty_offset(self.name) > end:
+            self._write_now("cleaned offsets", lambda _: self.directory.write_first_dirty_offset(self.name, end))
 
     def _write_now(self, what: str, write: Callable[[LogDirectory], None]) -> None:
         """Write a checkpoint of the directory out of its turn; if that is refused, the replica fails."""
@@ -392,12 +440,12 @@ class Partition:
         self._owner.timeline.about_replica("state", self.name, self.state)
 
 
-def _policy(owner: Owner) -> LogPolicy:
-    settings, knobs = owner.settings, owner.knobs
+def _policy(config: TopicConfig, owner: Owner) -> LogPolicy:
+    knobs = owner.knobs
     return LogPolicy(
-        segment_bytes=settings.log_segment_bytes,
-        roll_ms=settings.log_roll_ms,
-        flush_messages=NEVER if "flush_forgotten" in knobs.bugs else settings.log_flush_interval_messages,
+        segment_bytes=config.segment_bytes,
+        roll_ms=min(config.segment_ms, config.max_compaction_lag_ms) if config.compacts else config.segment_ms,
+        flush_messages=NEVER if "flush_forgotten" in knobs.bugs else config.flush_messages,
         flush_names=knobs.segment_names == "flushed",
         recovered_tail=knobs.recovered_tail,
         bugs=knobs.bugs,

@@ -158,6 +158,22 @@ class FileSystem(Protocol):
         """Delete a file."""
         ...
 
+    def rename(self, source: str, destination: str) -> None:
+        """Give a flushed and closed file another name, which another file may have; a power loss undoes nothing of it.
+
+        Raises:
+            OSError: nothing has changed.
+        """
+        ...
+
+    def remove_directory(self, path: str) -> None:
+        """Delete a directory, which must be empty; nothing happens if there is none.
+
+        Raises:
+            OSError: it is not empty.
+        """
+        ...
+
     def replace_text(self, path: str, text: str, *, flush: bool) -> None:
         """Atomically replace a small file: write a temporary, rename; ``flush`` makes this text and its name safe.
 

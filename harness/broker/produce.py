@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
+from harness.broker.codecs import inflate
 from harness.broker.codes import FrontError
 from harness.broker.delayed import Delayed
 from harness.broker.injected_bugs import appended, produced
@@ -20,6 +21,7 @@ from harness.broker.replicas import Replicas
 from harness.broker.segments import Batches, span_of
 from harness.broker.session import Request
 from harness.broker.settings import Settings
+from harness.broker.topic_config import TopicConfig, topic_config
 from harness.broker.transaction_verifier import TransactionVerifier
 from harness.broker.validation import Refused, Validation
 from harness.clock import Clock
@@ -110,7 +112,8 @@ class Producing(Delayed[_Slot]):
         self._wait_at_most(self._body.timeout_ms)
 
     def _append(self, slot: _Slot, name: TopicPartition, data: PartitionProduceData) -> None:
-        error, batches = self._validate(name.topic, data)
+        config = topic_config(self._services.settings) if slot.partition is None else slot.partition.config
+        error, batches = self._validate(name.topic, data, config)
         if slot.partition is None:
             slot.produced(self._services.replicas.absence_of(name), NO_OFFSET)
         elif batches is None:
@@ -158,19 +161,21 @@ class Producing(Delayed[_Slot]):
         adds = self._request.version >= _ADDS_SINCE
         verifier.verify(self._body.transactional_id or "", stamp, partition, verified, adds=adds)
 
-    def _validate(self, topic: str, data: PartitionProduceData) -> tuple[int, Batches | None]:
+    def _validate(self, topic: str, data: PartitionProduceData, config: TopicConfig) -> tuple[int, Batches | None]:
         """The one batch that a client may send for a partition, or the error that refuses it."""
         if topic in INTERNAL_TOPICS:
             return ErrorCode.INVALID_TOPIC_EXCEPTION, None  # the coordinators alone write there
         if self._body.transactional_id is not None and self._services.knobs.transactions == "none":
             return ErrorCode.INVALID_TXN_STATE, None
         try:
-            buffer, header = self._validation.check(memoryview(data.records or b""))
+            buffer, header = self._validation.check(memoryview(data.records or b""), config.max_message_bytes)
         except Refused as refused:
             return refused.error, None
         ahead_ms = header.max_timestamp - self._services.clock.wall_ms()
-        if ahead_ms > self._services.settings.log_message_timestamp_after_max_ms:
+        if ahead_ms > config.message_timestamp_after_max_ms:
             return FrontError.INVALID_TIMESTAMP, None
+        if config.compacts and any(one.key is None for one in wire.records(buffer, header, inflate)):
+            return FrontError.INVALID_RECORD, None
         return ErrorCode.NONE, appended(self._services.knobs, Batches(buffer, [header]))
 
     def _expiry(self, slot: _Slot) -> ProduceExpired:

@@ -1,4 +1,4 @@
-"""Sends LeaderAndIsr and UpdateMetadata from the controller to one broker, until it has the newest state."""
+"""Sends StopReplica, LeaderAndIsr and UpdateMetadata from the controller to one broker, until it has all of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,16 @@ from harness.broker.controller_link import LISTENER_NAME
 from harness.broker.ports import Network
 from harness.model import CONTROLLER_ID, NodeId, TopicPartition, node_name
 from harness.replication.cluster_state import BrokerRecord
-from harness.replication.controller_messages import BrokerEndpoint, PartitionState, ReplicasAnswered, SendMetadata
+from harness.replication.controller_messages import (
+    BrokerEndpoint,
+    DoomedReplica,
+    PartitionState,
+    ReplicasAnswered,
+    ReplicasDeleted,
+    SendMetadata,
+    SendPartitionStates,
+    TopicState,
+)
 from harness.replication.messages import ErrorCode
 from harness.wire.declaration import Message
 from harness.wire.keys import ApiKey
@@ -22,6 +31,11 @@ from harness.wire.messages.control import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
     LeaderAndIsrTopicState,
+    StopReplicaPartitionState,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    StopReplicaTopicState,
+    TopicConfig,
     UpdateMetadataBroker,
     UpdateMetadataEndpoint,
     UpdateMetadataPartitionState,
@@ -30,6 +44,7 @@ from harness.wire.messages.control import (
     UpdateMetadataTopicState,
 )
 
+STOP_REPLICA_VERSION = 3
 LEADER_AND_ISR_VERSION = 4
 UPDATE_METADATA_VERSION = 6
 _RETRY_S = 0.05
@@ -39,7 +54,7 @@ _FINAL = (ErrorCode.NONE, ErrorCode.STALE_CONTROLLER_EPOCH, ErrorCode.KAFKA_STOR
 
 
 class Pusher:
-    """Pushes states and metadata to one broker, one request at a time, states first.
+    """Pushes deletions, states and metadata to one broker, in this order, and one request at a time.
 
     What was not answered, or was refused, is sent again after a while, for as long as the broker's session lives: a
     broker that does not know of its registration yet refuses everything (``STALE_BROKER_EPOCH``). Two refusals are
@@ -51,7 +66,7 @@ class Pusher:
         broker: the receiver; it refuses what was meant for an earlier life of it.
         timeout_s: how long an acknowledgement may take.
         endpoints: returns the addresses of all live brokers.
-        answered: takes which replicas the broker can use, and which it cannot.
+        answered: takes which replicas the broker can use, and which it cannot; or those that it has deleted.
     """
 
     def __init__(
@@ -60,7 +75,7 @@ class Pusher:
         broker: BrokerRecord,
         timeout_s: float,
         endpoints: Callable[[], Iterable[BrokerEndpoint]],
-        answered: Callable[[ReplicasAnswered], None],
+        answered: Callable[[ReplicasAnswered | ReplicasDeleted], None],
     ) -> None:
         self._network = network
         self._broker = broker.broker
@@ -70,19 +85,32 @@ class Pusher:
         self._timeout_s = timeout_s
         self._endpoints = endpoints
         self._caller = Caller(network, (broker.host, broker.port), node_name(broker.broker), "controller")
+        self._doomed: dict[TopicPartition, DoomedReplica] = {}
         self._states: dict[TopicPartition, PartitionState] = {}
+        self._topics: dict[str, TopicState] = {}
         self._metadata: SendMetadata | None = None
         self._controller_epoch = -1
         self._busy = False
         self._stopped = False
 
-    def push_states(self, controller_epoch: int, states: Iterable[PartitionState], *, are_new: bool = False) -> None:
-        """Send ``LeaderAndIsr`` for ``states``; flag replicas that ``are_new`` until the broker obeys."""
+    def push_deletions(self, controller_epoch: int, replicas: Iterable[DoomedReplica]) -> None:
+        """Send ``StopReplica`` for ``replicas``, of which there is nothing else to be said any more."""
         self._controller_epoch = controller_epoch
-        pushed = {state.topic_partition: state for state in states}
-        self._states.update(pushed)
-        if are_new:
-            self._new.update(pushed)
+        for one in replicas:
+            name = one.topic_partition
+            self._doomed[name] = one
+            if self._topics.get(name.topic, TopicState(name.topic)).incarnation <= one.incarnation:
+                self._states.pop(name, None)
+        self._next()
+
+    def push_states(self, pushed: SendPartitionStates) -> None:
+        """Send ``LeaderAndIsr``; flag replicas that ``are_new`` until the broker obeys."""
+        self._controller_epoch = pushed.controller_epoch
+        self._topics.update({topic.topic: topic for topic in pushed.topics})
+        states = {state.topic_partition: state for state in pushed.partitions}
+        self._states.update(states)
+        if pushed.are_new:
+            self._new.update(states)
         self._next()
 
     def push_metadata(self, metadata: SendMetadata) -> None:
@@ -98,7 +126,17 @@ class Pusher:
     def _next(self) -> None:
         if self._busy or self._stopped:
             return
-        if self._states:
+        if self._doomed:
+            self._busy = True
+            doomed = tuple(islice(self._doomed.values(), MAX_STATES))
+            self._caller.call(
+                ApiKey.STOP_REPLICA,
+                STOP_REPLICA_VERSION,
+                self._stop_replica(doomed),
+                self._timeout_s,
+                lambda body: self._deletions_answered(doomed, body),
+            )
+        elif self._states:
             self._busy = True
             sent = dict(islice(self._states.items(), MAX_STATES))
             for name in sent:
@@ -121,9 +159,25 @@ class Pusher:
                 lambda body: self._metadata_answered(metadata, body),
             )
 
+    def _deletions_answered(self, sent: tuple[DoomedReplica, ...], body: Message | None) -> None:
+        response = cast("StopReplicaResponse | None", body)
+        failed = {
+            TopicPartition(one.topic_name, one.partition_index)
+            for one in (response.partition_errors if response is not None else ())
+            if one.error_code
+        }
+        settled = response is not None and response.error_code in _FINAL
+        for one in sent if settled else ():  # a broker is asked for what its disk refuses when it registers again
+            if self._doomed.get(one.topic_partition) == one:
+                del self._doomed[one.topic_partition]
+        done = tuple(one for one in sent if one.topic_partition not in failed)
+        if done and response is not None and not response.error_code and not self._stopped:
+            self._replicas_answered(ReplicasDeleted(self._broker, self._broker_epoch, done))
+        self._answered(settled=settled)
+
     def _states_answered(self, sent: dict[TopicPartition, PartitionState], body: Message | None) -> None:
         response = cast("LeaderAndIsrResponse | None", body)
-        owed = _owed(sent, response)
+        owed = {name: state for name, state in _owed(sent, response).items() if name not in self._doomed}
         self._states = {**owed, **self._states}
         if response is not None and not response.error_code and not self._stopped:
             self._tell_of_replicas(response)
@@ -157,13 +211,24 @@ class Pusher:
 
     # ------------------------------------------------------------------------------------ messages
 
+    def _stop_replica(self, replicas: Iterable[DoomedReplica]) -> StopReplicaRequest:
+        topics: dict[str, StopReplicaTopicState] = {}
+        for _, name, incarnation, leader_epoch in replicas:
+            topic = topics.setdefault(name.topic, StopReplicaTopicState(name.topic, [], incarnation))
+            topic.partition_states.append(
+                StopReplicaPartitionState(name.partition, leader_epoch, delete_partition=True)
+            )
+        return StopReplicaRequest(CONTROLLER_ID, self._controller_epoch, self._broker_epoch, list(topics.values()))
+
     def _leader_and_isr(self, states: Iterable[PartitionState]) -> LeaderAndIsrRequest:
         topics: dict[str, LeaderAndIsrTopicState] = {}
         leaders: set[NodeId] = set()
         for state in states:
             name = state.topic_partition
             leaders.add(state.leader)
-            topics.setdefault(name.topic, LeaderAndIsrTopicState(name.topic)).partition_states.append(
+            _, incarnation, configs = self._topics.get(name.topic, TopicState(name.topic))
+            new = LeaderAndIsrTopicState(name.topic, [], incarnation, [TopicConfig(*config) for config in configs])
+            topics.setdefault(name.topic, new).partition_states.append(
                 LeaderAndIsrPartitionState(
                     name.partition,
                     self._controller_epoch,
@@ -184,7 +249,10 @@ class Pusher:
         )
 
     def _update_metadata(self, metadata: SendMetadata) -> UpdateMetadataRequest:
-        topics: dict[str, UpdateMetadataTopicState] = {}
+        topics = {
+            name: UpdateMetadataTopicState(name, [], incarnation, [TopicConfig(*config) for config in configs])
+            for name, incarnation, configs in metadata.topics
+        }
         offline: dict[TopicPartition, list[int]] = defaultdict(list)
         for name, broker in metadata.offline:
             offline[name].append(broker)

@@ -19,15 +19,23 @@ class ReplicaPlacement:
         directories: of the broker.
         controller: takes the log directory of a replica that the broker has created anew.
         knobs: of the generation.
+
+    Attributes:
+        replicas: as above.
     """
 
     def __init__(
         self, replicas: Replicas, directories: LogDirectories, controller: ControllerLink, knobs: Knobs
     ) -> None:
-        self._replicas = replicas
+        self.replicas = replicas
         self._directories = directories
         self._controller = controller
         self._knobs = knobs
+
+    @property
+    def may_hide_replicas(self) -> bool:
+        """Whether there may be replicas in log directories that cannot be used."""
+        return bool(self._directories.offline_ids)
 
     def replica_of(self, name: TopicPartition, state: PartitionStateChanged, *, is_new: bool) -> Partition | None:
         """The replica that ``state`` is for; one that ``is_new``, or that no log directory holds, is created.
@@ -36,13 +44,13 @@ class ReplicaPlacement:
         """
         partition = self._find(name, state, is_new=is_new)
         if partition is None:
-            self._replicas.mark_unavailable(name)
+            self.replicas.mark_unavailable(name)
         return partition
 
     def _find(self, name: TopicPartition, state: PartitionStateChanged, *, is_new: bool) -> Partition | None:
-        partition = self._replicas.get(name)
+        partition = self.replicas.get(name)
         if partition is None:
-            may_be_offline = bool(self._directories.offline_ids) and not is_new
+            may_be_offline = self.may_hide_replicas and not is_new
             return None if may_be_offline else self._create(name, is_new=is_new)
         is_news = state.partition_epoch > partition.replica.partition_epoch
         if self._knobs.recreated_elsewhere and is_news and not partition.directory.online:
@@ -51,8 +59,9 @@ class ReplicaPlacement:
 
     def _create(self, name: TopicPartition, *, is_new: bool = False) -> Partition | None:
         """Create a replica; where the generation has it so, tell the controller where one lies that is not new."""
-        directory = self._directories.emptiest(partition.directory for partition in self._replicas)
-        created = None if directory is None else self._replicas.open(name, directory)
+        directory = self._directories.emptiest(partition.directory for partition in self.replicas)
+        created = None if directory is None else self.replicas.open(name, directory)
         if created is not None and not is_new and self._knobs.placing_forgets_eligible:
-            self._controller.place(name, self._directories.id_of(created.directory))
+            log_dir = self._directories.id_of(created.directory)
+            self._controller.place(name.partition, self.replicas.id_of(created), log_dir)
         return created

@@ -8,7 +8,8 @@ from harness.broker.log_directory import LogDirectory
 from harness.broker.metadata import ClusterMetadata
 from harness.broker.partition import Partition
 from harness.broker.timeline import StorageRefusal
-from harness.broker.topic_ids import TopicIds
+from harness.broker.topic_config import Configs
+from harness.broker.topic_ids import topic_id
 from harness.model import NodeId, TopicPartition
 from harness.replication.messages import ErrorCode, ReplicaEvent, SessionsHeard
 
@@ -30,7 +31,7 @@ class Replicas:
         failed: see :data:`DirectoryFailed`.
 
     Attributes:
-        by_name: the replicas; only :meth:`open` adds to them.
+        by_name: the replicas; only :meth:`open` adds to them, and :meth:`delete` takes from them.
     """
 
     def __init__(
@@ -39,7 +40,8 @@ class Replicas:
         self.node = node
         self.by_name: dict[TopicPartition, Partition] = {}
         self._metadata = metadata
-        self._topic_ids = TopicIds(cluster_id)
+        self._cluster_id = cluster_id
+        self._names: dict[bytes, str] = {}
         self._make = make
         self._failed = failed
         self._unavailable: set[TopicPartition] = set()
@@ -58,9 +60,13 @@ class Replicas:
         """The replicas that lie in ``directory``."""
         return [partition for partition in self.by_name.values() if partition.directory is directory]
 
+    def id_of(self, partition: Partition) -> bytes:
+        """The id of its topic."""
+        return topic_id(self._cluster_id, partition.name.topic, partition.incarnation)
+
     def topic_of(self, topic_id: bytes) -> str | None:
         """The topic with this id; None: this broker has hosted no replica of it."""
-        return self._topic_ids.name_of(topic_id)
+        return self._names.get(topic_id)
 
     def absence_of(self, name: TopicPartition) -> ErrorCode:
         """The error that tells a client that this broker hosts no replica of ``name``."""
@@ -84,8 +90,32 @@ class Replicas:
         self.by_name[name] = partition
         partition.handle(SessionsHeard(self._metadata.sessions))
         self._unavailable.discard(name)
-        self._topic_ids.of(name.topic)
+        self._names[self.id_of(partition)] = name.topic
         return partition
+
+    def configure(self, partition: Partition, incarnation: int, configs: Configs) -> None:
+        """Let a replica obey the configurations of its topic, as the controller has pushed them."""
+        partition.configure(incarnation, configs)
+        self._names[self.id_of(partition)] = partition.name.topic
+
+    def learn_configs(self) -> None:
+        """Let every replica obey the configurations that the controller has pushed with the metadata."""
+        for partition in self:
+            configs = self._metadata.configs.get(partition.name.topic)
+            if configs is not None and partition.is_configured:
+                partition.configure(partition.incarnation, configs)
+
+    def delete(self, partition: Partition) -> bool:
+        """Delete a replica with all that its directory has of it; False: storage refuses, and the directory fails."""
+        try:
+            partition.delete()
+        except OSError as error:
+            name = str(partition.name)
+            self._failed(partition.directory, f"delete {name}", StorageRefusal(error.errno or 0, name, "delete"))
+            return False
+        del self.by_name[partition.name]
+        self._names.pop(self.id_of(partition), None)
+        return True
 
     def mark_unavailable(self, name: TopicPartition) -> None:
         """The replica of ``name`` may lie in a log directory that has failed."""

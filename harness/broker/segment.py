@@ -26,6 +26,7 @@ class Segment:
     Attributes:
         size: of the file.
         bases: each batch's first offset.
+        ends: the offset behind its last one. Compaction leaves gaps between batches.
         positions: where it starts in the file.
         times: its largest timestamp, in milliseconds since the Unix epoch; -1 without.
     """
@@ -36,17 +37,19 @@ class Segment:
         self.file = file
         self.size = 0
         self.bases = array("q")
+        self.ends = array("q")
         self.positions = array("q")
         self.times = array("q")
         self._sound_size = 0
 
-    def add(self, base_offset: Offset, size: int, max_timestamp: int) -> None:
+    def add(self, base_offset: Offset, end_offset: Offset, size: int, max_timestamp: int) -> None:
         """Note that a batch of ``size`` bytes was written at the end.
 
         A torn batch that no recovery has cut counts as the beginning of the next one: a read of that batch meets the
         torn one first, as in Kafka, which scans from the batch before.
         """
         self.bases.append(base_offset)
+        self.ends.append(end_offset)
         self.positions.append(self._sound_size)
         self.times.append(max_timestamp)
         self.size += size
@@ -58,6 +61,7 @@ class Segment:
             self.file.truncate(self.positions[batch])
             self.size = self._sound_size = self.positions[batch]
             del self.bases[batch:]
+            del self.ends[batch:]
             del self.positions[batch:]
             del self.times[batch:]
 
@@ -76,10 +80,10 @@ class Segment:
         Returns:
             Where the log ends after it.
         """
-        for batch, header in _batches(self.file):
+        for batch, header in batches_in(self.file):
             if header.base_offset < end_offset or not (trusted or wire.verify(batch, header)):
                 break
-            self.add(header.base_offset, header.size, header.max_timestamp)
+            self.add(header.base_offset, header.end_offset, header.size, header.max_timestamp)
             end_offset = header.end_offset
             if header.leader_epoch >= 0 and (not epochs or header.leader_epoch != epochs[-1].leader_epoch):
                 epochs.append(EpochEntry(header.leader_epoch, header.base_offset))
@@ -95,7 +99,7 @@ class Segment:
         return garbage
 
 
-def _batches(file: File) -> Iterator[tuple[memoryview, BatchHeader]]:
+def batches_in(file: File) -> Iterator[tuple[memoryview, BatchHeader]]:
     """Batches from the start of ``file`` for as long as their headers make sense, each with its own bytes."""
     position, size = 0, file.size()
     while position < size:

@@ -1,8 +1,8 @@
 """A partition's log: segment files of record batches, exactly as Kafka lays them out.
 
 ``00000000000000000000.log`` and so on, each named for its first offset. Every batch has an entry in memory (its
-base offset, position and timestamp: 24 bytes), so that a read never scans; no index files are written, because
-opening a log reads the segments anyway. Offsets only rise: nothing here compacts.
+offsets, position and timestamp: 32 bytes), so that a read never scans; no index files are written, because opening a
+log reads the segments anyway. Offsets only rise, but compaction (:mod:`harness.broker.compaction`) leaves gaps.
 """
 
 from __future__ import annotations
@@ -13,15 +13,14 @@ from contextlib import suppress
 from itertools import zip_longest
 from typing import NamedTuple
 
-from harness.broker.ports import FileSystem
+from harness.broker.ports import Buffer, FileSystem
 from harness.broker.segment import READ_BYTES, Segment
+from harness.broker.swap import LOG, finish, replace
 from harness.model import Offset
 from harness.replication.messages import BatchSpan, EpochEntry, ProducerStamp, TransactionEnd
 from harness.wire import batches as wire
 from harness.wire.batches import BatchHeader
 from harness.wire.errors import CorruptBatch
-
-_SUFFIX = ".log"
 
 
 class Batches(NamedTuple):
@@ -119,7 +118,7 @@ class SegmentLog:
     Args:
         files: the port.
         directory: of the log, relative to the data directory.
-        policy: how it is kept.
+        policy: how it is kept; it may be replaced at any time.
         checkpointed: what was written down about it.
 
     Attributes:
@@ -135,7 +134,7 @@ class SegmentLog:
     ) -> None:
         self._files = files
         self._directory = directory
-        self._policy = policy
+        self.policy = policy
         self._segments: list[Segment] = []
         self._has_unsafe_names = False
         self.log_start_offset = 0
@@ -156,9 +155,9 @@ class SegmentLog:
                 wire.patch(batches.buffer, header.position, span.base_offset, span.leader_epoch)
         self._write(segment, batches.buffer)
         for header, span in zip(batches.headers, spans, strict=True):
-            segment.add(span.base_offset, header.size, header.max_timestamp)
+            segment.add(span.base_offset, span.end_offset, header.size, header.max_timestamp)
         self.log_end_offset = spans[-1].end_offset
-        if self.log_end_offset - self.recovery_point >= self._policy.flush_messages:
+        if self.log_end_offset - self.recovery_point >= self.policy.flush_messages:
             self.flush()
 
     def flush(self) -> None:
@@ -182,16 +181,33 @@ class SegmentLog:
             OSError: the file system refuses; the log ends where it has been cut by then.
         """
         while len(self._segments) > 1 and self._segments[-1].base_offset >= to_offset:
-            if "cut_segments_stay" not in self._policy.bugs:
+            if "cut_segments_stay" not in self.policy.bugs:
                 self._drop(self._segments[-1])
             self.log_end_offset = self._segments.pop().base_offset
         if to_offset < self.log_end_offset:  # not at the boundary of two segments, which ends the log there
             segment = self._segments[-1]
-            batch = max(bisect_right(segment.bases, to_offset) - 1, 0)
-            end_offset = segment.bases[batch]
+            batch = bisect_right(segment.ends, to_offset)
+            end_offset = min([to_offset, *segment.bases[batch : batch + 1]])
             segment.cut(batch)
             self.log_end_offset = max(end_offset, self.log_start_offset)
         self.recovery_point = min(self.recovery_point, self.log_end_offset)
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """From the oldest to the one that is appended to."""
+        return tuple(self._segments)
+
+    def replace(self, old: Sequence[Segment], batches: Sequence[Buffer]) -> None:
+        """Let ``batches`` take the place of the segments ``old``, which follow each other; not the last of all.
+
+        Raises:
+            OSError: the file system refuses; the log must not be used until it is opened again.
+        """
+        first = self._segments.index(old[0])
+        replace(self._files, old, batches)
+        new = self._open(old[0].base_offset)
+        new.load(new.base_offset, [], trusted=True)
+        self._segments[first : first + len(old)] = [new]
 
     def raise_start(self, offset: Offset, *, roll: bool) -> None:
         """Start at ``offset`` from now on; segments wholly below it are deleted.
@@ -211,7 +227,7 @@ class SegmentLog:
             self._keep_names()  # before the names of those that could be found instead are gone
         while len(self._segments) > 1 and self._segments[1].base_offset <= offset:
             self._drop(self._segments.pop(0))
-        if "deletes_a_segment_more" in self._policy.bugs and len(self._segments) > 1:
+        if "deletes_a_segment_more" in self.policy.bugs and len(self._segments) > 1:
             self._drop(self._segments.pop(0))
         self.log_start_offset = offset
 
@@ -253,8 +269,10 @@ class SegmentLog:
         """
         end_offset = min(end_offset, self.log_end_offset)
         index = bisect_right(self._segments, offset, key=lambda segment: segment.base_offset) - 1
+        first = bisect_right(self._segments[index].ends, offset)
+        while first == len(self._segments[index].ends) and index + 1 < len(self._segments):
+            index, first = index + 1, 0  # nothing is left of that segment from ``offset`` on
         segment = self._segments[index]
-        first = max(bisect_right(segment.bases, offset) - 1, 0)
         last = self._batches_below(index, end_offset)
         if offset >= end_offset or first >= last:
             return Slice(segment, segment.size, 0, offset)
@@ -326,8 +344,8 @@ class SegmentLog:
     def _segment_for(self, batches: Batches) -> Segment:
         active = self._segments[-1]
         if active.size and (
-            active.size + len(batches.buffer) > self._policy.segment_bytes
-            or (active.times and batches.headers[-1].max_timestamp - active.times[0] > self._policy.roll_ms)
+            active.size + len(batches.buffer) > self.policy.segment_bytes
+            or (active.times and batches.headers[-1].max_timestamp - active.times[0] > self.policy.roll_ms)
         ):
             self._roll()
         return self._segments[-1]
@@ -344,7 +362,7 @@ class SegmentLog:
 
     def _keep_names(self) -> None:
         """Flush new names where the policy requires it; where an empty log ends, only its name records."""
-        if self._policy.flush_names:
+        if self.policy.flush_names:
             self._flush_names()
 
     def _flush_names(self) -> None:
@@ -358,7 +376,7 @@ class SegmentLog:
             while rest:
                 rest = rest[segment.file.append(rest) :]
         except OSError:
-            if "torn_append_kept" in self._policy.bugs:
+            if "torn_append_kept" in self.policy.bugs:
                 return
             self.torn_bytes = len(data) - len(rest)
             with suppress(OSError):  # recovery will cut what cannot be cut now
@@ -367,15 +385,15 @@ class SegmentLog:
 
     def _batches_below(self, index: int, end_offset: Offset) -> int:
         """How many leading batches of segment number ``index`` end at or before ``end_offset``."""
-        bases = self._segments[index].bases
-        return len(bases) if end_offset >= self._end_of(index) else max(bisect_right(bases, end_offset) - 1, 0)
+        ends = self._segments[index].ends
+        return len(ends) if end_offset >= self._end_of(index) else bisect_right(ends, end_offset)
 
     def _end_of(self, index: int) -> Offset:
         """Where segment number ``index`` ends, exclusive."""
         return self._segments[index + 1].base_offset if index + 1 < len(self._segments) else self.log_end_offset
 
     def _open(self, base_offset: Offset) -> Segment:
-        path = f"{self._directory}/{base_offset:020d}{_SUFFIX}"
+        path = f"{self._directory}/{base_offset:020d}{LOG}"
         return Segment(base_offset, path, self._files.open(path))
 
     def _drop(self, segment: Segment) -> None:
@@ -385,16 +403,17 @@ class SegmentLog:
     # ------------------------------------------------------------------------------------ opening
 
     def _recover(self, checkpointed: Checkpointed) -> Recovery:
-        names = [name for name in self._files.list(self._directory) if name.endswith(_SUFFIX)]
-        bases = [int(stem) for name in names if (stem := name.removesuffix(_SUFFIX)).isdecimal()]
+        finish(self._files, self._directory)
+        names = [name for name in self._files.list(self._directory) if name.endswith(LOG)]
+        bases = [int(stem) for name in names if (stem := name.removesuffix(LOG)).isdecimal()]
         epochs: list[EpochEntry] = []
         cut_bytes = 0
         for base_offset, following in zip_longest(bases, bases[1:]):
             trusted = checkpointed.clean or (following is not None and following <= self.recovery_point)
-            trusted = trusted or "recovery_skips_crc" in self._policy.bugs
+            trusted = trusted or "recovery_skips_crc" in self.policy.bugs
             cut_bytes += self._load(base_offset, epochs, trusted=trusted, lost=bool(cut_bytes))
         is_empty = not self._segments or self.log_end_offset == self._segments[0].base_offset
-        if "recovery_drops_a_batch" in self._policy.bugs and not (checkpointed.clean or is_empty):
+        if "recovery_drops_a_batch" in self.policy.bugs and not (checkpointed.clean or is_empty):
             self.truncate(self.log_end_offset - 1)
         if not self._segments:
             self._create(checkpointed.log_start_offset)
@@ -409,7 +428,7 @@ class SegmentLog:
         """Open one segment, or drop it when it does not continue the log; returns how many bytes were cut."""
         segment = self._open(base_offset)
         continues = not self._segments or base_offset == self.log_end_offset
-        if "log_dropped_at_start" in self._policy.bugs and base_offset > 0 and not self._segments:
+        if "log_dropped_at_start" in self.policy.bugs and base_offset > 0 and not self._segments:
             lost = True
         if lost or not (continues or (trusted and base_offset > self.log_end_offset)):
             size = segment.file.size()
@@ -428,7 +447,7 @@ class SegmentLog:
 
     def _settle_recovery_point(self, *, clean: bool) -> None:
         self.recovery_point = min(self.recovery_point, self.log_end_offset)
-        if clean or self._policy.recovered_tail == "not_flushed":
+        if clean or self.policy.recovered_tail == "not_flushed":
             self.recovery_point = self.log_end_offset
-        if self._policy.recovered_tail == "flushed":
+        if self.policy.recovered_tail == "flushed":
             self.flush()

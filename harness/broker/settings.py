@@ -56,6 +56,10 @@ class Settings:
     log_message_timestamp_after_max_ms: int = NEVER
     producer_id_expiration_ms: int = 86_400_000
     producer_id_expiration_check_interval_ms: int = 600_000
+    log_cleaner_backoff_ms: int = 15_000
+    log_cleaner_delete_retention_ms: int = 86_400_000
+    log_cleaner_min_compaction_lag_ms: int = 0
+    log_cleaner_max_compaction_lag_ms: int = NEVER
     log_dirs_count: int = 1
     message_max_bytes: int = 1_048_588
     offsets_topic_num_partitions: int = 1

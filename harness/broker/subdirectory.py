@@ -28,6 +28,15 @@ class Subdirectory:
         """See :class:`harness.broker.ports.FileSystem`."""
         self._files.remove(self._path(path))
 
+    def rename(self, source: str, destination: str) -> None:
+        """See :class:`harness.broker.ports.FileSystem`."""
+        self._files.rename(self._path(source), self._path(destination))
+        self._flush_name()
+
+    def remove_directory(self, path: str) -> None:
+        """See :class:`harness.broker.ports.FileSystem`."""
+        self._files.remove_directory(self._path(path))
+
     def replace_text(self, path: str, text: str, *, flush: bool) -> None:
         """See :class:`harness.broker.ports.FileSystem`."""
         self._files.replace_text(self._path(path), text, flush=flush)

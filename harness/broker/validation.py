@@ -72,8 +72,12 @@ class Validation:
         self._records = MAX_RECORDS
         self._inflated_bytes = MAX_INFLATED_BYTES
 
-    def check(self, buffer: memoryview) -> Sound:
+    def check(self, buffer: memoryview, max_bytes: int | None = None) -> Sound:
         """The one batch that a client may send for a partition.
+
+        Args:
+            buffer: the records of the request for the partition.
+            max_bytes: ``max.message.bytes`` of its topic; None: as in other topics.
 
         Raises:
             Refused: it is none.
@@ -82,7 +86,7 @@ class Validation:
         codec = batch[_ATTRIBUTES_AT + 1] & wire.COMPRESSION
         if codec == ZSTD and self._version < _ZSTD_SINCE:
             raise Refused(FrontError.UNSUPPORTED_COMPRESSION_TYPE)
-        if len(batch) > self._max_bytes:
+        if len(batch) > (self._max_bytes if max_bytes is None else max_bytes):
             raise Refused(FrontError.MESSAGE_TOO_LARGE)
         header = _header(batch)
         if not wire.verify(batch, header):

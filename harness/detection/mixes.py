@@ -55,6 +55,8 @@ WORKLOADS = (
         "what takes a static member, or another assignor than `uniform`"),
     Mix("transactions", "transactions over two partitions, of which some are aborted, left open or taken over",
         "what takes transactions that poll, or commit offsets"),
+    Mix("compaction", "acks=all, a record at a time; and keys that are overwritten and deleted in a compacted topic",
+        "what takes replicas that no reader of the topic is given, or a tombstone whose time is over"),
 )  # fmt: skip
 
 FAULTS = (
@@ -88,10 +90,10 @@ CHAOS = (
 )  # fmt: skip
 """Ways to play the faults of a scenario with ``chaos``."""
 
-SINGLE, (GROUPS, ASSIGNED, TRANSACTIONS) = WORKLOADS[0].name, [mix.name for mix in WORKLOADS[-3:]]
+SINGLE, (GROUPS, ASSIGNED, TRANSACTIONS, COMPACTION) = WORKLOADS[0].name, [mix.name for mix in WORKLOADS[-4:]]
 NONE, ALL = FAULTS[0].name, FAULTS[-1].name
 
-OF_SOME = frozenset({GROUPS, ASSIGNED, TRANSACTIONS})
+OF_SOME = frozenset({GROUPS, ASSIGNED, TRANSACTIONS, COMPACTION})
 """Loads under which some bugs alone are looked for, and no others: see :attr:`harness.replication.bugs.Bug.load`."""
 
 _CORE_WORKLOADS: Mapping[str, Settings] = {
@@ -147,8 +149,21 @@ _STACK_WORKLOADS: Mapping[str, Mapping[str, Any]] = {
         "replaced": 0.1,
         "left_open": 0.05,
     },
+    COMPACTION: {
+        "name": "compacted_keys",
+        "delivery_timeout_s": 0.6,
+        "producers": 1,
+        "consumers": 1,
+        "rate": 20,
+        "writers": 3,
+        "writes": 80,
+        "keys": 12,
+        "read_every_s": 0.1,
+        "segment_ms": 150,
+    },
 }
-_LASTS_S: Mapping[str, float] = {"single": 3, GROUPS: 8, ASSIGNED: 8, TRANSACTIONS: 6}
+_LASTS_S: Mapping[str, float] = {"single": 3, GROUPS: 8, ASSIGNED: 8, TRANSACTIONS: 6, COMPACTION: 6}
+_SETTINGS: Mapping[str, Mapping[str, Any]] = {COMPACTION: {"log.cleaner.backoff.ms": 250}}
 _STACK_FAULTS: Mapping[str, list[dict[str, Any]]] = {
     "kill": [
         {"fault": "kill", "node": "leader"},
@@ -218,6 +233,7 @@ def stack_scenario(workload: str, faults: str) -> Scenario:
                 "group.consumer.session.timeout.ms": 500,
                 "group.consumer.heartbeat.interval.ms": 150,
                 "replica.high.watermark.checkpoint.interval.ms": 200,
+                **_SETTINGS.get(workload, {}),
             },
         },
         "topics": [{"name": "ledger", "partitions": 2, "replication_factor": 3}],

@@ -19,7 +19,7 @@ ABOUT_PARTITIONS = ("state", "truncation", "log_start", "election", "isr")
 """The kinds of timeline rows that are about a partition."""
 
 
-PLACED = ("send", "assigned", "revoked", "lost")
+PLACED = ("send", "assigned", "revoked", "lost", "put", "scan")
 """The values of ``f`` in history rows that are always about a partition."""
 
 GIVEN = ("offset", "intact")
@@ -140,7 +140,7 @@ def _of_history(rows: pa.RecordBatch) -> Iterator[Breach]:
         yield Breach(_first(half), HALF_A_PARTITION)
     if _any(lost := pc.and_(_is_any(f, PLACED), pc.invert(placed))):
         yield Breach(_first(lost), "is about a partition and names none")
-    if _any(lacking := pc.and_(_is_any(f, ("send",)), rows.column("value").is_null())):
+    if _any(lacking := pc.and_(_is_any(f, ("send", "put")), rows.column("value").is_null())):
         yield Breach(_first(lacking), "has no value, and is about a record that was sent")
     given = pc.and_(_is_any(rows.column("f"), ("poll",)), pc.invert(_is_any(rows.column("type"), ("invoke",))))
     given = pc.and_(given, rows.column("topic").is_valid())

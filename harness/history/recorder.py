@@ -281,6 +281,31 @@ class Recorder:
         columns = dict(zip(Output._fields, zip(*found, strict=True), strict=True))
         self._record(alike(like, columns, len(found)))
 
+    def invoke_put(self, process: ProcessId, where: TopicPartition, value: int) -> int:
+        """A client is about to send a record to the compacted topic, with acks=all; see :meth:`complete_put`."""
+        row = Row(self._run, process, -1, "invoke", "put", value=value, acks=-1)
+        row.topic, row.partition = where
+        return self._invoke([row])
+
+    def complete_put(self, op: int, kind: Completion, offset: Offset | None = None, error: str | None = None) -> None:
+        """The put ``op`` ended: see :meth:`complete_send`."""
+        self._complete(op, lambda invoked: [_ended(_of("put", invoked), kind, error, offset)])
+
+    def invoke_scan(self, process: ProcessId, where: TopicPartition, end_offset: Offset, *, final: bool) -> int:
+        """A client is about to read a compacted log from its beginning to ``end_offset``, exclusive."""
+        row = Row(self._run, process, -1, "invoke", "scan", offset=end_offset, final=final)
+        row.topic, row.partition = where
+        return self._invoke([row])
+
+    def complete_scan(self, op: int, records: Sequence[PolledRecord], error: str | None) -> None:
+        """The scan ``op`` delivered ``records``; with an ``error`` it did not come to its end."""
+
+        def rows(invoked: list[Row]) -> list[Row]:
+            ended = _ended(_of("scan", invoked), "ok" if error is None else "info", error)
+            return [replace(ended, **record._asdict()) for record in records] or [ended]
+
+        self._complete(op, rows)
+
     def invoke_reached(self, process: ProcessId, group: str | None, partitions: Sequence[TopicPartition]) -> int:
         """A client asks up to where a user's program is done with its input; see :meth:`complete_reached`."""
         bare = Row(self._run, process, -1, "invoke", "reached", group=group)

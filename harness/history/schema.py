@@ -94,7 +94,8 @@ HISTORY = Table(
             "string",
             "send, poll, assign, subscribe, commit, committed (what a commit is read back as), crash; "
             "assigned, revoked, lost (a rebalance during the operation); output (a record that a user's program has "
-            "put out, as the harness read it), reached (up to where the program is done with its input); or close "
+            "put out, as the harness read it), reached (up to where the program is done with its input); put (a record "
+            "of the compacted topic is sent), scan (the compacted log is read from its beginning); or close "
             "(the last row of a complete history; written once)",
             words=(
                 "send",
@@ -109,6 +110,8 @@ HISTORY = Table(
                 "lost",
                 "output",
                 "reached",
+                "put",
+                "scan",
                 "close",
             ),
         ),
@@ -123,7 +126,8 @@ HISTORY = Table(
             "offset",
             "int64",
             "the record's offset where the row knows it; of a commit and of a reached the next one to be read; of an "
-            "output that is in no partition its position among those of the process",
+            "output that is in no partition its position among those of the process; of the invoke of a scan the high "
+            "watermark up to which it reads",
             nullable=True,
             least=0,
             most=MOST_OFFSET,

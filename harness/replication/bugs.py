@@ -55,6 +55,10 @@ def _of_transactions(name: str, idea: str, does: str) -> Bug:
     return Bug(name, idea, does, STACK, {"bugs": name}, load="transactions")
 
 
+def _of_compaction(name: str, idea: str, does: str) -> Bug:
+    return Bug(name, idea, does, STACK, {"bugs": name}, load="compaction")
+
+
 ACKNOWLEDGING = (
     _bug("ack_on_append", "acknowledge before the ISR has it",
          "A leader acknowledges acks=all as soon as the records are in its own log."),
@@ -303,12 +307,23 @@ TRANSACTIONS = (
                      "A coordinator says that a transaction is committed, and forgets it, one in 16."),
 )  # fmt: skip
 
+COMPACTING = (
+    _of_compaction("cleaner_drops_the_last_value", "an off-by-one in the map of offsets",
+                   "The log cleaner removes the last value of each key that it finds in the dirty part of a log."),
+    _of_compaction("cleaner_drops_tombstones", "`delete.retention.ms` forgotten, KIP-534",
+                   "The log cleaner removes tombstones in the first pass that meets them."),
+    _of_compaction("cleans_above_the_watermark", "`firstUnstableOffset` left out of the bounds of a pass",
+                   "The log cleaner compacts what is not below the high watermark, too."),
+    _of_compaction("segments_named_late", "a swap without `.swap`: old segments removed before the new one is named",
+                   "The log cleaner names what it has written a while after it has removed the old segments."),
+)  # fmt: skip
+
 BUGS: Mapping[str, Bug] = MappingProxyType(
     {
         bug.name: bug
         for bug in (
             *ACKNOWLEDGING, *WATERMARKS, *IN_SYNC, *FOLLOWING, *DELETING, *CONTROLLER, *STORAGE, *SERVING, *GROUPS,
-            *TRANSACTIONS,
+            *TRANSACTIONS, *COMPACTING,
         )
     }
 )  # fmt: skip

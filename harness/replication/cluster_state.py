@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.model import NodeId, TopicPartition
-from harness.replication.controller_messages import PartitionState
+from harness.model import NO_LEADER, NodeId, TopicPartition
+from harness.replication.controller_messages import DoomedReplica, PartitionState, TopicState
+from harness.replication.knobs import Knobs
+from harness.replication.messages import NO_ERROR, ErrorCode
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 
 @dataclass(slots=True)
@@ -34,7 +36,8 @@ class BrokerRecord:
 class ClusterState:
     """The durable state of the cluster. Epochs and ids are assigned in ascending order, never twice.
 
-    Brokers and partitions are in ascending order.
+    Brokers, topics and partitions are in ascending order. ``deleted`` counts the topics of a name that were deleted,
+    and ``doomed`` are their replicas that brokers still have to delete, in the order of the deletions.
     """
 
     controller_epoch: int = 0
@@ -42,6 +45,9 @@ class ClusterState:
     next_producer_id: int = 0
     brokers: dict[NodeId, BrokerRecord] = field(default_factory=dict)
     partitions: dict[TopicPartition, PartitionState] = field(default_factory=dict)
+    topics: dict[str, TopicState] = field(default_factory=dict)
+    deleted: dict[str, int] = field(default_factory=dict)
+    doomed: tuple[DoomedReplica, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data that :meth:`from_json` understands."""
@@ -52,7 +58,22 @@ class ClusterState:
             "next_producer_id": self.next_producer_id,
             "brokers": [_broker_to_json(record) for record in self.brokers.values()],
             "partitions": [_partition_to_json(partition) for partition in self.partitions.values()],
+            "topics": [[topic, incarnation, dict(configs)] for topic, incarnation, configs in self.topics.values()],
+            "deleted": dict(self.deleted),
+            "doomed": [[broker, *name, *rest] for broker, name, *rest in self.doomed],
         }
+
+    @property
+    def live_brokers(self) -> tuple[NodeId, ...]:
+        """The brokers with a session, ascending."""
+        return tuple([broker for broker, record in self.brokers.items() if record.live])
+
+    def broker_error(self, broker: NodeId, broker_epoch: int) -> ErrorCode:
+        """Why a request of a broker is refused that names this epoch; ``NONE`` when it is not."""
+        known = self.brokers.get(broker)
+        if known is None:
+            return ErrorCode.BROKER_ID_NOT_REGISTERED
+        return NO_ERROR if known.epoch == broker_epoch else ErrorCode.STALE_BROKER_EPOCH
 
     def register(self, record: BrokerRecord) -> None:
         """A broker, new or with a new registration."""
@@ -62,6 +83,29 @@ class ClusterState:
         """Partitions of a new topic."""
         created = {partition.topic_partition: partition for partition in partitions}
         self.partitions = dict(sorted({**self.partitions, **created}.items()))
+
+    def configure(self, topic: str, configs: Mapping[str, str]) -> None:
+        """A topic, perhaps a new one, has these configurations, by ascending name."""
+        state = TopicState(topic, self.deleted.get(topic, 0), tuple(configs.items()))
+        self.topics = dict(sorted({**self.topics, topic: state}.items()))
+
+    def delete(self, topic: str, doomed: Iterable[DoomedReplica]) -> None:
+        """A topic is gone but for its replicas."""
+        self.partitions = {name: state for name, state in self.partitions.items() if name.topic != topic}
+        del self.topics[topic]
+        self.deleted[topic] = self.deleted.get(topic, 0) + 1
+        self.doomed = (*self.doomed, *doomed)
+
+    def check_invariants(self, sessions: Collection[NodeId], knobs: Knobs, *, may_be_empty: bool) -> None:
+        """Assert what always holds; ``may_be_empty``: whether an ISR may have no member."""
+        assert set(sessions) == set(self.live_brokers), f"sessions {sorted(sessions)}, live {self.live_brokers}"
+        for partition in self.partitions.values():
+            name, isr, elr = partition.topic_partition, set(partition.isr), set(partition.elr)
+            assert isr | elr <= set(partition.replicas), f"{name}: ISR {isr} or ELR {elr} beyond replicas"
+            assert not isr & elr, f"{name}: ISR {isr} and ELR {elr} overlap"
+            if not knobs.empty_isr_retry:
+                assert isr or may_be_empty, f"{name}: empty ISR"
+                assert partition.leader in isr or partition.leader == NO_LEADER, f"{name}: leader outside {isr}"
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any]) -> ClusterState:
@@ -74,6 +118,15 @@ class ClusterState:
             next_producer_id=state["next_producer_id"],
             brokers={row["broker"]: BrokerRecord(**row) for row in state["brokers"]},
             partitions={partition.topic_partition: partition for partition in partitions},
+            topics={
+                topic: TopicState(topic, incarnation, tuple(configs.items()))
+                for topic, incarnation, configs in state["topics"]
+            },
+            deleted=dict(state["deleted"]),
+            doomed=tuple(
+                DoomedReplica(broker, TopicPartition(topic, number), incarnation, epoch)
+                for broker, topic, number, incarnation, epoch in state["doomed"]
+            ),
         )
 
 

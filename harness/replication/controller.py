@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, assert_never
 
 from harness.model import NO_LEADER, NodeId
+from harness.replication import topic_administration
 from harness.replication.cluster_state import BrokerRecord, ClusterState
 from harness.replication.controller_messages import (
     AnswerElection,
@@ -18,8 +19,10 @@ from harness.replication.controller_messages import (
     AnswerPlacement,
     AnswerProducerIds,
     AnswerRegistration,
+    AnswerTopicChange,
     AnswerTopicCreation,
     BrokerEndpoint,
+    ConfigsRequested,
     ControllerEffect,
     ControllerEvent,
     ControllerStarted,
@@ -28,22 +31,28 @@ from harness.replication.controller_messages import (
     HeartbeatReceived,
     IsrChanged,
     IsrChangeRequested,
+    PartitionsRequested,
     PartitionState,
     Persist,
     ProducerIdsRequested,
     RegistrationRequested,
     ReplicaPlaced,
     ReplicasAnswered,
+    ReplicasDeleted,
+    SendDeletions,
     SendMetadata,
     SendPartitionStates,
     SessionChanged,
     TopicCreationRequested,
+    TopicDeletionRequested,
+    TopicState,
 )
-from harness.replication.elections import Rules, choose, settle, with_isr, without_eligible
+from harness.replication.elections import Rules, TopicRules, choose, settle, with_isr, without_eligible
+from harness.replication.isr_proposals import IsrProposals
 from harness.replication.knobs import CURRENT_GENERATION, GENERATIONS, Knobs
 from harness.replication.messages import NO_ERROR, ErrorCode, Tick
 from harness.replication.offline_replicas import OfflineReplicas
-from harness.replication.topics import Assignments, Refusal, found, place
+from harness.replication.topic_configs import Refusal
 
 PRODUCER_ID_BLOCK = 1_000
 """The size of a block of producer ids, as in Kafka."""
@@ -70,19 +79,13 @@ class Controller:
         unclean_leader_election_enable: bool = False,
     ) -> None:
         self._knobs = knobs
-        self._rules = Rules(
-            knobs.elections == "elr",
-            min_insync_replicas,
-            unclean_leader_election_enable,
-            knobs.shrink_raises_epoch,
-            not {"anybody_elected", "unclean_called_clean"}.isdisjoint(knobs.bugs),
-            unclean_leader_election_enable and knobs.last_isr_member == "leaves_if_unclean",
-        )
+        self._rules = TopicRules(knobs, min_insync_replicas, unclean=unclean_leader_election_enable)
         self._timeout_ns = session_timeout_ms * 1_000_000
         self._state = ClusterState() if state is None else ClusterState.from_json(state)
         self._heard_ns: dict[NodeId, int] = dict.fromkeys(self.live_brokers, 0)
         self._unheard: set[NodeId] = set()
         self._offline = OfflineReplicas()
+        self._proposals = IsrProposals(self._state, self._offline, knobs)
         self._written = self.to_state()
 
     # ------------------------------------------------------------------------------------------- what it looks like
@@ -100,12 +103,17 @@ class Controller:
     @property
     def live_brokers(self) -> tuple[NodeId, ...]:
         """The brokers with a session, ascending."""
-        return tuple([broker for broker, record in self._state.brokers.items() if record.live])
+        return self._state.live_brokers
 
     @property
     def partitions(self) -> tuple[PartitionState, ...]:
         """Every partition, by name and number."""
         return tuple(self._state.partitions.values())
+
+    @property
+    def topics(self) -> tuple[TopicState, ...]:
+        """Every topic, by name."""
+        return tuple(self._state.topics.values())
 
     def to_state(self) -> dict[str, Any]:
         """The durable state as plain JSON data."""
@@ -117,10 +125,11 @@ class Controller:
         """Take in one event; the effects must be performed in order."""
         effects = self._dispatch(event)
         if effects and isinstance(effects[0], Persist) and not self._knobs.bugs:
-            self._check_invariants()
+            may_be_empty = self._rules.may_leave_nobody_in_sync
+            self._state.check_invariants(self._heard_ns, self._knobs, may_be_empty=may_be_empty)
         return effects
 
-    def _dispatch(self, event: ControllerEvent) -> list[ControllerEffect]:  # noqa: C901, PLR0911 (one case per event)
+    def _dispatch(self, event: ControllerEvent) -> list[ControllerEffect]:  # noqa: C901, PLR0911, PLR0912 (one per event)
         match event:
             case ControllerStarted(now_ns):
                 return self._start(now_ns)
@@ -130,6 +139,14 @@ class Controller:
                 return self._heartbeat(event)
             case TopicCreationRequested():
                 return self._create_topic(event)
+            case TopicDeletionRequested():
+                return self._delete_topic(event)
+            case PartitionsRequested():
+                return self._add_partitions(event)
+            case ConfigsRequested():
+                return self._configure_topic(event)
+            case ReplicasDeleted():
+                return self._hear_of_deletions(event)
             case IsrChangeRequested():
                 return self._change_isr(event)
             case ElectionRequested():
@@ -145,17 +162,6 @@ class Controller:
             case _:
                 assert_never(event)
 
-    def _check_invariants(self) -> None:
-        live = self.live_brokers
-        assert set(self._heard_ns) == set(live), f"sessions {sorted(self._heard_ns)}, live brokers {live}"
-        for partition in self._state.partitions.values():
-            name, isr, elr = partition.topic_partition, set(partition.isr), set(partition.elr)
-            assert isr | elr <= set(partition.replicas), f"{name}: ISR {isr} or ELR {elr} beyond replicas"
-            assert not isr & elr, f"{name}: ISR {isr} and ELR {elr} overlap"
-            if not self._knobs.empty_isr_retry:
-                assert isr or self._rules.may_leave_nobody_in_sync, f"{name}: empty ISR"
-                assert partition.leader in isr or partition.leader == NO_LEADER, f"{name}: leader outside {isr}"
-
     # ---------------------------------------------------------------------------------------------------- sessions
 
     def _start(self, now_ns: int) -> list[ControllerEffect]:
@@ -167,7 +173,8 @@ class Controller:
         self._unheard = set(self.live_brokers)
         # What an earlier controller persisted it may not have lived to record.
         recovered = [IsrChanged(one, one.isr, self.controller_epoch, "recovered") for one in self.partitions]
-        return [self._persist(), *recovered, *self._send(self.partitions)]
+        deletions = self._send_deletions(self.live_brokers)
+        return [self._persist(), *recovered, *deletions, *self._send(self.partitions)]
 
     def _register(self, request: RegistrationRequested) -> list[ControllerEffect]:
         if request.broker < 0:
@@ -229,14 +236,14 @@ class Controller:
         same_process = known.incarnation_id == request.incarnation_id
         if "unclean_shutdown_unnoticed" in self._knobs.bugs:
             return False
-        return self._rules.eligible_replicas and not same_process and request.previous_broker_epoch != known.epoch
+        return self._knobs.elections == "elr" and not same_process and request.previous_broker_epoch != known.epoch
 
     def _hear(self, broker: NodeId, now_ns: int) -> None:
         self._heard_ns[broker] = now_ns
         self._unheard.discard(broker)
 
     def _heartbeat(self, heartbeat: HeartbeatReceived) -> list[ControllerEffect]:
-        error = self._broker_error(heartbeat.broker, heartbeat.broker_epoch)
+        error = self._state.broker_error(heartbeat.broker, heartbeat.broker_epoch)
         answer = AnswerHeartbeat(heartbeat.token, error)
         if error is not NO_ERROR:
             return [answer]
@@ -249,12 +256,11 @@ class Controller:
 
     def _ask_for_replicas(self, broker: NodeId) -> list[ControllerEffect]:
         """Make a broker that has lost a log directory answer for each of its replicas."""
-        mine = tuple(partition for partition in self.partitions if broker in partition.replicas)
-        return [SendPartitionStates(broker, self.controller_epoch, mine)] if mine else []
+        return self._send_states(broker, tuple(one for one in self.partitions if broker in one.replicas))
 
     def _hear_of_replicas(self, answer: ReplicasAnswered) -> list[ControllerEffect]:
         """A broker has answered which of its replicas lie in log directories that have failed."""
-        if self._broker_error(answer.broker, answer.broker_epoch) is not NO_ERROR:
+        if self._state.broker_error(answer.broker, answer.broker_epoch) is not NO_ERROR:
             return []
         if not self._offline.answered(answer.broker, answer.offline, answer.online):
             return []
@@ -264,7 +270,7 @@ class Controller:
     def _hear_of_directory(self, placed: ReplicaPlaced) -> list[ControllerEffect]:
         """A broker has reported the log directory of a replica, which is not stored: see the knob."""
         before = self._state.partitions.get(placed.topic_partition)
-        error = self._broker_error(placed.broker, placed.broker_epoch)
+        error = self._state.broker_error(placed.broker, placed.broker_epoch)
         if before is None or error is not NO_ERROR:
             return [AnswerPlacement(placed.token, error or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
         after = without_eligible(before) if self._knobs.placing_forgets_eligible else before
@@ -319,12 +325,6 @@ class Controller:
             steps.append(self.live_brokers)
         return steps if self._knobs.broker_bounce == "refused" else steps[-1:]
 
-    def _broker_error(self, broker: NodeId, broker_epoch: int) -> ErrorCode:
-        known = self._state.brokers.get(broker)
-        if known is None:
-            return ErrorCode.BROKER_ID_NOT_REGISTERED
-        return NO_ERROR if known.epoch == broker_epoch else ErrorCode.STALE_BROKER_EPOCH
-
     # --------------------------------------------------------------------------------------------------- elections
 
     def _settle(
@@ -341,7 +341,7 @@ class Controller:
         for first in self.partitions:
             name, before = first.topic_partition, first
             for live in lives:
-                after = settle(before, self._offline.live(name, live), self._rules, distrusted)
+                after = settle(before, self._offline.live(name, live), self._rules_of(first), distrusted)
                 if "leader_epoch_not_raised" in self._knobs.bugs:
                     after = after._replace(leader_epoch=before.leader_epoch) if after is not before else before
                 if after is not before:
@@ -351,6 +351,9 @@ class Controller:
                 self._state.partitions[name] = before
                 changed.append(before)
         return changed, records
+
+    def _rules_of(self, partition: PartitionState) -> Rules:
+        return self._rules.of(self._state.topics.get(partition.topic_partition.topic))
 
     def _record(self, before: PartitionState, after: PartitionState, cause: str) -> Elected | IsrChanged:
         if before.leader == after.leader:
@@ -366,7 +369,7 @@ class Controller:
         if before is None:
             return [AnswerElection(request.token, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)]
         live = self._offline.live(before.topic_partition, self.live_brokers)
-        after = choose(before, request.leader, live, self._rules, unclean=request.unclean)
+        after = choose(before, request.leader, live, self._rules_of(before), unclean=request.unclean)
         if isinstance(after, ErrorCode):
             return [AnswerElection(request.token, after, before)]
         self._state.partitions[after.topic_partition] = after
@@ -381,12 +384,12 @@ class Controller:
 
     def _change_isr(self, request: IsrChangeRequested) -> list[ControllerEffect]:
         before = self._state.partitions.get(request.topic_partition)
-        error = self._isr_error(request, before)
+        error = self._proposals.error(request, before)
         if before is None or error is not NO_ERROR:
             return self._refuse_isr(request, error, before)
         if set(request.isr) == set(before.isr):
             return [AnswerIsrChange(request.token, NO_ERROR, before)]
-        after = with_isr(before, request.isr, self._rules)
+        after = with_isr(before, request.isr, self._rules_of(before))
         self._state.partitions[after.topic_partition] = after
         return [
             self._persist(),
@@ -395,40 +398,6 @@ class Controller:
             *self._send([after]),
         ]
 
-    def _isr_error(self, request: IsrChangeRequested, partition: PartitionState | None) -> ErrorCode:
-        error = self._broker_error(request.broker, request.broker_epoch)
-        if "isr_change_unchecked" in self._knobs.bugs and partition is not None:
-            return NO_ERROR
-        if error is not NO_ERROR:
-            return error
-        if partition is None:
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if request.leader_epoch != partition.leader_epoch:
-            older = request.leader_epoch < partition.leader_epoch
-            return ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH
-        return self._proposal_error(request, partition)
-
-    def _proposal_error(self, request: IsrChangeRequested, partition: PartitionState) -> ErrorCode:
-        distinct = len(set(request.isr)) == len(request.isr)
-        leads = partition.leader in request.isr or (self._knobs.empty_isr_retry and not request.isr)
-        if request.broker != partition.leader or not distinct or not leads:
-            return ErrorCode.INVALID_REQUEST
-        if request.partition_epoch != partition.partition_epoch:
-            return ErrorCode.INVALID_UPDATE_VERSION
-        if not set(request.isr) <= set(partition.replicas):
-            return ErrorCode.INVALID_REQUEST
-        return NO_ERROR if self._are_eligible(request) else ErrorCode.INELIGIBLE_REPLICA
-
-    def _are_eligible(self, request: IsrChangeRequested) -> bool:
-        """Whether every member has a session (KIP-841), the one that the leader knows (KIP-903)."""
-        live = self._offline.live(request.topic_partition, self.live_brokers)
-        if not self._knobs.fenced_replicas_join and not set(request.isr) <= set(live):
-            return False
-        if not self._knobs.broker_epoch_check:
-            return True
-        said = zip(request.isr, request.broker_epochs, strict=False)
-        return all(epoch == -1 or self._broker_error(node, epoch) is NO_ERROR for node, epoch in said)
-
     def _refuse_isr(
         self, request: IsrChangeRequested, error: ErrorCode, partition: PartitionState | None
     ) -> list[ControllerEffect]:
@@ -436,40 +405,60 @@ class Controller:
         effects: list[ControllerEffect] = [AnswerIsrChange(request.token, error, partition)]
         behind = error in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.INVALID_UPDATE_VERSION)
         if behind and partition is not None and request.broker in self.live_brokers:
-            effects.append(SendPartitionStates(request.broker, self.controller_epoch, (partition,)))
+            effects += self._send_states(request.broker, (partition,))
         return effects
 
     # -------------------------------------------------------------------------------------- topics and producer ids
 
     def _create_topic(self, request: TopicCreationRequested) -> list[ControllerEffect]:
-        if any(name.topic == request.topic for name in self._state.partitions):
-            placed: Assignments | Refusal = Refusal(
-                ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic {request.topic!r} already exists."
-            )
-        else:
-            placed = place(request, self._state.brokers, self.live_brokers)
-        if isinstance(placed, Refusal):
-            return [AnswerTopicCreation(request.token, placed.error, placed.message, -1, -1)]
-        created = found(request.topic, placed, self.live_brokers)
-        if "first_isr_is_the_leader" in self._knobs.bugs:
-            created = [partition._replace(isr=(partition.leader,)) for partition in created]
-        self._state.create(created)
-        elections = [
-            Elected(
-                partition,
-                clean=True,
-                elected_from_isr=True,
-                previous_leader=NO_LEADER,
-                controller_epoch=self.controller_epoch,
-                cause="topic created",
-            )
-            for partition in created
-        ]
-        answer = AnswerTopicCreation(request.token, NO_ERROR, "", len(placed), len(placed[0]))
+        created = topic_administration.create(self._state, request, self.live_brokers, self._knobs)
+        if isinstance(created, Refusal):
+            return [AnswerTopicCreation(request.token, created.error, created.message, -1, -1)]
+        answer = AnswerTopicCreation(request.token, NO_ERROR, "", len(created), len(created[0].replicas))
+        return self._founded(created, "topic created", answer)
+
+    def _add_partitions(self, request: PartitionsRequested) -> list[ControllerEffect]:
+        created = topic_administration.enlarge(self._state, request, self.live_brokers)
+        if isinstance(created, Refusal):
+            return [AnswerTopicChange(request.token, *created)]
+        answer = AnswerTopicChange(request.token, NO_ERROR, "")
+        return [answer] if request.validate_only else self._founded(created, "partitions added", answer)
+
+    def _founded(
+        self, created: list[PartitionState], cause: str, answer: AnswerTopicCreation | AnswerTopicChange
+    ) -> list[ControllerEffect]:
+        elections = [Elected(one, True, True, NO_LEADER, self.controller_epoch, cause) for one in created]
         return [self._persist(), *elections, *self._send(created, are_new=True), answer]
 
+    def _delete_topic(self, request: TopicDeletionRequested) -> list[ControllerEffect]:
+        leaders = {name: partition.leader for name, partition in self._state.partitions.items()}
+        ended = topic_administration.delete(self._state, request.topic)
+        if isinstance(ended, Refusal):
+            return [AnswerTopicChange(request.token, *ended)]
+        epoch, cause = self.controller_epoch, "topic deleted"
+        records = [Elected(one, True, False, leaders[one.topic_partition], epoch, cause) for one in ended]
+        answer = AnswerTopicChange(request.token, NO_ERROR, "")
+        return [self._persist(), *records, *self._send_deletions(self.live_brokers), *self._send([]), answer]
+
+    def _hear_of_deletions(self, answer: ReplicasDeleted) -> list[ControllerEffect]:
+        if self._state.broker_error(answer.broker, answer.broker_epoch) is not NO_ERROR:
+            return []
+        self._state.doomed = tuple(one for one in self._state.doomed if one not in answer.replicas)
+        return [self._persist()]
+
+    def _configure_topic(self, request: ConfigsRequested) -> list[ControllerEffect]:
+        """Change configurations; with others for elections, a partition without a leader may get one."""
+        changed = topic_administration.configure(self._state, request)
+        if isinstance(changed, Refusal):
+            return [AnswerTopicChange(request.token, *changed)]
+        answer = AnswerTopicChange(request.token, NO_ERROR, "")
+        if not changed:
+            return [answer]
+        states, records = self._settle(f"configurations of topic {request.topic}")
+        return [self._persist(), *records, *self._send(states), answer]
+
     def _allocate_producer_ids(self, request: ProducerIdsRequested) -> list[ControllerEffect]:
-        error = self._broker_error(request.broker, request.broker_epoch)
+        error = self._state.broker_error(request.broker, request.broker_epoch)
         if error is not NO_ERROR:
             return [AnswerProducerIds(request.token, error, -1, 0)]
         first = self._state.next_producer_id
@@ -482,18 +471,30 @@ class Controller:
         before, self._written = self._written, self.to_state()
         return Persist(before if "state_written_late" in self._knobs.bugs else self._written)
 
+    def _send_deletions(self, brokers: Iterable[NodeId]) -> list[ControllerEffect]:
+        """Send brokers the replicas that they still have to delete."""
+        doomed = {node: tuple(one for one in self._state.doomed if one.broker == node) for node in brokers}
+        return [SendDeletions(node, self.controller_epoch, replicas) for node, replicas in doomed.items() if replicas]
+
     def _send(
         self, changed: Iterable[PartitionState], *, newcomer: NodeId | None = None, are_new: bool = False
     ) -> list[ControllerEffect]:
         """Send every live replica its changes, a new broker its whole state, and all brokers the metadata."""
-        news = tuple(changed)
-        live = self.live_brokers
-        effects: list[ControllerEffect] = []
+        news, live = tuple(changed), self.live_brokers
+        effects = self._send_deletions([newcomer] if newcomer is not None else [])
         for node in live:
             source = self.partitions if node == newcomer else news
             mine = tuple(partition for partition in source if node in partition.replicas)
-            if mine:
-                effects.append(SendPartitionStates(node, self.controller_epoch, mine, are_new))
+            effects += self._send_states(node, mine, are_new=are_new)
         endpoints = tuple(BrokerEndpoint(r.broker, r.host, r.port) for r in self.brokers if r.live)
         epochs, offline = tuple(r.epoch for r in self.brokers if r.live), self._offline.replicas
-        return [*effects, SendMetadata(live, self.controller_epoch, endpoints, self.partitions, offline, epochs)]
+        epoch = self.controller_epoch
+        return [*effects, SendMetadata(live, epoch, endpoints, self.partitions, offline, epochs, self.topics)]
+
+    def _send_states(
+        self, node: NodeId, partitions: tuple[PartitionState, ...], *, are_new: bool = False
+    ) -> list[ControllerEffect]:
+        """Send a broker the states of some of its replicas; nothing if there are none."""
+        named = {partition.topic_partition.topic for partition in partitions}
+        topics = tuple(topic for name, topic in self._state.topics.items() if name in named)
+        return [SendPartitionStates(node, self.controller_epoch, partitions, are_new, topics)] if partitions else []

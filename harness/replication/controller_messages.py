@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from harness.model import NO_LEADER, NodeId, TopicPartition
 from harness.replication.message import message
 from harness.replication.messages import ErrorCode, Tick
+from harness.replication.topic_configs import Alteration
 
 
 class PartitionState(NamedTuple):
@@ -38,6 +39,30 @@ class PartitionState(NamedTuple):
     elr: tuple[NodeId, ...] = ()
     last_known_elr: tuple[NodeId, ...] = ()
     last_known_leader: NodeId = NO_LEADER
+
+
+class TopicState(NamedTuple):
+    """What the controller knows of a topic as a whole.
+
+    ``incarnation`` is the number of topics of this name that were deleted before it: with the name it is the topic's
+    id. ``configs`` are those that are not the cluster's, by ascending name.
+    """
+
+    topic: str
+    incarnation: int = 0
+    configs: tuple[tuple[str, str], ...] = ()
+
+
+class DoomedReplica(NamedTuple):
+    """A replica of a deleted topic that its broker has not deleted yet, as far as the controller knows.
+
+    ``leader_epoch`` is that in which the topic was deleted.
+    """
+
+    broker: NodeId
+    topic_partition: TopicPartition
+    incarnation: int
+    leader_epoch: int
 
 
 class BrokerEndpoint(NamedTuple):
@@ -99,6 +124,49 @@ class TopicCreationRequested:
     num_partitions: int
     replication_factor: int
     assignments: tuple[tuple[NodeId, ...], ...] | None
+    alterations: tuple[Alteration, ...] = ()
+
+
+@message
+class TopicDeletionRequested:
+    """One topic of a ``DeleteTopicsRequest``."""
+
+    token: object
+    topic: str
+
+
+@message
+class PartitionsRequested:
+    """One topic of a ``CreatePartitionsRequest``: it is to have ``count`` partitions in all.
+
+    ``assignments`` are the replicas of the new ones; None: the controller chooses them.
+    """
+
+    token: object
+    topic: str
+    count: int
+    assignments: tuple[tuple[NodeId, ...], ...] | None
+    validate_only: bool = False
+
+
+@message
+class ConfigsRequested:
+    """One topic of an ``AlterConfigsRequest``, which ``replaces`` all, or of an ``IncrementalAlterConfigsRequest``."""
+
+    token: object
+    topic: str
+    alterations: tuple[Alteration, ...]
+    replaces: bool
+    validate_only: bool = False
+
+
+@message
+class ReplicasDeleted:
+    """A broker has answered :class:`SendDeletions`: it has none of ``replicas`` any more."""
+
+    broker: NodeId
+    broker_epoch: int
+    replicas: tuple[DoomedReplica, ...]
 
 
 @message
@@ -166,8 +234,9 @@ class ReplicaPlaced:
 
 
 ControllerEvent: TypeAlias = (
-    ControllerStarted | RegistrationRequested | HeartbeatReceived | TopicCreationRequested | IsrChangeRequested
-    | ElectionRequested | ProducerIdsRequested | ReplicasAnswered | ReplicaPlaced | Tick
+    ControllerStarted | RegistrationRequested | HeartbeatReceived | TopicCreationRequested | TopicDeletionRequested
+    | PartitionsRequested | ConfigsRequested | ReplicasDeleted | IsrChangeRequested | ElectionRequested
+    | ProducerIdsRequested | ReplicasAnswered | ReplicaPlaced | Tick
 )  # fmt: skip
 
 
@@ -188,14 +257,28 @@ class SendPartitionStates:
     The driver repeats it until the broker answers or its session ends; per partition the newest state replaces an
     older one that has not been delivered.
 
-    ``are_new``: the topic has just been created, so that a broker may create the replicas although it has lost a log
-    directory.
+    ``are_new``: the partitions have just been created, so that a broker may create the replicas although it has lost a
+    log directory. ``topics`` are those of the partitions.
     """
 
     broker: NodeId
     controller_epoch: int
     partitions: tuple[PartitionState, ...]
     are_new: bool = False
+    topics: tuple[TopicState, ...] = ()
+
+
+@message
+class SendDeletions:
+    """Send ``StopReplica`` to ``broker``, which is to delete ``replicas``.
+
+    The driver repeats it until the broker answers or its session ends, and sends nothing about a topic of the same name
+    before.
+    """
+
+    broker: NodeId
+    controller_epoch: int
+    replicas: tuple[DoomedReplica, ...]
 
 
 @message
@@ -203,7 +286,7 @@ class SendMetadata:
     """Send ``UpdateMetadata`` with the whole cluster to each of ``brokers``; a newer one replaces an older one.
 
     ``offline`` are the replicas of live brokers that lie in log directories that have failed. ``broker_epochs`` are
-    those of ``live_brokers``, in their order.
+    those of ``live_brokers``, in their order. ``topics`` are all of them.
     """
 
     brokers: tuple[NodeId, ...]
@@ -212,6 +295,7 @@ class SendMetadata:
     partitions: tuple[PartitionState, ...]
     offline: tuple[tuple[TopicPartition, NodeId], ...] = ()
     broker_epochs: tuple[int, ...] = ()
+    topics: tuple[TopicState, ...] = ()
 
     @property
     def sessions(self) -> tuple[tuple[NodeId, int], ...]:
@@ -245,6 +329,15 @@ class AnswerTopicCreation:
     message: str
     num_partitions: int
     replication_factor: int
+
+
+@message
+class AnswerTopicChange:
+    """Answer a request to delete a topic, to add partitions, or to change configurations; ``message``: the error."""
+
+    token: object
+    error: ErrorCode
+    message: str
 
 
 @message
@@ -322,6 +415,7 @@ class SessionChanged:
 
 
 ControllerEffect: TypeAlias = (
-    Persist | SendPartitionStates | SendMetadata | AnswerRegistration | AnswerHeartbeat | AnswerTopicCreation
-    | AnswerIsrChange | AnswerElection | AnswerProducerIds | AnswerPlacement | Elected | IsrChanged | SessionChanged
+    Persist | SendPartitionStates | SendDeletions | SendMetadata | AnswerRegistration | AnswerHeartbeat
+    | AnswerTopicCreation | AnswerTopicChange | AnswerIsrChange | AnswerElection | AnswerProducerIds | AnswerPlacement
+    | Elected | IsrChanged | SessionChanged
 )  # fmt: skip

@@ -7,11 +7,14 @@ replicas (KIP-966).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import cast
 
 from harness.model import NO_LEADER, NodeId
-from harness.replication.controller_messages import PartitionState
+from harness.replication.controller_messages import PartitionState, TopicState
+from harness.replication.knobs import Knobs
 from harness.replication.messages import ErrorCode
+from harness.replication.topic_configs import MIN_INSYNC_REPLICAS, UNCLEAN_ELECTION, parsed
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +40,47 @@ class Rules:
 
     @property
     def may_leave_nobody_in_sync(self) -> bool:
-        """Whether an ISR may be empty."""
+        """Whether an ISR may become empty."""
         return self.eligible_replicas or self.last_member_leaves
+
+
+class TopicRules:
+    """The rules of each topic.
+
+    Args:
+        knobs: the protocol generation.
+        min_insync_replicas: ``min.insync.replicas``, where a topic has no other.
+        unclean: ``unclean.leader.election.enable``, likewise.
+
+    Attributes:
+        may_leave_nobody_in_sync: whether there is or was a topic whose ISRs may become empty.
+    """
+
+    def __init__(self, knobs: Knobs, min_insync_replicas: int, *, unclean: bool) -> None:
+        self._leaves = knobs.last_isr_member == "leaves_if_unclean"
+        self._cluster = Rules(
+            knobs.elections == "elr",
+            min_insync_replicas,
+            unclean,
+            knobs.shrink_raises_epoch,
+            not {"anybody_elected", "unclean_called_clean"}.isdisjoint(knobs.bugs),
+            unclean and self._leaves,
+        )
+        self.may_leave_nobody_in_sync = self._cluster.may_leave_nobody_in_sync or self._leaves
+
+    def of(self, topic: TopicState | None) -> Rules:
+        """The rules of ``topic``; None: of one without configurations of its own."""
+        configs = dict(topic.configs) if topic is not None else {}
+        if not {MIN_INSYNC_REPLICAS, UNCLEAN_ELECTION} & set(configs):
+            return self._cluster
+        least = parsed(MIN_INSYNC_REPLICAS, configs.get(MIN_INSYNC_REPLICAS, str(self._cluster.min_insync_replicas)))
+        unclean = parsed(UNCLEAN_ELECTION, configs.get(UNCLEAN_ELECTION, str(self._cluster.unclean)))
+        return replace(
+            self._cluster,
+            min_insync_replicas=int(cast("int", least)),
+            unclean=bool(unclean),
+            last_member_leaves=bool(unclean) and self._leaves,
+        )
 
 
 def settle(

@@ -12,6 +12,7 @@ from harness.model import NO_EPOCH, NO_LEADER, NO_OFFSET, NodeId, Offset
 from harness.replication.knobs import Knobs
 from harness.replication.log_state import LogState
 from harness.replication.messages import (
+    NO_ERROR,
     BatchSpan,
     EpochEnd,
     EpochEndAnswered,
@@ -62,6 +63,7 @@ class Following:
 
     Attributes:
         phase: its state towards the present leader.
+        unclean_leader_election_enable: as above; it may change.
     """
 
     def __init__(self, log: LogState, knobs: Knobs, *, unclean_leader_election_enable: bool) -> None:
@@ -70,7 +72,7 @@ class Following:
         self._leader_epoch = NO_EPOCH
         self._log = log
         self._knobs = knobs
-        self._unclean_leader_election_enable = unclean_leader_election_enable
+        self.unclean_leader_election_enable = unclean_leader_election_enable
         self._looks_up = knobs.truncation in ("epoch_offset", "epoch_pair")
         self._carries_last_epoch = knobs.truncation == "diverging_fetch"
         self._carries_watermark = knobs.hw_advance == "after_followers"
@@ -205,6 +207,12 @@ class Following:
             return StartOver(start, "out_of_range")
         return None
 
+    def obeyed_anyway(self, answer: FetchAnswered) -> Decision | None:
+        """What to truncate after an outdated answer: nothing, but with the bug KAFKA-13207."""
+        if not self._knobs.stale_truncation_applied or answer.error is not NO_ERROR or answer.diverging is None:
+            return None
+        return self.diverging(answer.diverging)
+
     def misfit(self, spans: tuple[BatchSpan, ...]) -> Decision | None:
         """What to do with batches that do not continue the log; None: nothing, fetch again.
 
@@ -222,7 +230,7 @@ class Following:
 
     def _outlived(self, leader_end: Offset) -> Decision:
         """Our log is the longer one."""
-        if self._knobs.out_of_range == "lenient" or self._unclean_leader_election_enable:
+        if self._knobs.out_of_range == "lenient" or self.unclean_leader_election_enable:
             return Cut(leader_end, "out_of_range")
         end = self._log.log_end_offset
         return Exit(f"log truncation from {end} to the leader's {leader_end} is not allowed")

@@ -126,6 +126,12 @@ class Knobs:
             ``kept`` is a remedy; see N05 among the scenarios.
         segment_names: whether a new segment's name is ``flushed`` with its content, or ``not_flushed`` (KAFKA-3968,
             Kafka < 3.0).
+        tombstones: until when the log cleaner keeps a key without a value: until ``delete.retention.ms`` after the
+            newest segment was written that a pass had left clean (``segment_age``), or after the first pass that left
+            the tombstone over, which writes this ``delete_horizon`` into its batch (KIP-534, Kafka 3.1).
+        topic_identity: what a topic is known by: its ``name``, so that none of that name can be created before every
+            replica of a deleted one is deleted (ZooKeeper's controllers); or its ``id``, so that one can at once, and a
+            broker that was away deletes what it has of the old one when it returns (KIP-516, KRaft).
         transactions: whether brokers have ``none`` (Kafka <= 0.10.2); or a leader appends an ``unverified`` batch of a
             transaction that its coordinator may not know, or know as ended (KIP-98, Kafka 0.11), so that it may stay
             open for ever; or asks the coordinator first, once in each transaction (``verified``, KIP-890, Kafka 3.6).
@@ -195,6 +201,8 @@ class Knobs:
     consumer_protocol: bool = True
     producers_without_records: Literal["out_of_order", "unknown", "kept"] = "kept"
     batches_remembered: Literal["last", "five"] = "five"
+    tombstones: Literal["segment_age", "delete_horizon"] = "delete_horizon"
+    topic_identity: Literal["name", "id"] = "id"
     bugs: tuple[str, ...] = ()
 
 
@@ -214,6 +222,8 @@ def _generations() -> dict[str, Knobs]:
         broker_bounce="noticed",
         shrink_raises_epoch=True,
         segment_names="not_flushed",
+        tombstones="segment_age",
+        topic_identity="name",
         transactions="unverified",
     )
     kip320 = replace(

@@ -122,8 +122,7 @@ class Leadership:
         self._replicas = replicas
         if self._forgets and leader_epoch > self._leader_epoch + 1:
             self._followers.clear()
-        if self._freezes:
-            self.effective_min_isr = min(self._min_insync_replicas, len(replicas))
+        self.effective_min_isr = self._effective(self._min_insync_replicas)
         self._followers = {
             node: self._followers.get(node, FollowerProgress()) for node in replicas if node != self._node
         }
@@ -137,6 +136,15 @@ class Leadership:
             in_sync = node in self._isr.members
             counts = in_sync or (was_leader and not self._knows_sessions)
             progress.led_anew(self._epoch_start, now_ns, in_sync=in_sync, counts=counts)
+
+    def require(self, min_insync_replicas: int, now_ns: int) -> list[ReplicaEffect]:
+        """Obey another ``min.insync.replicas``: with a lower one, the watermark may rise."""
+        self._min_insync_replicas = 1 if "min_isr_unchecked" in self._knobs.bugs else min_insync_replicas
+        self.effective_min_isr = self._effective(self._min_insync_replicas)
+        return self.advance(now_ns)
+
+    def _effective(self, min_insync_replicas: int) -> int:
+        return min(min_insync_replicas, len(self._replicas)) if self._freezes else min_insync_replicas
 
     @property
     def remote_log_end_offsets(self) -> dict[NodeId, Offset]:
@@ -157,10 +165,13 @@ class Leadership:
             return []
         return self._deletions.done(token, before_offset, self.low_watermark)
 
-    @property
-    def epoch_start(self) -> Offset:
-        """The log end offset with which this leader epoch began."""
-        return self._epoch_start
+    def knows_latest(self) -> bool:
+        """Whether the high watermark has reached the start of this leader's epoch, so that consumers may get it.
+
+        Before, it may be lower than one that an earlier leader had returned (KIP-207). Generations without fencing
+        do not check.
+        """
+        return not self._knobs.fetch_fencing or self._log.high_watermark >= self._epoch_start
 
     # --------------------------------------------------------------------------------------------------- produce
 

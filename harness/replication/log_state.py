@@ -86,6 +86,10 @@ class LogState:
         self.producers = ProducerStates(knobs=self._knobs)
         return self.epochs.clear()
 
+    def forget_producers(self) -> None:
+        """Know no idempotent producer any more, which only a bug does."""
+        self.producers = ProducerStates(knobs=self._knobs)
+
     @property
     def last_stable_offset(self) -> Offset:
         """The end, exclusive, of what readers of committed records may be given (``isolation.level``, KIP-98)."""

@@ -339,6 +339,14 @@ class SessionsHeard:
 
 
 @message
+class ConfigsChanged:
+    """The topic's configurations of these names, in full, now that one may have changed."""
+
+    min_insync_replicas: int
+    unclean_leader_election_enable: bool
+
+
+@message
 class IsrAnswered:
     """The controller's answer to the last :class:`ProposeIsr`; on success the ISR and its partition epoch.
 
@@ -362,7 +370,7 @@ class Tick:
 ReplicaEvent: TypeAlias = (
     PartitionStateChanged | ProduceRequested | ProduceExpired | FetchReceived | FetchAnswered | EpochEndAnswered
     | DeleteRecordsRequested | DeleteRecordsExpired | RetentionReached | Appended | AppendFailed | Truncated
-    | LogStartRaised | LogStartedAt | IsrAnswered | SessionsHeard | Tick
+    | LogStartRaised | LogStartedAt | IsrAnswered | SessionsHeard | ConfigsChanged | Tick
 )  # fmt: skip
 
 

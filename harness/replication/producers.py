@@ -39,6 +39,13 @@ class StoredBatch(NamedTuple):
     end_offset: Offset
 
 
+class LastBatch(NamedTuple):
+    """What a log must keep of a producer: where its last batch ends, and where its last marker is; None: nowhere."""
+
+    end_offset: Offset | None
+    marker_offset: Offset | None
+
+
 class KnownProducer(NamedTuple):
     """A producer, for operators: -1 for what there is not."""
 
@@ -78,6 +85,7 @@ class _Producer:
     """``markers`` counts those in its log, so that a leader notices one that came in between.
 
     ``timestamp_ms`` is that of its last batch.
+    ``marker_offset`` is where the last one is.
     """
 
     epoch: int
@@ -85,6 +93,7 @@ class _Producer:
     coordinator_epoch: int = NO_EPOCH
     markers: int = 0
     timestamp_ms: int = 0
+    marker_offset: Offset | None = None
 
 
 class ProducerStates:
@@ -110,6 +119,13 @@ class ProducerStates:
             last = one.batches[-1].last_sequence if one.batches else -1
             yield KnownProducer(number, one.epoch, last, one.coordinator_epoch, self._open.get(number, NO_OFFSET))
 
+    def last_batches(self) -> dict[int, LastBatch]:
+        """By producer id, what a compacted log must keep."""
+        return {
+            number: LastBatch(one.batches[-1].end_offset if one.batches else None, one.marker_offset)
+            for number, one in self._producers.items()
+        }
+
     def appended(self, spans: Iterable[BatchSpan]) -> None:
         """The batches ``spans`` are in the log."""
         for span in spans:
@@ -129,6 +145,7 @@ class ProducerStates:
         if stamp.ends is not None:
             producer.coordinator_epoch = stamp.ends.coordinator_epoch
             producer.markers += 1
+            producer.marker_offset = span.base_offset
             self._end(stamp.producer_id, span.base_offset, stamp.ends)
             return
         last_sequence = _last_sequence(stamp, span.end_offset - span.base_offset)

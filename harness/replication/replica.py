@@ -24,6 +24,7 @@ from harness.replication.messages import (
     AppendFailed,
     BatchSpan,
     CheckpointEpochs,
+    ConfigsChanged,
     DeleteRecordsExpired,
     DeleteRecordsRequested,
     EpochEnd,
@@ -52,12 +53,18 @@ from harness.replication.messages import (
     Truncate,
     Truncated,
 )
-from harness.replication.producers import ProducerStates
-from harness.replication.storage import ANSWERS, Cutting, Producing, Raising, Replicating, Request, answers_to_failure
+from harness.replication.storage import (
+    ANSWERS,
+    TIMELESS,
+    Cutting,
+    Producing,
+    Raising,
+    Replicating,
+    Request,
+    answers_to_failure,
+)
 
 Role = Literal["leader", "follower", "offline"]
-
-_TIMELESS = (ANSWERS - {Appended}) | {DeleteRecordsExpired, IsrAnswered, ProduceExpired, SessionsHeard}
 
 
 class Replica:
@@ -208,14 +215,8 @@ class Replica:
         return EpochEnd(NO_EPOCH, end.end_offset) if self._knobs.truncation == "epoch_offset" else end
 
     def knows_latest(self) -> bool:
-        """Whether the high watermark has reached the start of this leader's epoch, so that consumers may get it.
-
-        Before, it may be lower than one that an earlier leader had returned (KIP-207). Generations without fencing
-        do not check.
-        """
-        if self._leadership is None or not self._knobs.fetch_fencing:
-            return True
-        return self.high_watermark >= self._leadership.epoch_start
+        """Whether consumers may get the high watermark of a leader: :meth:`Leadership.knows_latest`."""
+        return self._leadership is None or self._leadership.knows_latest()
 
     def judge_fetch(self, fetch: FetchReceived) -> AnswerFetch:
         """The present answer to a follower's fetch; changes nothing.
@@ -233,7 +234,7 @@ class Replica:
         """Take in one event; the effects must be performed in order, before the next event."""
         kind = type(event)
         assert self._storage is None or kind in ANSWERS, f"{self.partition}: {event} before storage answered"
-        if kind not in _TIMELESS:
+        if kind not in TIMELESS:
             self._now_ns = event.now_ns  # type: ignore[union-attr]
         effects = self._dispatch(event)
         if not self._knobs.bugs:
@@ -261,6 +262,8 @@ class Replica:
                 self._sessions.clear()
                 self._sessions.update(broker_epochs)
                 return []
+            case ConfigsChanged():
+                return self._configs_changed(event)
             case EpochEndAnswered():
                 return self._lookup_answered(event)
             case ProduceExpired(token):
@@ -283,6 +286,11 @@ class Replica:
                 assert_never(event)
 
     # --------------------------------------------------------------------------------------------- controller's word
+
+    def _configs_changed(self, configs: ConfigsChanged) -> list[ReplicaEffect]:
+        self._limits = (configs.min_insync_replicas, self._limits[1])
+        self._following.unclean_leader_election_enable = configs.unclean_leader_election_enable
+        return self._leadership.require(configs.min_insync_replicas, self._now_ns) if self._leadership else []
 
     def _partition_state_changed(self, state: PartitionStateChanged) -> list[ReplicaEffect]:
         if self._failed or not self._acceptable(state):
@@ -317,7 +325,7 @@ class Replica:
         self._following.led(self.node, state.leader_epoch)
         self._leadership.enter(state.leader_epoch, state.replicas, state.now_ns)
         if new_epoch and "producers_forgotten" in self._knobs.bugs:
-            self.log.producers = ProducerStates(knobs=self._knobs)
+            self.log.forget_producers()
         if new_epoch and self._knobs.epoch_entry == "on_election":
             effects += self._checkpoint_if(self.log.epochs.assign(state.leader_epoch, self.log_end_offset))
         return effects + self._leadership.advance(self._now_ns)
@@ -370,7 +378,7 @@ class Replica:
 
     def _fetch_answered(self, answer: FetchAnswered) -> list[ReplicaEffect]:
         if not (self._follows() and self._following.awaits_fetch(answer)):
-            return self._obeyed_anyway(answer)
+            return [] if self._failed else self._decided(self._following.obeyed_anyway(answer))
         if answer.error is not NO_ERROR:
             return self._decided(self._following.refused(answer))
         decision = self._following.parted(answer)
@@ -386,13 +394,6 @@ class Replica:
             return self._decided(self._following.misfit(answer.spans), then=answer)
         self._storage = Replicating(answer.spans, answer.high_watermark, answer.log_start_offset)
         return [Append(answer.payload, answer.spans)]
-
-    def _obeyed_anyway(self, answer: FetchAnswered) -> list[ReplicaEffect]:
-        """The handling of an outdated answer by the bug KAFKA-13207."""
-        obeys = self._knobs.stale_truncation_applied and not self._failed and answer.error is NO_ERROR
-        if not obeys or answer.diverging is None:
-            return []
-        return self._decided(self._following.diverging(answer.diverging))
 
     def _lookup_answered(self, answer: EpochEndAnswered) -> list[ReplicaEffect]:
         """The leader's answer where an epoch ends; after an error truncate nothing and ask again (KIP-101)."""
@@ -456,10 +457,8 @@ class Replica:
         if isinstance(storage, Replicating):
             return effects + self._caught_up_with(storage.high_watermark, storage.log_start_offset)
         assert self._leadership is not None
-        first, last = storage.spans[0], storage.spans[-1]
-        return effects + self._leadership.stored(
-            storage.token, storage.acks, first.base_offset, last.end_offset, self._now_ns
-        )
+        begin, end = storage.spans[0].base_offset, storage.spans[-1].end_offset
+        return effects + self._leadership.stored(storage.token, storage.acks, begin, end, self._now_ns)
 
     def _truncated(self, truncated: Truncated) -> list[ReplicaEffect]:
         self._cut_done()

@@ -12,11 +12,16 @@ from harness.replication.messages import (
     Appended,
     AppendFailed,
     BatchSpan,
+    ConfigsChanged,
+    DeleteRecordsExpired,
     ErrorCode,
     FetchAnswered,
+    IsrAnswered,
     LogStartedAt,
     LogStartRaised,
+    ProduceExpired,
     ReplicaEffect,
+    SessionsHeard,
     Truncated,
 )
 
@@ -57,6 +62,9 @@ Request: TypeAlias = Producing | Replicating | Cutting | Raising
 
 ANSWERS = frozenset({Appended, AppendFailed, Truncated, LogStartRaised, LogStartedAt})
 """The events by which storage answers."""
+
+TIMELESS = (ANSWERS - {Appended}) | {ConfigsChanged, DeleteRecordsExpired, IsrAnswered, ProduceExpired, SessionsHeard}
+"""The events that carry no time."""
 
 
 def answers_to_failure(request: Request | None) -> list[ReplicaEffect]:

@@ -1,14 +1,14 @@
-"""Topic creation: validates the name and the request, and assigns the replicas."""
+"""The replicas of new partitions: where they go, or why the request must be refused."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
 
 from harness.model import NodeId, TopicPartition
-from harness.replication.controller_messages import PartitionState, TopicCreationRequested
+from harness.replication.controller_messages import PartitionsRequested, PartitionState, TopicCreationRequested
 from harness.replication.messages import ErrorCode
+from harness.replication.topic_configs import Refusal
 
 MAX_TOPIC_NAME = 249
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
@@ -21,13 +21,6 @@ limited; Kafka refuses more than 10,000 in one request (KAFKA-17870), with the s
 """
 
 Assignments = tuple[tuple[NodeId, ...], ...]
-
-
-class Refusal(NamedTuple):
-    """Why a topic cannot be created."""
-
-    error: ErrorCode
-    message: str
 
 
 def place(request: TopicCreationRequested, registered: Collection[NodeId], live: Sequence[NodeId]) -> (
@@ -57,8 +50,31 @@ def legal_name(topic: str) -> bool:
     return len(topic) <= MAX_TOPIC_NAME and topic not in (".", "..") and _LEGAL_NAME.fullmatch(topic) is not None
 
 
-def _spread(num_partitions: int, replication_factor: int, live: Sequence[NodeId]) -> Assignments | Refusal:
-    """Partition ``i``'s replica ``j`` goes to live broker ``i + j``, round and round."""
+def extend(
+    request: PartitionsRequested,
+    before: Sequence[PartitionState],
+    registered: Collection[NodeId],
+    live: Sequence[NodeId],
+) -> Assignments | Refusal:
+    """The replicas of each partition that a topic gets besides those that it had ``before``, or why it gets none."""
+    there, more = len(before), request.count - len(before)
+    factor = len(before[0].replicas)
+    if more <= 0:
+        relation = "already has" if more == 0 else "currently has"
+        problem = f"Topic {request.topic!r} {relation} {there} partitions; {request.count} were requested."
+        return Refusal(ErrorCode.INVALID_PARTITIONS, problem)
+    if request.assignments is None:
+        return _spread(more, factor, live, first=there)
+    problem = _problem(request.assignments, registered, live)
+    if not problem and (len(request.assignments) != more or len(request.assignments[0]) != factor):
+        problem = f"{len(request.assignments)} assignments: must be {more}, each of {factor} replicas."
+    return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem) if problem else request.assignments
+
+
+def _spread(
+    num_partitions: int, replication_factor: int, live: Sequence[NodeId], first: int = 0
+) -> Assignments | Refusal:
+    """Partition ``i``'s replica ``j`` goes to live broker ``i + j``, round and round; ``first`` is the first ``i``."""
     if not 1 <= num_partitions <= MAX_PARTITIONS:
         return Refusal(
             ErrorCode.INVALID_PARTITIONS, f"{num_partitions} partitions: must be from 1 to {MAX_PARTITIONS}."
@@ -70,7 +86,7 @@ def _spread(num_partitions: int, replication_factor: int, live: Sequence[NodeId]
         )
     return tuple(
         tuple(live[(partition + replica) % len(live)] for replica in range(replication_factor))
-        for partition in range(num_partitions)
+        for partition in range(first, first + num_partitions)
     )
 
 
@@ -89,10 +105,10 @@ def _problem(assignments: Assignments, registered: Collection[NodeId], live: Col
     return ""
 
 
-def found(topic: str, assignments: Assignments, live: Collection[NodeId]) -> list[PartitionState]:
-    """The first states of a new topic's partitions: the live replicas are in sync, the first of them leads."""
+def found(topic: str, assignments: Assignments, live: Collection[NodeId], first: int = 0) -> list[PartitionState]:
+    """The first states of new partitions, from ``first`` on: the live replicas are in sync, the first of them leads."""
     states = []
-    for number, replicas in enumerate(assignments):
+    for number, replicas in enumerate(assignments, first):
         isr = tuple(node for node in replicas if node in live)
         states.append(PartitionState(TopicPartition(topic, number), isr[0], 0, 0, isr, replicas))
     return states

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from harness import compacted
 from harness.history.blocks import Block
 from harness.model import NodeId, TopicPartition, is_broker, node_id
 from harness.targets.replica_logs import (
@@ -105,6 +106,8 @@ def _final_rows_live(data_dir: Path, status: Mapping[str, Any]) -> Iterator[Row]
     directories = dict(replicas(data_dir)) if "replicas" in status else {}
     for replica in [*status.get("replicas", ()), *status.get("partitions", ())]:
         name = TopicPartition(replica["topic"], replica["partition"])
+        if name.topic == compacted.TOPIC:
+            continue
         epochs = epochs_of(directories.get(name)) if "replicas" in status else {}
         yield {
             "time_ns": status["monotonic_ns"],

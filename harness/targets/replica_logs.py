@@ -12,7 +12,7 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness import payload
+from harness import compacted, payload
 from harness.broker.checkpoints import (
     HIGH_WATERMARKS,
     LEADER_EPOCHS,
@@ -56,12 +56,13 @@ _Known = dict[tuple[bytes, Offset], Block]
 def replicas(data_dir: Path) -> Iterator[tuple[TopicPartition, Path]]:
     """Every replica and its directory, from all log directories of the broker.
 
-    KRaft's metadata log is left out: it is replicated by other rules.
+    KRaft's metadata log is left out: it is replicated by other rules. So is the compacted one, of which replicas hold
+    different parts.
     """
     found = [path for log_dir in found_in(data_dir) for path in log_dir.glob("*-*") if path.is_dir()]
     for directory in sorted(found, key=lambda path: (path.name, path)):
         topic, _, number = directory.name.rpartition("-")
-        if number.isdecimal() and topic != METADATA_TOPIC:
+        if number.isdecimal() and topic not in (METADATA_TOPIC, compacted.TOPIC):
             yield TopicPartition(topic, int(number)), directory
 
 

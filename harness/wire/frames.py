@@ -51,6 +51,7 @@ _NOT_FOR_CLIENTS = {
     ApiKey.ALTER_REPLICA_LOG_DIRS,  # for real brokers; the built-in ones place replicas by a rule
     ApiKey.DESCRIBE_QUORUM,  # for real brokers; the built-in cluster has one controller
     ApiKey.LEADER_AND_ISR,
+    ApiKey.STOP_REPLICA,
     ApiKey.UPDATE_METADATA,
     ApiKey.ALTER_PARTITION,
     ApiKey.BROKER_REGISTRATION,

@@ -18,6 +18,7 @@ from tests.checkers.deletion_randomness import order_a_deletion, shrink
 from tests.checkers.election_randomness import name_markers, transact_across_elections
 from tests.checkers.exit_cases import ended
 from tests.checkers.group_randomness import act_in_groups
+from tests.checkers.keys import plant_keys
 from tests.checkers.planting import (
     FALSE_PLANTS,
     PLANTS,
@@ -77,6 +78,7 @@ _RARE: dict[str, Callable[[Story, random.Random], None]] = {
     "refused": refuse_sends,
     "groups": act_in_groups,
     "program": plant_a_program,
+    "keys": plant_keys,
 }
 """What every story may have besides, by the name of its own chance."""
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 _REPLICATION = (
     "cluster_state", "controller", "deletions", "elections", "epochs", "following", "isr",
-    "leadership", "log_state", "offline_replicas", "producers", "replica", "storage", "topics",
+    "isr_proposals", "leadership", "log_state", "offline_replicas", "producers", "replica", "storage",
+    "topic_administration", "topic_configs", "topics",
 )  # fmt: skip
 _BROKER = (
-    "checkpoints", "controller_link", "controller_node", "controller_requests", "delayed", "deletion",
+    "checkpoints", "controller_link", "controller_node", "controller_requests", "controller_topics",
+    "delayed", "deletion",
     "describe_log_dirs", "fetch", "fetcher", "log_directories", "log_directory", "newest_sessions", "partition",
     "produce", "producer_ids", "purgatory", "pusher", "segment", "segments",
 )  # fmt: skip

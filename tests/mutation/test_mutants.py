@@ -92,7 +92,8 @@ def test_a_mutant_that_loses_acknowledged_records_is_convicted() -> None:
 def test_a_mutant_that_raises_has_crashed() -> None:
     swapped = mutant(
         "harness/replication/controller.py", "Controller._change_isr",
-        "with_isr(before, request.isr, self._rules)", "with_isr(request.isr, before, self._rules)",
+        "with_isr(before, request.isr, self._rules_of(before))",
+        "with_isr(request.isr, before, self._rules_of(before))",
     )  # fmt: skip
     answer = tried(swapped, [["core", "mixed", "kill", seed] for seed in range(3)])
     assert answer["outcomes"].keys() == {"crashed"}

@@ -20,7 +20,8 @@ from harness.replication.controller_messages import (
 )
 from harness.replication.epochs import LeaderEpochCache
 from harness.replication.messages import EpochEnd, EpochEntry, ErrorCode, Truncate
-from harness.replication.topics import Refusal, place
+from harness.replication.topic_configs import Refusal
+from harness.replication.topics import place
 from harness.wire.messages.produce import ProduceRequest
 from tests.harness.replication.world import World
 from tests.seeds import served

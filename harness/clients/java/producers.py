@@ -129,15 +129,15 @@ def _written(partition: TopicPartition, batch: Sequence[ProducerRecord]) -> dict
             "key": _text(one.key),
             "value": _text(one.value),
             "timestamp": one.timestamp_ms,
-            "headers": [[name, None if content is None else _text(content)] for name, content in one.headers],
+            "headers": [[name, _text(content)] for name, content in one.headers],
         }
         for one in batch
     ]
     return {"topic": partition.topic, "partition": partition.partition, "records": records}
 
 
-def _text(data: bytes) -> str:
-    return base64.b64encode(data).decode()
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else base64.b64encode(data).decode()
 
 
 class TransactionalSender:

@@ -75,6 +75,24 @@ class MemoryDisk(Budgeted):
         self._safe_names.pop(path, None)
         self._safe_texts.pop(path, None)
 
+    def rename(self, source: str, destination: str) -> None:
+        """See :class:`harness.broker.ports.FileSystem`."""
+        self._reach(source)
+        self.check()
+        content = self._files.pop(source)
+        if destination in self._files:
+            self.take(destination, -self._size(destination))
+        self._files[destination] = content
+        self._safe_names.pop(source, None)
+        self._safe_names[destination] = None
+
+    def remove_directory(self, path: str) -> None:
+        """See :class:`harness.broker.ports.FileSystem`."""
+        if self.list(path):
+            raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), path)
+        self._directories.pop(path, None)
+        self._safe_names.pop(path, None)
+
     def replace_text(self, path: str, text: str, *, flush: bool) -> None:
         """See :class:`harness.broker.ports.FileSystem`."""
         self._reach(path)

@@ -27,6 +27,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TextIO
 
+from harness import compacted
 from harness.errors import EnvironmentFault, NoAnswer
 from harness.model import CONTROLLER, CONTROLLER_ID, NO_LEADER, NodeId, Offset, TopicPartition, node_id
 from harness.target import Leadership
@@ -347,6 +348,8 @@ class TimelineSampler:
     def _final_live(self, name: str, states: Iterable[Row]) -> Iterator[Row]:
         directories = dict(replicas(self._disks[name]))
         for row in states:
+            if row["topic"] == compacted.TOPIC:
+                continue
             epochs = epochs_of(directories.get(TopicPartition(row["topic"], row["partition"])))
             yield {**self._with_leader(row), "detail": json.dumps({"source": "live"} | epochs)}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from harness.wire.batches.header import (
     COMPRESSION,
     CONTROL,
+    DELETE_HORIZON,
     HEADER_BYTES,
     LOG_APPEND_TIME,
     MAGIC,
@@ -12,6 +13,7 @@ from harness.wire.batches.header import (
     BatchHeader,
     Marker,
     complete_size,
+    delete_horizon,
     headers,
     patch,
     seal,
@@ -25,6 +27,8 @@ from harness.wire.batches.record import (
     Record,
     build,
     build_marker,
+    emptied,
+    rebuilt,
     records,
 )
 from harness.wire.errors import CorruptBatch
@@ -32,6 +36,7 @@ from harness.wire.errors import CorruptBatch
 __all__ = [
     "COMPRESSION",
     "CONTROL",
+    "DELETE_HORIZON",
     "GZIP",
     "HEADER_BYTES",
     "LOG_APPEND_TIME",
@@ -47,8 +52,11 @@ __all__ = [
     "build",
     "build_marker",
     "complete_size",
+    "delete_horizon",
+    "emptied",
     "headers",
     "patch",
+    "rebuilt",
     "records",
     "seal",
     "verify",

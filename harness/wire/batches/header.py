@@ -31,6 +31,7 @@ _SIZE = struct.Struct(">qi")
 _OFFSET = struct.Struct(">q")
 _EPOCH = struct.Struct(">i")
 _EPOCH_AT = 12
+BASE_TIMESTAMP_AT = 27
 _CRC = struct.Struct(">I")
 _CRC_AT = 17
 _CHECKED_FROM = 21
@@ -44,6 +45,8 @@ LOG_APPEND_TIME = 0b1000
 
 TRANSACTIONAL = 0b1_0000
 CONTROL = 0b10_0000
+DELETE_HORIZON = 0b100_0000
+"""The bit of ``attributes`` that makes the base timestamp the time from which tombstones may go (KIP-534)."""
 
 _MARKER = struct.Struct(">xxxxbhhbhi")
 """The only record of a control batch that ends a transaction: the key with its length, 4, and the value with its, 6."""
@@ -98,6 +101,14 @@ class BatchHeader(NamedTuple):
     producer_epoch: int
     base_sequence: int
     marker: Marker | None = None
+
+
+def delete_horizon(buffer: Buffer, header: BatchHeader) -> int | None:
+    """From when on the batch's tombstones, or its marker, may go, in milliseconds; None: that is not known yet."""
+    if not header.attributes & DELETE_HORIZON:
+        return None
+    (horizon,) = _OFFSET.unpack_from(buffer, header.position + BASE_TIMESTAMP_AT)
+    return int(horizon)
 
 
 def headers(buffer: Buffer) -> list[BatchHeader]:

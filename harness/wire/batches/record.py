@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from harness.wire.batches.header import (
+    BASE_TIMESTAMP_AT,
     COMPRESSION,
     CONTROL,
+    DELETE_HORIZON,
     HEADER,
     HEADER_BYTES,
     LOG_APPEND_TIME,
@@ -41,7 +43,6 @@ _NOT_SHORT = 0b1000_0001
 _TIMES = struct.Struct(">q")
 _KEY, _VALUE = struct.Struct(">hh"), struct.Struct(">hi")
 """Of a record that ends a transaction: a version and the type, a version and the coordinator's epoch."""
-_BASE_TIMESTAMP_AT = 27
 
 
 class Record(NamedTuple):
@@ -93,7 +94,7 @@ def records(buffer: Buffer, header: BatchHeader, inflate: Inflate = inflate) -> 
     """
     start, stop = header.position + HEADER_BYTES, header.position + header.size
     data = bytes(inflate(memoryview(buffer)[start:stop], header.attributes & COMPRESSION, header.magic))
-    (base_timestamp,) = _TIMES.unpack_from(buffer, header.position + _BASE_TIMESTAMP_AT)
+    (base_timestamp,) = _TIMES.unpack_from(buffer, header.position + BASE_TIMESTAMP_AT)
     fixed = header.max_timestamp if header.attributes & LOG_APPEND_TIME else None
     position = 0
     try:
@@ -186,6 +187,38 @@ def build(
     batch += body
     seal(batch)
     return batch
+
+
+def rebuilt(
+    batch: Buffer, header: BatchHeader, kept: Sequence[Record], horizon_ms: int | None, deflate: Deflate = deflate
+) -> bytearray:
+    """A batch, which fills the buffer, with only the records ``kept``, and perhaps with a delete horizon.
+
+    Its offsets, its leader epoch and its producer's numbers stay (``MemoryRecords.filterTo``).
+    """
+    base_timestamp = kept[0].timestamp if horizon_ms is None else horizon_ms
+    attributes = header.attributes | (0 if horizon_ms is None else DELETE_HORIZON)
+    newest = max(record.timestamp for record in kept)
+    body = b"".join(_encode(record, header.base_offset, base_timestamp) for record in kept)
+    return _remade(
+        batch, header, (attributes, base_timestamp, newest, len(kept)), deflate(body, attributes & COMPRESSION)
+    )
+
+
+def emptied(batch: Buffer, header: BatchHeader) -> bytearray:
+    """A batch, which fills the buffer, without records (``DefaultRecordBatch.writeEmptyHeader``)."""
+    attributes = header.attributes & ~(COMPRESSION | DELETE_HORIZON)
+    return _remade(batch, header, (attributes, header.max_timestamp, header.max_timestamp, 0), b"")
+
+
+def _remade(batch: Buffer, header: BatchHeader, numbers: tuple[int, int, int, int], body: bytes) -> bytearray:
+    attributes, base_timestamp, max_timestamp, count = numbers
+    fields = list(HEADER.unpack_from(batch, header.position))
+    fields[1] = HEADER_BYTES - 12 + len(body)
+    fields[5], fields[7], fields[8], fields[12] = attributes, base_timestamp, max_timestamp, count
+    made = bytearray(HEADER.pack(*fields)) + body
+    seal(made)
+    return made
 
 
 def build_marker(marker: Marker, *, timestamp_ms: int, producer_id: int, producer_epoch: int) -> bytearray:

@@ -1,7 +1,7 @@
 """Requests between brokers and the controller, which clients are not offered.
 
-``LeaderAndIsr`` v4 and ``UpdateMetadata`` v6 are the push-based control plane of ZooKeeper times (removed in
-Kafka 4); registration, heartbeats and ``AlterPartition`` are KRaft's (KIP-631, KIP-497).
+``LeaderAndIsr`` v4, ``StopReplica`` v3 and ``UpdateMetadata`` v6 are the push-based control plane of ZooKeeper times
+(removed in Kafka 4); registration, heartbeats and ``AlterPartition`` are KRaft's (KIP-631, KIP-497).
 """
 
 from __future__ import annotations
@@ -47,11 +47,25 @@ class LeaderAndIsrPartitionState(Struct):
 
 
 @struct
+class TopicConfig(Struct):
+    """A configuration of a topic that is not the cluster's."""
+
+    name: str = string(since=4)
+    value: str = string(since=4)
+
+
+@struct
 class LeaderAndIsrTopicState(Struct):
-    """The states of one topic's partitions."""
+    """The states of one topic's partitions.
+
+    The tagged fields are not in Kafka's, whose brokers read configurations in ZooKeeper or in the metadata log.
+    ``incarnation`` says how many topics of this name were deleted before it, and so gives its id.
+    """
 
     topic_name: str = string(since=2)
     partition_states: list[LeaderAndIsrPartitionState] = array(LeaderAndIsrPartitionState)
+    incarnation: int = int32(since=4, tag=0)
+    configs: list[TopicConfig] = array(TopicConfig, since=4, tag=1)
 
 
 @struct
@@ -96,6 +110,55 @@ class LeaderAndIsrResponse(Message):
 
 
 @struct
+class StopReplicaPartitionState(Struct):
+    """A replica to stop, and to delete; ``leader_epoch`` is that in which the controller decided so."""
+
+    partition_index: int = int32(since=3)
+    leader_epoch: int = int32(since=3, default=-1)
+    delete_partition: bool = boolean(since=3)
+
+
+@struct
+class StopReplicaTopicState(Struct):
+    """The replicas of one topic; ``incarnation`` as in :class:`LeaderAndIsrTopicState`."""
+
+    topic_name: str = string(since=3)
+    partition_states: list[StopReplicaPartitionState] = array(StopReplicaPartitionState, since=3)
+    incarnation: int = int32(since=3, tag=0)
+
+
+@request(ApiKey.STOP_REPLICA, versions=(3, 3), flexible=2)
+class StopReplicaRequest(Message):
+    """Makes a broker stop replicas, and delete them. A broker refuses an older ``controller_epoch``."""
+
+    controller_id: int = int32()
+    controller_epoch: int = int32()
+    broker_epoch: int = int64(since=1, default=-1)
+    topic_states: list[StopReplicaTopicState] = array(StopReplicaTopicState, since=3)
+
+    def error_response(self, error: int) -> Message:
+        """See :meth:`Message.error_response`."""
+        return StopReplicaResponse(error)
+
+
+@struct
+class StopReplicaPartitionError(Struct):
+    """The result for one replica."""
+
+    topic_name: str = string()
+    partition_index: int = int32()
+    error_code: int = int16()
+
+
+@response(ApiKey.STOP_REPLICA, versions=(3, 3), flexible=2)
+class StopReplicaResponse(Message):
+    """The results for the replicas."""
+
+    error_code: int = int16()
+    partition_errors: list[StopReplicaPartitionError] = array(StopReplicaPartitionError)
+
+
+@struct
 class UpdateMetadataPartitionState(Struct):
     """The metadata of one partition for clients."""
 
@@ -111,10 +174,12 @@ class UpdateMetadataPartitionState(Struct):
 
 @struct
 class UpdateMetadataTopicState(Struct):
-    """The metadata of one topic for clients."""
+    """The metadata of one topic for clients. For the tagged fields see :class:`LeaderAndIsrTopicState`."""
 
     topic_name: str = string(since=5)
     partition_states: list[UpdateMetadataPartitionState] = array(UpdateMetadataPartitionState, since=5)
+    incarnation: int = int32(since=6, tag=0)
+    configs: list[TopicConfig] = array(TopicConfig, since=6, tag=1)
 
 
 @struct

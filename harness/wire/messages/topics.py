@@ -1,4 +1,4 @@
-"""CreateTopics (``CreateTopicsRequest.json``, ``CreateTopicsResponse.json``)."""
+"""CreateTopics, DeleteTopics and CreatePartitions (the ``*.json`` of those names)."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from harness.wire.declaration import (
     response,
     sentence,
     string,
+    strings,
     struct,
     uuid,
 )
@@ -95,3 +96,90 @@ class CreateTopicsResponse(Message):
 
     throttle_time_ms: int = int32(since=2)
     topics: list[CreatableTopicResult] = array(CreatableTopicResult)
+
+
+@struct
+class DeleteTopicState(Struct):
+    """A topic to delete: its name, or (name None) its id."""
+
+    name: str | None = nullable_string(since=6)
+    topic_id: bytes = uuid(since=6)
+
+
+@request(ApiKey.DELETE_TOPICS, versions=(1, 6), flexible=4)
+class DeleteTopicsRequest(Message):
+    """Deletes topics; from v6 on by name or id (KIP-516)."""
+
+    topics: list[DeleteTopicState] = array(DeleteTopicState, since=6)
+    topic_names: list[str] = strings(until=5)
+    timeout_ms: int = int32()
+
+    def error_response(self, error: int) -> Message:
+        """See :meth:`Message.error_response`."""
+        named = [DeletableTopicResult(name, NO_UUID, error) for name in self.topic_names]
+        asked = [DeletableTopicResult(topic.name, topic.topic_id, error) for topic in self.topics]
+        return DeleteTopicsResponse(responses=named + asked)
+
+
+@struct
+class DeletableTopicResult(Struct):
+    """The result for one topic."""
+
+    name: str | None = nullable_string(nullable=6, default="")
+    topic_id: bytes = uuid(since=6)
+    error_code: int = int16()
+    error_message: str | None = sentence(since=5)
+
+
+@response(ApiKey.DELETE_TOPICS, versions=(1, 6), flexible=4)
+class DeleteTopicsResponse(Message):
+    """The results for the topics."""
+
+    throttle_time_ms: int = int32()
+    responses: list[DeletableTopicResult] = array(DeletableTopicResult)
+
+
+@struct
+class CreatePartitionsAssignment(Struct):
+    """The replicas of one new partition; the first is the preferred leader."""
+
+    broker_ids: list[int] = int32s()
+
+
+@struct
+class CreatePartitionsTopic(Struct):
+    """A topic that is to have ``count`` partitions in all; ``assignments`` are those of the new ones."""
+
+    name: str = string()
+    count: int = int32()
+    assignments: list[CreatePartitionsAssignment] | None = nullable_array(CreatePartitionsAssignment)
+
+
+@request(ApiKey.CREATE_PARTITIONS, versions=(0, 3), flexible=2)
+class CreatePartitionsRequest(Message):
+    """Adds partitions to topics (KIP-195); with ``validate_only`` it only checks the request."""
+
+    topics: list[CreatePartitionsTopic] = array(CreatePartitionsTopic)
+    timeout_ms: int = int32()
+    validate_only: bool = boolean()
+
+    def error_response(self, error: int) -> Message:
+        """See :meth:`Message.error_response`."""
+        return CreatePartitionsResponse(results=[CreatePartitionsTopicResult(one.name, error) for one in self.topics])
+
+
+@struct
+class CreatePartitionsTopicResult(Struct):
+    """The result for one topic."""
+
+    name: str = string()
+    error_code: int = int16()
+    error_message: str | None = sentence()
+
+
+@response(ApiKey.CREATE_PARTITIONS, versions=(0, 3), flexible=2)
+class CreatePartitionsResponse(Message):
+    """The results for the topics."""
+
+    throttle_time_ms: int = int32()
+    results: list[CreatePartitionsTopicResult] = array(CreatePartitionsTopicResult)

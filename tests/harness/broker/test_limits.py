@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.broker import controller_requests, purgatory
+from harness.broker import controller_topics, controller_turns, purgatory
 from harness.broker.controller_node import ControllerNode
 from harness.broker.ports import Connection
 from harness.broker.segments import SegmentLog
@@ -268,7 +268,7 @@ def test_a_client_has_one_request_under_way_to_the_controller(cluster: VirtualCl
 def test_topics_beyond_what_the_cluster_can_serve_violate_its_policy(
     cluster: VirtualCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(controller_requests, "MAX_CLUSTER_PARTITIONS", 10)
+    monkeypatch.setattr(controller_topics, "MAX_CLUSTER_PARTITIONS", 10)
     topics = [CreatableTopic(f"u{number}", 4, 1) for number in range(3)]
     (answer,) = cluster.call(0, ApiKey.CREATE_TOPICS, 5, CreateTopicsRequest(topics))
     assert [topic.error_code for topic in answer.topics] == [0, 0, ErrorCode.POLICY_VIOLATION]
@@ -297,7 +297,7 @@ def test_the_controller_serves_others_while_one_request_asks_for_a_hundred_chang
     (answer,) = cluster.call(0, key, 5 if key == ApiKey.CREATE_TOPICS else 2, body)
     told = answer.topics if key == ApiKey.CREATE_TOPICS else answer.replica_election_results[0].partition_result
     assert len(told) == 100
-    assert len(turns) == 100 // controller_requests.STEPS_PER_TURN
+    assert len(turns) == 100 // controller_turns.STEPS_PER_TURN
 
 
 # ------------------------------------------------------------------------------------------------- before it is ready

@@ -10,6 +10,7 @@ import pytest
 
 from harness.broker.log_directory import CLEAN_SHUTDOWN
 from harness.broker.settings import Settings
+from harness.broker.topic_ids import topic_id
 from harness.errors import UsageError
 from harness.model import CONTROLLER_ID, TopicPartition
 from harness.replication.messages import ErrorCode
@@ -300,7 +301,9 @@ def test_the_controller_is_told_of_another_log_directory_until_it_has_heard_it()
     cluster.world.sleep(3)
     assert eligible(cluster) == (1,)
     cluster.kill(CONTROLLER_ID)
-    cluster.brokers[0].controller.place(TWO, bytes(16))
+    cluster.brokers[0].controller.place(
+        TWO.partition, topic_id(cluster.brokers[0].metadata.cluster_id, TWO.topic), bytes(16)
+    )
     cluster.world.sleep(2)
     cluster.node(CONTROLLER_ID).start()
     cluster.world.sleep(3)

@@ -360,7 +360,7 @@ def test_topics_that_cannot_be_are_refused_with_a_sentence(client: RawClient) ->
 def test_a_sentence_that_is_too_long_for_the_wire_is_cut_and_the_controller_lives(
     cluster: Cluster, client: RawClient, version: int
 ) -> None:
-    settings = [CreatableTopicConfig(letter * 20_000, "value") for letter in "abc"]
+    settings = [CreatableTopicConfig(letter * 32_760, "value") for letter in "abc"]
     request = CreateTopicsRequest([CreatableTopic("set", 1, 1, configs=settings)])
     (answer,) = client.ask(ApiKey.CREATE_TOPICS, version, request).topics
     assert answer.error_code == ErrorCode.INVALID_CONFIG

@@ -11,7 +11,13 @@ from harness.broker.pusher import MAX_STATES, Pusher
 from harness.broker.session import Request, Sessions, raise_again
 from harness.model import CONTROLLER, Link, NodeId, TopicPartition
 from harness.replication.cluster_state import BrokerRecord
-from harness.replication.controller_messages import PartitionState, ReplicasAnswered, SendMetadata
+from harness.replication.controller_messages import (
+    PartitionState,
+    ReplicasAnswered,
+    ReplicasDeleted,
+    SendMetadata,
+    SendPartitionStates,
+)
 from harness.simulation.stack.network import SimulatedNetwork
 from harness.simulation.stack.scheduler import VirtualScheduler
 from harness.wire.keys import ApiKey
@@ -36,7 +42,7 @@ class Script:
         self.heard: list[list[tuple[int, int]]] = []
         self.metadata_answers: deque[int] = deque()
         self.metadata_heard = 0
-        self.told: list[ReplicasAnswered] = []
+        self.told: list[ReplicasAnswered | ReplicasDeleted] = []
         handlers = {ApiKey.LEADER_AND_ISR: self._states, ApiKey.UPDATE_METADATA: self._metadata}
         self.network = SimulatedNetwork(self.world, "1")
         self.network.listen(ADDRESS, Sessions(handlers, raise_again).accept)
@@ -56,9 +62,8 @@ class Script:
 
     def push(self, *names: TopicPartition, leader_epoch: int = 0) -> None:
         replicas = (NodeId(0), BROKER)
-        self.pusher.push_states(
-            1, [PartitionState(name, BROKER, leader_epoch, 0, replicas, replicas) for name in names]
-        )
+        states = tuple(PartitionState(name, BROKER, leader_epoch, 0, replicas, replicas) for name in names)
+        self.pusher.push_states(SendPartitionStates(BROKER, 1, states))
 
 
 @pytest.fixture

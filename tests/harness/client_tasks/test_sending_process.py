@@ -81,7 +81,7 @@ def test_records_are_dated_one_after_the_other_and_padded() -> None:
     assert [row["timestamp_ms"] for row in sending.rows("invoke")] == [5_000, 4_999]
     texts = [decode(record.value) for record in sending.producer.taken]
     assert [(text.value, text.create_time_ms) for text in texts if text] == [(0, 5_000), (1 << 32, 4_999)]
-    assert [len(record.value) for record in sending.producer.taken] == [200, 200]
+    assert [len(record.value or b"") for record in sending.producer.taken] == [200, 200]
 
 
 def test_sends_in_order_are_one_operation_of_one_process() -> None:

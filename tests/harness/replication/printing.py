@@ -10,12 +10,14 @@ from harness.replication.controller_messages import (
     AnswerPlacement,
     AnswerProducerIds,
     AnswerRegistration,
+    AnswerTopicChange,
     AnswerTopicCreation,
     ControllerEffect,
     Elected,
     IsrChanged,
     PartitionState,
     Persist,
+    SendDeletions,
     SendMetadata,
     SendPartitionStates,
     SessionChanged,
@@ -145,6 +147,11 @@ def print_controller_effect(effect: ControllerEffect) -> str:  # noqa: C901, PLR
             return f"answer heartbeat: {error.name}"
         case AnswerTopicCreation(_, error, message, partitions, factor):
             return f"answer creation: {error.name} partitions={partitions} factor={factor} {message}".rstrip()
+        case SendDeletions(broker, controller_epoch, replicas):
+            names = ", ".join(f"{one.topic_partition}#{one.incarnation}" for one in replicas)
+            return f"send deletions to {broker} as controller {controller_epoch}: {names}"
+        case AnswerTopicChange(_, error, message):
+            return f"answer change: {error.name} {message}".rstrip()
         case AnswerIsrChange(_, error, state):
             return f"answer isr: {error.name} {print_state(state) if state else ''}".rstrip()
         case AnswerElection(_, error, state):

@@ -42,6 +42,7 @@ PROTOCOL = {
     },
     "3.7": {
         "transactions": "verified",
+        "topic_identity": "id",
         "newcomers": "eligible",
         "hw_below_min_isr": "freeze",
         "broker_epoch_check": True,
@@ -51,7 +52,7 @@ PROTOCOL = {
     },
     "4.1": {"elections": "elr", "transactions": "numbered", "consumer_protocol": True},
 }
-OF_STORAGE = {"disk_full", "clean_shutdown_marker", "recovered_tail", "segment_names"}
+OF_STORAGE = {"disk_full", "clean_shutdown_marker", "recovered_tail", "segment_names", "tombstones"}
 
 
 def test_each_generation_changes_what_its_release_notes_say() -> None:

@@ -49,7 +49,7 @@ def compressed_batch(codec: int, *values: int) -> bytes:
 def message(offset: int, value: int, magic: int = 1) -> bytes:
     """A message of format 0 or 1 as it lies in a log."""
     one = record(value, carried=Carried(headers=False, timestamp=magic == 1), timestamp_ms=MESSAGE_MS)
-    return entry(offset, one.value, magic, key=one.key)
+    return entry(offset, one.value or b"", magic, key=one.key)
 
 
 def wrapper(codec: int, first: int, *values: int, magic: int = 1) -> bytes:

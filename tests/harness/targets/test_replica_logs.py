@@ -104,7 +104,7 @@ def test_the_timestamp_of_a_broker_is_intact_where_the_clients_is_not_kept(tmp_p
 def test_a_message_of_format_1_keeps_its_timestamp(tmp_path: Path, attributes: int) -> None:
     sound = record(70, carried=Carried(headers=False), timestamp_ms=MESSAGE_MS)
     late = record(71, carried=Carried(headers=False), timestamp_ms=MESSAGE_MS + 1)
-    log = b"".join(entry(at, one.value, 1, attributes, one.key) for at, one in enumerate((sound, late)))
+    log = b"".join(entry(at, one.value or b"", 1, attributes, one.key) for at, one in enumerate((sound, late)))
     assert [(row["value"], row["intact"]) for row in rows(tmp_path, log)] == [(70, not attributes), (71, False)]
 
 

@@ -188,7 +188,7 @@ def test_records_are_copied_when_encoded(version: int) -> None:
 
 
 def test_apis_between_nodes_or_of_real_brokers_alone_are_advertised() -> None:
-    between = {4, 6, 56, 62, 63, 67, 73}
+    between = {4, 5, 6, 56, 62, 63, 67, 73}
     of_real_brokers = {34, 45, 55}
     assert set(ADVERTISED) == set(SUPPORTED) - between - of_real_brokers
     assert list(ADVERTISED) == sorted(ADVERTISED)

@@ -1,0 +1,149 @@
+"""A reader of a whole compacted log is given the last value of each key, or a later one.
+
+``lost-key``: a client wrote a value, or a tombstone, of a key, and it was acknowledged at offset o with acks=all. After
+that a reader read the log from its beginning to a high watermark beyond o, and was given no record of that key at o or
+behind it. Of several that were acknowledged before it began, the one with the highest offset counts: compaction removes
+a record only when another one of its key, further behind and below the high watermark, supersedes it, so that each one
+that is gone is accounted for by what was given instead. A tombstone counts, too: the topic keeps it for a week.
+
+One finding for each record, about the first reader to which it was not given. This is the only rule about the topic
+whose log is compacted (:mod:`harness.compacted`), for every other one takes each acknowledged record for one that must
+be there; what brokers and the controller say of it is judged as of other topics.
+
+Severity: ``VIOLATION``. ``DOCUMENTED`` when an unclean election since the acknowledgement may have given the record up
+and the configuration permits such elections, or when every replica failed lossily at one time since then (see
+:mod:`checkers.lossy_failures`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from checkers.row import ALL, Row, where
+from checkers.rows import RunRows
+from checkers.witnesses import Witnesses
+from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
+from harness.checker import Evidence
+from harness.compacted import key_number
+from harness.findings import Finding
+from harness.model import TopicPartition
+
+LOST_KEY = AnomalyKind(
+    name="lost-key",
+    invariants=("C19",),
+    meaning="The last acknowledged value of a key is gone from a compacted log, and no later one is there.",
+    shows_loss=True,
+    relies_on=frozenset({Needs.HISTORY}),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=Excuses(
+        unclean_election=True,
+        retention=Retention.NEVER,
+        fault=False,
+        lossy_failure=LossyFailure.BEFORE_READ,
+        with_cause=False,
+        own_topic=None,
+        while_leading=False,
+    ),
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.RECORD_GIVEN_UP),
+)
+KINDS = (LOST_KEY,)
+
+
+class _Put(NamedTuple):
+    """An acknowledged record of the compacted topic; ``since_ns``: when its client was about to send it."""
+
+    offset: int
+    value: int
+    row: int
+    time_ns: int
+    since_ns: int
+
+
+class _Scan(NamedTuple):
+    """A whole reading; ``last``: by key, the last record that was given, as its offset and value."""
+
+    begun: int
+    end_offset: int
+    row: Row
+    last: dict[int, tuple[int, int]]
+
+
+def find(rows: RunRows) -> Iterator[Finding]:
+    """Reference: every key of which a reader was given less than there was."""
+    puts, lost = _puts(rows), dict[tuple[TopicPartition, int], Finding]()
+    for place, scan in sorted(_scans(rows), key=lambda one: int(one[1].row["index"])):
+        newest: dict[int, _Put] = {}
+        for put in sorted(puts[place]):
+            if put.row < scan.begun and put.offset < scan.end_offset:
+                newest[key_number(put.value)] = put
+        for key, put in newest.items():
+            given = scan.last.get(key)
+            if given is None or given[0] < put.offset:
+                lost.setdefault((place, put.value), _lost(rows, place, put, scan.row, given))
+    yield from lost.values()
+
+
+def why(finding: Finding) -> str:
+    """The finding in a sentence."""
+    number = "" if finding.value is None else f" of key {key_number(finding.value)}"
+    sentence = f"Value {finding.value}{number} was acknowledged at offset {finding.offset}"
+    sentence += f", and process {finding.process}, which read the whole log after that, was given "
+    if finding.other_offset is None:
+        return f"{sentence}no record of the key."
+    return f"{sentence}nothing later of the key than value {finding.other_value} at offset {finding.other_offset}."
+
+
+def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
+    """The reading that was not given the record, and what unclean elections and faults came before it."""
+    if finding.row is not None:
+        yield Evidence("history", {"index": finding.row}, f"process {finding.process} read the whole log")
+    yield from witnesses.fault(finding)
+
+
+def _puts(rows: RunRows) -> dict[TopicPartition, list[_Put]]:
+    own = [row for row in rows.operations if row["f"] == "put" and row["topic"] is not None]
+    begun = {row["op"]: row["time_ns"] for row in own if row["type"] == "invoke"}
+    found: dict[TopicPartition, list[_Put]] = defaultdict(list)
+    for row in own:
+        if row["type"] == "ok" and row["offset"] is not None and row["value"] is not None:
+            since_ns = int(begun.get(row["op"]) or row["time_ns"])
+            found[where(row)].append(_Put(row["offset"], row["value"], row["index"], row["time_ns"], since_ns))
+    return found
+
+
+def _scans(rows: RunRows) -> Iterator[tuple[TopicPartition, _Scan]]:
+    """Every reading that came to its end."""
+    own = [row for row in rows.operations if row["f"] == "scan" and row["topic"] is not None]
+    begun = {row["op"]: row for row in own if row["type"] == "invoke"}
+    ended: dict[int, list[Row]] = defaultdict(list)
+    for row in own:
+        if row["type"] == "ok" and row["op"] in begun:
+            ended[row["op"]].append(row)
+    for op, found in ended.items():
+        last: dict[int, tuple[int, int]] = {}
+        for row in found:
+            if row["value"] is not None and row["offset"] is not None:
+                key = key_number(row["value"])
+                last[key] = max(last.get(key, (-1, -1)), (row["offset"], row["value"]))
+        first = min(found, key=lambda row: int(row["index"]))
+        yield where(begun[op]), _Scan(begun[op]["index"], begun[op]["offset"] or 0, first, last)
+
+
+def _lost(rows: RunRows, place: TopicPartition, put: _Put, scan: Row, given: tuple[int, int] | None) -> Finding:
+    return Finding(
+        rows.run, "lost-key", *place,
+        offset=put.offset,
+        value=put.value,
+        excuse="unclean" if rows.given_up(place, None, put.offset, put.since_ns) else None,
+        row=scan["index"],
+        time_ns=scan["time_ns"],
+        process=scan["process"],
+        acks=ALL,
+        other_offset=None if given is None else given[0],
+        other_value=None if given is None else given[1],
+        since_ns=put.since_ns,
+    )  # fmt: skip

@@ -1,0 +1,96 @@
+"""Which keys of a compacted log was a reader of all of it given less of than there was?"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+from harness.compacted import SLOTS
+from spark_analysis.leadership import given_up
+from spark_analysis.question import Question
+from spark_analysis.records import ALL
+from spark_analysis.tables import PLACE
+from spark_analysis.views import Views, findings
+
+
+def lost_keys(views: Views) -> DataFrame:
+    """``lost-key``, as ``checkers.lost_key`` defines it."""
+    history = views.tables.history
+    puts, scans = _puts(history), views.hold(_scans(history))
+    wanted = _newest(puts, scans)
+    given = _last_given(history)
+    unseen = wanted.join(given, on=[*PLACE, "op", "key"], how="left").where(
+        f.col("given").isNull() | (f.col("given.offset") < f.col("put.offset"))
+    )
+    first = f.row_number().over(Window.partitionBy(*PLACE, "put.value").orderBy("row"))
+    lost = unseen.withColumn("rank", first).where(f.col("rank") == 1).select("*", "put.*")
+    elections = views.partitions.select(*PLACE, "unclean")
+    known = lost.join(f.broadcast(elections), on=list(PLACE), how="left")
+    none = f.lit(None).cast("int")
+    excused = f.coalesce(given_up(none, f.col("offset"), f.col("since_ns")), f.lit(False))
+    return findings(
+        known,
+        "lost-key",
+        offset="offset",
+        value="value",
+        excuse=f.when(excused, "unclean"),
+        row="row",
+        time_ns="time_ns",
+        process="process",
+        acks=f.lit(ALL),
+        other_offset=f.col("given.offset"),
+        other_value=f.col("given.value"),
+        since_ns="since_ns",
+    )
+
+
+def _key() -> Column:
+    """The number of the key of the record of ``value``: see :mod:`harness.compacted`."""
+    return f.floor(f.pmod(f.col("value"), f.lit(SLOTS)) / 2).alias("key")
+
+
+def _puts(history: DataFrame) -> DataFrame:
+    """The acknowledged records: ``run, topic, partition, key, acked, put``; ``put``: offset, value and since_ns."""
+    own = history.where((f.col("f") == "put") & f.col("topic").isNotNull())
+    begun = own.where(f.col("type") == "invoke").groupBy("run", "op").agg(f.max("time_ns").alias("begun_ns"))
+    acked = own.where((f.col("type") == "ok") & f.col("offset").isNotNull() & f.col("value").isNotNull())
+    known = acked.join(begun, on=["run", "op"], how="left")
+    since_ns = f.coalesce("begun_ns", "time_ns").alias("since_ns")
+    return known.select(
+        *PLACE, _key(), f.col("index").alias("acked"), f.struct("offset", "value", since_ns).alias("put")
+    )
+
+
+def _scans(history: DataFrame) -> DataFrame:
+    """The readings that came to their end: ``run, topic, partition, op, begun, end_offset, row, time_ns, process``."""
+    own = history.where((f.col("f") == "scan") & f.col("topic").isNotNull())
+    begun = own.where(f.col("type") == "invoke").select(
+        *PLACE, "op", f.col("index").alias("begun"), f.coalesce("offset", f.lit(0)).alias("end_offset")
+    )
+    ended = (
+        own.where(f.col("type") == "ok")
+        .groupBy("run", "op")
+        .agg(f.min(f.struct("index", "time_ns", "process")).alias("first"))
+    )
+    joined = begun.join(ended, on=["run", "op"], how="inner")
+    first = {"row": "first.index", "time_ns": "first.time_ns", "process": "first.process"}
+    return joined.withColumns({name: f.col(column) for name, column in first.items()}).drop("first")
+
+
+def _newest(puts: DataFrame, scans: DataFrame) -> DataFrame:
+    """By reading and key, the last ``put`` that had been acknowledged when the reading began."""
+    before = (f.col("acked") < f.col("begun")) & (f.col("put.offset") < f.col("end_offset"))
+    pairs = puts.join(f.broadcast(scans), on=list(PLACE), how="inner").where(before)
+    columns = [*PLACE, "op", "key", "row", "time_ns", "process"]
+    return pairs.groupBy(*columns).agg(f.max("put").alias("put"))
+
+
+def _last_given(history: DataFrame) -> DataFrame:
+    """By reading and key, the last record that was ``given``: offset and value."""
+    rows = history.where((f.col("f") == "scan") & (f.col("type") == "ok") & f.col("topic").isNotNull())
+    rows = rows.where(f.col("value").isNotNull() & f.col("offset").isNotNull())
+    keyed = rows.select(*PLACE, "op", _key(), f.struct("offset", "value").alias("given"))
+    return keyed.groupBy(*PLACE, "op", "key").agg(f.max("given").alias("given"))
+
+
+QUESTIONS = (Question(lost_keys, about="scan"),)

@@ -1,0 +1,142 @@
+"""Stories of a compacted topic. Importing this module adds them to ``CASES``."""
+
+from __future__ import annotations
+
+from harness.checker import Outcome
+from tests.checkers.cases import case, write
+from tests.checkers.excuse_cases import UNCLEAN
+from tests.checkers.group_cases import lose_power
+from tests.checkers.keys import elect_uncleanly, lead, put, scan, value_of
+from tests.checkers.program_cases import CASES
+from tests.checkers.story import NODES, Story
+
+__all__ = ["CASES"]
+
+A, A2, B, GONE = value_of(0, 1), value_of(1, 1), value_of(2, 2), value_of(3, 1, deletes=True)
+
+
+def told(story: Story) -> Story:
+    """Something is sent to the other topic, too, and all of it is read."""
+    write(story, 2)
+    return story.finish()
+
+
+@case(Outcome.PASS)
+def a_value_that_a_later_one_of_its_key_supersedes_may_be_gone(story: Story) -> None:
+    put(story, A, 0)
+    put(story, B, 1)
+    put(story, A2, 2)
+    scan(story, 3, [(1, B), (2, A2)])
+    told(story)
+
+
+@case(Outcome.PASS)
+def a_superseded_value_may_stay(story: Story) -> None:
+    put(story, A, 0)
+    put(story, A2, 1)
+    scan(story, 2, [(0, A), (1, A2)])
+    told(story)
+
+
+@case(Outcome.VIOLATION, ("lost-key", "VIOLATION", 1))
+def the_last_value_of_a_key_may_not_be_gone(story: Story) -> None:
+    put(story, A, 0)
+    put(story, A2, 1)
+    put(story, B, 2)
+    scan(story, 3, [(2, B)])
+    told(story)
+
+
+@case(Outcome.VIOLATION, ("lost-key", "VIOLATION", 1))
+def an_older_value_does_not_stand_for_the_last_one(story: Story) -> None:
+    put(story, A, 0)
+    put(story, A2, 1)
+    scan(story, 2, [(0, A)])
+    told(story)
+
+
+@case(Outcome.VIOLATION, ("lost-key", "VIOLATION", 1))
+def a_tombstone_may_not_be_gone_before_its_time(story: Story) -> None:
+    put(story, A, 0)
+    put(story, GONE, 1)
+    scan(story, 2, [])
+    told(story)
+
+
+@case(Outcome.VIOLATION, ("lost-key", "VIOLATION", 0))
+def another_key_s_record_supersedes_nothing(story: Story) -> None:
+    put(story, A, 0)
+    put(story, B, 1)
+    scan(story, 2, [(1, B)])
+    told(story)
+
+
+@case(Outcome.PASS)
+def a_later_record_that_was_never_acknowledged_supersedes_too(story: Story) -> None:
+    put(story, A, 0)
+    put(story, A2, None, "info")
+    scan(story, 2, [(1, A2)])
+    told(story)
+
+
+@case(Outcome.PASS)
+def a_value_that_was_acknowledged_while_a_reader_read_need_not_be_given_to_it(story: Story) -> None:
+    scan(story, 1, [])
+    put(story, A, 0)
+    told(story)
+
+
+@case(Outcome.PASS)
+def a_reader_need_not_be_given_what_lies_beyond_the_watermark_that_it_was_told(story: Story) -> None:
+    put(story, A, 0)
+    put(story, B, 1)
+    scan(story, 1, [(0, A)])
+    told(story)
+
+
+@case(Outcome.PASS)
+def a_reader_that_did_not_come_to_the_end_says_nothing(story: Story) -> None:
+    put(story, A, 0)
+    scan(story, 1, [], "info")
+    told(story)
+
+
+@case(Outcome.VIOLATION, ("lost-key", "VIOLATION", 0))
+def a_key_that_many_readers_miss_is_found_once(story: Story) -> None:
+    put(story, A, 0)
+    for number in range(3):
+        scan(story, 1, [], process=80 + number, final=number == 2)
+    told(story)
+
+
+@case(Outcome.PASS, ("lost-key", "DOCUMENTED", 0), **UNCLEAN)
+def an_unclean_election_may_give_a_key_up(story: Story) -> None:
+    put(story, A, 0)
+    elect_uncleanly(story)
+    scan(story, 0, [])
+    scan(story, 1, [])
+    told(story)
+
+
+@case(Outcome.VIOLATION, ("lost-key", "VIOLATION", 0), **UNCLEAN)
+def an_unclean_election_before_a_key_was_written_does_not_give_it_up(story: Story) -> None:
+    elect_uncleanly(story)
+    put(story, A, 0)
+    scan(story, 1, [])
+    told(story)
+
+
+@case(Outcome.PASS, ("lost-key", "DOCUMENTED", 0))
+def a_key_may_be_gone_when_every_replica_lost_power_at_one_time(story: Story) -> None:
+    lead(story)
+    put(story, A, 0)
+    lose_power(story, *NODES)
+    scan(story, 1, [])
+    told(story)
+
+
+@case(Outcome.VIOLATION, ("lost-key", "VIOLATION", 0))
+def a_record_that_is_none_of_ours_supersedes_nothing(story: Story) -> None:
+    put(story, A, 0)
+    scan(story, 2, [(1, None)])
+    told(story)

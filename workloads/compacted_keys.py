@@ -1,0 +1,190 @@
+"""compacted_keys: keys that writers overwrite and delete, and readers read, in a topic whose log is compacted.
+
+Producers and consumers of the other topics run beside them. Writers overwrite the values of a few keys, and delete them
+with tombstones. Readers read the whole log, from its beginning to the high watermark that they were told, again and
+again; after the faults one reads it for the last time. The topic has ``cleanup.policy=compact`` and segments that close
+soon, so that a cleaner has something to do. It works every ``log.cleaner.backoff.ms``: a scenario should set that to a
+second or two.
+
+Promised: as under unique_sends; and in the log that is compacted, the last acknowledged value of each key below the
+high watermark stays until another one supersedes it, and so does a tombstone, whose time is a week here.
+
+Judged: as under unique_sends; and what each reader of the whole log was given of each key against the last value of it
+that had been acknowledged before.
+
+Missed: values that are superseded and stay; logs of replicas that no reader was given, for only leaders serve readers;
+what becomes of a tombstone after its time; transactions on the topic, and DeleteRecords.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import Field
+
+from harness import compacted
+from harness.client_ports import BEGINNING, PLAIN, ClientContext, Clients
+from harness.client_tasks.polling import Tails
+from harness.client_tasks.steady_sends import SteadySends, SteadySendsParameters
+from harness.errors import UsageError
+from harness.history.recorder import PolledRecord
+from harness.model import Offset, TopicPartition
+from harness.orders import ALL_ACKS
+from harness.target import TopicSpec
+from harness.workload import Circumstances, Workload, WorkloadKind
+
+_PROCESS_SHIFT = 32
+_NS_PER_S = 1_000_000_000
+_SCAN_S = 30.0
+_POLL_S = 0.2
+_POLL_RECORDS = 500
+_AFTER_INFO_S = 0.05
+_LAST_SCAN_S = 60.0
+_CONFIGS = {
+    "cleanup.policy": "compact",
+    "min.cleanable.dirty.ratio": "0.01",
+    "delete.retention.ms": "604800000",
+}
+_PLACE = TopicPartition(compacted.TOPIC, 0)
+
+
+class CompactedKeysParameters(SteadySendsParameters):
+    """What a scenario may write about the workload, besides what it may about the producers of other topics.
+
+    Attributes:
+        consumers: tailing consumers of other topics; their partitions are dealt out among them.
+        writers: producers that write to the compacted topic.
+        writes: records per second that all of them write.
+        keys: how many keys there are.
+        tombstones: the share of records that delete their key.
+        readers: consumers that read the whole compacted log.
+        read_every_s: how long a reader waits before it begins anew.
+        segment_ms: ``segment.ms`` of the compacted topic: after how long a segment closes, and may be compacted.
+    """
+
+    rate: float = Field(default=20.0, ge=0, le=100_000)
+    consumers: int = Field(default=2, ge=1, le=64)
+    writers: int = Field(default=2, ge=1, le=64)
+    writes: float = Field(default=20.0, gt=0, le=10_000)
+    keys: int = Field(default=8, ge=1, le=1_000)
+    tombstones: float = Field(default=0.1, ge=0, le=1)
+    readers: int = Field(default=1, ge=1, le=64)
+    read_every_s: float = Field(default=0.5, ge=0, le=3_600)
+    segment_ms: int = Field(default=1_000, ge=1, le=604_800_000)
+
+    def own_topics(self, topics: Sequence[TopicSpec]) -> Sequence[TopicSpec]:
+        """See :class:`harness.workload.WorkloadParameters`: one partition, replicated as the first topic is."""
+        like = topics[0]
+        assignment = None if like.assignment is None else like.assignment[:1]
+        configs = {**_CONFIGS, "segment.ms": str(self.segment_ms)}
+        return (TopicSpec(compacted.TOPIC, 1, like.replication_factor, assignment, configs),)
+
+    def refuse(self, found: Circumstances) -> None:
+        """See :class:`harness.workload.WorkloadParameters`."""
+        if not found.carried.headers:
+            raise UsageError(
+                f"workload compacted_keys sends records with headers, and target {found.target!r} stores none.",
+                "Run it on a generation or release from 0.11 on.",
+            )
+
+
+class CompactedKeys(Workload):
+    """Writes keys, and reads what is left of them, beside a load of other topics."""
+
+    def __init__(self, parameters: CompactedKeysParameters, context: ClientContext) -> None:
+        super().__init__(context)
+        self._own = parameters
+        self._sends = SteadySends(parameters, context, self.clients)
+        self._tails = Tails(context, parameters.consumers, parameters.isolation)
+
+    def start(self) -> None:
+        """See :class:`harness.workload.Workload`."""
+        for work in (*self._tails.works(self.clients), *self._sends.works(), *self._works()):
+            self.begin(work)
+
+    def polled(self) -> Mapping[TopicPartition, Offset]:
+        """See :class:`harness.workload.Workload`."""
+        return self._tails.polled()
+
+    def finish(self, report: Callable[[str], None]) -> None:
+        """See :class:`harness.workload.Workload`: read the compacted log for the last time."""
+        report("reading the compacted log for the last time")
+        clients = self.context.new_clients()
+        done: list[bool] = []
+
+        async def scan() -> None:
+            while not done and not clients.stopping:
+                if await self._scan(clients, final=True):
+                    done.append(True)
+                else:
+                    await clients.sleep(_POLL_S)
+
+        clients.begin(scan())
+        clients.wait_until(lambda: bool(done), _LAST_SCAN_S)
+        clients.stop()
+        clients.join()
+
+    def _works(self) -> Iterator[Coroutine[Any, Any, None]]:
+        yield from map(self._write, range(self._own.writers))
+        yield from (self._read() for _ in range(self._own.readers))
+
+    async def _write(self, number: int) -> None:
+        """Write at the given pace, as one process after the other, each until an answer is ``info``."""
+        clients, ours = self.clients, self._own
+        drawn = random.Random(f"{self.context.seed}:writer:{number}")
+        pause_s = ours.writers / ours.writes
+        while not clients.stopping:
+            process, sent = self.context.new_process(), 0
+            producer = clients.producer(f"writer-{process}", ALL_ACKS, ours.delivery_timeout_s, PLAIN)
+            answer_kind = "ok"
+            while answer_kind != "info" and not clients.stopping:
+                await clients.sleep(pause_s * drawn.uniform(0.5, 1.5))
+                slot = 2 * drawn.randrange(ours.keys) + (drawn.random() < ours.tombstones)
+                value = (process << _PROCESS_SHIFT) + sent * compacted.SLOTS + slot
+                sent += 1
+                op = self.context.recorder.invoke_put(process, _PLACE, value)
+                record = compacted.record(value, _PLACE, ours.size, clients.wall_ms())
+                [answer] = await producer.send_batch(_PLACE, [record])
+                self.context.recorder.complete_put(op, answer.kind, answer.offset, answer.error)
+                answer_kind = answer.kind
+            producer.close()
+            await clients.sleep(_AFTER_INFO_S)
+
+    async def _read(self) -> None:
+        """Read the whole log, again and again."""
+        while not self.clients.stopping:
+            await self._scan(self.clients, final=False)
+            await self.clients.sleep(self._own.read_every_s)
+
+    async def _scan(self, clients: Clients, *, final: bool) -> bool:
+        """Read the log from its beginning to the watermark that its leader tells; returns whether that was done."""
+        process = self.context.new_process()
+        consumer = clients.consumer(f"reader-{process}", {_PLACE: BEGINNING})
+        try:
+            bounds = await consumer.bounds(_PLACE, self._own.delivery_timeout_s)
+            if bounds is None:
+                return False
+            op = self.context.recorder.invoke_scan(process, _PLACE, bounds.end_offset, final=final)
+            found: list[PolledRecord] = []
+            until_ns = clients.monotonic_ns() + round(_SCAN_S * _NS_PER_S)
+            error: str | None = None
+            while consumer.positions[_PLACE] < bounds.end_offset and error is None:
+                polled = await consumer.poll(_POLL_RECORDS, _POLL_S)
+                found += polled.records
+                error = polled.error
+                if error is None and (clients.stopping or clients.monotonic_ns() > until_ns):
+                    error = "_TIMED_OUT"
+            self.context.recorder.complete_scan(op, found, error)
+            return error is None
+        finally:
+            consumer.close()
+
+
+KIND = WorkloadKind(
+    "compacted_keys",
+    CompactedKeysParameters,
+    CompactedKeys,
+    {"rate": 30, "producers": 2, "consumers": 1, "writers": 2, "writes": 30, "keys": 4},
+)
