@@ -15,7 +15,7 @@ from harness.documents import Unfit, json_document
 from harness.errors import InvalidRun
 from harness.history import Manifest, RunDirectory
 from harness.history.run_directory import manifest_of
-from harness.history.schema import TABLES, Table
+from harness.history.schema import EVERY_TABLE, TABLES, Table
 from harness.history.seal import inputs
 from harness.history.table_file import (
     TooManyRows,
@@ -102,7 +102,7 @@ class LocalRun:
         files: dict[str, list[TableFile]] = {}
         unreadable: dict[str, list[str]] = {}
         with ThreadPoolExecutor(os.cpu_count(), "read") as pool:
-            for name, table in TABLES.items():
+            for name, table in _recorded(manifest).items():
                 paths, lacking = self._paths(name)
                 looked = list(pool.map(partial(_looked_at, manifest.run, table), paths))
                 rows = [found for found in looked if isinstance(found, int)]
@@ -129,7 +129,17 @@ def rows_of(files: Mapping[str, Sequence[TableFile]], name: str) -> list[Row]:
     Raises:
         TooManyRows: there are more than are read into memory.
     """
-    return list(read_files(TABLES[name], list(map(local_path, files[name]))))
+    return list(read_files(EVERY_TABLE[name], list(map(local_path, files[name]))))
+
+
+def _recorded(manifest: Manifest) -> Mapping[str, Table]:
+    """The tables that the run must have."""
+    return EVERY_TABLE if is_tapped(manifest) else TABLES
+
+
+def is_tapped(manifest: Manifest) -> bool:
+    """Whether the run had a wire tap."""
+    return bool(manifest.configuration.get("scenario", {}).get("tap"))
 
 
 def _faults(files: Mapping[str, Sequence[TableFile]], unreadable: dict[str, list[str]]) -> list[Row]:
@@ -185,7 +195,7 @@ class HadoopRun:
         manifest = self._manifest()
         files: dict[str, list[TableFile]] = {}
         unreadable: dict[str, list[str]] = {}
-        for name, table in TABLES.items():
+        for name, table in _recorded(manifest).items():
             pattern = table.path if table.path.endswith(".parquet") else f"{table.path}/part-*.parquet"
             found = self._directory.files(pattern)
             whole, unreadable[name] = self._whole(table, found)
