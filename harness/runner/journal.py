@@ -316,6 +316,9 @@ def _gathered(directory: RunDirectory, run: str) -> Iterator[str]:
     if found is not None and not directory.has_table("replica_logs"):
         directory.write_blocks("replica_logs", found.replica_logs)
         yield "replica_logs/"
+    if found is not None and found.wire is not None and not directory.has_table("wire"):
+        directory.write_table("wire", ({"run": run, **row} for row in found.wire))
+        yield "wire/"
 
 
 def _read(path: Path) -> Entries | None:

@@ -12,7 +12,7 @@ from typing import Any
 import faults
 import workloads
 from harness.broker.settings import Settings
-from harness.controls import Elections
+from harness.controls import Elections, WireTaps
 from harness.errors import UsageError
 from harness.fault import Fault
 from harness.model import CONTROLLER, NodeId, TopicPartition, partition_named
@@ -119,6 +119,7 @@ def plan(
     *,
     duration_s: float | None = None,
     overrides: Mapping[str, str] = MappingProxyType({}),
+    tap: bool = False,
 ) -> Plan:
     """Look up and validate everything that ``scenario`` names.
 
@@ -129,12 +130,15 @@ def plan(
         seed: 0 <= seed < 2**63.
         duration_s: how long random faults go on; None: as in the scenario.
         overrides: ``--set`` keys and values.
+        tap: whether to record requests and responses, even if the scenario does not ask for it.
 
     Raises:
         UsageError: names what is wrong, and where.
         EnvironmentFault: this machine has no such release of Kafka, or no Docker engine or Compose.
     """
     scenario = with_overrides(scenario, overrides)
+    if tap:
+        scenario = scenario.model_copy(update={"tap": True})
     source = real_kafka(target)
     spoken = None if source is None else source.release.generation
     if spoken is not None and generation not in (None, spoken):
@@ -176,6 +180,7 @@ def plan(
         made = _within_the_budget(made)
         _refuse_the_impossible(made)
         _refuse_transactions(made)
+        _refuse_tap(made)
         made.workload.refuse(_circumstances(made))
     return made
 
@@ -297,6 +302,11 @@ def _refuse_transactions(made: Plan) -> None:
     if made.knobs.transactions == "none" and (made.scenario.transacts or made.workload.transacts):
         version = made.system.release or f"generation {made.generation}"
         raise UsageError(f"it runs transactions, which {version} does not know.", "Run it on 0.11 or later.")
+
+
+def _refuse_tap(made: Plan) -> None:
+    if made.scenario.tap and WireTaps not in made.system.controls:
+        raise UsageError(f"target {made.target!r} has no wire tap.", "Leave --tap, or `tap: true`, out.")
 
 
 def _refuse_the_impossible(made: Plan) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from harness.broker.wire_tap import exchanges
 from harness.history.blocks import Block
 from harness.model import NodeId, TopicPartition, is_broker, node_id
 from harness.targets.replica_logs import (
@@ -21,6 +22,8 @@ from harness.targets.replica_logs import (
 
 NODE_TIMELINE = "timeline.jsonl"
 """Below the directory of a node: its timeline. Nodes of real Kafka have none."""
+NODE_WIRE = "wire.jsonl"
+"""Below the directory of a node: what its wire tap has recorded, if it has one."""
 NODE_DATA = "data"
 """Below the directory of a node: its disk."""
 
@@ -33,10 +36,15 @@ def folder_of(node: str) -> str:
 
 
 class LeftBehind(NamedTuple):
-    """The evidence of a cluster, minus ``run``: its timeline, and what its replicas hold."""
+    """The evidence of a cluster, minus ``run``: its timeline, what its replicas hold, and what wire taps recorded.
+
+    Attributes:
+        wire: None: there was no tap.
+    """
 
     timeline: Iterator[Row]
     replica_logs: Iterator[Block]
+    wire: Iterator[Row] | None
 
 
 def left_behind(cluster: Path) -> LeftBehind | None:
@@ -53,7 +61,22 @@ def left_behind(cluster: Path) -> LeftBehind | None:
     return LeftBehind(
         (row for node, path in timelines.items() for row in timeline_rows(node, path, disks[node], None)),
         replica_log_blocks(ReplicaDisk(node, disk) for node, disk in disks.items()),
+        _taps(timelines),
     )
+
+
+def _taps(timelines: Mapping[NodeId, Path]) -> Iterator[Row] | None:
+    files = {node: path.with_name(NODE_WIRE) for node, path in timelines.items()}
+    if not any(map(Path.exists, files.values())):
+        return None
+    return (row for node, path in files.items() for row in wire_rows(node, path))
+
+
+def wire_rows(node: NodeId, path: Path) -> Iterator[Row]:
+    """Rows of ``schema.WIRE``, minus ``run``, of the tap of ``node`` that has written ``path``; none without a file."""
+    if path.exists():
+        with path.open("rb") as lines:
+            yield from exchanges(node, lines)
 
 
 def timeline_rows(node: NodeId, timeline: Path, data_dir: Path, last_seen: Mapping[str, Any] | None) -> list[Row]:

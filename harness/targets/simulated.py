@@ -15,7 +15,18 @@ from typing import Any, cast
 from harness.broker.ping import Ping
 from harness.broker.ports import Connection
 from harness.broker.settings import NodeFaults, Settings
-from harness.controls import DiskContents, DiskSpace, Elections, Links, LogDirectories, Power, Processes, WallClocks
+from harness.broker.wire_tap import exchanges
+from harness.controls import (
+    DiskContents,
+    DiskSpace,
+    Elections,
+    Links,
+    LogDirectories,
+    Power,
+    Processes,
+    WallClocks,
+    WireTaps,
+)
 from harness.errors import EnvironmentFault
 from harness.history.blocks import Block
 from harness.model import CLIENTS, CONTROLLER, Link, NodeId, Offset, TopicPartition, node_id, node_name
@@ -66,7 +77,7 @@ class SimulatedTarget(SimulatedDisks):
 
     name = "simulated"
     controls = frozenset[type[Any]](
-        {DiskContents, DiskSpace, Elections, Links, LogDirectories, Power, Processes, WallClocks}
+        {DiskContents, DiskSpace, Elections, Links, LogDirectories, Power, Processes, WallClocks, WireTaps}
     )
 
     def __init__(
@@ -89,6 +100,11 @@ class SimulatedTarget(SimulatedDisks):
         self._decisions = ControllerTail(GrowingList(self._node(CONTROLLER).rows))
 
     # ------------------------------------------------------------------------------------------------ life
+
+    def tap(self) -> None:
+        """See :class:`harness.controls.WireTaps`."""
+        for node in self.cluster.nodes.values():
+            node.is_tapped = True
 
     def start(self) -> None:
         """See :class:`harness.target.Target`."""
@@ -284,6 +300,10 @@ class SimulatedTarget(SimulatedDisks):
             seen = self._last_seen.get(node.name)
             for row in timeline_rows(node.node, place / NODE_TIMELINE, place / NODE_DATA, seen):
                 yield {"run": run, **row}
+
+    def wire(self) -> Iterator[dict[str, Any]]:
+        """See :class:`harness.controls.WireTaps`."""
+        return (row for node in self.cluster.nodes.values() for row in exchanges(node.node, node.wire))
 
     def replica_logs(self) -> Iterator[Block]:
         """See :class:`harness.target.Target`."""
