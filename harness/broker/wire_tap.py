@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from harness.broker.ports import Buffer, Connection, FrameHandler, Network, Timer
+from harness.history.schema import WIRE
 from harness.wire.summary import Summaries, correlation_id, merged
 
 Row = dict[str, Any]
@@ -94,6 +95,7 @@ class ConnectionTap:
         return found[1]
 
 
+_NOTHING: Row = dict.fromkeys(column.name for column in WIRE.columns if column.name != "run")
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
@@ -211,7 +213,7 @@ def _rows(node: int, asked: Row, answered: Row | None) -> Iterator[Row]:
         shared |= {"response_ns": answered["time_ns"], "problem": shared["problem"] or answered.get("problem")}
         replies = answered.get("parts", [])
     for part in merged(asked.get("parts", [{}]), replies):
-        yield {**shared, **part}
+        yield {**_NOTHING, **shared, **part}
 
 
 def _parsed(line: bytes) -> Row | None:

@@ -314,6 +314,8 @@ WIRE = Table(
         _c("offset", "int64", "of a Fetch, an OffsetCommit, a TxnOffsetCommit or a DeleteRecords the offset in the "
            "request; of an OffsetFetch, a ListOffsets or an OffsetForLeaderEpoch the one in the response",
            nullable=True, least=0),
+        _c("batch", "int32", "the batch's position among those of its partition in the frame, from 0", nullable=True,
+           least=0),
         _c("base_offset", "int64", "of a Produce the base offset in the response, of a Fetch that of a batch in it",
            nullable=True, least=0),
         _c("end_offset", "int64", "the offset behind the last record of that batch: exclusive", nullable=True, least=0),
@@ -323,6 +325,8 @@ WIRE = Table(
            nullable=True),
         _c("producer_epoch", "int32", "as producer_id", nullable=True),
         _c("base_sequence", "int32", "the sequence number of the batch's first record", nullable=True),
+        _c("aborted", "bool", "of a fetched batch of a transaction: whether the response lists that as aborted, so "
+           "that a read_committed consumer has to leave it out; null: it is of none, or has its marker", nullable=True),
         _c("leader_epoch", "int32", "of a fetched batch; of a committed offset; in an answer to ListOffsets or "
            "OffsetForLeaderEpoch", nullable=True),
         _c("current_leader_epoch", "int32", "the leader epoch that the request named (KIP-320)", nullable=True),

@@ -8,13 +8,13 @@ one for each batch; a frame that names none has one part. The keys of a part are
 from __future__ import annotations
 
 import struct
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
 from harness.model import NO_OFFSET
-from harness.wire.batches.header import BatchHeader, headers
+from harness.wire.batches.header import CONTROL, TRANSACTIONAL, BatchHeader, headers
 from harness.wire.batches.stored import pieces
 from harness.wire.declaration import Buffer, Message
 from harness.wire.errors import CorruptBatch, WireError
@@ -27,7 +27,7 @@ from harness.wire.messages.consumers import (
     OffsetFetchResponse,
 )
 from harness.wire.messages.coordination import InitProducerIdResponse
-from harness.wire.messages.fetch import FetchRequest, FetchResponse
+from harness.wire.messages.fetch import AbortedTransaction, FetchRequest, FetchResponse
 from harness.wire.messages.metadata import MetadataResponse
 from harness.wire.messages.offsets import (
     ListOffsetsRequest,
@@ -209,6 +209,12 @@ def _batches(records: Buffer | None) -> Iterator[BatchHeader]:
             return
 
 
+def _with_batches(common: Part, batches: Iterable[Part]) -> Iterator[Part]:
+    """A part for each batch, or one without."""
+    parts = [{**common, **batch, "batch": position} for position, batch in enumerate(batches)]
+    yield from parts or [common]
+
+
 def _batch(header: BatchHeader) -> Part:
     numbered = header.producer_id >= 0
     return {
@@ -243,8 +249,7 @@ def _produce_request(body: ProduceRequest, _: Names) -> Iterator[Part]:
                 "acks": body.acks,
                 "transactional_id": body.transactional_id,
             }
-            for batch in [*map(_batch, _batches(one.records))] or [{}]:
-                yield {**common, **batch}
+            yield from _with_batches(common, map(_batch, _batches(one.records)))
 
 
 def _produce_response(body: ProduceResponse, _: Names) -> Iterator[Part]:
@@ -284,8 +289,26 @@ def _fetch_response(body: FetchResponse, names: Names) -> Iterator[Part]:
                 "last_stable_offset": _known(one.last_stable_offset),
                 "log_start_offset": _known(one.log_start_offset),
             }
-            for batch in [*map(_fetched_batch, _batches(one.records))] or [{}]:
-                yield {**common, **batch}
+            listed = Aborted(one.aborted_transactions or ())
+            batches = ({**_fetched_batch(x), "aborted": listed.has(x)} for x in _batches(one.records))
+            yield from _with_batches(common, batches)
+
+
+class Aborted:
+    """The aborted transactions that a response lists, applied to its batches in order as a consumer does (KIP-98)."""
+
+    def __init__(self, listed: Iterable[AbortedTransaction]) -> None:
+        self._listed = deque(sorted(listed, key=lambda one: one.first_offset))
+        self._open: set[int] = set()
+
+    def has(self, header: BatchHeader) -> bool | None:
+        """Whether a batch belongs to one of them; None: it belongs to no transaction, or is a control batch."""
+        while self._listed and self._listed[0].first_offset < header.end_offset:
+            self._open.add(self._listed.popleft().producer_id)
+        if header.marker is not None:
+            self._open.discard(header.producer_id)
+        is_data = header.attributes & TRANSACTIONAL and not header.attributes & CONTROL
+        return header.producer_id in self._open if is_data else None
 
 
 def _fetched_batch(header: BatchHeader) -> Part:
