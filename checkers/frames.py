@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from checkers.row import Row, where
-from harness.checker import Evidence
+from harness.checker import Evidence, offsets
 from harness.findings import Finding
 from harness.model import CLIENTS, TopicPartition
 
@@ -121,23 +121,22 @@ def cited(frames: Sequence[Row]) -> Iterator[Evidence]:
     for row in frames:
         seen.setdefault((*identity(row), row["base_offset"]), row)
     for row in [*seen.values()][:_MOST_FRAMES]:
-        names = ("node", "connection", "correlation_id")
+        names = ("node", "connection", "correlation_id", "request_ns")
         yield Evidence("wire", {name: row[name] for name in names}, _in_words(row))
 
 
 def _in_words(row: Row) -> str:
-    asker = row["client_id"] or row["peer"]
-    asked = f"node {row['node']} was sent {row['api']} by {asker} at {row['request_ns'] / 1e9:.6f} s"
+    asked = f"{row['client_id'] or row['peer']} sent node {row['node']} {row['api']}"
     if row["api"] == "FETCH" and row["offset"] is not None:
         asked += f" from offset {row['offset']}"
-    numbered = row["producer_id"] is not None and row["base_sequence"] is not None
-    if numbered:
+    if row["producer_id"] is not None and row["base_sequence"] is not None:
         asked += f" (producer id {row['producer_id']}, epoch {row['producer_epoch']}, sequence {row['base_sequence']})"
     if row["response_ns"] is None:
-        return f"{asked} and did not answer"
-    answer = f"{asked} and answered at {row['response_ns'] / 1e9:.6f} s: error {row['error']}"
+        return f"{asked} and was not answered"
+    after_ms = (row["response_ns"] - row["request_ns"]) / 1e6
+    answer = f"{asked} and was answered after {after_ms:.1f} ms: error {row['error']}"
     if row["base_offset"] is not None:
-        return f"{answer}, offsets {row['base_offset']} to {row['end_offset'] - 1}"
+        return f"{answer}, {offsets(row['base_offset'], row['end_offset'])}"
     committed = row["api"] in ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT", "OFFSET_FETCH")
     return f"{answer}, {or_none(row['offset'])}" if committed else answer
 

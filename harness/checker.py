@@ -109,6 +109,11 @@ class Attribution:
     why: str
     frames: tuple[Evidence, ...] = ()
 
+    @property
+    def words(self) -> str:
+        """All but the frames."""
+        return f"By the wire tap: {self.side}. {self.why}"
+
 
 @dataclass(frozen=True, slots=True)
 class Anomaly:

@@ -10,10 +10,12 @@ import pytest
 from checkers import check
 from checkers.memory import decided
 from harness.checker import RunVerdict, Side, Verdict, differing_parts, from_json
+from harness.cli.findings import details
 from harness.detection.mixes import stack_scenario
 from harness.history.run_directory import RunDirectory
 from harness.runner import plan, run
 from harness.scenario import load
+from reports import write
 from tests.attribution.liars import LIES
 from tests.attribution.trial import lying, rehearsed, sides, verdict
 
@@ -87,8 +89,8 @@ def test_an_attribution_has_no_frames(monkeypatch: pytest.MonkeyPatch) -> None:
     (sentence,) = {one.attribution.why for one in found.anomalies[:1] if one.attribution is not None}
     assert "in 2 Produce requests, without sequence numbers" in sentence
     first, second, *_ = frames_of(found, "duplicate")
-    assert "was sent PRODUCE by seawall-" in first
-    assert "answered at" in second
+    assert "sent node" in first
+    assert "was answered after" in second
 
 
 def test_honest_clients_are_suspected_of_what_acks_1_lost(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,3 +169,14 @@ def test_the_engines_disagree_about_whose_anomalies_are(tmp_path: Path, monkeypa
         document = RunDirectory.open(directory).read_verdict()
         assert document is not None
         assert sides(from_json(document)) == sides(one)
+
+
+def test_console_and_report_keep_whose_it_is_to_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with lying(monkeypatch, "sends_twice"):
+        directory = run(plan(stack_scenario("single", "none"), "simulated", "4.1", 2, tap=True), tmp_path).path
+    (found,) = check([directory], "reference")
+    (line,) = [one for one in details(found) if "duplicate" in one]
+    assert "By the wire tap: client. The client sent value" in line
+    page = write(directory).read_text()
+    assert "By the wire tap: client." in page
+    assert "PRODUCE and was answered after" in page
