@@ -31,7 +31,7 @@ class Ground(NamedTuple):
 
     Attributes:
         holds: True: a frame is behind it; False: none is, or one says otherwise; None: not known.
-        says: what the frames show, a clause.
+        says: what the frames show, a clause; empty: no client reports it.
         frames: those that show it, of the table ``wire``.
     """
 
@@ -47,7 +47,7 @@ def attributed(*grounds: Ground) -> Attribution:
     side = Side.CLIENT if refuted else Side.UNDECIDED if unknown or not grounds else Side.BROKER
     telling = refuted or unknown or grounds
     frames = [row for one in (*telling, *(one for one in grounds if one not in telling)) for row in one.frames]
-    says = "; ".join(dict.fromkeys(one.says for one in telling))
+    says = "; ".join(dict.fromkeys(one.says for one in telling if one.says))
     return Attribution(side, f"{says[:1].upper()}{says[1:]}.", tuple(cited(frames)))
 
 

@@ -1,8 +1,9 @@
 """The wire tap of a node: records every request that comes to its socket port, and every response.
 
-:class:`TappedNetwork` stands between the node and its network, real or simulated, so that neither knows of it. What it
-records is one JSON line for each frame, written before a request is served and before a response is sent: a response
-that is not recorded has not left the node, however the node has ended. :func:`exchanges` makes rows of the lines.
+:class:`TappedNetwork` stands between a built-in node and its network, real or simulated, so that neither knows of it;
+:class:`StreamTap` looks at the bytes that a relay forwards to any other. What they record is one JSON line for each
+frame, written before a request is served and before a response is sent on: a response that is not recorded has not
+reached its client, however the node has ended. :func:`exchanges` makes rows of the lines.
 
 A frame that is not understood is recorded as such, and passes like any other.
 """
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 
 from harness.broker.ports import Buffer, Connection, FrameHandler, Network, Timer
 from harness.history.schema import WIRE
+from harness.wire.splitting import FrameSplitter
 from harness.wire.summary import Summaries, correlation_id, merged
 
 Row = dict[str, Any]
@@ -36,10 +38,17 @@ class WireTap:
         prefix: of the names of its connections; another one for each life of the node.
         monotonic_ns: the time, in nanoseconds of the run's clock.
         write: takes one whole line, newline included, and must not buffer.
+        summaries: shared by the taps of several nodes, where one process has them all.
     """
 
-    def __init__(self, prefix: str, monotonic_ns: Callable[[], int], write: Callable[[bytes], object]) -> None:
-        self.summaries = Summaries()
+    def __init__(
+        self,
+        prefix: str,
+        monotonic_ns: Callable[[], int],
+        write: Callable[[bytes], object],
+        summaries: Summaries | None = None,
+    ) -> None:
+        self.summaries = summaries or Summaries()
         self._prefix = prefix
         self._monotonic_ns = monotonic_ns
         self._write = write
@@ -86,6 +95,10 @@ class ConnectionTap:
             "response", self._name, correlation_id=number, api=asked.api, parts=one.parts, problem=one.problem
         )
 
+    def lost(self) -> None:
+        """The stream is none of frames, or not any more."""
+        self._tap.record("request", self._name, peer=self._peer, problem="a length that no frame has", parts=[{}])
+
     def _taken(self, number: int | None) -> _Asked | None:
         """The request that a response answers: as a rule the oldest, for a node answers in order."""
         found = next((one for one in self._unanswered if one[0] == number), None)
@@ -97,6 +110,28 @@ class ConnectionTap:
 
 _NOTHING: Row = dict.fromkeys(column.name for column in WIRE.columns if column.name != "run")
 _encode = json.JSONEncoder(separators=(",", ":")).encode
+
+
+class StreamTap:
+    """One direction of a connection as a stream of bytes.
+
+    Args:
+        take: is given every whole frame.
+        lose: is called once when the stream turns out to be none of frames.
+    """
+
+    def __init__(self, take: Callable[[bytes], None], lose: Callable[[], None]) -> None:
+        self._take = take
+        self._lose = lose
+        self._splitter = FrameSplitter()
+
+    def feed(self, data: bytes) -> None:
+        """Bytes that are about to be forwarded."""
+        was_lost = self._splitter.is_lost
+        for frame in self._splitter.feed(data):
+            self._take(frame)
+        if self._splitter.is_lost and not was_lost:
+            self._lose()
 
 
 # ------------------------------------------------------------------------------------------------------- the network

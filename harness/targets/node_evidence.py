@@ -36,15 +36,10 @@ def folder_of(node: str) -> str:
 
 
 class LeftBehind(NamedTuple):
-    """The evidence of a cluster, minus ``run``: its timeline, what its replicas hold, and what wire taps recorded.
-
-    Attributes:
-        wire: None: there was no tap.
-    """
+    """The evidence of a cluster, minus ``run``: its timeline, and what its replicas hold."""
 
     timeline: Iterator[Row]
     replica_logs: Iterator[Block]
-    wire: Iterator[Row] | None
 
 
 def left_behind(cluster: Path) -> LeftBehind | None:
@@ -61,13 +56,13 @@ def left_behind(cluster: Path) -> LeftBehind | None:
     return LeftBehind(
         (row for node, path in timelines.items() for row in timeline_rows(node, path, disks[node], None)),
         replica_log_blocks(ReplicaDisk(node, disk) for node, disk in disks.items()),
-        _taps(timelines),
     )
 
 
-def _taps(timelines: Mapping[NodeId, Path]) -> Iterator[Row] | None:
-    files = {node: path.with_name(NODE_WIRE) for node, path in timelines.items()}
-    if not any(map(Path.exists, files.values())):
+def taps_left_behind(cluster: Path) -> Iterator[Row] | None:
+    """What the wire taps of a cluster recorded that was killed with the harness, minus ``run``; None: it had none."""
+    files = {node_id(path.parent.name.removeprefix(_BROKER)): path for path in sorted(cluster.glob(f"*/{NODE_WIRE}"))}
+    if not files:
         return None
     return (row for node, path in files.items() for row in wire_rows(node, path))
 
