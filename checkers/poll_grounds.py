@@ -86,7 +86,20 @@ def withheld(frames: Frames, finding: Finding) -> Ground:
     if not beyond:
         return Ground(None, "no Fetch response to the client could be recognized", sent)
     in_time = [row for row in sent if row is beyond[0] or not _comes_later(row, beyond[0])]
+    if in_time and _is_asked_again(offset, in_time, beyond):
+        words = f"a broker sent the client offset {offset}, and did not when the client asked again"
+        return Ground(None, words, [*in_time, *beyond])
     return _left_out(offset, in_time) if in_time else _jumped(frames, offset, sent, beyond, until)
+
+
+def _is_asked_again(offset: int, sent: Sequence[Row], beyond: Sequence[Row]) -> bool:
+    """Whether the client asked again for an offset that it was sent, and was sent what comes after it.
+
+    A consumer drops what it has fetched when its assignment changes, or its position has to be validated.
+    """
+    last_ns, known = max(row["response_ns"] for row in sent), {identity(row) for row in sent}
+    again = (row for row in beyond if row["request_ns"] >= last_ns and identity(row) not in known)
+    return any(row["offset"] is not None and row["offset"] <= offset for row in again)
 
 
 def _left_out(offset: int, sent: Sequence[Row]) -> Ground:

@@ -9,6 +9,11 @@ from checkers.frames import Frames, identity, is_between, place_of
 from checkers.row import NO_ACKS, Row, where
 from harness.findings import Finding
 
+_STORED_NOTHING = frozenset({2, 3, 10, 19, 29, 45, 87})
+"""The error codes of a Produce by which a broker says that it has stored nothing: CORRUPT_MESSAGE,
+UNKNOWN_TOPIC_OR_PARTITION, MESSAGE_TOO_LARGE, NOT_ENOUGH_REPLICAS, TOPIC_AUTHORIZATION_FAILED,
+OUT_OF_ORDER_SEQUENCE_NUMBER and INVALID_RECORD. A client that is told so rightly sends the record again."""
+
 
 def acknowledged(frames: Frames, finding: Finding, offset: int | None, value: int | None) -> Ground:
     """That a broker acknowledged ``value`` at ``offset``, where a client says so; it holds where none does."""
@@ -110,18 +115,21 @@ def sent_once(frames: Frames, finding: Finding) -> Ground:
     copies = {row["offset"] for row in held}
     numbers = {_numbers(row) for row in held}
     for number in sorted(one for one in numbers if None not in one):
-        if len({row["offset"] for row in held if _numbers(row) == number}) > 1:
+        offsets = [(row["node"], row["offset"]) for row in held if _numbers(row) == number]
+        if len(set(offsets)) > len({node for node, _ in offsets}):
             said = "producer id {}, epoch {}, sequence {}".format(*number)
-            return Ground(True, f"the logs have the record of {said} twice, and a leader must know it again", sent)
+            return Ground(True, f"a log has the record of {said} twice, and a leader must know it again", sent)
     if frames.is_restamped(place):
         return Ground(None, "the topic has LogAppendTime, so that batches cannot be recognized", sent)
-    requests = {identity(row) for row in sent}
+    requests = {identity(row) for row in sent if row["error"] not in _STORED_NOTHING}
     is_numbered = all(number[0] is not None for number in numbers)
     if len(requests) >= max(2, len(copies)) and (len(numbers) > 1 or not is_numbered):
         how = "each with a number of its own" if is_numbered else "without sequence numbers"
         words = f"the client sent value {finding.value} in {len(requests)} Produce requests, {how}"
         return Ground(False, words, sent)
-    words = f"the client sent value {finding.value} in {_count(len(requests), 'Produce request')}"
+    words = f"the client sent value {finding.value} in {_count(len({*map(identity, sent)}), 'Produce request')}"
+    refused_ones = len({*map(identity, sent)}) - len(requests)
+    words += f", of which brokers refused {refused_ones} without storing anything" if refused_ones else ""
     words += f", and the logs have it at {_count(len(copies), 'offset')}"
     return unless_blind(frames, "PRODUCE", Ground(True, words, sent))
 

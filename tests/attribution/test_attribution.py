@@ -19,6 +19,8 @@ from reports import write
 from tests.attribution.liars import LIES
 from tests.attribution.trial import lying, rehearsed, sides, verdict
 
+NOT_ENOUGH_REPLICAS = 19
+
 LIES_ABOUT: Mapping[str, tuple[str, set[str]]] = {
     "acknowledges_what_it_never_sent": ("single", {"lost-write", "inconsistent-offsets"}),
     "reports_another_offset": ("single", {"lost-write", "inconsistent-offsets", "duplicate"}),
@@ -141,6 +143,23 @@ def test_a_record_that_its_client_numbered_anew_is_the_broker_s(monkeypatch: pyt
     assert sides(found) == {"duplicate": {Side.CLIENT}}
     (why,) = {one.attribution.why for one in found.anomalies[:1] if one.attribution is not None}
     assert "in 2 Produce requests, each with a number of its own" in why
+
+
+def test_a_client_is_blamed_that_sends_again_what_a_broker_said_not_to_have_stored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept = rehearsed(monkeypatch, lie="sends_twice")
+    tables, wire = kept.archive.tables, []
+    seen: set[int] = set()
+    for row in sorted(tables["wire"], key=lambda row: row["request_ns"]):
+        again = row["api"] == "PRODUCE" and row["batch_crc"] in seen
+        seen |= {row["batch_crc"]} if row["api"] == "PRODUCE" else set()
+        wire.append({**row, "error": NOT_ENOUGH_REPLICAS, "base_offset": None, "end_offset": None} if again else row)
+    evidence = (kept.archive.history, tables["timeline"], tables["replica_logs"])
+    found = decided(kept.manifest, evidence, tables["faults"], wire)
+    assert sides(found) == {"duplicate": {Side.BROKER}}
+    (why,) = {one.attribution.why for one in found.anomalies[:1] if one.attribution is not None}
+    assert "of which brokers refused 1 without storing anything, and the logs have it at 2 offsets" in why
 
 
 # ---------------------------------------------------------------------------------------------------- both engines
