@@ -79,6 +79,7 @@ bench: $(STAMP) ## how fast simulator, checker and load are, and how soon the kn
 	@$(BIN)/python tests/bench/checker.py
 	@$(BIN)/python tests/bench/small_runs.py
 	@$(BIN)/python tests/bench/load.py
+	@$(BIN)/python tests/bench/load.py --seconds 20 --rate max --calm --tap
 
 # After a crash, or Ctrl-C: seawall nightly --resume runs/nights/DATE
 nightly: $(STAMP) ## the cells of nightly.yaml, which take hours, with their outputs in runs/nights

@@ -19,12 +19,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from checkers.attribution import attributed
+from checkers.frames import Frames
 from checkers.lost_write import excuse_of
+from checkers.poll_grounds import delivered
 from checkers.row import Read, Row, Send
 from checkers.rows import RunRows
+from checkers.send_grounds import acknowledged
 from checkers.witnesses import Witnesses
 from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
-from harness.checker import Evidence
+from harness.checker import Attribution, Evidence
 from harness.findings import Finding
 from harness.model import TopicPartition
 from harness.payload import FOREIGN_VALUE
@@ -75,6 +79,12 @@ def why(finding: Finding) -> str:
         f"At offset {finding.offset} {who} value {finding.value}, and the log of node {finding.node}, which leads in "
         f"the end, holds {held} there."
     )
+
+
+def attribute(finding: Finding, frames: Frames) -> Attribution:
+    """It rests on the acknowledgement, or on the delivery, of another record than the log's."""
+    record = (finding.offset, finding.value)
+    return attributed(acknowledged(frames, finding, *record), delivered(frames, finding, *record))
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from checkers import reference
 from checkers.conclusion import is_sampled, isr_wanted, lag_allowed_ns
 from checkers.expected import expected
+from checkers.frames import Frames, not_understood
 from checkers.judge import judge
 from checkers.memory import rows_in_memory
 from checkers.promises import RULES
@@ -18,14 +19,17 @@ from checkers.proofs_match import filed
 from checkers.recovery import comes_to_rest, healed_ns
 from checkers.rotten_logs import rotten, swapped
 from checkers.row import Row
+from checkers.rows import RunRows
 from checkers.severity import Evidence
-from checkers.sources import ASKED, HadoopRun, LocalRun, Opened, Source, rows_of
+from checkers.sources import ASKED, HadoopRun, LocalRun, Opened, Source, frames_of, rows_of
 from checkers.witnesses import Witnesses
 from harness.checker import RunVerdict, to_json
 from harness.errors import UsageError
-from harness.findings import Answers
+from harness.findings import Answers, Finding
+from harness.history.schema import WIRE
 from harness.history.seal import sealed
 from harness.history.table_file import TooManyRows
+from harness.model import TopicPartition
 from spark_analysis.installed import require_spark
 
 if TYPE_CHECKING:
@@ -142,11 +146,26 @@ def _ask_reference(runs: Sequence[Opened], report: Report) -> tuple[Answers, dic
         history, timeline, replica_logs = (_held(run, name) for name in ASKED)
         known = rows_in_memory(run.manifest, (history, timeline, replica_logs), run.faults)
         tables.append(replace(known, settled=_is_settled(run)))
+    answers = reference.answer(tables, report)
     witnesses = {
-        rows.run: Witnesses(rows.history, rows.timeline, rows.replica_logs, run.faults)
+        rows.run: Witnesses(
+            rows.history, rows.timeline, rows.replica_logs, run.faults, _frames(run, rows, answers.findings)
+        )
         for rows, run in zip(tables, runs, strict=True)
     }
-    return reference.answer(tables, report), witnesses
+    return answers, witnesses
+
+
+def _frames(run: Opened, rows: RunRows, findings: Sequence[Finding]) -> Frames | None:
+    """The frames about the partitions of which something was found; None: there was no wire tap."""
+    if WIRE.name not in run.files:
+        return None
+    places = {TopicPartition(one.topic, one.partition) for one in findings if one.run == rows.run}
+    try:
+        wire, blind = frames_of(run.files[WIRE.name], places)
+    except TooManyRows as error:
+        raise TooManyRows(f"run {rows.run}: {error.sentence}", "Check it with Spark (--engine spark).") from None
+    return Frames(wire, blind, rows.history, rows.replica_logs)
 
 
 def _held(run: Opened, table: str) -> list[Row]:
@@ -176,11 +195,12 @@ def _ask_spark(
     beside = sources[0].uri if sources else None
     answers, rows = ask(
         spark, names, files, healed, beside, rules=RULES,
+        wire=[file for run in runs for file in run.files.get(WIRE.name, ())],
         sampled=sampled, settled=settled, lag_ns=lag_ns, min_isr=min_isr,
         rotten={name: logs for name, logs in spoilt.items() if logs},
         swapped={name: places for name, places in foreign.items() if places}, report=report,
     )  # fmt: skip
-    return answers, {run.manifest.run: _witnesses(rows.get(run.manifest.run, {}), run.faults) for run in runs}
+    return answers, {run.manifest.run: _witnesses(rows.get(run.manifest.run, {}), run) for run in runs}
 
 
 def _is_settled(run: Opened) -> bool:
@@ -188,5 +208,9 @@ def _is_settled(run: Opened) -> bool:
     return not run.unreadable.get("faults") and comes_to_rest(run.manifest.guarantees, run.faults, run.manifest.unrest)
 
 
-def _witnesses(rows: Mapping[str, Sequence[Row]], faults: Sequence[Row]) -> Witnesses:
-    return Witnesses(rows.get("history", ()), rows.get("timeline", ()), rows.get("replica_logs", ()), faults)
+def _witnesses(rows: Mapping[str, Sequence[Row]], run: Opened) -> Witnesses:
+    history, timeline, replica_logs, wire = (rows.get(name, ()) for name in (*ASKED, WIRE.name))
+    frames = None
+    if WIRE.name in run.files:
+        frames = Frames(wire, not_understood(wire), history, replica_logs)
+    return Witnesses(history, timeline, replica_logs, run.faults, frames)

@@ -26,9 +26,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
+from checkers.attribution import attributed
+from checkers.frames import Frames
 from checkers.inconsistent_offsets import Sighting, places, sightings
+from checkers.poll_grounds import delivered
 from checkers.row import Row
 from checkers.rows import RunRows
+from checkers.send_grounds import acknowledged, sent_once
 from checkers.witnesses import Witnesses
 from harness.anomaly import (
     AnomalyKind,
@@ -41,7 +45,7 @@ from harness.anomaly import (
     Sampled,
     Unseen,
 )
-from harness.checker import Evidence
+from harness.checker import Attribution, Evidence
 from harness.findings import RESENT_NS, Excuse, Finding
 from harness.model import TopicPartition
 
@@ -81,6 +85,14 @@ def find(rows: RunRows) -> Iterator[Finding]:
 def why(finding: Finding) -> str:
     """The finding in a sentence."""
     return f"Value {finding.value} is there twice, at offset {finding.offset} and at offset {finding.other_offset}."
+
+
+def attribute(finding: Finding, frames: Frames) -> Attribution:
+    """It rests on what names either offset, and on the producer's having sent the record once."""
+    offsets = (finding.offset, finding.other_offset)
+    named = [acknowledged(frames, finding, offset, finding.value) for offset in offsets]
+    named += [delivered(frames, finding, offset, finding.value) for offset in offsets]
+    return attributed(*named, sent_once(frames, finding))
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:

@@ -24,12 +24,15 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from checkers.attribution import UNKNOWN_MEMBER, attributed
+from checkers.commit_grounds import committed, row_of
+from checkers.frames import Frames
 from checkers.group_operations import commits
 from checkers.row import Row, where
 from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
 from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
-from harness.checker import Evidence
+from harness.checker import Attribution, Evidence
 from harness.findings import Finding
 from harness.model import TopicPartition
 
@@ -88,6 +91,11 @@ def why(finding: Finding) -> str:
         f"A group committed offset {finding.until}, and was given offset {finding.other_offset}, but none of its "
         f"members was given offset {finding.offset}, where the final leader's log holds value {finding.value}."
     )
+
+
+def attribute(finding: Finding, frames: Frames) -> Attribution:
+    """It rests on the commit; which of the members read over the record is not known."""
+    return attributed(committed(frames, finding, row_of(frames, finding)), UNKNOWN_MEMBER)
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:

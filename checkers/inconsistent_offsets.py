@@ -15,11 +15,15 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from checkers.attribution import attributed
+from checkers.frames import Frames
+from checkers.poll_grounds import delivered
 from checkers.row import ALL, where
 from checkers.rows import RunRows
+from checkers.send_grounds import acknowledged
 from checkers.witnesses import Witnesses
 from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
-from harness.checker import Evidence
+from harness.checker import Attribution, Evidence
 from harness.findings import Excuse, Finding
 from harness.model import TopicPartition
 
@@ -123,6 +127,13 @@ def find(rows: RunRows) -> Iterator[Finding]:
 def why(finding: Finding) -> str:
     """The finding in a sentence."""
     return f"Offset {finding.offset} held value {finding.value} at first, and later value {finding.other_value}."
+
+
+def attribute(finding: Finding, frames: Frames) -> Attribution:
+    """It rests on what names the first two of the values at the offset."""
+    values = (finding.value, finding.other_value)
+    named = [acknowledged(frames, finding, finding.offset, value) for value in values]
+    return attributed(*named, *(delivered(frames, finding, finding.offset, value) for value in values))
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:

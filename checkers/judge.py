@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from types import MappingProxyType
+from typing import NamedTuple
 
 from checkers.capped_findings import Rest, judged_rests, rests
 from checkers.changes_are_recorded import unrecorded
@@ -38,17 +39,17 @@ from checkers.nodes_are_accounted import (
     unused_partitions,
 )
 from checkers.orders import orders
-from checkers.promises import KINDS, PROMISES, Promise, fact_rules
+from checkers.promises import KINDS, PROMISES, AboutClients, Promise, fact_rules
 from checkers.proofs_match import misfiled
 from checkers.recovery import broken_unrest, recovery
 from checkers.row import Row
 from checkers.sampled_timelines import is_decided, limits
-from checkers.severity import Evidence, Severity, gravest, severity_of
+from checkers.severity import OF_THE_CLIENT, Evidence, Severity, gravest, severity_of
 from checkers.stories import stories
 from checkers.verdict_reasons import Doubts, because
 from checkers.witnesses import Witnesses
 from harness.anomaly import CauseAt, Needs
-from harness.checker import Anomaly, Outcome, Prediction, RunVerdict, Verdict
+from harness.checker import Anomaly, Attribution, Outcome, Prediction, RunVerdict, Side, Verdict
 from harness.checker import Evidence as EvidenceRow
 from harness.findings import Answers, Finding, NodeLife, position
 
@@ -216,7 +217,7 @@ def _counts(
 
 def _anomalies(
     findings: Sequence[Finding], severity: Callable[[Finding], Severity], predicted: Sequence[Prediction],
-    short: Sequence[Rest], *, account: Callable[[Finding], tuple[str, tuple[EvidenceRow, ...]]],
+    short: Sequence[Rest], *, account: Callable[[Finding], Account],
     reason: Callable[[Finding, Verdict, Doubts], str],
 ) -> list[tuple[Anomaly, Anomaly]]:  # fmt: skip
     """The anomalies as if nothing were predicted, and as they are, in the order of ``findings``: causes first."""
@@ -224,16 +225,17 @@ def _anomalies(
     plain: list[Anomaly] = []
     open_rests = [rest for rest in short if any(rest.may_hold(p) for p in predicted)]
     for finding in findings:
-        kind, (why, evidence) = KINDS[finding.kind], account(finding)
+        kind, shown = KINDS[finding.kind], account(finding)
         causes = [known for known in judged if follows(finding, kind, known[0])]
-        own = severity(finding)
+        own = _proved(severity(finding), shown.attribution)
         if own.verdict is Verdict.VIOLATION and kind.excuses.with_cause:
             own = _with_causes(own, finding, causes, short, severity)
         anomaly = Anomaly(
             finding.kind, own.verdict, finding.topic or None, None if finding.partition < 0 else finding.partition,
             finding.offset, finding.value, finding.leader_epoch,
-            why=why + _because(causes),
-            evidence=evidence,
+            why=shown.why + _because(causes),
+            evidence=shown.evidence,
+            attribution=shown.attribution,
         )  # fmt: skip
         verdict = _foreseen(finding, anomaly, predicted, causes, open_rests)
         plain.append(anomaly)
@@ -282,14 +284,27 @@ def _is_lost(cut: Finding, known: Sequence[Finding]) -> bool:
     )
 
 
-def _account(
-    witnesses: Witnesses, conclusions: Mapping[Finding, Conclusion], finding: Finding
-) -> tuple[str, tuple[EvidenceRow, ...]]:
-    """A finding in a sentence, and the rows that show it."""
+class Account(NamedTuple):
+    """A finding in a sentence, the rows that show it, and whose it is, where a wire tap can show that."""
+
+    why: str
+    evidence: tuple[EvidenceRow, ...]
+    attribution: Attribution | None = None
+
+
+def _account(witnesses: Witnesses, conclusions: Mapping[Finding, Conclusion], finding: Finding) -> Account:
     if finding in conclusions:
-        return conclusions[finding].why, conclusions[finding].evidence
-    promise = _PROMISE_OF[finding.kind]
-    return promise.why(finding), tuple(promise.evidence(finding, witnesses))
+        return Account(conclusions[finding].why, conclusions[finding].evidence)
+    promise, frames = _PROMISE_OF[finding.kind], witnesses.frames
+    whose = promise.attribute(finding, frames) if frames is not None and isinstance(promise, AboutClients) else None
+    return Account(promise.why(finding), tuple(promise.evidence(finding, witnesses)), whose)
+
+
+def _proved(own: Severity, attribution: Attribution | None) -> Severity:
+    """The severity of a finding that its client may have brought about: not where the frames show that it has not."""
+    is_excused = own.verdict is Verdict.DOCUMENTED and own.excuse in OF_THE_CLIENT
+    disproved = attribution is not None and attribution.side is Side.BROKER
+    return Severity(Verdict.VIOLATION) if is_excused and disproved else own
 
 
 def _with_causes(

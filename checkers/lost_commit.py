@@ -23,6 +23,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from checkers.attribution import attributed
+from checkers.commit_grounds import commit_before, committed, returned, row_of
+from checkers.frames import Frames
 from checkers.group_operations import group_operations
 from checkers.row import Row, where
 from checkers.rows import RunRows
@@ -38,7 +41,7 @@ from harness.anomaly import (
     Sampled,
     Unseen,
 )
-from harness.checker import Evidence
+from harness.checker import Attribution, Evidence
 from harness.findings import Finding
 from harness.model import TopicPartition
 
@@ -123,6 +126,16 @@ def why(finding: Finding) -> str:
         return f"A group was given {given} as its commit, which it had never committed."
     last = f"its commit of offset {finding.other_offset} was acknowledged"
     return f"A group was given {given} as its commit, after {last}."
+
+
+def attribute(finding: Finding, frames: Frames) -> Attribution:
+    """It rests on the commit, and on the offset that the group was given."""
+    if finding.kind == "commit-beyond-end":
+        row = row_of(frames, finding)
+        is_commit = row is not None and row["f"] == "commit"
+        return attributed(committed(frames, finding, row) if is_commit else returned(frames, finding))
+    before = [] if finding.other_offset is None else [committed(frames, finding, commit_before(frames, finding))]
+    return attributed(*before, returned(frames, finding))
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:

@@ -29,14 +29,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from checkers.attribution import attributed
+from checkers.frames import Frames
 from checkers.inconsistent_offsets import first_seen
+from checkers.poll_grounds import withheld_in_the_end
 from checkers.row import ALL, Send
 from checkers.rows import RunRows
+from checkers.send_grounds import acknowledged, committed_if_transactional
 from checkers.terms import Term
 from checkers.transaction_markers import replaced
 from checkers.witnesses import Witnesses
 from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
-from harness.checker import Evidence
+from harness.checker import Attribution, Evidence
 from harness.findings import Excuse, Finding
 
 LOST_WRITE = AnomalyKind(
@@ -96,6 +100,15 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
     yield from witnesses.cuts(finding)
     yield from witnesses.fault(finding)
     yield from witnesses.holders(finding)
+
+
+def attribute(finding: Finding, frames: Frames) -> Attribution:
+    """It rests on the acknowledgement, and on what the final read does not deliver."""
+    return attributed(
+        acknowledged(frames, finding, finding.offset, finding.value),
+        committed_if_transactional(frames, finding),
+        withheld_in_the_end(frames, finding),
+    )
 
 
 def _survives(rows: RunRows, send: Send) -> bool:

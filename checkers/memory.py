@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from checkers import reference
 from checkers.conclusion import is_sampled, isr_wanted, lag_allowed_ns
 from checkers.expected import expected
+from checkers.frames import Frames, not_understood
 from checkers.judge import judge
 from checkers.proofs_match import filed
 from checkers.recovery import comes_to_rest, healed_ns
@@ -38,7 +39,9 @@ def rows_in_memory(manifest: Manifest, tables: Tables, faults: Sequence[Row]) ->
     )
 
 
-def decided(manifest: Manifest, tables: Tables, faults: Sequence[Row]) -> RunVerdict:
-    """The verdict on a run."""
+def decided(manifest: Manifest, tables: Tables, faults: Sequence[Row], wire: Sequence[Row] | None = None) -> RunVerdict:
+    """The verdict on a run; ``wire``: the rows of its wire tap, None: it had none."""
     answers = reference.answer([rows_in_memory(manifest, tables, faults)])
-    return judge(Evidence(manifest, faults), answers, Witnesses(*tables, faults), "reference")
+    history, _, replica_logs = tables
+    frames = None if wire is None else Frames(wire, not_understood(wire), history, replica_logs)
+    return judge(Evidence(manifest, faults), answers, Witnesses(*tables, faults, frames), "reference")

@@ -43,14 +43,17 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from checkers.attribution import attributed
+from checkers.frames import Frames
 from checkers.inconsistent_offsets import sightings
+from checkers.poll_grounds import delivered, sent_again, withheld
 from checkers.row import Read, where
 from checkers.rows import RunRows
 from checkers.transaction_markers import gave_up_some, replaced
 from checkers.unclean_elections import UncleanElection
 from checkers.witnesses import Witnesses
 from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
-from harness.checker import Evidence
+from harness.checker import Attribution, Evidence
 from harness.findings import Excuse, Finding
 from harness.model import TopicPartition
 
@@ -203,6 +206,13 @@ def why(finding: Finding) -> str:
         f"Process {finding.process} was delivered offset {finding.until} right after offset {finding.other_offset}"
         f"{within}, although the partition holds value {finding.value} at offset {finding.offset}."
     )
+
+
+def attribute(finding: Finding, frames: Frames) -> Attribution:
+    """A skip rests on what the poll does not deliver, a step back on what it does."""
+    if finding.until is not None:
+        return attributed(withheld(frames, finding))
+    return attributed(delivered(frames, finding, finding.offset, finding.value), sent_again(frames, finding))
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from checkers import (
     ack_below_min_isr,
@@ -48,10 +48,11 @@ from checkers import (
     wrong_marker,
 )
 from checkers.conclusion import FactRule
+from checkers.frames import Frames
 from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
 from harness.anomaly import AnomalyKind
-from harness.checker import Evidence
+from harness.checker import Attribution, Evidence
 from harness.findings import Finding
 from harness.plugins import Registry
 
@@ -80,6 +81,15 @@ class Promise(Protocol):
 
     def evidence(self, finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
         """The rows that show a breach."""
+        ...
+
+
+@runtime_checkable
+class AboutClients(Protocol):
+    """A promise about what clients report, so that a wire tap shows whose a breach of it is."""
+
+    def attribute(self, finding: Finding, frames: Frames) -> Attribution:
+        """Whose a breach is, by the reports that it rests on."""
         ...
 
 

@@ -27,9 +27,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
+from checkers.attribution import attributed
+from checkers.frames import Frames
 from checkers.inconsistent_offsets import places, sent_ns
+from checkers.poll_grounds import delivered
 from checkers.row import ALL, Row, Send, where
 from checkers.rows import RunRows
+from checkers.send_grounds import acknowledged, order_of_sends
 from checkers.witnesses import Witnesses
 from harness.anomaly import (
     AnomalyKind,
@@ -42,7 +46,7 @@ from harness.anomaly import (
     Sampled,
     Unseen,
 )
-from harness.checker import Evidence
+from harness.checker import Attribution, Evidence
 from harness.findings import Excuse, Finding
 from harness.model import TopicPartition
 
@@ -180,6 +184,14 @@ def why(finding: Finding) -> str:
     stored = f"Value {finding.value} is at offset {finding.offset}"
     what = "delivery" if finding.kind == "G1c-realtime" else "acknowledgement"
     return f"{stored}, and was sent after the {what} of {before}."
+
+
+def attribute(finding: Finding, frames: Frames) -> Attribution:
+    """It rests on either record's acknowledgement or delivery, and on the order in which the client sent them."""
+    records = ((finding.offset, finding.value), (finding.other_offset, finding.other_value))
+    grounds = [acknowledged(frames, finding, *record) for record in records]
+    grounds += [delivered(frames, finding, *record) for record in records]
+    return attributed(*grounds, order_of_sends(frames, finding))
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:

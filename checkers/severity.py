@@ -31,6 +31,9 @@ GIVEN_AWAY = frozenset({"group", "interleaving", "down", "damage", "renumbered",
 """The excuses that always hold. The others hold when the configuration permits them, by the guarantee's name in
 ``run.json``."""
 
+OF_THE_CLIENT = frozenset({"renumbered", "unnumbered"})
+"""The excuses by which a client brought it about; where a wire tap shows that it has not, they do not hold."""
+
 _LEFT_OPEN = frozenset({"entangled", "unread", "unfinished"})
 """The excuses of which it is not known whether they hold."""
 

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from checkers.row import Row
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from checkers.frames import END_TXN
+from checkers.row import Row, where
 from harness.documents import Unfit, json_document
 from harness.errors import InvalidRun
 from harness.history import Manifest, RunDirectory
 from harness.history.run_directory import manifest_of
-from harness.history.schema import TABLES, Table
+from harness.history.schema import EVERY_TABLE, TABLES, WIRE, Table
 from harness.history.seal import inputs
 from harness.history.table_file import (
     TooManyRows,
@@ -26,6 +30,7 @@ from harness.history.table_file import (
     require_rows_of,
     require_sound,
 )
+from harness.model import CLIENTS, TopicPartition
 from spark_analysis.files import TableFile, local_files, local_path, local_uri
 
 if TYPE_CHECKING:
@@ -102,7 +107,7 @@ class LocalRun:
         files: dict[str, list[TableFile]] = {}
         unreadable: dict[str, list[str]] = {}
         with ThreadPoolExecutor(os.cpu_count(), "read") as pool:
-            for name, table in TABLES.items():
+            for name, table in _recorded(manifest).items():
                 paths, lacking = self._paths(name)
                 looked = list(pool.map(partial(_looked_at, manifest.run, table), paths))
                 rows = [found for found in looked if isinstance(found, int)]
@@ -129,7 +134,39 @@ def rows_of(files: Mapping[str, Sequence[TableFile]], name: str) -> list[Row]:
     Raises:
         TooManyRows: there are more than are read into memory.
     """
-    return list(read_files(TABLES[name], list(map(local_path, files[name]))))
+    return list(read_files(EVERY_TABLE[name], list(map(local_path, files[name]))))
+
+
+def _recorded(manifest: Manifest) -> Mapping[str, Table]:
+    """The tables that the run must have."""
+    return EVERY_TABLE if is_tapped(manifest) else TABLES
+
+
+def is_tapped(manifest: Manifest) -> bool:
+    """Whether the run had a wire tap."""
+    return bool(manifest.configuration.get("scenario", {}).get("tap"))
+
+
+def frames_of(files: Sequence[TableFile], places: Collection[TopicPartition]) -> tuple[list[Row], set[str]]:
+    """What a wire tap has recorded of some partitions from and to clients, and the APIs of which it missed something.
+
+    Holds a file at a time in Arrow's format. An API that is not known is "".
+
+    Raises:
+        TooManyRows: a file has more rows than are read into memory.
+    """
+    found: list[Row] = []
+    blind: set[str] = set()
+    for file in files:
+        rows = read_columns(WIRE, local_path(file))
+        of_clients = rows.filter(pc.equal(rows["peer"], CLIENTS))
+        odd = of_clients.filter(pc.is_valid(of_clients["problem"]))
+        blind |= {api or "" for api in odd["api"].unique().to_pylist()}
+        topics = pa.array(sorted({place.topic for place in places}), pa.string())
+        named = pc.or_(pc.is_in(of_clients["topic"], value_set=topics), pc.equal(of_clients["api"], END_TXN))
+        about = of_clients.filter(named)
+        found += [row for row in about.to_pylist() if row["topic"] is None or where(row) in places]
+    return found, blind
 
 
 def _faults(files: Mapping[str, Sequence[TableFile]], unreadable: dict[str, list[str]]) -> list[Row]:
@@ -185,7 +222,7 @@ class HadoopRun:
         manifest = self._manifest()
         files: dict[str, list[TableFile]] = {}
         unreadable: dict[str, list[str]] = {}
-        for name, table in TABLES.items():
+        for name, table in _recorded(manifest).items():
             pattern = table.path if table.path.endswith(".parquet") else f"{table.path}/part-*.parquet"
             found = self._directory.files(pattern)
             whole, unreadable[name] = self._whole(table, found)

@@ -34,6 +34,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from checkers.attribution import UNKNOWN_ASSIGNMENT, attributed
+from checkers.commit_grounds import committed, row_of
+from checkers.frames import Frames
 from checkers.group_operations import commits
 from checkers.row import Row, where
 from checkers.rows import RunRows
@@ -49,7 +52,7 @@ from harness.anomaly import (
     Sampled,
     Unseen,
 )
-from harness.checker import Evidence
+from harness.checker import Attribution, Evidence
 from harness.findings import Finding
 from harness.model import TopicPartition
 
@@ -147,6 +150,13 @@ def why(finding: Finding) -> str:
         f"A commit of offset {finding.offset} by a member of an earlier generation or epoch was acknowledged after "
         f"generation {finding.until} had been given its partitions."
     )
+
+
+def attribute(finding: Finding, frames: Frames) -> Attribution:
+    """It rests on the commit; what a generation gives its members is not in the frames' headers."""
+    if finding.offset is None:
+        return attributed(UNKNOWN_ASSIGNMENT)
+    return attributed(committed(frames, finding, row_of(frames, finding)))
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:

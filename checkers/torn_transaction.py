@@ -23,6 +23,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from checkers.attribution import UNKNOWN_END, attributed
+from checkers.frames import Frames
+from checkers.poll_grounds import delivered, sent_uncommitted, withheld_in_the_end
 from checkers.row import Send, where
 from checkers.rows import RunRows
 from checkers.terms import Term
@@ -40,7 +43,7 @@ from harness.anomaly import (
     Sampled,
     Unseen,
 )
-from harness.checker import Evidence
+from harness.checker import Attribution, Evidence
 from harness.findings import Excuse, Finding
 from harness.model import TopicPartition
 
@@ -95,6 +98,13 @@ def why(finding: Finding) -> str:
         f"Value {finding.value} is in no final read, although value {finding.other_value} of the same transaction was "
         "delivered to consumers that read only what is committed."
     )
+
+
+def attribute(finding: Finding, frames: Frames) -> Attribution:
+    """It rests on the delivery, or on what the final read does not deliver, and on the state of the transaction."""
+    if finding.kind == "torn-transaction":
+        return attributed(withheld_in_the_end(frames, finding), UNKNOWN_END)
+    return attributed(delivered(frames, finding, finding.offset, finding.value), sent_uncommitted(frames, finding))
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:

@@ -17,8 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from checkers.attribution import attributed
+from checkers.frames import Frames
+from checkers.poll_grounds import delivered, stored_damaged
 from checkers.row import Read, Send
 from checkers.rows import RunRows
+from checkers.send_grounds import refused, sent_by_a_client
 from checkers.transaction_markers import replaced
 from checkers.witnesses import Witnesses
 from harness.anomaly import (
@@ -33,7 +37,7 @@ from harness.anomaly import (
     Sampled,
     Unseen,
 )
-from harness.checker import Evidence
+from harness.checker import Attribution, Evidence
 from harness.findings import Finding
 
 CORRUPT_READ = AnomalyKind(
@@ -117,6 +121,18 @@ def why(finding: Finding) -> str:
         "aborted-read": "its send was proven to have failed",
     }
     return f"{what} was delivered at offset {finding.offset}, but {reasons[finding.kind]}."
+
+
+def attribute(finding: Finding, frames: Frames) -> Attribution:
+    """It rests on the delivery, and on what the producer says of the send."""
+    known = delivered(frames, finding, finding.offset, finding.value)
+    match finding.kind:
+        case "aborted-read":
+            return attributed(known, refused(frames, finding))
+        case "unwritten-read":
+            return attributed(known, sent_by_a_client(frames, finding))
+        case _:
+            return attributed(known, stored_damaged(frames, finding))
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:

@@ -17,13 +17,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from checkers.attribution import attributed
+from checkers.frames import Frames
 from checkers.inconsistent_offsets import sent_ns
+from checkers.poll_grounds import delivered, withheld_in_the_end
 from checkers.row import Read
 from checkers.rows import RunRows
 from checkers.transaction_markers import replaced
 from checkers.witnesses import Witnesses
 from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
-from harness.checker import Evidence
+from harness.checker import Attribution, Evidence
 from harness.findings import Excuse, Finding
 from harness.model import TopicPartition
 
@@ -79,6 +82,12 @@ def why(finding: Finding) -> str:
         if finding.other_value is None
         else f"{sentence}: it delivers value {finding.other_value} instead."
     )
+
+
+def attribute(finding: Finding, frames: Frames) -> Attribution:
+    """It rests on the delivery before, and on what the final read does not deliver."""
+    known = delivered(frames, finding, finding.offset, finding.value)
+    return attributed(known, withheld_in_the_end(frames, finding))
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:

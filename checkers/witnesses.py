@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from checkers.frames import Frames
 from checkers.row import Row, detail, where
 from faults import traits_of
 from harness.checker import Evidence
@@ -29,11 +30,21 @@ class Cut(NamedTuple):
 
 
 class Witnesses:
-    """The rows of one run that its findings may cite."""
+    """The rows of one run that its findings may cite.
+
+    Attributes:
+        frames: those of a wire tap; None: the run had none.
+    """
 
     def __init__(
-        self, history: Sequence[Row], timeline: Sequence[Row], replica_logs: Sequence[Row], faults: Sequence[Row]
+        self,
+        history: Sequence[Row],
+        timeline: Sequence[Row],
+        replica_logs: Sequence[Row],
+        faults: Sequence[Row],
+        frames: Frames | None = None,
     ) -> None:
+        self.frames = frames
         self._sends: dict[TopicPartition, list[Row]] = defaultdict(list)
         self._reads: dict[tuple[TopicPartition, int], list[Row]] = defaultdict(list)
         self._commits: dict[tuple[TopicPartition, int | None], list[Row]] = defaultdict(list)

@@ -69,12 +69,23 @@ EXIT_CODES: Mapping[Outcome, ExitCode] = {
 }
 
 
+class Side(StrEnum):
+    """Where an anomaly comes from, by the frames of a wire tap."""
+
+    BROKER = "broker"
+    """The clients report what brokers answered, and that is what is wrong."""
+    CLIENT = "client"
+    """A client reports what no broker answered, or did what it does not report."""
+    UNDECIDED = "undecided"
+    """The frames do not show it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """A row that shows the anomaly.
 
     Attributes:
-        table: ``history``, ``timeline``, ``replica_logs`` or ``faults``; others are documents of the run.
+        table: ``history``, ``timeline``, ``replica_logs``, ``faults`` or ``wire``; others are documents of the run.
         row: the key of the row in it.
         says: its content in words.
     """
@@ -82,6 +93,26 @@ class Evidence:
     table: str
     row: Mapping[str, int | str]
     says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """Whose an anomaly is, by the frames of a wire tap.
+
+    Attributes:
+        side: the broker's, the client's, or not decided.
+        why: one sentence: what the frames show.
+        frames: rows of the table ``wire`` that show it.
+    """
+
+    side: Side
+    why: str
+    frames: tuple[Evidence, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """All but the frames."""
+        return f"By the wire tap: {self.side}. {self.why}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +130,7 @@ class Anomaly:
         evidence: rows that show it.
         why: one sentence: the promise, and what was seen instead.
         because: one sentence: why this verdict, and what in the configuration permits it.
+        attribution: whose it is; None: the run had no wire tap, or it is of a kind that is not about clients.
     """
 
     kind: str
@@ -111,6 +143,7 @@ class Anomaly:
     why: str
     evidence: tuple[Evidence, ...] = ()
     because: str = ""
+    attribution: Attribution | None = None
 
 
 def offsets(first: int, end: int) -> str:

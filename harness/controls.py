@@ -1,4 +1,4 @@
-"""What faults can do to a cluster: one protocol for each kind of control, of which a target supports some.
+"""What can be done to a cluster: one protocol for each kind of control, of which a target supports some.
 
 A fault names the protocol that it needs. Each pair of methods that does and undoes something is idempotent; a probe
 changes nothing, but may send a request of its own. Methods raise ``EnvironmentFault`` when the target cannot do what
@@ -7,8 +7,8 @@ was asked.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol, TypeGuard, TypeVar, runtime_checkable
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeGuard, TypeVar, runtime_checkable
 
 from harness.model import Link, NodeId, TopicPartition
 from harness.target import LogDamage, Receipt, Target
@@ -207,8 +207,32 @@ class Elections(Target, Protocol):
         ...
 
 
+@runtime_checkable
+class WireTaps(Target, Protocol):
+    """Requests and responses can be recorded where they come to a node, or on their way to it."""
+
+    def tap(self) -> None:
+        """Record them; called before the target is started, or never."""
+        ...
+
+    def wire(self) -> Iterator[Mapping[str, Any]]:
+        """The rows of ``schema.WIRE``, minus ``run``; none unless :meth:`tap` was called. The target has stopped."""
+        ...
+
+
 CONTROLS: frozenset[type[Target]] = frozenset(
-    {Processes, Links, ConnectionStalls, DiskSpace, DiskContents, LogDirectories, Power, WallClocks, Elections}
+    {
+        Processes,
+        Links,
+        ConnectionStalls,
+        DiskSpace,
+        DiskContents,
+        LogDirectories,
+        Power,
+        WallClocks,
+        Elections,
+        WireTaps,
+    }
 )
 """All protocols of this module. A target lists those that it supports."""
 

@@ -238,6 +238,7 @@ class Scenario(BaseModel):
         schedule: awaited steps; or
         chaos: random faults under load for ``duration_s``.
         duration_s: how many seconds random faults go on.
+        tap: whether a wire tap records every request and response; it slows the brokers down.
         settle_s: how many seconds the healed cluster may take to become whole again.
         predictions: per protocol generation, the anomalies to expect; or
         outcomes: per generation (``"0.10"``) or several of them (``"0.10, 2.0.0-2.1"``), the outcome to expect. A
@@ -273,6 +274,7 @@ class Scenario(BaseModel):
     schedule: tuple[Step, ...] | None = Field(default=None, min_length=1)
     chaos: Chaos | None = None
     duration_s: Seconds = Field(default=20.0, gt=0)
+    tap: bool = False
     settle_s: Seconds = Field(default=30.0, gt=0)
     predictions: Mapping[str, tuple[Prediction, ...]] = {}
     outcomes: Mapping[GenerationRanges, Expectation] = {}

@@ -14,7 +14,7 @@ from harness.anomaly import LOST_WRITE
 from harness.checker import Anomaly, offsets
 from harness.model import TopicPartition
 from reports import glossary, losses, replicas, story
-from reports.exhibits import Exhibit, exhibits, times_of
+from reports.exhibits import Exhibit, evidence, exhibits, times_of
 from reports.incidents import Incident, Piece
 from reports.loss import Loss
 from reports.records import Record, records
@@ -193,7 +193,8 @@ def _cause(incident: Incident, first: Anomaly | None) -> Sequence[str]:
     if len(incident.stories) > 1:
         more, fault = count(len(incident.stories) - 1, "more lost range"), incident.stories[0].fault
         words.append(f"The same fault came before {more} of it." if fault else f"No fault came before {more} of it.")
-    return [*words, *([first.because] if first and first.because else [])]
+    whose = [first.attribution.words] if first and first.attribution else []
+    return [*words, *([first.because] if first and first.because else []), *whose]
 
 
 def _places(found: Sequence[Piece]) -> Sequence[str]:
@@ -256,7 +257,7 @@ def _logs(sources: Sources, span: tuple[TopicPartition, int, int, str]) -> Logs:
 
 
 def _examples(run: Run, incident: Incident, shown: Sequence[Anomaly], name: str) -> Sequence[Example]:
-    times = times_of(run, [piece for a in shown for piece in a.evidence])
+    times = times_of(run, [piece for a in shown for piece in evidence(a)])
     return [
         Example(a, place(partition_of(a.topic, a.partition), a.offset, None if a.offset is None else a.offset + 1),
                 exhibits(a, times, f"{name}-evidence-{number}"))

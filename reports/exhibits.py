@@ -33,6 +33,7 @@ def times_of(run: Run, shown: Sequence[Evidence]) -> Times:
         if wanted:
             found = run.times(table, keys, wanted)
             times |= {(table, key): found[key] for key in wanted & found.keys()}
+    times |= {(one.table, _key(one)): int(one.row["request_ns"]) for one in shown if "request_ns" in one.row}
     return times
 
 
@@ -40,13 +41,20 @@ def exhibits(anomaly: Anomaly, times: Times, name: str) -> Sequence[Exhibit]:
     """The evidence of an anomaly; their ids begin with ``name``."""
     return [
         Exhibit(f"{name}-{number}", one.says, _source(one), times.get((one.table, _key(one))))
-        for number, one in enumerate(anomaly.evidence, 1)
+        for number, one in enumerate(evidence(anomaly), 1)
     ]
+
+
+def evidence(anomaly: Anomaly) -> Sequence[Evidence]:
+    """The rows that show an anomaly, and the frames that show whose it is."""
+    return anomaly.evidence if anomaly.attribution is None else (*anomaly.evidence, *anomaly.attribution.frames)
 
 
 def _key(one: Evidence) -> Any:
     if one.table == "faults":
         return one.row.get("fault")
+    if "request_ns" in one.row:  # a frame says when itself
+        return tuple(one.row.values())
     if one.table not in _KEYS:
         return None
     values = {"incarnation": 0, **one.row}
@@ -55,4 +63,4 @@ def _key(one: Evidence) -> Any:
 
 
 def _source(one: Evidence) -> str:
-    return f"{one.table}: " + ", ".join(f"{key} {value}" for key, value in one.row.items())
+    return f"{one.table}: " + ", ".join(f"{key} {value}" for key, value in one.row.items() if key != "request_ns")

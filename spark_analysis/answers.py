@@ -30,6 +30,7 @@ from harness.findings import (
     position,
 )
 from spark_analysis import sizing
+from spark_analysis.attribution import with_frames
 from spark_analysis.completeness import counts, lives, replicas
 from spark_analysis.dependencies import dependencies
 from spark_analysis.digests import Digests
@@ -68,6 +69,7 @@ def ask(
     beside: str | None = None,
     *,
     rules: Iterable[str],
+    wire: Sequence[TableFile] = (),
     sampled: Sequence[str] = (),
     settled: Sequence[str] = (),
     lag_ns: Mapping[str, int] = MappingProxyType({}),
@@ -85,6 +87,7 @@ def ask(
         healed: by run, when its last fault was healed; a run without faults is not in it.
         beside: the URI of a directory that every machine of a cluster sees, where results may be kept meanwhile.
         rules: the file names of the rules whose questions are asked, see :func:`questions_of`.
+        wire: the Parquet files of wire taps.
         sampled: the runs whose timelines consist of samples of the brokers' states.
         settled: the runs that promise to come to rest, and in which every fault was healed.
         lag_ns: by run, how long a replica that lags may stay in the ISR; without runs that do not state it.
@@ -131,7 +134,10 @@ def ask(
             parts = together(spark, [partial(_collected, nodes), asked])
             answers = _answers(names, [row for rows in parts for row in rows])
             report("the evidence of the findings")
-            return answers, witnesses(spark, tables, answers.findings) if answers.findings else {}
+            if not answers.findings:
+                return answers, {}
+            rows = witnesses(spark, tables, answers.findings)
+            return answers, with_frames(spark, tables.history, wire, answers.findings, rows) if wire else rows
         except PythonException as error:
             reason = [line for line in str(error).splitlines() if line.strip()][-1]
             remedy = _WORKERS if "No module named" in reason else _REMEDY

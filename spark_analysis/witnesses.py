@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from harness.findings import Finding
-from harness.history.schema import TABLES, ColumnType
+from harness.history.schema import EVERY_TABLE, ColumnType
 from spark_analysis.sizing import gathered
 from spark_analysis.tables import PLACE, Tables, table_of, united
 
@@ -28,14 +28,19 @@ def witnesses(spark: SparkSession, tables: Tables, findings: Sequence[Finding]) 
     for the partitions concerned: every truncation and decision, the first row of every leader's term, and the first row
     of each term in which the high watermark is above a finding's offset.
     """
-    offsets = _keys(spark, "offset", ((x, o) for x in findings for o in (x.offset, x.other_offset, x.until)))
-    values = _keys(spark, "value", ((x, v) for x in findings for v in (x.value, x.other_value)))
+    offsets = keys(spark, "offset", ((x, o) for x in findings for o in (x.offset, x.other_offset, x.until)))
+    values = keys(spark, "value", ((x, v) for x in findings for v in (x.value, x.other_value)))
     completions = tables.history.where((f.col("type") != "invoke") & f.col("topic").isNotNull())
     parts = {
         "history": [_about(completions, "offset", offsets), _about(completions, "value", values)],
         "replica_logs": [_about(tables.replica_logs, "offset", offsets), _about(tables.replica_logs, "value", values)],
         "timeline": _turning_points(tables.timeline, findings, offsets, spark),
     }
+    return collected(parts)
+
+
+def collected(parts: Mapping[str, Sequence[DataFrame]]) -> dict[str, Rows]:
+    """The distinct rows of some tables, by run and table, in one job."""
     packed = [
         rows.select("run", f.lit(name).alias("name"), f.to_json(f.struct(*_names(name))).alias("row"))
         for name, selected in parts.items()
@@ -48,10 +53,11 @@ def witnesses(spark: SparkSession, tables: Tables, findings: Sequence[Finding]) 
 
 
 def _names(table: str) -> list[str]:
-    return [column.name for column in TABLES[table].columns]
+    return [column.name for column in EVERY_TABLE[table].columns]
 
 
-def _keys(spark: SparkSession, name: str, pairs: Iterable[tuple[Finding, int | None]]) -> DataFrame:
+def keys(spark: SparkSession, name: str, pairs: Iterable[tuple[Finding, int | None]]) -> DataFrame:
+    """Numbers that findings name, with their partitions, as the column ``name``."""
     found = {(x.run, x.topic, x.partition, key) for x, key in pairs if key is not None}
     return table_of(
         spark, (dict(zip((*PLACE, name), row, strict=True)) for row in found), {**_PLACE_TYPES, name: "int64"}

@@ -23,9 +23,11 @@ from harness.broker.log_directories import log_dir_names
 from harness.broker.network import AsyncioNetwork
 from harness.broker.node_environment import NodeEnvironment
 from harness.broker.ping import Ping
+from harness.broker.ports import Network
 from harness.broker.secret import Secret
 from harness.broker.settings import Address, NodeConfig, NodeFaults
 from harness.broker.timeline import Timeline
+from harness.broker.wire_tap import TappedNetwork, WireTap
 from harness.broker.witness import Witness
 from harness.clock import MAX_OFFSET_MS, SystemClock
 from harness.errors import ExitCode
@@ -85,8 +87,7 @@ class NodeProcess:
         self.clock = SystemClock(config.faults.wall_offset_ms)
         self.disk = Disk(Path(config.data_dir), config.faults.free_bytes)
         self.disk.free_within.update(config.faults.free_within)
-        self._rows = os.open(config.timeline, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        self.timeline = Timeline(config.node_id, config.incarnation, self.clock, self._write_row)
+        self.timeline = Timeline(config.node_id, config.incarnation, self.clock, self._appending(config.timeline))
         self._build = build
         self._witnesses: dict[str, Witness] = {}
 
@@ -122,7 +123,7 @@ class NodeProcess:
         self.network.cut(self.config.faults.cut)
         self._announce_faults(self.config.faults)
         surroundings = NodeEnvironment(
-            self.network, self.disk, self.clock, self.timeline, self.say, self.halt, self.report
+            self._tapped(), self.disk, self.clock, self.timeline, self.say, self.halt, self.report
         )
         self._node = self._build(self.config, surroundings)
         control = await serve_control(self.config.control, self._secret, self.name, self._operations())
@@ -137,12 +138,26 @@ class NodeProcess:
         self.say(f"Stopped with exit code {exit_code}.")
         return exit_code
 
-    def _write_row(self, line: bytes) -> None:
-        try:
-            os.write(self._rows, line)
-        except OSError as error:
-            _tell(f"FATAL: Node {self.config.node_id} cannot write its timeline: {error.strerror}.")
-            os._exit(ExitCode.ENVIRONMENT)
+    def _tapped(self) -> Network:
+        """The network that the node gets, which has a wire tap if the configuration says so."""
+        if not self.config.wire:
+            return self.network
+        write = self._appending(self.config.wire)
+        write(b"\n")  # ends a line that a crash has torn
+        return TappedNetwork(self.network, WireTap(f"{self.config.incarnation}-", self.clock.monotonic_ns, write))
+
+    def _appending(self, path: str) -> Callable[[bytes], None]:
+        """Writes a line to a file of evidence, at once; the process ends if that fails."""
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+        def write(line: bytes) -> None:
+            try:
+                os.write(descriptor, line)
+            except OSError as error:
+                _tell(f"FATAL: Node {self.config.node_id} cannot write {path}: {error.strerror}.")
+                os._exit(ExitCode.ENVIRONMENT)
+
+        return write
 
     # ------------------------------------------------------------------------------------ control channel
 

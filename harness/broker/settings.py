@@ -135,6 +135,7 @@ class NodeConfig:
         names: which link end each address of the cluster is (``{"127.3.4.10": "0"}``); others are clients.
         incarnation: how often this node had been started before.
         parent_pid: the process whose death this node must not survive; 0: none.
+        wire: the file to which its wire tap appends; empty: it has none.
     """
 
     node_id: NodeId
@@ -150,6 +151,7 @@ class NodeConfig:
     knobs: Knobs
     settings: Settings = field(default_factory=Settings)
     faults: NodeFaults = field(default_factory=NodeFaults)
+    wire: str = ""
 
     def address_of(self, node: str) -> Address:
         """The listener of another node; brokers of one cluster all listen at the same port.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 
-from harness.checker import EXCUSED, Anomaly, Extent, RunVerdict, Verdict, offsets
+from harness.checker import EXCUSED, Anomaly, Extent, RunVerdict, Side, Verdict, offsets
 
 _STYLES = {
     Verdict.VIOLATION: "bold red",
@@ -72,7 +73,9 @@ def details(verdict: RunVerdict) -> Iterator[str]:
         if not any(one.has(anomaly) for one in observed):
             yield f"{anomaly.verdict} {anomaly.kind}{_place(anomaly)}: {anomaly.why}"
     for one in observed:
-        yield _line(one, min(filter(one.has, verdict.anomalies), key=lambda a: _gravity(a.verdict)))
+        shown = [anomaly for anomaly in verdict.anomalies if one.has(anomaly)]
+        first = min(shown, key=lambda a: _gravity(a.verdict))
+        yield " ".join([_line(one, first), *_whose(first, shown)])
 
 
 def _gravity(verdict: Verdict) -> int:
@@ -88,6 +91,17 @@ def _line(one: Observation, first: Anomaly) -> str:
         return f"{name}{_place(first)}: {first.why}"
     which = "The first" if len(one.verdicts) == 1 else f"The first {first.verdict}"
     return f"{name}: {_reach(one.extents)}. {which}: {first.why}"
+
+
+def _whose(first: Anomaly, shown: Sequence[Anomaly]) -> Iterator[str]:
+    """Where the anomaly comes from that the line shows, and how many of the others from elsewhere."""
+    if first.attribution is None:
+        return
+    yield first.attribution.words
+    sides = Counter(one.attribution.side for one in shown if one.attribution is not None)
+    others = [f"{number:,} {side}" for side in Side if side is not first.attribution.side and (number := sides[side])]
+    if others:
+        yield f"Of {len(shown):,} that were looked at, {' and '.join(others)}."
 
 
 def _excuse(anomaly: Anomaly) -> str:

@@ -50,6 +50,9 @@ def run(
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override; may be given several times.")
     ] = None,
+    tap: Annotated[
+        bool, typer.Option("--tap", help="Record every request and response, to tell clients' faults from brokers'.")
+    ] = False,
     engine: Annotated[
         Engine, typer.Option(help="Who decides: Spark, or the plain reference alone, which needs no Java.")
     ] = Engine.SPARK,
@@ -64,7 +67,7 @@ def run(
         seed = random.SystemRandom().randrange(2**31)
         context.obj.fix("--seed", seed)
     with outcomes("run", context, as_json=as_json, quiet=quiet) as collected:
-        plans = _plans(scenario, target, service_pattern, generation, seed, duration_s, set_ or ())
+        plans = _plans(scenario, target, service_pattern, generation, seed, duration_s, set_ or (), tap=tap)
         say = progress()
         directories = _recorded(plans, out, engine, say)
         judged = judge_recorded(directories, context.obj, say, engine, partial(_present, collected))
@@ -82,6 +85,8 @@ def _plans(
     seed: int,
     duration_s: float | None,
     settings: Sequence[str],
+    *,
+    tap: bool,
 ) -> list[Plan]:
     from harness.runner import plan
     from harness.runner.real import with_pattern
@@ -90,7 +95,9 @@ def _plans(
     if service_pattern is not None:
         target = with_pattern(target, service_pattern)
     changed = overrides(settings)
-    return [plan(one, target, generation, seed, duration_s=duration_s, overrides=changed) for one in find(scenario)]
+    return [
+        plan(one, target, generation, seed, duration_s=duration_s, overrides=changed, tap=tap) for one in find(scenario)
+    ]
 
 
 def _recorded(plans: Sequence[Plan], out: Path, engine: Engine, say: Say) -> list[Path]:

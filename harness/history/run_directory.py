@@ -7,6 +7,7 @@
     timeline/part-*.parquet   the nodes' states and the controller's decisions
     replica_logs/part-*.parquet   what was on the brokers' disks at the end
     faults.parquet            what was done to the nodes
+    wire/part-*.parquet       requests and responses, of a run with a wire tap
     broker_logs/              the nodes' own log output
     cluster/                  the nodes' own files
     diary.json                what the schedule did and saw, by the names that the scenario gives
@@ -43,7 +44,7 @@ from harness.history.run_json import (
     TableSize,
     UnrestDocument,
 )
-from harness.history.schema import FORMAT_VERSION, TABLES, Table
+from harness.history.schema import EVERY_TABLE, FORMAT_VERSION, TABLES, Table
 from harness.history.table_file import read_files, require_readable
 from harness.json_schema import Shape, published, schema_of
 from harness.scratch import unfinished
@@ -185,14 +186,14 @@ class RunDirectory:
 
     def finish(self, state: RunState, duration_s: float, why: str = "") -> None:
         """Record how the run ended, the reason unless it is ``complete``, and the size of every table."""
-        known = {name: self._counted(name) for name in TABLES}
+        known = {name: self._counted(name) for name in EVERY_TABLE}
         tables = {name: counted for name, counted in known.items() if counted is not None}
         self.write_manifest(replace(self.manifest(), state=state, duration_s=duration_s, why=why, tables=tables))
 
     def _counted(self, name: str) -> dict[str, int] | None:
         """The number of rows and files of the table; None: it is missing or unreadable."""
         try:
-            rows = [require_readable(TABLES[name], path) for path in self.table_files(name)]
+            rows = [require_readable(EVERY_TABLE[name], path) for path in self.table_files(name)]
         except InvalidRun:
             return None
         return {"rows": sum(rows), "parts": len(rows)}
@@ -204,13 +205,15 @@ class RunDirectory:
         return Recorder(self.manifest().run, self.path / TABLES["history"].path, clock)
 
     def write_table(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Write the whole table ``name`` (``timeline``, ``replica_logs`` or ``faults``); replaces an older one."""
-        table = TABLES[name]
-        write_rows(table, self.path / _file_name(table), rows)
+        """Write the whole table ``name``, but not ``history``; replaces an older one."""
+        table = EVERY_TABLE[name]
+        path = self.path / _file_name(table)
+        path.parent.mkdir(exist_ok=True)
+        write_rows(table, path, rows)
 
     def write_blocks(self, name: str, blocks: Iterable[Block]) -> None:
         """Write the whole table ``name`` from blocks of this run's rows, minus ``run``; replaces an older one."""
-        table, run = TABLES[name], self.manifest().run
+        table, run = EVERY_TABLE[name], self.manifest().run
         write_blocks(table, self.path / _file_name(table), (block.but(run=run) for block in blocks))
 
     def read_table(self, name: str) -> list[dict[str, Any]]:
@@ -221,7 +224,7 @@ class RunDirectory:
                 schema; names the file.
             TooManyRows: there are more rows than the limit for memory.
         """
-        return list(read_files(TABLES[name], self.table_files(name)))
+        return list(read_files(EVERY_TABLE[name], self.table_files(name)))
 
     def table_files(self, name: str) -> list[Path]:
         """The files of the table ``name``, in order; at least one.
@@ -231,7 +234,7 @@ class RunDirectory:
         """
         files = self._files(name)
         if not files:
-            raise InvalidRun(f"{self.path / _file_name(TABLES[name])} is missing: the run did not come that far.")
+            raise InvalidRun(f"{self.path / _file_name(EVERY_TABLE[name])} is missing: the run did not come that far.")
         return files
 
     def has_table(self, name: str) -> bool:
@@ -239,7 +242,7 @@ class RunDirectory:
         return bool(self._files(name))
 
     def _files(self, name: str) -> list[Path]:
-        path = self.path / TABLES[name].path
+        path = self.path / EVERY_TABLE[name].path
         return [path] if path.is_file() else sorted(path.glob("part-*.parquet"))
 
     # --------------------------------------------------------------------------------------------------- results

@@ -302,4 +302,63 @@ FAULTS = Table(
     ),
 )
 
+WIRE = Table(
+    "wire",
+    "wire",
+    (
+        _c("run", "string", "the run's id"),
+        _c("node", "int32", "the node that was asked; 100 is the controller", least=0),
+        _c("connection", "string", "a name for the connection, unique at the node"),
+        _c("peer", "string", "who asked: a broker's id, `controller` or `clients`"),
+        _c("client_id", "string", "the asker's client id", nullable=True),
+        _c("api", "string", "the API as in Kafka's code: PRODUCE, FETCH ...; the number of one that is not known",
+           nullable=True),
+        _c("version", "int32", "of the API", nullable=True),
+        _c("correlation_id", "int32", "by which the response is found; with `connection` it identifies the request",
+           nullable=True),
+        _c("request_ns", "int64", "when the whole request had come to the tap"),
+        _c("response_ns", "int64", "when the whole response had, on its way back; null: no response was seen",
+           nullable=True),
+        _c("topic", "string", "null where no partition is concerned, and in a Fetch that names a topic by an id of "
+           "which no Metadata response was seen", nullable=True),
+        _c("partition", "int32", "null where no partition is concerned", nullable=True, least=0),
+        _c("error", "int32", "the error code in the response; 0: none", nullable=True),
+        _c("acks", "int32", "of a Produce: -1 (all), 1 or 0, which has no response", nullable=True),
+        _c("offset", "int64", "of a Fetch, an OffsetCommit, a TxnOffsetCommit or a DeleteRecords the offset in the "
+           "request; of an OffsetFetch, a ListOffsets or an OffsetForLeaderEpoch the one in the response",
+           nullable=True, least=0),
+        _c("batch", "int32", "the batch's position among those of its partition in the frame, from 0", nullable=True,
+           least=0),
+        _c("base_offset", "int64", "of a Produce the base offset in the response, of a Fetch that of a batch in it",
+           nullable=True, least=0),
+        _c("end_offset", "int64", "the offset behind the last record of that batch: exclusive", nullable=True, least=0),
+        _c("records", "int32", "the number of records in the batch, by its header", nullable=True, least=0),
+        _c("batch_crc", "int64", "the checksum in the batch's header, as in `replica_logs`", nullable=True),
+        _c("producer_id", "int64", "of the batch, or of a request about a transaction, or as InitProducerId gave it",
+           nullable=True),
+        _c("producer_epoch", "int32", "as producer_id", nullable=True),
+        _c("base_sequence", "int32", "the sequence number of the batch's first record", nullable=True),
+        _c("aborted", "bool", "of a fetched batch of a transaction: whether the response lists that as aborted, so "
+           "that a read_committed consumer has to leave it out; null: it is of none, or has its marker", nullable=True),
+        _c("leader_epoch", "int32", "of a fetched batch; of a committed offset; in an answer to ListOffsets or "
+           "OffsetForLeaderEpoch", nullable=True),
+        _c("current_leader_epoch", "int32", "the leader epoch that the request named (KIP-320)", nullable=True),
+        _c("high_watermark", "int64", "in the response: exclusive", nullable=True),
+        _c("last_stable_offset", "int64", "as high_watermark", nullable=True),
+        _c("log_start_offset", "int64", "in the response; of a DeleteRecords the low watermark", nullable=True),
+        _c("log_append_ms", "int64", "in the response to a Produce, where the topic has LogAppendTime", nullable=True),
+        _c("group", "string", "the consumer group that the request is about", nullable=True),
+        _c("generation", "int32", "of the group, in the request; -1: the client is no member", nullable=True),
+        _c("transactional_id", "string", "in the request", nullable=True),
+        _c("commits", "bool", "of an EndTxn or a WriteTxnMarkers: whether to commit", nullable=True),
+        _c("problem", "string", "why the request, or its response, is not understood", nullable=True),
+    ),
+)  # fmt: skip
+"""What a wire tap has seen: a row for each partition that a request names, or for each batch of one in it or its
+response; a request that names no partition has one row. Without keys and values of records."""
+
 TABLES: Mapping[str, Table] = MappingProxyType({t.name: t for t in (HISTORY, TIMELINE, REPLICA_LOGS, FAULTS)})
+"""The tables of every run."""
+
+EVERY_TABLE: Mapping[str, Table] = MappingProxyType({**TABLES, WIRE.name: WIRE})
+"""The tables of a run with a wire tap."""

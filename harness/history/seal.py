@@ -18,7 +18,7 @@ from typing import Any
 from harness import documents
 from harness.documents import Unfit
 from harness.history.run_directory import RunDirectory
-from harness.history.schema import TABLES
+from harness.history.schema import EVERY_TABLE
 
 _INPUTS = "inputs"
 _DIGEST = "digest"
@@ -33,7 +33,7 @@ def inputs(directory: RunDirectory) -> dict[str, str]:
     """
     found = {name: _file(directory.path / name) for name in _DOCUMENTS}
     with ThreadPoolExecutor(os.cpu_count(), "digest") as pool:
-        for name in TABLES:
+        for name in EVERY_TABLE:
             files = directory.table_files(name) if directory.has_table(name) else []
             digests = list(pool.map(_file, files))
             found[name] = _table(files, digests) if files else None
@@ -56,7 +56,7 @@ def doubts(directory: RunDirectory, verdict: Mapping[str, Any]) -> Sequence[str]
     if not recorded:
         return ["verdict.json was made of a run behind a URI, of which no digests were taken: this may be another run."]
     now = inputs(directory)
-    changed = [name for name in (*_DOCUMENTS, *TABLES) if recorded.get(name) != now.get(name)]
+    changed = [name for name in (*_DOCUMENTS, *EVERY_TABLE) if recorded.get(name) != now.get(name)]
     if not changed:
         return []
     return [f"What was checked is not what is in this directory now: {', '.join(changed)} changed since."]

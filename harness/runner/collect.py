@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from harness.controls import WireTaps, supports
 from harness.history.delete_records_log import DeleteRecordsLog
+from harness.history.schema import WIRE
 from harness.runner.archive import Archive
 from harness.runner.nemesis import Nemesis
 from harness.runner.schedule_log import ScheduleLog
 from harness.target import Target
 
 
-def collect(archive: Archive, target: Target, nemesis: Nemesis, diary: ScheduleLog, orders: DeleteRecordsLog) -> None:
+def collect(
+    archive: Archive,
+    target: Target,
+    nemesis: Nemesis,
+    diary: ScheduleLog,
+    orders: DeleteRecordsLog,
+    *,
+    is_tapped: bool = False,
+) -> None:
     """Archive faults, orders, the timeline, the replica logs and the nodes' own logs. The target must have stopped.
 
     First the small parts that exist only in this process.
@@ -20,4 +30,6 @@ def collect(archive: Archive, target: Target, nemesis: Nemesis, diary: ScheduleL
     archive.take_endings(target.endings())
     archive.take("timeline", target.timeline(archive.run))
     archive.take_replica_logs(target.replica_logs())
+    if is_tapped and supports(target, WireTaps):
+        archive.take(WIRE.name, ({"run": archive.run, **row} for row in target.wire()))
     archive.take_logs(target)

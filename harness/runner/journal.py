@@ -28,7 +28,7 @@ from harness.history.run_directory import RunDirectory
 from harness.scratch import outside
 from harness.targets import log_dirs
 from harness.targets.compose.leftovers import remove_lost, remove_project
-from harness.targets.node_evidence import left_behind
+from harness.targets.node_evidence import left_behind, taps_left_behind
 from harness.targets.node_logs import copy_logs
 from harness.validation import validated
 
@@ -316,6 +316,10 @@ def _gathered(directory: RunDirectory, run: str) -> Iterator[str]:
     if found is not None and not directory.has_table("replica_logs"):
         directory.write_blocks("replica_logs", found.replica_logs)
         yield "replica_logs/"
+    taps = taps_left_behind(directory.cluster)
+    if taps is not None and not directory.has_table("wire"):
+        directory.write_table("wire", ({"run": run, **row} for row in taps))
+        yield "wire/"
 
 
 def _read(path: Path) -> Entries | None:

@@ -70,6 +70,7 @@ def _command(plan: Plan) -> str:
     words = ["seawall", "run", plan.scenario.origin, "--seed", str(plan.seed)]
     words += ["--target", plan.target] if plan.target != BUILTIN else []
     words += plan.system.arguments()
+    words += ["--tap"] if plan.scenario.tap else []
     if plan.duration_s is not None:
         words += ["--duration-s", f"{plan.duration_s:g}"]
     for key, value in plan.overrides.items():

@@ -12,7 +12,7 @@ from typing import Any
 import faults
 import workloads
 from harness.broker.settings import Settings
-from harness.controls import Elections
+from harness.controls import Elections, WireTaps
 from harness.errors import UsageError
 from harness.fault import Fault
 from harness.model import CONTROLLER, NodeId, TopicPartition, partition_named
@@ -122,6 +122,7 @@ def plan(
     *,
     duration_s: float | None = None,
     overrides: Mapping[str, str] = MappingProxyType({}),
+    tap: bool = False,
 ) -> Plan:
     """Look up and validate everything that ``scenario`` names.
 
@@ -132,12 +133,15 @@ def plan(
         seed: 0 <= seed < 2**63.
         duration_s: how long random faults go on; None: as in the scenario.
         overrides: ``--set`` keys and values.
+        tap: whether to record requests and responses, even if the scenario does not ask for it.
 
     Raises:
         UsageError: names what is wrong, and where.
         EnvironmentFault: this machine has no such release of Kafka, or no Docker engine or Compose.
     """
     scenario = with_overrides(scenario, overrides)
+    if tap:
+        scenario = scenario.model_copy(update={"tap": True})
     source = real_kafka(target)
     spoken = None if source is None else source.release.generation
     if spoken is not None and generation not in (None, spoken):
@@ -182,6 +186,7 @@ def plan(
         _refuse_the_impossible(made)
         _refuse_transactions(made)
         _refuse_consumer_protocol(made)
+        _refuse_tap(made)
         made.workload.refuse(_circumstances(made))
     require_client(made.workload.client, target, in_virtual_time=is_in_virtual_time(target))
     return made
@@ -320,6 +325,12 @@ def _refuse_consumer_protocol(made: Plan) -> None:
             f"workload: it has groups of the consumer protocol (KIP-848), which {version} does not offer.",
             "Run it on 4.0 or later, or set workload.protocol to [classic].",
         )
+
+
+def _refuse_tap(made: Plan) -> None:
+    """Refuse to record what no node, and no proxy, of the target can."""
+    if made.scenario.tap and WireTaps not in made.system.controls:
+        raise UsageError(f"target {made.target!r} has no wire tap.", "Leave --tap, or `tap: true`, out.")
 
 
 def _refuse_the_impossible(made: Plan) -> None:

@@ -16,6 +16,7 @@ from harness.client_tasks.final_reader import FinalReader
 from harness.client_tasks.scheduled_client import OrderedClient
 from harness.clients.threaded_clients import ThreadedClients
 from harness.clock import PacedClock, SystemClock
+from harness.controls import WireTaps, supports
 from harness.history.recorder import Recorder
 from harness.history.run_directory import RunDirectory
 from harness.runner.client_libraries import client_library
@@ -66,6 +67,8 @@ class Voice:
 def environment_of(plan: Plan, directory: Path, voice: Voice, journal: StartJournal) -> RunEnvironment:
     """The environment of the plan's target, which keeps its files below ``directory``; ``journal`` notes its start."""
     target = plan.system.target(RunDirectory(directory).cluster, plan.seed, journal)
+    if plan.scenario.tap and supports(target, WireTaps):
+        target.tap()
     if is_in_virtual_time(plan.target):
         simulated = cast("Simulated", target)
 

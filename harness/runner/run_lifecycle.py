@@ -250,7 +250,10 @@ class RunLifecycle:
         if not self._collected:
             if self._clients is not None:
                 self._archive.take_program(self._clients.workload.program())
-            collect(self._archive, self._target, self._nemesis, self._diary, self._recorder.orders)
+            collect(
+                self._archive, self._target, self._nemesis, self._diary, self._recorder.orders,
+                is_tapped=self._plan.scenario.tap,
+            )  # fmt: skip
             self._collected = True
 
     def remains(self) -> Sequence[str]:

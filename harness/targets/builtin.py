@@ -24,6 +24,7 @@ from harness.controls import (
     Power,
     Processes,
     WallClocks,
+    WireTaps,
 )
 from harness.errors import EnvironmentFault, NoAnswer
 from harness.history.blocks import Block
@@ -36,7 +37,7 @@ from harness.targets.builtin_disks import BuiltinDisks
 from harness.targets.builtin_links import BuiltinLinks
 from harness.targets.cluster_kind import ClusterKind, StartJournal
 from harness.targets.controller_tail import ControllerTail, GrowingFile
-from harness.targets.node_evidence import folder_of, timeline_rows
+from harness.targets.node_evidence import folder_of, timeline_rows, wire_rows
 from harness.targets.node_logs import copy_logs
 from harness.targets.node_process import NodeProcess, Spawned
 from harness.targets.node_status import ELECTED, committed, partition_of, partition_view, replica_view
@@ -75,6 +76,7 @@ class BuiltinTarget(BuiltinDisks, BuiltinLinks):
             Power,
             Processes,
             WallClocks,
+            WireTaps,
         }
     )
 
@@ -93,11 +95,16 @@ class BuiltinTarget(BuiltinDisks, BuiltinLinks):
         self._directory = directory
         self._knobs = knobs
         self._settings = settings
+        self._is_tapped = False
         self._offsets_ms: dict[str, int] = {}
         self._last_seen: dict[str, dict[str, Any]] = {}
         self._decisions = ControllerTail(GrowingFile(self._node(node_name(CONTROLLER_ID)).timeline))
 
     # ------------------------------------------------------------------------------------------------ life
+
+    def tap(self) -> None:
+        """See :class:`harness.controls.WireTaps`."""
+        self._is_tapped = True
 
     def start(self) -> None:
         """See :class:`harness.target.Target`."""
@@ -282,6 +289,10 @@ class BuiltinTarget(BuiltinDisks, BuiltinLinks):
             for row in timeline_rows(node.node, node.timeline, node.data_dir, self._last_seen.get(node.name)):
                 yield {"run": run, **row}
 
+    def wire(self) -> Iterator[dict[str, Any]]:
+        """See :class:`harness.controls.WireTaps`."""
+        return (row for node in self._nodes.values() for row in wire_rows(node.node, node.wire))
+
     def replica_logs(self) -> Iterator[Block]:
         """See :class:`harness.target.Target`."""
         return replica_log_blocks(ReplicaDisk(node_id(name), self._node(name).data_dir) for name in self.brokers())
@@ -321,6 +332,7 @@ class BuiltinTarget(BuiltinDisks, BuiltinLinks):
             knobs=self._knobs,
             settings=self._settings,
             faults=self._faults(node.name),
+            wire=str(node.wire) if self._is_tapped else "",
         )
 
     def _await(self, complaint: str, holds: Callable[[], bool], timeout_s: float) -> None:

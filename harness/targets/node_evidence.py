@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness import compacted
+from harness.broker.wire_tap import exchanges
 from harness.history.blocks import Block
 from harness.model import NodeId, TopicPartition, is_broker, node_id
 from harness.targets.replica_logs import (
@@ -22,6 +23,8 @@ from harness.targets.replica_logs import (
 
 NODE_TIMELINE = "timeline.jsonl"
 """Below the directory of a node: its timeline. Nodes of real Kafka have none."""
+NODE_WIRE = "wire.jsonl"
+"""Below the directory of a node: what its wire tap has recorded, if it has one."""
 NODE_DATA = "data"
 """Below the directory of a node: its disk."""
 
@@ -55,6 +58,21 @@ def left_behind(cluster: Path) -> LeftBehind | None:
         (row for node, path in timelines.items() for row in timeline_rows(node, path, disks[node], None)),
         replica_log_blocks(ReplicaDisk(node, disk) for node, disk in disks.items()),
     )
+
+
+def taps_left_behind(cluster: Path) -> Iterator[Row] | None:
+    """What the wire taps of a cluster recorded that was killed with the harness, minus ``run``; None: it had none."""
+    files = {node_id(path.parent.name.removeprefix(_BROKER)): path for path in sorted(cluster.glob(f"*/{NODE_WIRE}"))}
+    if not files:
+        return None
+    return (row for node, path in files.items() for row in wire_rows(node, path))
+
+
+def wire_rows(node: NodeId, path: Path) -> Iterator[Row]:
+    """Rows of ``schema.WIRE``, minus ``run``, of the tap of ``node`` that has written ``path``; none without a file."""
+    if path.exists():
+        with path.open("rb") as lines:
+            yield from exchanges(node, lines)
 
 
 def timeline_rows(node: NodeId, timeline: Path, data_dir: Path, last_seen: Mapping[str, Any] | None) -> list[Row]:

@@ -21,7 +21,7 @@ from harness.model import CONTROLLER_ID, NodeId, node_name
 from harness.target import Ending
 from harness.targets.endings import judged
 from harness.targets.last_words import last_words
-from harness.targets.node_evidence import NODE_DATA, NODE_TIMELINE
+from harness.targets.node_evidence import NODE_DATA, NODE_TIMELINE, NODE_WIRE
 from harness.targets.node_logs import NODE_LOG
 
 _EXIT_TIMEOUT_S = 15.0
@@ -245,6 +245,11 @@ class NodeProcess(ChildProcess):
     def timeline(self) -> Path:
         """The node's timeline, as JSON lines."""
         return self.directory / NODE_TIMELINE
+
+    @property
+    def wire(self) -> Path:
+        """What the node's wire tap has recorded, if it has one, as JSON lines."""
+        return self.directory / NODE_WIRE
 
     def spawn(self, config: NodeConfig) -> None:
         """Start the next incarnation with ``config``, whose ``incarnation`` must be the next one."""

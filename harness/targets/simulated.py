@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from harness.broker.settings import NodeFaults, Settings
+from harness.broker.wire_tap import exchanges
 from harness.controls import (
     ConnectionStalls,
     DiskContents,
@@ -22,6 +23,7 @@ from harness.controls import (
     Power,
     Processes,
     WallClocks,
+    WireTaps,
 )
 from harness.errors import EnvironmentFault
 from harness.history.blocks import Block
@@ -82,6 +84,7 @@ class SimulatedTarget(SimulatedDisks, SimulatedLinks):
             Power,
             Processes,
             WallClocks,
+            WireTaps,
         }
     )
 
@@ -103,6 +106,11 @@ class SimulatedTarget(SimulatedDisks, SimulatedLinks):
         self._decisions = ControllerTail(GrowingList(self._node(CONTROLLER).rows))
 
     # ------------------------------------------------------------------------------------------------ life
+
+    def tap(self) -> None:
+        """See :class:`harness.controls.WireTaps`."""
+        for node in self.cluster.nodes.values():
+            node.is_tapped = True
 
     def start(self) -> None:
         """See :class:`harness.target.Target`."""
@@ -247,6 +255,10 @@ class SimulatedTarget(SimulatedDisks, SimulatedLinks):
             seen = self._last_seen.get(node.name)
             for row in timeline_rows(node.node, place / NODE_TIMELINE, place / NODE_DATA, seen):
                 yield {"run": run, **row}
+
+    def wire(self) -> Iterator[dict[str, Any]]:
+        """See :class:`harness.controls.WireTaps`."""
+        return (row for node in self.cluster.nodes.values() for row in exchanges(node.node, node.wire))
 
     def replica_logs(self) -> Iterator[Block]:
         """See :class:`harness.target.Target`."""

@@ -6,7 +6,7 @@ silently do nothing are scripted with :attr:`ScriptedTarget.ignored`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -309,6 +309,13 @@ class ScriptedTarget:
     def elect(self, partition: TopicPartition, leader: NodeId | None, *, unclean: bool) -> None:
         """See :class:`harness.controls.Elections`."""
         self._obeys("elect", partition, leader, unclean)
+
+    def tap(self) -> None:
+        """See :class:`harness.controls.WireTaps`."""
+
+    def wire(self) -> Iterator[Mapping[str, Any]]:
+        """See :class:`harness.controls.WireTaps`: nothing comes to these nodes."""
+        return iter(())
 
     def committed(self, group: str) -> Mapping[TopicPartition, Offset]:
         """See :class:`harness.target.Target`."""

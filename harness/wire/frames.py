@@ -66,6 +66,7 @@ ADVERTISED: Mapping[ApiKey, tuple[int, int]] = MappingProxyType(
         ApiKey.ADD_PARTITIONS_TO_TXN: (0, 3),  # the later ones are for brokers (KIP-890)
         ApiKey.FETCH: (4, 12),  # 3 is for asking brokers of 0.10.2; the later ones, with topic ids, are for replicas
         ApiKey.DESCRIBE_LOG_DIRS: (1, SUPPORTED[ApiKey.DESCRIBE_LOG_DIRS][1]),  # KIP-896; 0: real brokers of 1.0
+        ApiKey.METADATA: (0, 12),  # 13 is read where a client asks a real broker
         ApiKey.PRODUCE: (0, SUPPORTED[ApiKey.PRODUCE][1]),  # KAFKA-18659: see harness.wire.messages.produce
         ApiKey.OFFSET_FOR_LEADER_EPOCH: (2, SUPPORTED[ApiKey.OFFSET_FOR_LEADER_EPOCH][1]),  # KIP-896; 0-1: replicas
     }

@@ -1,8 +1,8 @@
 """How many sends a second a cluster acknowledges under pipelined load and faults, and how soon the verdict is there.
 
-``python tests/bench/load.py [TARGET ...] [--seconds S] [--rate R] [--calm]``, on a machine that does nothing else;
-``make bench`` runs it on the built-in cluster. It runs ``random-chaos`` as a user would, and watches the processes from
-outside.
+``python tests/bench/load.py [TARGET ...] [--seconds S] [--rate R] [--calm] [--tap]``, on a machine that does nothing
+else; ``make bench`` runs it on the built-in cluster. It runs ``random-chaos`` as a user would, and watches the
+processes from outside. With ``--tap`` it measures each twice, without and with a wire tap, and prints the ratio.
 """
 
 from __future__ import annotations
@@ -157,18 +157,24 @@ def main(
     rate: str = "100000",
     *,
     calm: bool = False,
+    tap: bool = False,
 ) -> None:
     """Measure each target with a tailing consumer and without, and print a row of a table for each."""
-    typer.echo("| target | consumers | acknowledged | a second | verdict | after | CPUs: seawall, nodes | MiB |")
-    typer.echo("|---|---|---|---|---|---|---|---|")
-    for target, consumers in product(targets or ["builtin"], (1, 0)):
+    typer.echo("| target | consumers | tap | acknowledged | a second | verdict | after | CPUs: seawall, nodes | MiB |")
+    typer.echo("|---|---|---|---|---|---|---|---|---|")
+    untapped = 0.0
+    for target, consumers, tapped in product(targets or ["builtin"], (1, 0), (False, True) if tap else (False,)):
         with tempfile.TemporaryDirectory() as out:
             scenario = ["random-chaos", "--duration-s", f"{seconds:g}"]
             if calm:
                 scenario = [calm_scenario(seconds, Path(out) / "calm.yaml")]
+            scenario += ["--tap"] if tapped else []
             one = measure(target, scenario, {**_LOAD, "rate": _number(rate), "consumers": consumers}, Path(out))
+        rate_found = one.acknowledged / one.loaded_s
+        untapped = untapped if tapped else rate_found
+        how = f"yes: {rate_found / untapped:.2f} of that without" if tapped else "no"
         typer.echo(
-            f"| {target} | {consumers} | {one.acknowledged:,} | {one.acknowledged / one.loaded_s:,.0f} | "
+            f"| {target} | {consumers} | {how} | {one.acknowledged:,} | {rate_found:,.0f} | "
             f"{one.verdict} | {one.judged_s:.0f} s | {one.own_cpu:.2f}, {one.nodes_cpu:.2f} | "
             f"{one.early_mib:.0f}, {one.late_mib:.0f} |"
         )

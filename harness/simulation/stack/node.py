@@ -13,9 +13,11 @@ from harness.broker.controller_node import ControllerNode
 from harness.broker.ledger import Cut
 from harness.broker.node import Node
 from harness.broker.node_environment import NodeEnvironment
+from harness.broker.ports import Network
 from harness.broker.session import raise_again
 from harness.broker.settings import NodeConfig, NodeFaults
 from harness.broker.timeline import ReplicaState, Timeline
+from harness.broker.wire_tap import TappedNetwork, WireTap
 from harness.model import CONTROLLER_ID, Link, NodeId, TopicPartition, node_name
 from harness.simulation.stack.clock import NodeClock
 from harness.simulation.stack.disk import MemoryDisk
@@ -57,6 +59,8 @@ class SimulatedNode:
         disk: outlives it.
         clock: its wall clock may be off, in its next lives too.
         rows: the lines of its timeline.
+        is_tapped: whether it has a wire tap.
+        wire: the lines of that.
         said: the lines of its log.
         incarnation: how often it had been started before; -1 before the first start.
         ending: how its last life ended; None while it lives.
@@ -73,6 +77,8 @@ class SimulatedNode:
         self.disk = MemoryDisk()
         self.clock = NodeClock(world)
         self.rows: list[bytes] = []
+        self.is_tapped = False
+        self.wire: list[bytes] = []
         self.said: list[str] = []
         self.incarnation = -1
         self.ending: Ending | None = None
@@ -142,7 +148,9 @@ class SimulatedNode:
             self.node, self.incarnation, self.clock, self.rows.append
         )
         halt = partial(self._halt, network)
-        surroundings = NodeEnvironment(network, self.disk, self.clock, timeline, self._say, halt, raise_again)
+        surroundings = NodeEnvironment(
+            self._tapped(network), self.disk, self.clock, timeline, self._say, halt, raise_again
+        )
         config = replace(self._config, incarnation=self.incarnation, faults=faults or NodeFaults())
         self._program = self.build(config, surroundings)
         timeline.about_node("started")
@@ -196,6 +204,11 @@ class SimulatedNode:
         return answers[0]
 
     # ------------------------------------------------------------------------------------ internals
+
+    def _tapped(self, network: SimulatedNetwork) -> Network:
+        if not self.is_tapped:
+            return network
+        return TappedNetwork(network, WireTap(f"{self.incarnation}-", self.clock.monotonic_ns, self.wire.append))
 
     def _say(self, sentence: str) -> None:
         if self.is_quiet:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from harness.clients.conversation import Answer, Conversation
 from harness.errors import EnvironmentFault, NoAnswer
@@ -22,7 +23,7 @@ from harness.targets.kafka.server_properties import KafkaSettings
 from harness.targets.kafka.topics import create_assigned
 from harness.targets.kafka.zookeeper import give_control, registered, vacate_control
 from harness.targets.link_probe import ping_as_client
-from harness.targets.node_evidence import folder_of
+from harness.targets.node_evidence import NODE_WIRE, folder_of, wire_rows
 from harness.targets.node_process import Spawned
 from harness.targets.strays import kill_strays, processes_left
 from harness.wire.declaration import Message
@@ -74,6 +75,7 @@ class KafkaCluster(RealKafka[KafkaNode]):
         self._nodes = {name: self._new_node(name, kafka.distribution) for name in self._control.nodes(brokers)}
         self._layout: Layout | None = None
         self._proxies: Proxies | None = None
+        self._taps: dict[str, Path] = {}
 
     def _new_node(self, name: str, distribution: Distribution) -> KafkaNode:
         directory = self._directory / folder_of(name)
@@ -84,11 +86,19 @@ class KafkaCluster(RealKafka[KafkaNode]):
 
     # ------------------------------------------------------------------------------------------------ life
 
+    def tap(self) -> None:
+        """See :class:`harness.controls.WireTaps`: in the proxies, which lie on every way to a node."""
+        self._taps = {name: self._directory / folder_of(name) / NODE_WIRE for name in self._nodes}
+
+    def wire(self) -> Iterator[dict[str, Any]]:
+        """See :class:`harness.controls.WireTaps`."""
+        return (row for name, path in self._taps.items() for row in wire_rows(node_id(name), path))
+
     def start(self) -> None:
         """See :class:`harness.target.Target`."""
         assert self._layout is None, "a target starts once"
         self._layout = Layout.claim(len(self.brokers()), self._metadata, self._control)
-        self._proxies = Proxies(self._layout, self._directory / "links")
+        self._proxies = Proxies(self._layout, self._directory / "links", self._taps)
         self._proxies.start()
         if self._proxies.pid is not None:
             self._spawned("proxies", self._proxies.pid)

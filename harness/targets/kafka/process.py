@@ -18,6 +18,7 @@ from harness.controls import (
     Power,
     Processes,
     WallClocks,
+    WireTaps,
 )
 from harness.errors import EnvironmentFault
 from harness.model import Link, NodeId, node_id
@@ -37,7 +38,18 @@ from harness.targets.node_logs import copy_logs
 from harness.targets.node_process import Spawned
 
 _CONTROLS: frozenset[type[Target]] = frozenset(
-    {ConnectionStalls, DiskContents, DiskSpace, Elections, Links, LogDirectories, Power, Processes, WallClocks}
+    {
+        ConnectionStalls,
+        DiskContents,
+        DiskSpace,
+        Elections,
+        Links,
+        LogDirectories,
+        Power,
+        Processes,
+        WallClocks,
+        WireTaps,
+    }
 )
 
 

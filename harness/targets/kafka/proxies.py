@@ -17,10 +17,12 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import harness
@@ -28,7 +30,8 @@ from harness.broker.control_channel import Answer, Door, Operation, serve_contro
 from harness.broker.control_fields import address, pairs
 from harness.broker.node import die_with, open_many_files, receive_secret
 from harness.broker.secret import Secret
-from harness.errors import EnvironmentFault, NoAnswer, NoSuchProbe
+from harness.broker.wire_tap import WireTap
+from harness.errors import EnvironmentFault, ExitCode, NoAnswer, NoSuchProbe
 from harness.model import CLIENTS, Link
 from harness.target import Receipt
 from harness.targets.addresses import Address
@@ -37,6 +40,7 @@ from harness.targets.kafka.layout import Layout, Listener, Route
 from harness.targets.kafka.relay import Gate, Relay
 from harness.targets.link_probe import API_VERSIONS_REQUEST, probe_link, try_link
 from harness.targets.stalling import ClientWitness, Witness, probe_stall, try_stalled
+from harness.wire.summary import Summaries
 
 _READY_TIMEOUT_S = 60.0
 _PING_TIMEOUT_S = 0.15
@@ -56,10 +60,12 @@ class Proxies:
     Args:
         layout: has the routes.
         directory: for the process's configuration and its log; created when missing.
+        taps: by node, the file to which its wire tap appends; empty: there is none.
     """
 
-    def __init__(self, layout: Layout, directory: Path) -> None:
+    def __init__(self, layout: Layout, directory: Path, taps: Mapping[str, Path] = MappingProxyType({})) -> None:
         self._layout = layout
+        self._taps = taps
         self._directory = directory
         self._cut: set[Link] = set()
         self._stalled: set[Link] = set()
@@ -224,7 +230,8 @@ class Proxies:
             }
             for route in self._layout.routes()
         ]
-        return {"parent_pid": os.getpid(), "control": control, "routes": routes}
+        taps = {node: str(path) for node, path in self._taps.items()}
+        return {"parent_pid": os.getpid(), "control": control, "routes": routes, "taps": taps}
 
 
 def _answers(connection: socket.socket, held_bytes: Callable[[], int]) -> bool:
@@ -241,8 +248,10 @@ def _answers(connection: socket.socket, held_bytes: Callable[[], int]) -> bool:
 class _Process:
     """The process's end: every gate and every relay."""
 
-    def __init__(self, routes: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(self, routes: Sequence[Mapping[str, Any]], taps: Mapping[str, str]) -> None:
         self._routes = routes
+        summaries = Summaries()
+        self._taps = {node: WireTap("", time.monotonic_ns, _appending(path), summaries) for node, path in taps.items()}
         self._ends = sorted({end for route in routes for end in (route["source"], route["destination"])})
         ends = {(route["source"], route["destination"]) for route in routes}
         links = {Link(*pair) for pair in ends} | {Link(back, there) for there, back in ends}
@@ -262,7 +271,13 @@ class _Process:
     def _relay(self, route: Mapping[str, Any]) -> Relay:
         there = Link(route["source"], route["destination"])
         back = Link(there.destination, there.source)
-        return Relay(self._gates[there], self._gates[back], tuple(route["leads_to"]), route["listens"][0])
+        return Relay(
+            self._gates[there],
+            self._gates[back],
+            tuple(route["leads_to"]),
+            route["listens"][0],
+            self._taps.get(there.destination),
+        )
 
     async def _accept(self, listening: socket.socket, relay: Relay, tasks: asyncio.TaskGroup) -> None:
         listening.setblocking(False)
@@ -309,13 +324,29 @@ class _Process:
         return {}
 
 
+def _appending(path: str) -> Callable[[bytes], None]:
+    """Writes a line to a file, at once; the process ends where that fails, and the run with it."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+    def write(line: bytes) -> None:
+        try:
+            os.write(descriptor, line)
+        except OSError as error:
+            sys.stderr.write(f"FATAL: cannot write {path}: {error.strerror}.\n")
+            os._exit(ExitCode.ENVIRONMENT)
+
+    return write
+
+
 def main() -> None:
     """Run the process that the configuration file named on the command line describes."""
     config = json.loads(Path(sys.argv[1]).read_text())
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the launcher ends this process
     die_with(config["parent_pid"])
     open_many_files()
-    asyncio.run(_Process(config["routes"]).run(socket.socket(fileno=config["control"]), receive_secret()))
+    asyncio.run(
+        _Process(config["routes"], config["taps"]).run(socket.socket(fileno=config["control"]), receive_secret())
+    )
 
 
 if __name__ == "__main__":

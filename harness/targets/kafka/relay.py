@@ -3,7 +3,8 @@
 Each direction of a connection has a pump, which waits at the gate of its directed link. While a gate is shut its pumps
 read and write nothing: bytes stay in the buffers until the sender blocks, as on a path that loses every packet. The end
 of a stream, a reset and a new connection wait, too. When the gate opens they continue in order. A gate can also stall
-its present connections: they wait at a gate of their own, and new ones pass.
+its present connections: they wait at a gate of their own, and new ones pass. A relay may have a wire tap, which looks
+at what was read before it is forwarded.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from harness.broker.wire_tap import StreamTap, WireTap
 from harness.model import Link
 from harness.targets.addresses import Address
 
@@ -71,11 +73,12 @@ class Gate:
 
 
 class Pump:
-    """One direction of one connection: from ``source`` through the gate."""
+    """One direction of one connection: from ``source`` through the gate; ``tap`` is given what is about to pass."""
 
-    def __init__(self, gate: Gate, source: socket.socket) -> None:
+    def __init__(self, gate: Gate, source: socket.socket, tap: StreamTap | None = None) -> None:
         self.gate = gate
         self._source = source
+        self._tap = tap
         self._chunk = memoryview(b"")
 
     def held_bytes(self) -> int:
@@ -91,6 +94,8 @@ class Pump:
             OSError: the source has broken the connection off.
         """
         while chunk := await self._read():
+            if self._tap is not None:
+                self._tap.feed(chunk)
             self._chunk = memoryview(chunk)
             while self._chunk:
                 await self._write(sink)
@@ -128,9 +133,11 @@ class Relay:
         there: the gate towards the destination; ``back``: the other direction.
         leads_to: the destination.
         dials_from: the source host of the connections to it.
+        tap: the wire tap of the destination; None: there is none.
     """
 
-    def __init__(self, there: Gate, back: Gate, leads_to: Address, dials_from: str) -> None:
+    def __init__(self, there: Gate, back: Gate, leads_to: Address, dials_from: str, tap: WireTap | None = None) -> None:
+        self._tap = tap
         self._there = there
         self._back = back
         self._leads_to = leads_to
@@ -146,8 +153,9 @@ class Relay:
         with near, socket.socket() as far:
             far.setblocking(False)
             far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            there = Pump(Gate(self._there.link) if probes_back else self._there, near)
-            back = Pump(self._back, far)
+            asked, answered = self._taps()
+            there = Pump(Gate(self._there.link) if probes_back else self._there, near, asked)
+            back = Pump(self._back, far, answered)
             for pump in (there, back):
                 pump.gate.pumps.add(pump)
             try:
@@ -155,6 +163,12 @@ class Relay:
             finally:
                 for pump in (there, back):
                     pump.gate.pumps.discard(pump)
+
+    def _taps(self) -> tuple[StreamTap, StreamTap] | tuple[None, None]:
+        if self._tap is None:
+            return None, None
+        one = self._tap.connection(self._there.link.source)
+        return StreamTap(one.requested, one.lost), StreamTap(one.answered, one.lost)
 
     async def _lead(self, there: Pump, back: Pump, near: socket.socket, far: socket.socket) -> None:
         try:

@@ -32,7 +32,7 @@ class MetadataRequestTopic(Struct):
     name: str | None = nullable_string(nullable=10, default="")
 
 
-@request(ApiKey.METADATA, versions=(0, 12), flexible=9)
+@request(ApiKey.METADATA, versions=(0, 13), flexible=9)
 class MetadataRequest(Message):
     """Asks for the brokers, and the leaders of topics.
 
@@ -86,7 +86,7 @@ class MetadataResponseTopic(Struct):
     topic_authorized_operations: int = int32(since=8, default=NO_AUTHORIZED_OPERATIONS)
 
 
-@response(ApiKey.METADATA, versions=(0, 12), flexible=9)
+@response(ApiKey.METADATA, versions=(0, 13), flexible=9)
 class MetadataResponse(Message):
     """The cluster as this broker knows it; ``controller_id`` -1 when it knows none."""
 
@@ -96,3 +96,4 @@ class MetadataResponse(Message):
     controller_id: int = int32(since=1, default=-1)
     topics: list[MetadataResponseTopic] = array(MetadataResponseTopic)
     cluster_authorized_operations: int = int32(since=8, until=10, default=NO_AUTHORIZED_OPERATIONS)
+    error_code: int = int16(since=13)

@@ -8,7 +8,7 @@ import pytest
 
 from harness.history.schema import TIMELINE
 from harness.model import NodeId
-from harness.targets.node_evidence import storage_refusals, timeline_rows
+from harness.targets.node_evidence import NODE_WIRE, storage_refusals, taps_left_behind, timeline_rows
 from tests.harness.targets.logs_on_disk import batch, data_dir
 
 NODE = NodeId(1)
@@ -75,3 +75,19 @@ def test_storage_failure_is_that_of_the_incarnation_asked_for(tmp_path: Path) ->
     timeline.write_text(line(kind="storage_failed", incarnation=1, detail='{"errno": 28}'))
     assert storage_refusals(timeline, 1) == [{"errno": 28}]
     assert storage_refusals(timeline, 2) == []
+
+
+def tapped(event: str, **said: Any) -> str:
+    return json.dumps({"event": event, "connection": "0-1", "time_ns": 5, "correlation_id": 3, **said}) + "\n"
+
+
+def test_what_a_wire_tap_recorded_is_lost_with_the_harness(tmp_path: Path) -> None:
+    assert taps_left_behind(tmp_path) is None
+    (tmp_path / "broker-1").mkdir()
+    request = tapped("request", peer="clients", api="PRODUCE", version=9, parts=[{"topic": "ledger", "partition": 0}])
+    response = tapped("response", time_ns=8, parts=[{"topic": "ledger", "partition": 0, "base_offset": 4}])
+    (tmp_path / "broker-1" / NODE_WIRE).write_text(request + response + request + response[:30])
+    left = taps_left_behind(tmp_path)
+    assert left is not None
+    rows = [(row["node"], row["request_ns"], row["response_ns"], row["base_offset"]) for row in left]
+    assert rows == [(1, 5, 8, 4), (1, 5, None, None)]

@@ -17,12 +17,15 @@ from pathlib import Path
 import psutil
 import pytest
 
+from harness.broker.wire_tap import exchanges
 from harness.errors import EnvironmentFault
 from harness.model import CLIENTS, CONTROLLER, Link
 from harness.targets.addresses import Address
 from harness.targets.kafka.layout import Layout, Listener
 from harness.targets.kafka.proxies import Proxies
 from harness.targets.kafka.releases import Metadata
+from harness.wire.frames import ApiKey, RequestHeader, encode_request, encode_response
+from harness.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 TIMEOUT_S = 60.0
 BACKLOG = 1024
@@ -438,3 +441,44 @@ def test_the_proxies_do_not_outlive_a_harness_that_is_killed(tmp_path: Path) -> 
         assert psutil.pid_exists(pid)
         harness.send_signal(signal.SIGKILL)
         assert eventually(lambda: not psutil.pid_exists(pid))
+
+
+# ------------------------------------------------------------------------------------------------------ the wire tap
+
+
+def frame(body: bytes) -> bytes:
+    return len(body).to_bytes(4, "big") + body
+
+
+def api_versions_exchange(number: int) -> tuple[bytes, bytes]:
+    """A request and its response, as frames."""
+    header = RequestHeader(ApiKey.API_VERSIONS, 3, number, "me")
+    answer = encode_response(ApiKey.API_VERSIONS, 3, number, ApiVersionsResponse(0))
+    return frame(b"".join(encode_request(header, ApiVersionsRequest()))), frame(b"".join(answer))
+
+
+def test_what_passes_a_tapped_relay_is_not_recorded_or_comes_changed(tmp_path: Path) -> None:
+    path, layout = tmp_path / "wire.jsonl", Layout.claim(2, Metadata.KRAFT)
+    one = Proxies(layout, tmp_path, {"0": path})
+    one.start()
+    try:
+        with connected(layout, CLIENTS, "0") as (near, far), connected(layout, "1", "0") as (peer, _):
+            for number in (1, 2):
+                request, response = api_versions_exchange(number)
+                near.sendall(request)
+                assert received(far, len(request)) == request
+                far.sendall(response)
+                assert received(near, len(response)) == response
+            peer.sendall(frame(b"nonsense!!") + b"\xff\xff\xff\xffmore")
+        with connected(layout, CLIENTS, "1") as (near, far):  # has no tap
+            near.sendall(request)
+            assert received(far, len(request)) == request
+    finally:
+        one.stop()
+        layout.release()
+    with path.open("rb") as lines:
+        rows = list(exchanges(0, lines))
+    told = [(row["peer"], row["client_id"], row["correlation_id"], row["error"]) for row in rows if not row["problem"]]
+    assert told == [(CLIENTS, "me", 1, 0), (CLIENTS, "me", 2, 0)]
+    problems = [(row["peer"], row["problem"]) for row in rows if row["problem"]]
+    assert problems == [("1", "there is no API with key 28271"), ("1", "a length that no frame has")]

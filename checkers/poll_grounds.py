@@ -1,0 +1,151 @@
+"""What clients report of polls, compared with the frames of a wire tap; see :mod:`checkers.attribution`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from checkers.attribution import Ground, gravest, unless_blind
+from checkers.frames import Frames, client_id_of, identity, place_of
+from checkers.row import Row, where
+from harness.findings import Finding
+
+
+def delivered(frames: Frames, finding: Finding, offset: int | None, value: int | None) -> Ground:
+    """That a broker sent ``value`` at ``offset``, where a client says so; it holds where none does."""
+    reads = [row for row in frames.read[place_of(finding), -1 if offset is None else offset] if row["value"] == value]
+    grounds = [_delivered(frames, finding, row) for row in reads[:1]]
+    return gravest(grounds) or Ground(True, "")
+
+
+def _delivered(frames: Frames, finding: Finding, read: Row) -> Ground:
+    place, offset, value = where(read), read["offset"], read["value"]
+    given = frames.given(place, offset, read["process"], read["time_ns"])
+    if not given:
+        words = f"no Fetch response had offset {offset} in it before process {read['process']} reports it"
+        return unless_blind(frames, "FETCH", Ground(False, words))
+    values = {frames.value_in(finding, row, offset) for row in given}
+    if value in values or value is None:
+        return Ground(True, f"a broker sent {_named(value)} at offset {offset}", given)
+    if None in values:
+        return Ground(None, f"a broker sent a batch with offset {offset}, whose records are not known", given)
+    held = _named(min(one for one in values if one is not None))
+    return Ground(False, f"the batch that a broker sent holds {held} at offset {offset}", given)
+
+
+def stored_damaged(frames: Frames, finding: Finding) -> Ground:
+    """That the brokers stored the record damaged which a poll delivered so; the frames do not have its bytes."""
+    held = [row for row in frames.logged[place_of(finding)] if row["offset"] == finding.offset]
+    if any(not row["intact"] for row in held):
+        return Ground(True, f"a log holds a damaged record at offset {finding.offset}")
+    return Ground(None, "the frames' bytes are not recorded, and no log holds a damaged record there")
+
+
+def sent_uncommitted(frames: Frames, finding: Finding) -> Ground:
+    """That a broker sent a record that was not stable yet, as the poll says that delivered it."""
+    place, offset = place_of(finding), finding.offset
+    if offset is None or finding.process is None:
+        return Ground(None, "the offset is not known")
+    given = frames.given(place, offset, finding.process, finding.time_ns or 0)
+    early = [row for row in given if row["last_stable_offset"] is not None and row["last_stable_offset"] <= offset]
+    if early:
+        return Ground(True, f"a broker sent offset {offset} above its last stable offset", early)
+    return Ground(None, "the frames do not show whether the client asked for committed records alone", given)
+
+
+def sent_again(frames: Frames, finding: Finding) -> Ground:
+    """That a broker sent the finding's offset after the other one, as the polls say that went back."""
+    place, offset, before = place_of(finding), finding.offset, finding.other_offset
+    if offset is None or before is None or finding.process is None:
+        return Ground(None, "the offsets are not known")
+    until_ns = finding.time_ns or 0
+    lower, higher = (frames.given(place, one, finding.process, until_ns) for one in (offset, before))
+    if not lower or not higher:
+        return Ground(None, "no Fetch response has these offsets in it", [*lower, *higher])
+    first = higher[0]
+    again = [row for row in lower if row is not first and _comes_later(row, first)]
+    if not again:
+        words = f"no broker sent offset {offset} after offset {before}, and the client delivered it after that"
+        return Ground(False, words, [lower[0], first])
+    unasked = [row for row in again if row["offset"] is not None and row["end_offset"] <= row["offset"]]
+    unasked += [row for row in again if identity(row) == identity(first)]
+    if unasked:
+        return Ground(True, f"a broker sent offset {offset} behind offset {before} without being asked", unasked)
+    return Ground(None, f"the frames do not show why the client asked for offset {offset} again", again)
+
+
+def withheld(frames: Frames, finding: Finding) -> Ground:
+    """That no broker sent the finding's process what is at its offset, as the poll says that skips it."""
+    place, offset, until = place_of(finding), finding.offset, finding.until
+    if offset is None or until is None or finding.process is None:
+        return Ground(None, "the skipped offset is not known")
+    until_ns, client = finding.time_ns or 0, client_id_of(finding.process)
+    sent, beyond = (
+        [row for row in frames.given(place, one, finding.process, until_ns) if row["client_id"] == client]
+        for one in (offset, until)
+    )
+    if not beyond:
+        return Ground(None, "no Fetch response to the client could be recognized", sent)
+    in_time = [row for row in sent if row is beyond[0] or not _comes_later(row, beyond[0])]
+    if in_time and _is_asked_again(offset, in_time, beyond):
+        words = f"a broker sent the client offset {offset}, and did not when the client asked again"
+        return Ground(None, words, [*in_time, *beyond])
+    return _left_out(offset, in_time) if in_time else _jumped(frames, offset, sent, beyond, until)
+
+
+def _is_asked_again(offset: int, sent: Sequence[Row], beyond: Sequence[Row]) -> bool:
+    """Whether the client asked again for an offset that it was sent, and was sent what comes after it.
+
+    A consumer drops what it has fetched when its assignment changes, or its position has to be validated.
+    """
+    last_ns, known = max(row["response_ns"] for row in sent), {identity(row) for row in sent}
+    again = (row for row in beyond if row["request_ns"] >= last_ns and identity(row) not in known)
+    return any(row["offset"] is not None and row["offset"] <= offset for row in again)
+
+
+def _left_out(offset: int, sent: Sequence[Row]) -> Ground:
+    """Of an offset that the client was sent before what its poll delivers after it."""
+    kept = [row for row in sent if not row["aborted"]]
+    if kept:
+        return Ground(False, f"a broker sent the client offset {offset}, and its poll left it out", kept)
+    return Ground(True, f"the broker listed the transaction at offset {offset} as aborted", sent)
+
+
+def _jumped(frames: Frames, offset: int, sent: Sequence[Row], beyond: Sequence[Row], until: int) -> Ground:
+    """Of an offset that the client was not sent before ``until``."""
+    if sent:
+        return Ground(True, f"a broker sent offset {offset} only behind offset {until}", [beyond[0], *sent])
+    passed = [row for row in beyond if row["offset"] is not None and row["offset"] <= offset]
+    if passed:
+        words = f"a broker was asked for offset {passed[0]['offset']} and sent what comes after offset {offset}"
+        return unless_blind(frames, "FETCH", Ground(True, words, passed))
+    return Ground(None, f"no Fetch of the client asked for offset {offset}", beyond)
+
+
+def withheld_in_the_end(frames: Frames, finding: Finding) -> Ground:
+    """That the brokers did not send the record of the finding to the final read, as the final read says."""
+    place, offset = place_of(finding), finding.offset
+    readers = {client_id_of(process) for process in frames.final[place]}
+    if offset is None:
+        return Ground(None, "the offset is not known")
+    sent = frames.covering("FETCH", place, offset)
+    had = [row for row in sent if frames.value_in(finding, row, offset) == finding.value]
+    if had and not readers:
+        return Ground(None, "which client did the final read is not known", had)
+    had = [row for row in had if row["client_id"] in readers]
+    if had and all(row["aborted"] for row in had):
+        return Ground(True, "the brokers listed its transaction as aborted to the final read", had)
+    if had := [row for row in had if not row["aborted"]]:
+        words = f"a broker sent the final read value {finding.value} at offset {offset}, and it does not report it"
+        return Ground(False, words, had)
+    return Ground(True, "no broker sent it to the final read")
+
+
+def _comes_later(row: Row, other: Row) -> bool:
+    """Whether the client was sent a batch after another one, in a later response or behind it in the same."""
+    if identity(row) == identity(other):
+        return bool(row["batch"] > other["batch"])
+    return bool(row["response_ns"] >= other["response_ns"])
+
+
+def _named(value: int | None) -> str:
+    return "a record" if value is None else f"value {value}"

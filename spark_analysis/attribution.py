@@ -1,0 +1,114 @@
+"""Selects the frames of a wire tap, and the rows of the history, by which findings are attributed.
+
+``checkers.attribution`` decides; this module selects at least the rows that it looks at: the frames from and to clients
+about an offset that a finding names, or with the checksum of a batch that the replicas' logs hold there; those that
+ended a transaction of the producers of these batches, and those that were not understood; the findings' own rows; how
+the sends of their values began; and who did the final reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from harness.findings import Finding
+from harness.history.schema import WIRE, ColumnType
+from harness.model import CLIENTS
+from spark_analysis.files import TableFile
+from spark_analysis.tables import PLACE, spark_schema, table_of
+from spark_analysis.witnesses import Rows, collected, keys
+
+_PLACES: Mapping[str, ColumnType] = {"run": "string", "topic": "string", "partition": "int32"}
+_COMMITS = ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT", "OFFSET_FETCH")
+
+
+def with_frames(
+    spark: SparkSession,
+    history: DataFrame,
+    files: Sequence[TableFile],
+    findings: Sequence[Finding],
+    rows: Mapping[str, Rows],
+) -> dict[str, Rows]:
+    """``rows``, which :func:`~spark_analysis.witnesses.witnesses` has selected, with what attribution needs besides."""
+    paths = [file.literally for file in files]
+    wire = spark.read.schema(spark_schema(WIRE)).parquet(*paths).where(f.col("peer") == CLIENTS)
+    offsets = keys(spark, "key", ((x, o) for x in findings for o in (x.offset, x.other_offset, x.until)))
+    values = keys(spark, "value", ((x, v) for x in findings for v in (x.value, x.other_value)))
+    sums = table_of(spark, _sums(rows), {**_PLACES, "batch_crc": "int64"})
+    at = wire.join(f.broadcast(offsets), on=list(PLACE), how="inner")
+    covers = (f.col("base_offset") <= f.col("key")) & (f.col("key") < f.col("end_offset"))
+    named = table_of(spark, _named(findings), {"run": "string", "index": "int64"})
+    producers = table_of(spark, _producers(rows), {"run": "string", "producer_id": "int64"})
+    places = table_of(spark, _distinct(findings), _PLACES)
+    begun = history.where((f.col("type") == "invoke") & (f.col("f") == "send"))
+    found = collected(
+        {
+            "wire": [
+                at.where(covers).drop("key"),
+                wire.join(f.broadcast(sums), on=[*PLACE, "batch_crc"], how="left_semi"),
+                wire.where(f.col("api").isin(*_COMMITS)).join(f.broadcast(places), on=list(PLACE), how="left_semi"),
+                wire.where(f.col("api") == "END_TXN").join(
+                    f.broadcast(producers), on=["run", "producer_id"], how="left_semi"
+                ),
+                _not_understood(wire),
+            ],
+            "history": [
+                history.join(f.broadcast(named), on=["run", "index"], how="left_semi"),
+                begun.join(f.broadcast(values), on=[*PLACE, "value"], how="left_semi"),
+                _final_readers(history, places),
+            ],
+        }
+    )
+    return {run: _together(rows.get(run, {}), found.get(run, {})) for run in {*rows, *found}}
+
+
+def _not_understood(wire: DataFrame) -> DataFrame:
+    """A frame of each API of which one was not understood."""
+    first = f.min_by(f.struct(*wire.columns), "request_ns").alias("row")
+    return wire.where(f.col("problem").isNotNull()).groupBy("run", "api").agg(first).select("row.*")
+
+
+def _final_readers(history: DataFrame, places: DataFrame) -> DataFrame:
+    """One delivery of each process that did a final read of the partitions."""
+    delivered = history.where(f.col("final") & (f.col("f") == "poll") & f.col("offset").isNotNull())
+    concerned = delivered.join(f.broadcast(places), on=list(PLACE), how="left_semi")
+    first = f.min_by(f.struct(*history.columns), "index").alias("row")
+    return concerned.groupBy(*PLACE, "process").agg(first).select("row.*")
+
+
+def _sums(rows: Mapping[str, Rows]) -> Iterator[dict[str, Any]]:
+    found = {
+        (run, row["topic"], row["partition"], row["batch_crc"])
+        for run, tables in rows.items()
+        for row in tables.get("replica_logs", ())
+    }
+    return (dict(zip((*PLACE, "batch_crc"), one, strict=True)) for one in found)
+
+
+def _producers(rows: Mapping[str, Rows]) -> Iterator[dict[str, Any]]:
+    found = {
+        (run, row["producer_id"])
+        for run, tables in rows.items()
+        for row in tables.get("replica_logs", ())
+        if row["producer_id"] is not None
+    }
+    return (dict(zip(("run", "producer_id"), one, strict=True)) for one in found)
+
+
+def _named(findings: Sequence[Finding]) -> Iterator[dict[str, Any]]:
+    """The rows of the history that findings name; a finding about a node names a row of its timeline."""
+    return ({"run": one.run, "index": one.row} for one in findings if one.row is not None and one.incarnation is None)
+
+
+def _distinct(findings: Sequence[Finding]) -> Iterator[dict[str, Any]]:
+    found = {(one.run, one.topic, one.partition) for one in findings}
+    return (dict(zip(PLACE, one, strict=True)) for one in found)
+
+
+def _together(known: Rows, more: Rows) -> Rows:
+    """The rows of both; those of the history once, by their positions."""
+    history = {row["index"]: row for row in (*known.get("history", ()), *more.get("history", ()))}
+    return {**known, **more, "history": [*history.values()]}

@@ -1,0 +1,140 @@
+"""Clients that do otherwise than they report: a wrapper of the port of clients, with one lie at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from harness.client_ports import Answered, CommittedOffset, Polled, not_recorded
+from harness.history.recorder import PolledRecord
+from harness.history.sends import Answer
+from harness.model import TopicPartition
+from harness.payload import ProducerRecord
+
+_EVERY = 4
+"""Every so manyth time a client lies."""
+
+
+LIES = {
+    "acknowledges_what_it_never_sent": "reports an acknowledgement that never came",
+    "reports_another_offset": "reports an offset other than that of the acknowledgement",
+    "sends_twice": "sends a record again, and reports one send",
+    "reports_refusals": "reports that a record was refused which was acknowledged",
+    "drops_a_record": "leaves a record out that it was sent",
+    "reports_a_record_elsewhere": "reports a record at another offset",
+    "delivers_late": "delivers two records in the wrong order",
+    "makes_up_a_record": "delivers a record that it was not sent",
+    "commits_nothing": "reports a commit that it did not send",
+    "misstates_a_commit": "reports another committed offset than it was told",
+}
+"""What clients may do, by the name of the lie."""
+
+
+class Liar:
+    """Clients of a port that tell the truth, until one of them does not.
+
+    Args:
+        clients: the port.
+        lie: one of :data:`LIES`; empty: none.
+    """
+
+    def __init__(self, clients: Any, lie: str) -> None:
+        self._clients = clients
+        self._lie = lie
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._clients, name)
+
+    def producer(self, *arguments: Any, **named: Any) -> Any:
+        return LyingProducer(self._clients.producer(*arguments, **named), self._lie)
+
+    def consumer(self, *arguments: Any, **named: Any) -> Any:
+        return LyingConsumer(self._clients.consumer(*arguments, **named), self._lie)
+
+    def member(self, *arguments: Any, **named: Any) -> Any:
+        return LyingMember(self._clients.member(*arguments, **named), self._lie)
+
+
+class _Lying:
+    """Passes everything on; counts the occasions to lie."""
+
+    def __init__(self, true: Any, lie: str) -> None:
+        self._true = true
+        self._lie = lie
+        self._occasions = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._true, name)
+
+    def _lies(self, *lies: str) -> bool:
+        if self._lie not in lies:
+            return False
+        self._occasions += 1
+        return self._occasions % _EVERY == 0
+
+
+class LyingProducer(_Lying):
+    """Lies about sends."""
+
+    _last: Answer | None = None
+
+    async def send_batch(
+        self, partition: TopicPartition, batch: Sequence[ProducerRecord], answered: Answered = not_recorded
+    ) -> list[Answer]:
+        if self._last is not None and self._lies("acknowledges_what_it_never_sent"):
+            return _told([Answer("ok", (self._last.offset or 0) + 1) for _ in batch], answered)
+        lies = self._lies("reports_another_offset")
+        twice = self._lies("sends_twice")
+        answers: list[Answer] = await self._true.send_batch(partition, batch)
+        if twice:
+            await self._true.send_batch(partition, batch)
+        if lies:
+            answers = [a._replace(offset=a.offset + 1) if a.offset is not None else a for a in answers]
+        if self._lies("reports_refusals"):
+            answers = [Answer("fail", None, "TOPIC_AUTHORIZATION_FAILED") for _ in answers]
+        self._last = next((one for one in reversed(answers) if one.kind == "ok"), self._last)
+        return _told(answers, answered)
+
+
+def _told(answers: list[Answer], answered: Callable[[Sequence[int], Sequence[Answer]], None]) -> list[Answer]:
+    answered(range(len(answers)), answers)
+    return answers
+
+
+class LyingConsumer(_Lying):
+    """Lies about polls."""
+
+    async def poll(self, max_records: int, timeout_s: float) -> Polled:
+        polled: Polled = await self._true.poll(max_records, timeout_s)
+        return Polled(self._bent(polled.records), polled.error)
+
+    def _bent(self, records: Sequence[PolledRecord]) -> list[PolledRecord]:
+        bent: list[PolledRecord] = []
+        for record in records:
+            if not self._lies("drops_a_record"):
+                bent.append(record)
+            if bent and self._lies("reports_a_record_elsewhere"):
+                bent[-1] = record._replace(offset=record.offset + 1)
+            if len(bent) > 1 and self._lies("delivers_late"):
+                bent[-2:] = [bent[-1], bent[-2]]
+            if self._lies("makes_up_a_record"):
+                bent[-1] = record._replace(value=999_999_999)
+        return bent
+
+
+class LyingMember(LyingConsumer):
+    """Lies about the commits of a member of a group, too."""
+
+    async def commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> str | None:
+        if self._lies("commits_nothing"):
+            return None
+        error: str | None = await self._true.commit(offsets)
+        return error
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition], timeout_s: float
+    ) -> Mapping[TopicPartition, CommittedOffset] | str:
+        told: Mapping[TopicPartition, CommittedOffset] | str = await self._true.committed(partitions, timeout_s)
+        if isinstance(told, str) or not told or not self._lies("misstates_a_commit"):
+            return told
+        return {where: one._replace(offset=max(0, one.offset - 1)) for where, one in told.items()}
