@@ -56,7 +56,8 @@ class ConsumerGroupsParameters(SteadySendsParameters):
         assignor: how the members of a group of the classic protocol share the partitions, dealt out to those groups in
             turn; in virtual time each of them uses ``range``.
         remote_assignor: how the coordinator of a group of the consumer protocol shares them, dealt out likewise.
-        static: whether members are static (KIP-345): one that comes back in time keeps its partitions.
+        static: whether members are static (KIP-345): one that comes back in time keeps its partitions. In the consumer
+            protocol it is refused while its former self has neither left nor been silent for a session.
         commit_every_s: how long after a commit a member commits again; it also does before it gives partitions up.
         session_timeout_s: after how long without a heartbeat a coordinator removes a member of a group of the classic
             protocol; in the consumer protocol the setting ``group.consumer.session.timeout.ms`` says that.
