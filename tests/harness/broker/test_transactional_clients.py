@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 import uuid
 from collections.abc import Callable
@@ -9,7 +10,12 @@ from typing import Any
 
 import pytest
 
+from harness.client_ports import Transacted
+from harness.client_tasks.wire_transactions import ABORTED
+from harness.clients.threaded_clients import ThreadedClients
+from harness.model import TopicPartition
 from tests.harness.broker.cluster import Cluster
+from tests.records import bare
 
 PATIENCE_S = 60.0
 PARTITIONS = 3
@@ -218,6 +224,28 @@ def test_kafka_python_runs_transactions(cluster: Cluster, topic: str) -> None:
             made.commit_transaction()
         else:
             made.abort_transaction()
+    made.close()
+    until(lambda: read(cluster, topic) == {b"kept", b"kept too"})
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_a_producer_that_speaks_the_protocol_itself_runs_transactions(
+    cluster: Cluster, topic: str, version: int
+) -> None:
+    clients = ThreadedClients(cluster.bootstrap, logging.getLogger("seawall.tests"))
+    made = clients.wire_producer(f"{topic}-{version}", PATIENCE_S, version)
+
+    async def transact() -> list[Transacted | None]:
+        ended: list[Transacted | None] = []
+        for value, commits in ((b"kept", True), (b"dropped", False), (b"kept too", True)):
+            ended.append(await made.send(TopicPartition(topic, 1), [bare(value)]))
+            ended.append(await made.end(commits=commits))
+        return ended
+
+    task = clients.begin(transact())
+    task.join(PATIENCE_S)
+    ends = [Transacted("ok", [0]), Transacted("fail", [2], ABORTED), Transacted("ok", [4])]
+    assert task.result() == [one for end in ends for one in (None, end)]
     made.close()
     until(lambda: read(cluster, topic) == {b"kept", b"kept too"})
 
