@@ -53,8 +53,8 @@ WORKLOADS = (
         "what takes a static member, or another assignor than `range`"),
     Mix("assigned", "the same, of a group of the consumer protocol (KIP-848)",
         "what takes a static member, or another assignor than `uniform`"),
-    Mix("transactions", "transactions over two partitions, of which some are aborted, left open or taken over",
-        "what takes transactions that poll, or commit offsets"),
+    Mix("transactions", "transactions over two partitions that poll, too; some are aborted, left open or taken over",
+        "what takes transactions that commit offsets"),
     Mix("compaction", "acks=all, a record at a time; and keys that are overwritten and deleted in a compacted topic",
         "what takes replicas that no reader of the topic is given, or a tombstone whose time is over"),
 )  # fmt: skip

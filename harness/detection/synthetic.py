@@ -241,23 +241,6 @@ def _deliver(tale: Tale, after: Row, offset: int, process: int) -> None:
     tale.after(after, {**about, "type": "invoke"})
 
 
-def _own_transaction_read(tale: Tale) -> None:
-    row = tale.chance.choice(tale.sent)[0]
-    _read_within(tale, row, row)
-
-
-def _read_within(tale: Tale, own: Row, other: Row) -> None:
-    """The transaction of ``own`` was given the record of ``other``."""
-    tale.after(own, {**own, "f": "poll", "mop": 9, "acks": None, "intact": True, "leader_epoch": 0,
-                     "partition": other["partition"], "offset": other["offset"], "value": other["value"]})  # fmt: skip
-
-
-def _transactions_read_each_other(tale: Tale) -> None:
-    one, other = (sends[0] for sends in tale.chance.sample(tale.sent, 2))
-    _read_within(tale, one, other)
-    _read_within(tale, other, one)
-
-
 def _transactions_interleave(tale: Tale) -> None:
     """Of two transactions that follow each other, in partition 1 the later one's record lies before the earlier's."""
     at = tale.chance.randrange(len(tale.sent) - 1)
@@ -364,8 +347,6 @@ def _consumer_starves(tale: Tale) -> None:
 
 HARM: Mapping[str, Callable[[Tale], None]] = MappingProxyType(
     {
-        "own_transaction_read": _own_transaction_read,
-        "transactions_read_each_other": _transactions_read_each_other,
         "transactions_interleave": _transactions_interleave,
         "transaction_reordered": _transaction_reordered,
         "commit_of_another_generation": _commit_of_another_generation,

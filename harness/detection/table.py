@@ -118,9 +118,6 @@ _STORAGE = (
 )  # fmt: skip
 
 _MADE_UP = (
-    _told("own_transaction_read", "KIP-98, the LSO", "A transaction is given the record that it is writing."),
-    _told("transactions_read_each_other", "read_committed without a snapshot",
-          "Two transactions are each given what the other one writes."),
     _told("transactions_interleave", "zombie fencing by epoch", "Two transactions write around each other."),
     _told("transaction_reordered", "a batch of a transaction overtakes another",
           "The records of one transaction are stored in the wrong order."),

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.client_ports import Transacted
-from harness.client_tasks.wire_transactions import ABORTED
+from harness.client_ports import ABORTED, Transacted
 from harness.clients.threaded_clients import ThreadedClients
 from harness.model import TopicPartition
 from tests.harness.broker.cluster import Cluster

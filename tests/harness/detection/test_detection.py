@@ -178,7 +178,7 @@ def test_every_cell_has_seeds_of_its_own() -> None:
 
 
 def test_a_cell_is_measured_with_its_own_seeds_whichever_bugs_are_chosen() -> None:
-    (bug,) = chosen("own_transaction_read")
+    (bug,) = chosen("transaction_reordered")
     ((cell, score),) = measure([bug], 3, 1, lambda done, of: None).scores[bug.name].items()
     assert score.first == first_seed(cell) > 0
 
@@ -195,7 +195,7 @@ def test_the_page_tells_the_kinds_of_proof_apart() -> None:
     missed, found = Score(tried=2), Score(tried=1, found=1, first=0)
     bugs = [bug.name for bug in TABLE if bug.depth == STACK][:2]
     scores = {bugs[0]: {random: missed, schedule: found}, bugs[1]: {random: found, schedule: found}}
-    page = document(Matrix({**scores, "own_transaction_read": {Cell(SYNTHETIC, "single", "none"): found}}, {}))
+    page = document(Matrix({**scores, "transaction_reordered": {Cell(SYNTHETIC, "single", "none"): found}}, {}))
     assert "1 are found by random load and faults, 1 only by a schedule made for them, and 1 only in made-up" in page
     (only, both) = (next(line for line in page.splitlines() if line.startswith(f"| `{bug}`")) for bug in bugs)
     assert "| a schedule | | 0.0/0.00 |" in only
