@@ -1,6 +1,6 @@
 """The error codes that request handlers choose.
 
-Those that replication chooses are ``messages.ErrorCode``, and those about groups ``harness.coordination.errors``.
+Those that replication chooses are ``error_codes.ErrorCode``, and those about groups ``harness.coordination.errors``.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from harness.coordination.errors import GroupError
-from harness.replication.messages import ErrorCode
+from harness.replication.error_codes import ErrorCode
 
 
 class FrontError(IntEnum):

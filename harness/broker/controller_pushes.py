@@ -15,7 +15,8 @@ from harness.broker.replicas import Replicas
 from harness.broker.session import Request
 from harness.clock import Clock
 from harness.model import NO_LEADER, NodeId, TopicPartition
-from harness.replication.messages import ErrorCode, PartitionStateChanged
+from harness.replication.error_codes import ErrorCode
+from harness.replication.messages import PartitionStateChanged
 from harness.wire.messages.control import (
     LeaderAndIsrPartitionError,
     LeaderAndIsrPartitionState,

@@ -29,7 +29,7 @@ from harness.replication.controller_messages import (
     RegistrationRequested,
     ReplicaPlaced,
 )
-from harness.replication.messages import ErrorCode
+from harness.replication.error_codes import ErrorCode
 from harness.wire.messages.control import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,

@@ -25,7 +25,7 @@ from harness.replication.controller_messages import (
     TopicDeletionRequested,
     TopicState,
 )
-from harness.replication.messages import ErrorCode
+from harness.replication.error_codes import ErrorCode
 from harness.replication.topic_configs import Alteration
 from harness.replication.topics import MAX_CLUSTER_PARTITIONS, MAX_PARTITIONS
 from harness.wire.declaration import NO_UUID

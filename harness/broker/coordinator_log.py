@@ -17,7 +17,8 @@ from harness.clock import Clock
 from harness.coordination.errors import GroupError
 from harness.coordination.surroundings import LogRecord, ProducerIdentity, Stored
 from harness.model import Offset, TopicPartition
-from harness.replication.messages import ErrorCode, ProduceExpired, ProduceRequested
+from harness.replication.error_codes import ErrorCode
+from harness.replication.messages import ProduceExpired, ProduceRequested
 from harness.wire import batches as wire
 from harness.wire.batches import BatchHeader, CorruptBatch, Record
 from harness.wire.errors import WireError

@@ -12,7 +12,7 @@ from harness.broker.partition import Partition
 from harness.broker.replicas import Replicas
 from harness.broker.session import Request
 from harness.model import TopicPartition
-from harness.replication.messages import ErrorCode
+from harness.replication.error_codes import ErrorCode
 from harness.wire.messages.log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,

@@ -9,7 +9,7 @@ from harness.broker.controller_link import ControllerLink
 from harness.broker.metadata import ClusterMetadata
 from harness.broker.session import Request
 from harness.broker.settings import NodeConfig
-from harness.replication.messages import ErrorCode
+from harness.replication.error_codes import ErrorCode
 from harness.replication.topics import legal_name
 from harness.wire.declaration import NO_UUID
 from harness.wire.keys import ApiKey

@@ -11,7 +11,7 @@ from harness.broker.transaction_coordinator import TransactionCoordinator
 from harness.coordination.errors import GroupError, TransactionError
 from harness.coordination.transaction_records import State
 from harness.model import NO_EPOCH, TopicPartition
-from harness.replication.messages import ErrorCode
+from harness.replication.error_codes import ErrorCode
 from harness.wire.messages.described_transactions import (
     DescribedProducers,
     DescribedTransaction,

@@ -22,8 +22,9 @@ from harness.broker.segments import Slice
 from harness.broker.session import Request
 from harness.clock import Clock
 from harness.model import CLIENTS, NO_EPOCH, NO_OFFSET, NodeId, Offset, TopicPartition
+from harness.replication.error_codes import ErrorCode
 from harness.replication.knobs import Knobs
-from harness.replication.messages import AnswerFetch, ErrorCode, FetchReceived
+from harness.replication.messages import AnswerFetch, FetchReceived
 from harness.wire.messages.fetch import (
     NO_HIGH_WATERMARK,
     AbortedTransaction,

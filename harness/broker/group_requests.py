@@ -18,7 +18,7 @@ from harness.coordination.member import Join
 from harness.coordination.offsets import NOT_COMMITTED, CommittedOffset
 from harness.coordination.surroundings import Caller
 from harness.model import TopicPartition
-from harness.replication.messages import ErrorCode
+from harness.replication.error_codes import ErrorCode
 from harness.wire.messages.consumer_groups import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,

@@ -14,7 +14,7 @@ from harness.broker.ports import Network
 from harness.broker.transaction_markers import MarkerServices, write_marker
 from harness.coordination.surroundings import ProducerIdentity
 from harness.model import NodeId, TopicPartition
-from harness.replication.messages import ErrorCode
+from harness.replication.error_codes import ErrorCode
 from harness.wire.batches import Marker
 from harness.wire.declaration import Message
 from harness.wire.keys import ApiKey

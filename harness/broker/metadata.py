@@ -9,7 +9,7 @@ from harness.broker.topic_config import Configs
 from harness.broker.topic_ids import topic_id
 from harness.coordination.internal_topics import INTERNAL_TOPICS
 from harness.model import NO_LEADER, NodeId
-from harness.replication.messages import ErrorCode
+from harness.replication.error_codes import ErrorCode
 from harness.wire.messages.control import (
     LeaderAndIsrTopicState,
     UpdateMetadataPartitionState,

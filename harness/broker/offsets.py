@@ -10,7 +10,7 @@ from harness.broker.partition import Partition
 from harness.broker.replicas import Replicas
 from harness.broker.session import Request
 from harness.model import NO_EPOCH, NO_OFFSET, Offset, TopicPartition
-from harness.replication.messages import ErrorCode
+from harness.replication.error_codes import ErrorCode
 from harness.wire.messages.offsets import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,

@@ -15,6 +15,7 @@ from harness.broker.timeline import ReplicaState, StorageRefusal, Timeline
 from harness.broker.topic_config import Configs, TopicConfig, topic_config
 from harness.clock import Clock
 from harness.model import NodeId, Offset, TopicPartition
+from harness.replication.error_codes import ErrorCode
 from harness.replication.knobs import Knobs
 from harness.replication.messages import (
     AnswerDeleteRecords,
@@ -26,7 +27,6 @@ from harness.replication.messages import (
     CheckpointEpochs,
     ConfigsChanged,
     EpochEntry,
-    ErrorCode,
     HighWatermarkAdvanced,
     LogStartedAt,
     LogStartRaised,

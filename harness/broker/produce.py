@@ -28,8 +28,9 @@ from harness.clock import Clock
 from harness.coordination.errors import TransactionError
 from harness.coordination.internal_topics import INTERNAL_TOPICS
 from harness.model import NO_OFFSET, Offset, TopicPartition
+from harness.replication.error_codes import ErrorCode
 from harness.replication.knobs import Knobs
-from harness.replication.messages import ErrorCode, ProduceExpired, ProduceRequested, ProducerStamp
+from harness.replication.messages import ProduceExpired, ProduceRequested, ProducerStamp
 from harness.wire import batches as wire
 from harness.wire.messages.leadership import LeaderIdAndEpoch, NodeEndpoint
 from harness.wire.messages.produce import (

@@ -22,7 +22,7 @@ from harness.replication.controller_messages import (
     SendPartitionStates,
     TopicState,
 )
-from harness.replication.messages import ErrorCode
+from harness.replication.error_codes import ErrorCode
 from harness.wire.declaration import Message
 from harness.wire.keys import ApiKey
 from harness.wire.messages.control import (

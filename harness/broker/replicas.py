@@ -11,7 +11,8 @@ from harness.broker.timeline import StorageRefusal
 from harness.broker.topic_config import Configs
 from harness.broker.topic_ids import topic_id
 from harness.model import NodeId, TopicPartition
-from harness.replication.messages import ErrorCode, ReplicaEvent, SessionsHeard
+from harness.replication.error_codes import ErrorCode
+from harness.replication.messages import ReplicaEvent, SessionsHeard
 
 MakePartition = Callable[[TopicPartition, LogDirectory], Partition]
 """Opens the replica of a partition in a log directory, or creates it there; raises ``OSError``."""

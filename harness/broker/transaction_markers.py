@@ -17,8 +17,8 @@ from harness.clock import Clock
 from harness.coordination.internal_topics import GROUPS_TOPIC
 from harness.coordination.surroundings import ProducerIdentity
 from harness.model import TopicPartition
+from harness.replication.error_codes import ErrorCode
 from harness.replication.knobs import Knobs
-from harness.replication.messages import ErrorCode
 from harness.wire import batches as wire
 from harness.wire.batches import Marker
 from harness.wire.messages.transactions import (

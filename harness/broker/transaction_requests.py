@@ -26,7 +26,8 @@ from harness.coordination.surroundings import ProducerIdentity
 from harness.coordination.transaction import NO_PRODUCER_EPOCH, NUMBERED
 from harness.coordination.transactions import Initialising, Transactions
 from harness.model import TopicPartition
-from harness.replication.messages import ErrorCode, ProducerStamp
+from harness.replication.error_codes import ErrorCode
+from harness.replication.messages import ProducerStamp
 from harness.wire.messages.coordination import InitProducerIdRequest, InitProducerIdResponse
 from harness.wire.messages.transactions import (
     AddOffsetsToTxnRequest,

@@ -20,7 +20,8 @@ from harness.coordination.internal_topics import TRANSACTIONS_TOPIC
 from harness.coordination.surroundings import ProducerIdentity
 from harness.coordination.transaction import NUMBERED
 from harness.model import NodeId, TopicPartition
-from harness.replication.messages import ErrorCode, ProducerStamp
+from harness.replication.error_codes import ErrorCode
+from harness.replication.messages import ProducerStamp
 from harness.wire.declaration import Message
 from harness.wire.keys import ApiKey
 from harness.wire.messages.transactions import (

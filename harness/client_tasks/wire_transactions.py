@@ -20,7 +20,7 @@ from harness.coordination.transaction import NUMBERED
 from harness.history.sends import Completion
 from harness.model import Offset, TopicPartition
 from harness.payload import ProducerRecord
-from harness.replication.messages import ErrorCode
+from harness.replication.error_codes import ErrorCode
 from harness.wire.batches import TRANSACTIONAL, Record, build
 from harness.wire.declaration import Message
 from harness.wire.messages.coordination import InitProducerIdRequest, InitProducerIdResponse

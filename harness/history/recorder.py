@@ -12,7 +12,7 @@ from harness.clock import Clock
 from harness.history.arrow import write_columns
 from harness.history.blocks import Block
 from harness.history.delete_records_log import DeleteRecordsLog
-from harness.history.rows import NAMES, Row, alike, columns_of, placed, sent
+from harness.history.rows import Row, alike, columns_of, placed, sent
 from harness.history.schema import HISTORY
 from harness.history.sends import Answer, Completion, Sends
 from harness.model import GroupProtocol, Offset, ProcessId, TopicPartition
@@ -484,18 +484,3 @@ def _answered(row: Row, kind: Completion, error: str | None, answer: Answered) -
 
 def _per_partition(bare: Row, partitions: Sequence[TopicPartition]) -> list[Row]:
     return [replace(bare, topic=p.topic, partition=p.partition) for p in partitions] or [bare]
-
-
-class KeptRecorder(Recorder):
-    """A recorder that keeps its rows in memory, for runs that are checked at once.
-
-    Attributes:
-        rows: the rows of ``HISTORY`` up to the last :meth:`flush` or :meth:`close`.
-    """
-
-    def __init__(self, run: str, clock: Clock) -> None:
-        super().__init__(run, Path(), clock)
-        self.rows: list[dict[str, Any]] = []
-
-    def _write(self, columns: list[list[Any]]) -> None:
-        self.rows += [dict(zip(NAMES, values, strict=True)) for values in zip(*columns, strict=True)]

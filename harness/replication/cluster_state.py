@@ -8,8 +8,8 @@ from typing import Any
 
 from harness.model import NO_LEADER, NodeId, TopicPartition
 from harness.replication.controller_messages import DoomedReplica, PartitionState, TopicState
+from harness.replication.error_codes import NO_ERROR, ErrorCode
 from harness.replication.knobs import Knobs
-from harness.replication.messages import NO_ERROR, ErrorCode
 
 FORMAT_VERSION = 3
 

@@ -48,9 +48,10 @@ from harness.replication.controller_messages import (
     TopicState,
 )
 from harness.replication.elections import Rules, TopicRules, choose, settle, with_isr, without_eligible
+from harness.replication.error_codes import NO_ERROR, ErrorCode
 from harness.replication.isr_proposals import IsrProposals
 from harness.replication.knobs import CURRENT_GENERATION, GENERATIONS, Knobs
-from harness.replication.messages import NO_ERROR, ErrorCode, Tick
+from harness.replication.messages import Tick
 from harness.replication.offline_replicas import OfflineReplicas
 from harness.replication.topic_configs import Refusal
 

@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
 from harness.model import NO_LEADER, NodeId, TopicPartition
+from harness.replication.error_codes import ErrorCode
 from harness.replication.message import message
-from harness.replication.messages import ErrorCode, Tick
+from harness.replication.messages import Tick
 from harness.replication.topic_configs import Alteration
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from harness.model import Offset
-from harness.replication.messages import NO_ERROR, AnswerDeleteRecords, ErrorCode, ReplicaEffect
+from harness.replication.error_codes import NO_ERROR, ErrorCode
+from harness.replication.messages import AnswerDeleteRecords, ReplicaEffect
 
 
 class _Waiting(NamedTuple):

@@ -12,8 +12,8 @@ from typing import cast
 
 from harness.model import NO_LEADER, NodeId
 from harness.replication.controller_messages import PartitionState, TopicState
+from harness.replication.error_codes import ErrorCode
 from harness.replication.knobs import Knobs
-from harness.replication.messages import ErrorCode
 from harness.replication.topic_configs import MIN_INSYNC_REPLICAS, UNCLEAN_ELECTION, parsed
 
 

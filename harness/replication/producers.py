@@ -14,14 +14,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from harness.model import NO_EPOCH, NO_OFFSET, Offset
+from harness.replication.error_codes import NO_ERROR, ErrorCode
 from harness.replication.knobs import NEWEST, Knobs
-from harness.replication.messages import (
-    NO_ERROR,
-    BatchSpan,
-    ErrorCode,
-    ProducerStamp,
-    TransactionEnd,
-)
+from harness.replication.messages import BatchSpan, ProducerStamp, TransactionEnd
 
 _REMEMBERED = {"last": 1, "five": 5}
 """How many batches of a producer are remembered (``ProducerStateEntry.NUM_BATCHES_TO_RETAIN``), by the knob."""

@@ -8,6 +8,7 @@ from typing import Literal, assert_never
 from harness.model import NO_EPOCH, NO_LEADER, NO_OFFSET, NodeId, Offset, TopicPartition
 from harness.replication.deletions import Deletions
 from harness.replication.epochs import UNDEFINED
+from harness.replication.error_codes import NO_ERROR, ErrorCode
 from harness.replication.following import Cut, Decision, Exit, Following, StartOver, unappendable
 from harness.replication.invariants import Invariants
 from harness.replication.isr import InSyncReplicas, are_distinct
@@ -15,7 +16,6 @@ from harness.replication.knobs import Knobs
 from harness.replication.leadership import Leadership
 from harness.replication.log_state import LogState
 from harness.replication.messages import (
-    NO_ERROR,
     AnswerDeleteRecords,
     AnswerFetch,
     AnswerProduce,
@@ -30,7 +30,6 @@ from harness.replication.messages import (
     EpochEnd,
     EpochEndAnswered,
     EpochEntry,
-    ErrorCode,
     FetchAnswered,
     FetchReceived,
     HighWatermarkAdvanced,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from harness.model import NO_OFFSET, Offset
+from harness.replication.error_codes import ErrorCode
 from harness.replication.message import message
 from harness.replication.messages import (
     AnswerDeleteRecords,
@@ -14,7 +15,6 @@ from harness.replication.messages import (
     BatchSpan,
     ConfigsChanged,
     DeleteRecordsExpired,
-    ErrorCode,
     FetchAnswered,
     IsrAnswered,
     LogStartedAt,

@@ -16,8 +16,8 @@ from harness.replication.controller_messages import (
     PartitionState,
     TopicCreationRequested,
 )
+from harness.replication.error_codes import ErrorCode
 from harness.replication.knobs import Knobs
-from harness.replication.messages import ErrorCode
 from harness.replication.topic_configs import Refusal, altered
 from harness.replication.topics import extend, found, place
 

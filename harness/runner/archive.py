@@ -9,7 +9,8 @@ from typing import Any, Protocol
 from harness.clock import Clock
 from harness.history.blocks import Block, rows_of
 from harness.history.delete_records_log import DeleteRecordsLog
-from harness.history.recorder import KeptRecorder, Recorder
+from harness.history.kept_recorder import KeptRecorder
+from harness.history.recorder import Recorder
 from harness.history.run_directory import RunDirectory
 from harness.history.schema import REPLICA_LOGS
 from harness.runner.nemesis import FaultRecord

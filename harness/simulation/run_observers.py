@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from harness.model import Offset
 from harness.replication.controller_messages import Elected, IsrChanged, SessionChanged
-from harness.replication.messages import ErrorCode, RaiseLogStart, ReplicaFailed, StartLogAt, Truncate
+from harness.replication.error_codes import ErrorCode
+from harness.replication.messages import RaiseLogStart, ReplicaFailed, StartLogAt, Truncate
 from harness.simulation.core.budget import Budget
 from harness.simulation.core.disk import Batch
 from harness.simulation.core.planned_fault import PlannedFault

@@ -7,7 +7,8 @@ from dataclasses import fields
 from typing import Any
 
 from harness.model import Offset
-from harness.replication.messages import BatchSpan, ErrorCode, Tick
+from harness.replication.error_codes import ErrorCode
+from harness.replication.messages import BatchSpan, Tick
 from harness.simulation.core.fault_kinds import DELETIONS
 from harness.simulation.core.planned_fault import PlannedFault
 from harness.simulation.violations import Violation

@@ -11,15 +11,8 @@ from typing import Any
 
 from harness.model import Offset
 from harness.replication.controller_messages import Elected, IsrChanged
-from harness.replication.messages import (
-    EpochEntry,
-    ErrorCode,
-    ProposeIsr,
-    RaiseLogStart,
-    ReplicaFailed,
-    StartLogAt,
-    Truncate,
-)
+from harness.replication.error_codes import ErrorCode
+from harness.replication.messages import EpochEntry, ProposeIsr, RaiseLogStart, ReplicaFailed, StartLogAt, Truncate
 from harness.simulation.core.disk import Batch
 from harness.simulation.findings import Findings
 from harness.simulation.invariants.catalogue import invariants_of

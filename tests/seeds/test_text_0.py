@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from harness.model import NO_EPOCH, NO_OFFSET, Link, Offset
 from harness.replication.epochs import LeaderEpochCache
+from harness.replication.error_codes import ErrorCode
 from harness.replication.log_state import LogState
 from harness.replication.messages import (
     AnswerFetch,
@@ -18,7 +19,6 @@ from harness.replication.messages import (
     CheckpointEpochs,
     EpochEnd,
     EpochEntry,
-    ErrorCode,
     FetchAnswered,
     FetchReceived,
     HighWatermarkAdvanced,

@@ -16,13 +16,13 @@ from harness.broker.settings import NEVER, Settings
 from harness.history.schema import REPLICA_LOGS
 from harness.model import NO_EPOCH, Offset
 from harness.replication.epochs import UNDEFINED, LeaderEpochCache
+from harness.replication.error_codes import ErrorCode
 from harness.replication.messages import (
     AppendFailed,
     BatchSpan,
     EpochEnd,
     EpochEndAnswered,
     EpochEntry,
-    ErrorCode,
     FetchAnswered,
     NextEpochLookup,
     NextFetch,

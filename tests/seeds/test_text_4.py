@@ -19,7 +19,8 @@ from harness.replication.controller_messages import (
     TopicCreationRequested,
 )
 from harness.replication.epochs import LeaderEpochCache
-from harness.replication.messages import EpochEnd, EpochEntry, ErrorCode, Truncate
+from harness.replication.error_codes import ErrorCode
+from harness.replication.messages import EpochEnd, EpochEntry, Truncate
 from harness.replication.topic_configs import Refusal
 from harness.replication.topics import place
 from harness.wire.messages.produce import ProduceRequest

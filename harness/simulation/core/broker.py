@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from harness.model import NO_EPOCH, NodeId, Offset
+from harness.replication.error_codes import NO_ERROR, ErrorCode
 from harness.replication.knobs import Knobs
 from harness.replication.messages import (
-    NO_ERROR,
     AnswerDeleteRecords,
     AnswerFetch,
     AnswerProduce,
@@ -20,7 +20,6 @@ from harness.replication.messages import (
     Appended,
     AppendFailed,
     CheckpointEpochs,
-    ErrorCode,
     FetchReceived,
     HighWatermarkAdvanced,
     IsrAnswered,

@@ -32,8 +32,9 @@ from harness.replication.controller_messages import (
     SessionChanged,
     TopicCreationRequested,
 )
+from harness.replication.error_codes import NO_ERROR
 from harness.replication.knobs import Knobs
-from harness.replication.messages import NO_ERROR, IsrAnswered, ProposeIsr, Tick
+from harness.replication.messages import IsrAnswered, ProposeIsr, Tick
 from harness.simulation.core.broker import Broker
 from harness.simulation.core.configuration import MS, PARTITION, Configuration
 from harness.simulation.core.in_flight import StateUpdate

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from harness.history.delete_records_log import GAVE_UP, DeleteRecordsLog
 from harness.model import Offset
+from harness.replication.error_codes import NO_ERROR
 from harness.replication.messages import (
-    NO_ERROR,
     AnswerDeleteRecords,
     DeleteRecordsExpired,
     DeleteRecordsRequested,

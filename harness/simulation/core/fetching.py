@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from harness.model import NO_LEADER, NodeId
+from harness.replication.error_codes import NO_ERROR, ErrorCode
 from harness.replication.messages import (
-    NO_ERROR,
     AnswerFetch,
     EpochEnd,
     EpochEndAnswered,
-    ErrorCode,
     FetchAnswered,
     NextEpochLookup,
     NextFetch,

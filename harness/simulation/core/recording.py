@@ -14,8 +14,9 @@ from harness.history.delete_records_log import DeleteRecordsLog
 from harness.history.schema import HISTORY, TABLES
 from harness.model import CONTROLLER, CONTROLLER_ID, NodeId, Offset
 from harness.replication.controller_messages import Elected, IsrChanged, PartitionState, SessionChanged
+from harness.replication.error_codes import ErrorCode
 from harness.replication.isr import laggards_leave_ms
-from harness.replication.messages import ErrorCode, RaiseLogStart, ReplicaFailed, StartLogAt, Truncate
+from harness.replication.messages import RaiseLogStart, ReplicaFailed, StartLogAt, Truncate
 from harness.simulation.core.configuration import PARTITION, Configuration
 from harness.simulation.core.planned_fault import PlannedFault
 from harness.simulation.invariants.committed_log import CommittedLog

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from harness.model import Offset
-from harness.replication.messages import NO_ERROR, ErrorCode
+from harness.replication.error_codes import NO_ERROR, ErrorCode
 from harness.simulation.witnessed import Produce
 
 ACKS_ALL = -1

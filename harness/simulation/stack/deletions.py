@@ -6,7 +6,7 @@ from typing import cast
 
 from harness.history.delete_records_log import GAVE_UP, LOST, DeleteRecordsLog
 from harness.model import Offset
-from harness.replication.messages import ErrorCode
+from harness.replication.error_codes import ErrorCode
 from harness.simulation.core.configuration import PARTITION
 from harness.simulation.stack.cluster import Request
 from harness.simulation.stack.observed_cluster import ObservedCluster

@@ -29,6 +29,7 @@ from harness.replication.controller_messages import (
     PartitionState,
     SessionChanged,
 )
+from harness.replication.error_codes import ErrorCode
 from harness.replication.knobs import Knobs
 from harness.replication.messages import (
     AnswerFetch,
@@ -37,7 +38,6 @@ from harness.replication.messages import (
     Appended,
     BatchSpan,
     CheckpointEpochs,
-    ErrorCode,
     FetchReceived,
     HighWatermarkAdvanced,
     LogStartedAt,

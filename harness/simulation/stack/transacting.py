@@ -14,7 +14,7 @@ from harness.coordination.surroundings import ProducerIdentity
 from harness.history.sends import Completion
 from harness.model import Offset, TopicPartition
 from harness.payload import ProducerRecord
-from harness.replication.messages import ErrorCode
+from harness.replication.error_codes import ErrorCode
 from harness.simulation.stack.client import Call, Client, Silence
 from harness.simulation.stack.coordinator import ELSEWHERE, coordinator_of
 from harness.simulation.stack.group_offsets import GroupMetadata

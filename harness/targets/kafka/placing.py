@@ -16,7 +16,7 @@ from pathlib import Path
 from harness.clients.conversation import Conversation
 from harness.errors import EnvironmentFault
 from harness.model import TopicPartition, node_id
-from harness.replication.messages import ErrorCode
+from harness.replication.error_codes import ErrorCode
 from harness.target import TopicSpec
 from harness.targets.addresses import Address
 from harness.targets.kafka.topics import assignment_of

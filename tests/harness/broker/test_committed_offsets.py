@@ -11,7 +11,7 @@ from harness.broker.coordinator_log import partition_of
 from harness.coordination.errors import GroupError
 from harness.coordination.internal_topics import GROUPS_TOPIC
 from harness.model import CONTROLLER_ID
-from harness.replication.messages import ErrorCode
+from harness.replication.error_codes import ErrorCode
 from harness.wire.keys import ApiKey
 from harness.wire.messages.consumers import (
     OffsetCommitRequest,

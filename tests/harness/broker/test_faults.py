@@ -17,7 +17,7 @@ from confluent_kafka import OFFSET_END, Consumer, KafkaException, TopicPartition
 
 from harness.broker.settings import NodeFaults
 from harness.model import CONTROLLER_ID, Link, NodeId
-from harness.replication.messages import ErrorCode
+from harness.replication.error_codes import ErrorCode
 from harness.wire.keys import ApiKey
 from tests.harness.broker.cluster import FAILS_OVER, Cluster, wait_until
 from tests.harness.broker.raw_client import RawClient, batch, fetch_request, produce_request

@@ -14,7 +14,7 @@ from harness.broker.ports import Connection
 from harness.broker.segments import SegmentLog
 from harness.broker.session import MAX_REQUEST_BYTES
 from harness.model import Link, NodeId, TopicPartition
-from harness.replication.messages import ErrorCode
+from harness.replication.error_codes import ErrorCode
 from harness.simulation.stack.cluster import listener
 from harness.wire.declaration import MAX_ELEMENTS, Message
 from harness.wire.frames import RequestHeader, encode_request

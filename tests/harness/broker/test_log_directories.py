@@ -13,7 +13,7 @@ from harness.broker.settings import Settings
 from harness.broker.topic_ids import topic_id
 from harness.errors import UsageError
 from harness.model import CONTROLLER_ID, TopicPartition
-from harness.replication.messages import ErrorCode
+from harness.replication.error_codes import ErrorCode
 from harness.wire.keys import ApiKey
 from harness.wire.messages.log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from harness.wire.messages.metadata import MetadataRequest, MetadataRequestTopic

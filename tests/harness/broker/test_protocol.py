@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.broker.codes import FrontError
-from harness.replication.messages import ErrorCode
+from harness.replication.error_codes import ErrorCode
 from harness.wire import batches as wire
 from harness.wire.declaration import MAX_STRING_BYTES
 from harness.wire.frames import ADVERTISED, SUPPORTED

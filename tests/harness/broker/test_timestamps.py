@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.broker.codes import FrontError
-from harness.replication.messages import ErrorCode
+from harness.replication.error_codes import ErrorCode
 from harness.wire.keys import ApiKey
 from tests.harness.broker.raw_client import batch, produce_request
 from tests.harness.broker.virtual_cluster import VirtualCluster

@@ -8,7 +8,7 @@ import pytest
 
 from harness.broker.topic_ids import topic_id
 from harness.model import CONTROLLER_ID, TopicPartition
-from harness.replication.messages import ErrorCode
+from harness.replication.error_codes import ErrorCode
 from harness.wire.declaration import NO_UUID
 from harness.wire.keys import ApiKey
 from harness.wire.messages.configs import (

@@ -11,7 +11,7 @@ from harness.client_tasks.final_reader import FinalReader
 from harness.clients.threaded_clients import ThreadedClients
 from harness.clock import SystemClock
 from harness.final_read import Unread
-from harness.history.recorder import KeptRecorder
+from harness.history.kept_recorder import KeptRecorder
 from harness.model import Offset, TopicPartition
 
 PARTITIONS = [TopicPartition("ledger", number) for number in range(9)]

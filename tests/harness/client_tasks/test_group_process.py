@@ -10,7 +10,7 @@ import pytest
 from harness.client_ports import CommittedOffset
 from harness.client_tasks.group_process import GroupProcess
 from harness.clock import SystemClock
-from harness.history.recorder import KeptRecorder
+from harness.history.kept_recorder import KeptRecorder
 from harness.model import ProcessId, TopicPartition
 
 P, Q = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -12,7 +12,7 @@ from harness.client_ports import Answered, ClientContext, Clients, not_recorded
 from harness.client_tasks import program_input
 from harness.client_tasks.program_input import InputProcesses
 from harness.clock import SystemClock
-from harness.history.recorder import KeptRecorder
+from harness.history.kept_recorder import KeptRecorder
 from harness.history.sends import Answer, Completion
 from harness.identity import KEYS, held
 from harness.model import TopicPartition

@@ -10,7 +10,7 @@ import pytest
 from harness.client_ports import Answered, ClientContext, Clients, not_recorded
 from harness.client_tasks.sending_process import SendingProcesses
 from harness.clock import SystemClock
-from harness.history.recorder import KeptRecorder
+from harness.history.kept_recorder import KeptRecorder
 from harness.history.sends import Answer, Sends
 from harness.model import TopicPartition
 from harness.payload import ProducerRecord, decode

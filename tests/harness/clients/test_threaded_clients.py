@@ -11,7 +11,7 @@ import pytest
 from harness.client_ports import ClientContext
 from harness.clients.threaded_clients import ThreadedClients
 from harness.clock import SystemClock
-from harness.history.recorder import KeptRecorder
+from harness.history.kept_recorder import KeptRecorder
 from harness.workload import Workload
 
 

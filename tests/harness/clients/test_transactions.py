@@ -13,7 +13,7 @@ from harness.client_tasks.sending_process import TransactingProcess
 from harness.clients import transactional_sender
 from harness.clients.transactional_sender import TransactionalSender
 from harness.clock import SystemClock
-from harness.history.recorder import KeptRecorder
+from harness.history.kept_recorder import KeptRecorder
 from harness.history.sends import Completion
 from harness.model import ProcessId, TopicPartition
 from harness.payload import EVERYTHING

@@ -7,7 +7,8 @@ import pytest
 
 from harness.clock import Clock, SystemClock
 from harness.history import Manifest, PolledRecord, Polling, Recorder, RunDirectory, Sending
-from harness.history.recorder import KeptRecorder, Output
+from harness.history.kept_recorder import KeptRecorder
+from harness.history.recorder import Output
 from harness.history.sends import Answer, Sends
 from harness.model import ProcessId, TopicPartition
 

@@ -10,7 +10,7 @@ from harness import payload
 from harness.client_ports import ClientContext
 from harness.clock import SystemClock
 from harness.errors import UsageError
-from harness.history.recorder import KeptRecorder
+from harness.history.kept_recorder import KeptRecorder
 from harness.in_pytest.clients import RecordingConsumer, RecordingProducer
 from harness.in_pytest.history import ClientHistory
 from harness.in_pytest.wanted import planned, slug, wanted

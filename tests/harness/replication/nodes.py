@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from harness.model import NO_OFFSET, NodeId, Offset
+from harness.replication.error_codes import ErrorCode
 from harness.replication.messages import (
     AnswerProduce,
     Append,
@@ -14,7 +15,6 @@ from harness.replication.messages import (
     AppendFailed,
     BatchSpan,
     EpochEntry,
-    ErrorCode,
     LogStartedAt,
     LogStartRaised,
     NextEpochLookup,

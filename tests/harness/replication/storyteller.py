@@ -11,13 +11,10 @@ from types import MappingProxyType
 from typing import Any
 
 from harness.model import NO_LEADER, NodeId
+from harness.replication.error_codes import ErrorCode
 from harness.replication.knobs import GENERATIONS
 from harness.replication.knobs import generation as knobs_of
-from harness.replication.messages import (
-    DeleteRecordsExpired,
-    ErrorCode,
-    ProduceExpired,
-)
+from harness.replication.messages import DeleteRecordsExpired, ProduceExpired
 from tests.harness.replication.nodes import Message
 from tests.harness.replication.printing import (
     parse_nodes,

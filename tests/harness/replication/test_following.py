@@ -9,6 +9,7 @@ import pytest
 
 from harness.model import NO_EPOCH, NO_LEADER, NO_OFFSET, NodeId, Offset
 from harness.replication.epochs import UNDEFINED
+from harness.replication.error_codes import ErrorCode
 from harness.replication.following import Cut, Decision, Exit, Following, Phase, StartOver
 from harness.replication.knobs import GENERATIONS, Knobs
 from harness.replication.log_state import LogState
@@ -17,7 +18,6 @@ from harness.replication.messages import (
     EpochEnd,
     EpochEndAnswered,
     EpochEntry,
-    ErrorCode,
     FetchAnswered,
     NextEpochLookup,
     NextFetch,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from harness.replication.error_codes import ErrorCode
 from harness.replication.knobs import Knobs, generation
-from harness.replication.messages import BatchSpan, ErrorCode, ProducerStamp, TransactionEnd
+from harness.replication.messages import BatchSpan, ProducerStamp, TransactionEnd
 from harness.replication.producers import ProducerStates
 
 NONE, OUT_OF_ORDER, UNKNOWN = (

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from harness.model import NO_EPOCH, NO_OFFSET, NodeId, Offset, TopicPartition
+from harness.replication.error_codes import ErrorCode
 from harness.replication.knobs import GENERATIONS, Knobs
 from harness.replication.messages import (
     AnswerDeleteRecords,
@@ -17,7 +18,6 @@ from harness.replication.messages import (
     AppendFailed,
     DeleteRecordsRequested,
     EpochEnd,
-    ErrorCode,
     FetchReceived,
     HighWatermarkAdvanced,
     IsrAnswered,

@@ -22,6 +22,7 @@ from harness.replication.controller_messages import (
     RegistrationRequested,
     TopicCreationRequested,
 )
+from harness.replication.error_codes import ErrorCode
 from harness.replication.knobs import GENERATIONS, Knobs
 from harness.replication.messages import (
     AnswerDeleteRecords,
@@ -35,7 +36,6 @@ from harness.replication.messages import (
     EpochEnd,
     EpochEndAnswered,
     EpochEntry,
-    ErrorCode,
     FetchAnswered,
     FetchReceived,
     IsrAnswered,

@@ -21,8 +21,8 @@ from harness.replication.controller_messages import (
     SendPartitionStates,
     TopicCreationRequested,
 )
+from harness.replication.error_codes import ErrorCode
 from harness.replication.knobs import generation
-from harness.replication.messages import ErrorCode
 from harness.replication.offline_replicas import OfflineReplicas
 
 ONE, TWO = TopicPartition("t", 0), TopicPartition("t", 1)

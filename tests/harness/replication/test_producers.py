@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from harness.model import NodeId
+from harness.replication.error_codes import ErrorCode
 from harness.replication.knobs import GENERATIONS
-from harness.replication.messages import BatchSpan, ErrorCode, ProducerStamp
+from harness.replication.messages import BatchSpan, ProducerStamp
 from harness.replication.producers import ProducerStates, StoredBatch
 from tests.harness.replication.world import World
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from harness.model import NO_EPOCH, NodeId, TopicPartition
+from harness.replication.error_codes import ErrorCode
 from harness.replication.knobs import GENERATIONS, Knobs
 from harness.replication.messages import (
     AnswerFetch,
@@ -19,7 +20,6 @@ from harness.replication.messages import (
     CheckpointEpochs,
     EpochEnd,
     EpochEntry,
-    ErrorCode,
     FetchAnswered,
     FetchReceived,
     HighWatermarkAdvanced,

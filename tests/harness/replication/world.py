@@ -23,6 +23,7 @@ from harness.replication.controller_messages import (
     SendPartitionStates,
     TopicCreationRequested,
 )
+from harness.replication.error_codes import ErrorCode
 from harness.replication.knobs import Knobs
 from harness.replication.messages import (
     AnswerFetch,
@@ -32,7 +33,6 @@ from harness.replication.messages import (
     DeleteRecordsRequested,
     EpochEnd,
     EpochEndAnswered,
-    ErrorCode,
     FetchAnswered,
     FetchReceived,
     IsrAnswered,

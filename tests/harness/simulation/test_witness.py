@@ -11,11 +11,11 @@ import pytest
 from harness.checker import Verdict
 from harness.model import NodeId
 from harness.replication.controller_messages import Elected, IsrChanged, PartitionState
+from harness.replication.error_codes import ErrorCode
 from harness.replication.leadership import Leadership
 from harness.replication.messages import (
     BatchSpan,
     EpochEntry,
-    ErrorCode,
     NextEpochLookup,
     NextFetch,
     RaiseLogStart,
