@@ -114,7 +114,7 @@ def raised_once(say: Callable[[str], None], *, to_the_end: bool) -> Iterator[Non
 
 @contextmanager
 def withheld() -> Iterator[None]:
-    """Start processes that no signal ends before they have set their handlers; this one gets it afterwards."""
+    """Let no signal come meanwhile, to this process or to those that it starts; this one gets it afterwards."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     try:
         yield
@@ -132,14 +132,16 @@ def postponed() -> Iterator[None]:
         yield
         return
     arrived: list[int] = []
-    before = {number: signal.signal(number, lambda it, _: arrived.append(it)) for number in listened()}
+    with withheld():
+        before = {number: signal.signal(number, lambda it, _: arrived.append(it)) for number in listened()}
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        for one in arrived:
-            signal.raise_signal(one)
+        with withheld():
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            for one in arrived:
+                signal.raise_signal(one)
 
 
 def _raise_what_was_swallowed(

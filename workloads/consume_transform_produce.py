@@ -23,7 +23,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from harness.client_ports import (
     BEGINNING,
@@ -36,7 +36,7 @@ from harness.client_ports import (
     Membership,
 )
 from harness.client_tasks.polling import poll, tail
-from harness.client_tasks.processor import Fate, Processing, Processor
+from harness.client_tasks.processor import NO_PAUSE, Fate, Pause, Processing, Processor
 from harness.client_tasks.program_input import InputProcesses
 from harness.client_tasks.steady_sends import SteadySends, SteadySendsParameters
 from harness.errors import UsageError
@@ -67,9 +67,11 @@ class ConsumeTransformProduceParameters(SteadySendsParameters):
             a transaction, which it leaves open. 0: it stays.
         away_s: how long a processor that has ended stays away on the average.
         aborted: the share of transactions that are aborted, and tried again.
-        late: the share of transactions before the end of which a processor stands still, for up to twice
-            ``poll_timeout_s``.
-        timeout_s: how long each part of a transaction may take, and after how long its coordinator aborts it.
+        late: the share of transactions in which a processor stands still, before or after it commits its offsets, for
+            up to twice ``poll_timeout_s``.
+        timeout_s: how long each part of a transaction may take, and after how long its coordinator aborts it. Where it
+            is longer than twice ``poll_timeout_s``, a transaction outlives the membership of a processor that stands
+            still.
         session_timeout_s: after how long without a heartbeat a coordinator removes a member.
         poll_timeout_s: after how long without a poll a member leaves by itself; not below ``session_timeout_s``.
         drain_s: how long the processors may take to finish when the faults are over.
@@ -87,16 +89,10 @@ class ConsumeTransformProduceParameters(SteadySendsParameters):
     away_s: Seconds = Field(default=1.0, gt=0)
     aborted: float = Field(default=0.1, ge=0, le=1)
     late: float = Field(default=0.02, ge=0, le=1)
-    timeout_s: Seconds = Field(default=4.0, ge=1)
-    session_timeout_s: Seconds = Field(default=3.0, ge=0.5)
-    poll_timeout_s: Seconds = Field(default=4.0, ge=0.5)
+    timeout_s: Seconds = Field(default=6.0, ge=1)
+    session_timeout_s: Seconds = Field(default=2.0, ge=0.5)
+    poll_timeout_s: Seconds = Field(default=2.0, ge=0.5)
     drain_s: Seconds = Field(default=30.0, gt=0)
-
-    @model_validator(mode="after")
-    def _shares_are_of_one(self) -> Self:
-        if self.aborted + self.late > 1:
-            raise ValueError("aborted and late are more than 1 together")
-        return self
 
     @property
     def transacts(self) -> bool:
@@ -239,13 +235,12 @@ class ConsumeTransformProduce(Workload):
             is_over = clients.monotonic_ns() >= leaves_ns
             if is_over and not leaves_open:
                 return False
-            fates: tuple[Fate, ...] = ("abort", "commit", "commit")
-            [(fate, stands_still)] = drawn.choices(
-                list(zip(fates, (False, True, False), strict=True)),
-                (ours.aborted, ours.late, 1 - ours.aborted - ours.late),
-            )
-            still_s = drawn.uniform(0, 2 * ours.poll_timeout_s) if stands_still else 0
-            if not await processor.process("abandon" if is_over else fate, still_s):
+            fate: Fate = "abort" if drawn.random() < ours.aborted else "commit"
+            pause = NO_PAUSE
+            if drawn.random() < ours.late:
+                still_s, is_early = drawn.uniform(0, 2 * ours.poll_timeout_s), drawn.random() < 1 / 2
+                pause = Pause(before_s=still_s) if is_early else Pause(after_s=still_s)
+            if not await processor.process("abandon" if is_over else fate, pause):
                 return not is_over
         return False
 
@@ -373,6 +368,6 @@ KIND = WorkloadKind(
     "consume_transform_produce",
     ConsumeTransformProduceParameters,
     ConsumeTransformProduce,
-    {"rate": 30, "producers": 2, "processors": 2, "timeout_s": 2, "session_timeout_s": 1, "poll_timeout_s": 1.5,
+    {"rate": 30, "producers": 2, "processors": 2, "timeout_s": 3, "session_timeout_s": 1, "poll_timeout_s": 1,
      "stays_s": 2},
 )  # fmt: skip

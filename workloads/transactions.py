@@ -196,8 +196,7 @@ class Transactions(Workload):
         ended = None
         left, polls = drawn.randint(1, ours.records), drawn.random() < ours.polling
         while left and ended is None:
-            if polls:
-                await self._poll(number, process)
+            polls = polls and await self._poll(number, process)
             count = min(left, drawn.randint(1, ours.batch))
             left -= count
             partition = drawn.choice(self._partitions)
@@ -214,8 +213,11 @@ class Transactions(Workload):
             producer.close()
         return follower or producer
 
-    async def _poll(self, number: int, process: TransactingProcess) -> None:
-        """Poll in a transaction of a producer, which goes on reading where it was in the one before."""
+    async def _poll(self, number: int, process: TransactingProcess) -> bool:
+        """Poll in a transaction of a producer, which goes on reading where it was in the one before.
+
+        Returns whether it may poll again: after an error it begins anew, with the next transaction's process.
+        """
         consumer = self._readers.get(number) or self._reader(number, dict.fromkeys(self._partitions, BEGINNING))
         process.begin_poll()
         records, error = await consumer.poll(_POLL_RECORDS, _POLL_S)
@@ -224,6 +226,7 @@ class Transactions(Workload):
             consumer.close()
             is_gone = error in MOVED_ERRORS
             self._reader(number, dict.fromkeys(self._partitions, BEGINNING) if is_gone else consumer.positions)
+        return error is None
 
     def _reader(self, number: int, positions: Mapping[TopicPartition, Offset]) -> Consumer:
         """Give a producer a new consumer of ``positions``."""

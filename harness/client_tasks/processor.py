@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from harness.client_ports import (
     ABORTED,
@@ -31,6 +31,16 @@ Fate = Literal["commit", "abort", "abandon"]
 """What a processor makes of a transaction: it commits or aborts it, or ends before it has done either."""
 
 _LEFT_OPEN = "LEFT_OPEN"
+
+
+class Pause(NamedTuple):
+    """How long a processor stands still in a transaction: before it has committed its offsets in it, and after."""
+
+    before_s: float = 0
+    after_s: float = 0
+
+
+NO_PAUSE = Pause()
 
 
 @dataclass(frozen=True)
@@ -95,12 +105,12 @@ class Processor:
         """Wait for records; returns the name of the error that ends the processor."""
         return await self._life.poll()
 
-    async def process(self, fate: Fate = "commit", stands_still_s: float = 0) -> bool:
+    async def process(self, fate: Fate = "commit", pause: Pause = NO_PAUSE) -> bool:
         """Process what the last poll has given it; returns whether the processor can go on.
 
         Args:
             fate: what becomes of the first transaction; one that is aborted is tried again.
-            stands_still_s: how long it stands still before it ends the first transaction.
+            pause: when it stands still in the first transaction.
         """
         lanes: dict[str, list[PolledRecord]] = {}
         for record in self._life.polled:
@@ -108,9 +118,9 @@ class Processor:
             if name in self.ready and record.value is not None:
                 lanes.setdefault(self._lane(name), []).append(record)
         for lane, records in lanes.items():
-            if not await self._process(lane, records, fate, stands_still_s):
+            if not await self._process(lane, records, fate, pause):
                 return False
-            fate, stands_still_s = "commit", 0
+            fate, pause = "commit", NO_PAUSE
         return True
 
     async def close(self) -> None:
@@ -119,14 +129,14 @@ class Processor:
             producer.close()
         await self._life.close()
 
-    async def _process(self, lane: str, records: Sequence[PolledRecord], fate: Fate, stands_still_s: float) -> bool:
-        ended = await self._transact(self._producers[lane], records, fate, stands_still_s)
+    async def _process(self, lane: str, records: Sequence[PolledRecord], fate: Fate, pause: Pause) -> bool:
+        ended = await self._transact(self._producers[lane], records, fate, pause)
         if ended.error == ABORTED:  # after any other end the producer may be fenced off
-            ended = await self._transact(self._producers[lane], records, "commit", 0)
+            ended = await self._transact(self._producers[lane], records, "commit", NO_PAUSE)
         return ended.kind == "ok"
 
     async def _transact(
-        self, producer: TransactionalProducer, records: Sequence[PolledRecord], fate: Fate, stands_still_s: float
+        self, producer: TransactionalProducer, records: Sequence[PolledRecord], fate: Fate, pause: Pause
     ) -> Transacted:
         """Run one transaction."""
         context, ours = self._context, self._processing
@@ -138,15 +148,20 @@ class Processor:
                 ours.made.update(zip(process.values[-len(values) :], values, strict=True))
                 ended = await producer.send(place, batch)
         if ended is None:
+            await self._stand_still(pause.before_s)
             ended = await self._life.commit_in(producer, _behind(records))
-            if ended is None and stands_still_s:
-                await self._life.stand_still(stands_still_s)
+            if ended is None:
+                await self._stand_still(pause.after_s)
             if ended is None and fate == "abandon":
-                ended = Transacted("info", list(producer.offsets), _LEFT_OPEN)
+                ended = Transacted("fail", list(producer.offsets), _LEFT_OPEN)  # no client ever asks to commit it
             ended = ended or await producer.end(commits=fate == "commit")
             self._life.ended_in(ended)
         process.end(ended)
         return ended
+
+    async def _stand_still(self, seconds: float) -> None:
+        if seconds:
+            await self._life.stand_still(seconds)
 
     def _results(self, records: Sequence[PolledRecord]) -> Mapping[TopicPartition, list[int]]:
         """By partition of the output, of which values it gets results."""

@@ -489,8 +489,8 @@ class Controller:
             effects += self._send_states(node, mine, are_new=are_new)
         endpoints = tuple(BrokerEndpoint(r.broker, r.host, r.port) for r in self.brokers if r.live)
         epochs, offline = tuple(r.epoch for r in self.brokers if r.live), self._offline.replicas
-        epoch = self.controller_epoch
-        return [*effects, SendMetadata(live, epoch, endpoints, self.partitions, offline, epochs, self.topics)]
+        seen = (live, self.controller_epoch, endpoints, self.partitions, offline, epochs, self.topics)
+        return [*effects, SendMetadata(*seen)]
 
     def _send_states(
         self, node: NodeId, partitions: tuple[PartitionState, ...], *, are_new: bool = False

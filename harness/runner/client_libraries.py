@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from harness.clients.java.driver import built
 from harness.clients.java.library import Java
@@ -30,12 +31,20 @@ def require_client(client: str, target: str, *, in_virtual_time: bool) -> None:
     built(find(client.removeprefix(JAVA)).classpath)
 
 
-def client_library(client: str, bootstrap: str, log: logging.Logger) -> ClientLibrary:
-    """The library that a workload names, for the brokers at ``bootstrap``; ``log`` takes what it has to say.
+def client_library(
+    client: str, bootstrap: str, log: logging.Logger, failed: Callable[[BaseException], None]
+) -> ClientLibrary:
+    """The library that a workload names, for the brokers at ``bootstrap``.
+
+    Args:
+        client: as the workload names it.
+        bootstrap: ``host:port,...``.
+        log: takes what the library has to say.
+        failed: called if it cannot go on.
 
     Raises:
         UsageError, EnvironmentFault: as :func:`require_client`.
     """
     if client == LIBRDKAFKA:
         return Librdkafka(bootstrap, log)
-    return Java(bootstrap, find(client.removeprefix(JAVA)).classpath, log)
+    return Java(bootstrap, find(client.removeprefix(JAVA)).classpath, log, failed)

@@ -81,7 +81,7 @@ def environment_of(plan: Plan, directory: Path, voice: Voice, journal: StartJour
 
     def clients(recorder: Recorder) -> RunClients:
         bootstrap = target.bootstrap()
-        library = client_library(plan.workload.client, bootstrap, voice.log)
+        library = client_library(plan.workload.client, bootstrap, voice.log, voice.failed)
         started.callback(library.close)
         scene = Scene(bootstrap, directory, voice.log)
         in_real_time = partial(ThreadedClients, bootstrap, voice.log, library)

@@ -13,7 +13,6 @@ import java.util.Properties;
 import java.util.Set;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
 import java.util.concurrent.LinkedBlockingQueue;
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
@@ -33,7 +32,7 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  */
 final class Consumers implements Driver.Client, ConsumerRebalanceListener {
     private static final long BEGINNING = -2;
-    private final ExecutorService thread = Executors.newSingleThreadExecutor();
+    private final ExecutorService thread = Driver.thread();
     private final BlockingQueue<JsonNode> nested = new LinkedBlockingQueue<>();
     private final KafkaConsumer<byte[], byte[]> consumer;
     private JsonNode current;
@@ -59,7 +58,7 @@ final class Consumers implements Driver.Client, ConsumerRebalanceListener {
     private void served(JsonNode request) {
         try {
             serve(request);
-        } catch (RuntimeException failed) {
+        } catch (Throwable failed) {
             Driver.fail(request, failed);
         }
     }
@@ -83,9 +82,12 @@ final class Consumers implements Driver.Client, ConsumerRebalanceListener {
             case "generation" -> answer.put("generation", consumer.groupMetadata().generationId());
             case "close" -> {
                 current = request;
-                consumer.close(timeout(request));
-                Driver.closed(request);
-                thread.shutdown();
+                try {
+                    consumer.close(timeout(request));
+                } finally {
+                    Driver.closed(request);
+                    thread.shutdown();
+                }
             }
             default -> throw new IllegalArgumentException(request.get("do").asText());
         }

@@ -11,8 +11,9 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import java.util.concurrent.LinkedBlockingQueue;
-import org.apache.kafka.clients.consumer.CommitFailedException;
 import org.apache.kafka.clients.consumer.LogTruncationException;
 import org.apache.kafka.clients.consumer.NoOffsetForPartitionException;
 import org.apache.kafka.clients.consumer.OffsetOutOfRangeException;
@@ -40,31 +41,51 @@ public final class Driver {
         Thread writer = new Thread(Driver::write, "answers");
         writer.setDaemon(true);
         writer.start();
-        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-            JsonNode request = JSON.readTree(line);
-            int number = request.get("client").asInt();
-            switch (request.get("do").asText()) {
-                case "producer", "transactions", "consumer" -> CLIENTS.put(number, made(request));
-                default -> CLIENTS.get(number).take(request); // one that is closed is asked nothing any more
+        try {
+            BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+            for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+                take(JSON.readTree(line));
             }
+        } finally {
+            Runtime.getRuntime().halt(0); // also when seawall was killed within a line
         }
-        Runtime.getRuntime().halt(0);
     }
 
-    /** A new client; one that cannot be made answers every request with the reason. */
-    private static Client made(JsonNode request) {
+    private static void take(JsonNode request) {
+        int number = request.get("client").asInt();
+        switch (request.get("do").asText()) {
+            case "producer", "transactions", "consumer" -> make(number, request);
+            default -> {
+                Client client = CLIENTS.get(number);
+                if (client == null) {
+                    fail(request, new IllegalStateException("the client is closed"));
+                } else {
+                    client.take(request);
+                }
+            }
+        }
+    }
+
+    private static void make(int number, JsonNode request) {
         try {
-            return switch (request.get("do").asText()) {
+            CLIENTS.put(number, switch (request.get("do").asText()) {
                 case "producer" -> new Producers.Plain(settings(request));
                 case "transactions" -> new Producers.Transactional(settings(request));
                 default -> new Consumers(settings(request));
-            };
-        } catch (RuntimeException refused) {
-            Throwable why = refused.getCause() == null ? refused : refused.getCause();
-            System.err.println(why);
-            return later -> fail(later, why);
+            });
+            end(answer(request));
+        } catch (Throwable refused) {
+            fail(request, refused.getCause() == null ? refused : refused.getCause());
         }
+    }
+
+    /** A thread for the requests about one client. */
+    static ExecutorService thread() {
+        return Executors.newSingleThreadExecutor(work -> {
+            Thread thread = new Thread(work);
+            thread.setDaemon(true);
+            return thread;
+        });
     }
 
     static Client client(int number) {
@@ -109,9 +130,6 @@ public final class Driver {
         }
         if (why instanceof TimeoutException) {
             return "_TIMED_OUT";
-        }
-        if (why instanceof CommitFailedException) {
-            return "ILLEGAL_GENERATION";
         }
         Errors error = Errors.forException(why);
         return error == Errors.UNKNOWN_SERVER_ERROR ? why.getClass().getSimpleName() : error.name();

@@ -8,7 +8,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Properties;
 import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
@@ -44,7 +43,7 @@ final class Producers {
 
     /** Sends record after record; each of their answers is an answer to the request. */
     static final class Plain implements Driver.Client {
-        private final ExecutorService thread = Executors.newSingleThreadExecutor();
+        private final ExecutorService thread = Driver.thread();
         private final KafkaProducer<byte[], byte[]> producer;
 
         Plain(Properties settings) {
@@ -72,13 +71,13 @@ final class Producers {
                 try {
                     producer.send(
                             record(request, records.get(index)), (where, why) -> say(request, number, where, why, left));
-                } catch (RuntimeException refused) { // so is one that the producer does not take at all
+                } catch (Throwable refused) { // so is one that the producer does not take at all
                     say(request, number, null, refused, left);
                 }
             }
         }
 
-        private static void say(JsonNode request, int index, RecordMetadata where, Exception why, AtomicInteger left) {
+        private static void say(JsonNode request, int index, RecordMetadata where, Throwable why, AtomicInteger left) {
             ObjectNode answer = Driver.answer(request).put("index", index);
             if (why == null) {
                 answer.put("offset", where.hasOffset() ? where.offset() : -1);
@@ -95,7 +94,7 @@ final class Producers {
 
     /** Sends in transactions, one at a time. */
     static final class Transactional implements Driver.Client {
-        private final ExecutorService thread = Executors.newSingleThreadExecutor();
+        private final ExecutorService thread = Driver.thread();
         private final KafkaProducer<byte[], byte[]> producer;
 
         Transactional(Properties settings) {
@@ -107,7 +106,7 @@ final class Producers {
             thread.execute(() -> {
                 try {
                     serve(request);
-                } catch (Exception failed) {
+                } catch (Throwable failed) {
                     Driver.fail(request, failed);
                 }
             });
@@ -149,7 +148,12 @@ final class Producers {
             Throwable why = null;
             for (Future<RecordMetadata> one : sent) {
                 try {
-                    offsets.add(one.get().offset());
+                    RecordMetadata where = one.get();
+                    if (where.hasOffset()) {
+                        offsets.add(where.offset());
+                    } else { // the leader had it before
+                        offsets.addNull();
+                    }
                 } catch (java.util.concurrent.ExecutionException failed) {
                     offsets.addNull();
                     why = why == null ? failed.getCause() : why;

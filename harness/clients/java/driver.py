@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from itertools import count
@@ -30,10 +30,10 @@ from harness.signals import postponed
 _SOURCES = sorted(Path(__file__).parent.glob("*.java"))
 _NEEDED_BY = "Kafka's own client"
 _REMEDY = f"Install a JDK {OLDEST_JAVA} or newer, or leave workload.client out."
+_LOOK = "Look at clients.log in the run directory, and at the machine's free memory."
 _COMPILE_S = 120.0
-_ANSWER_S = 60.0
-"""No call of a client takes as long: each has a timeout of its own."""
-_END_S = 5.0
+_ANSWER_S = 600.0
+"""Calls of clients have timeouts of their own, which the harness chooses; none is as long."""
 
 Answer = Mapping[str, Any]
 
@@ -44,27 +44,22 @@ class Driver:
     Args:
         classpath: of the jars of a release.
         log: takes what the process prints as an error.
+        failed: called, in any thread, if the process ends before it is closed.
 
     Raises:
         EnvironmentFault: there is no JDK, or the program cannot be built or started.
     """
 
-    def __init__(self, classpath: str, log: logging.Logger) -> None:
+    def __init__(self, classpath: str, log: logging.Logger, failed: Callable[[BaseException], None]) -> None:
         java = find_java(_NEEDED_BY, _REMEDY)
         refuse_old(java, _NEEDED_BY, _REMEDY)
         words = [java, "-Xmx512m", "-XX:+UseSerialGC", "-cp", os.pathsep.join((str(built(classpath)), classpath))]
         self._numbers = count()
         self._asked: dict[int, queue.SimpleQueue[Answer]] = {}
         self._writing = threading.Lock()
-        with postponed():
-            self._process = subprocess.Popen(
-                [*words, "Driver"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                start_new_session=True,
-            )
+        self._failed = failed
+        self._is_closed = False
+        self._process = _started([*words, "Driver"])
         works = (self._read, lambda: self._take_errors(log))
         self._readers = [threading.Thread(target=work, daemon=True) for work in works]
         for reader in self._readers:
@@ -76,9 +71,15 @@ class Driver:
         return self._process.pid
 
     def client(self, kind: str, settings: Mapping[str, object]) -> int:
-        """Make a client; returns the number by which :meth:`ask` names it."""
+        """Make a client; returns the number by which :meth:`ask` names it.
+
+        Raises:
+            EnvironmentFault: Kafka's client refuses the settings.
+        """
         number = next(self._numbers)
-        self._write({"do": kind, "client": number, "settings": {name: _written(one) for name, one in settings.items()}})
+        said = self.ask(number, kind, settings={name: _written(one) for name, one in settings.items()})
+        if "error" in said and not self._is_closed:
+            raise EnvironmentFault(f"{_NEEDED_BY} could not be made: {said['error']}: {said['text']}.")
         return number
 
     def ask(self, client: int, do: str, **words: object) -> Answer:
@@ -87,10 +88,17 @@ class Driver:
         return last
 
     def answers(self, client: int, do: str, **words: object) -> Iterator[Answer]:
-        """As :meth:`ask`, with all answers as they come; the last one has ``end``."""
+        """As :meth:`ask`, with all answers as they come; the last one has ``end``.
+
+        Raises:
+            EnvironmentFault: there is none in time.
+        """
         given = self.begin(client, do, **words)
         while True:
-            answer = given.get(timeout=_ANSWER_S)
+            try:
+                answer = given.get(timeout=_ANSWER_S)
+            except queue.Empty:
+                raise EnvironmentFault(f"{_NEEDED_BY} has not answered {do!r} in {_ANSWER_S:g} s.") from None
             yield answer
             if "end" in answer:
                 return
@@ -108,14 +116,12 @@ class Driver:
 
     def close(self) -> None:
         """End the process, and with it all clients. Idempotent."""
+        self._is_closed = True
+        self._process.kill()
+        self._process.wait()
         with suppress(OSError):
             assert self._process.stdin is not None
             self._process.stdin.close()
-        try:
-            self._process.wait(_END_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
         for reader in self._readers:
             reader.join()
         for pipe in (self._process.stdout, self._process.stderr):
@@ -143,6 +149,9 @@ class Driver:
 
     def _end_all(self) -> None:
         """The process is gone: what was asked has no other answer."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._failed(EnvironmentFault(f"{_NEEDED_BY}, process {self.pid}, has ended by itself.", _LOOK))
         for number in list(self._asked):
             if (given := self._asked.pop(number, None)) is not None:
                 given.put({"id": number, "error": "_DESTROY", "text": "the Java process has ended", "end": True})
@@ -151,6 +160,25 @@ class Driver:
         assert self._process.stderr is not None
         for line in self._process.stderr:
             log.info("java: %s", line.rstrip())
+
+
+def _started(words: Sequence[str]) -> subprocess.Popen[str]:
+    process: subprocess.Popen[str] | None = None
+    try:
+        with postponed():
+            process = subprocess.Popen(
+                words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+            )
+    except BaseException:
+        if process is not None:
+            process.kill()
+        raise
+    return process
 
 
 def _written(value: object) -> str:

@@ -7,7 +7,7 @@ own where there are such (``_TIMED_OUT``), or that of the Java exception.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from harness.client_ports import Isolation, Manner, Membership
 from harness.clients.java.consumers import GroupOffsets, Member, Reader, belonging, reading
@@ -33,14 +33,17 @@ class Java:
         bootstrap: ``host:port,...``.
         classpath: the jars of the release whose client it is.
         log: takes what the process prints.
+        failed: called if the process ends before its time.
 
     Raises:
         EnvironmentFault: the process cannot be started.
     """
 
-    def __init__(self, bootstrap: str, classpath: str, log: logging.Logger) -> None:
+    def __init__(
+        self, bootstrap: str, classpath: str, log: logging.Logger, failed: Callable[[BaseException], None]
+    ) -> None:
         self._bootstrap = bootstrap
-        self._driver = Driver(classpath, log)
+        self._driver = Driver(classpath, log, failed)
         self._log = log
 
     def sender(self, name: str, acks: int, timeout_s: float, manner: Manner) -> Sender:

@@ -18,6 +18,7 @@ from harness.payload import ProducerRecord
 
 _LOOK_S = 0.1
 _GRACE_S = 5.0
+_LINGER_S = 0.005
 _BYTES_BESIDE = 150
 """About what a record takes besides its text, where batches are counted in bytes."""
 
@@ -49,7 +50,8 @@ _FATAL = frozenset(
 def settings_of(manner: Manner, acks: int, timeout_s: float) -> dict[str, object]:
     """``manner`` as settings of a producer that waits ``timeout_s`` for each answer."""
     request_ms = max(1, int(manner.request_timeout_s(timeout_s) * 1000))
-    linger_ms = 0 if manner.linger_s is None else int(manner.linger_s * 1000)
+    linger_s = _LINGER_S if manner.linger_s is None else manner.linger_s
+    linger_ms = int(linger_s * 1000) if manner.batch > 1 else 0
     in_flight = manner.in_flight or (5 if manner.idempotent else 1)
     return {
         "acks": acks,

@@ -21,7 +21,7 @@ from harness.clients.java.driver import Driver
 from harness.clients.java.library import Java
 from harness.clients.library import ClientLibrary, Member, Reader
 from harness.clients.librdkafka_library import Librdkafka
-from harness.errors import UsageError
+from harness.errors import EnvironmentFault, UsageError
 from harness.history.recorder import Change, PolledRecord
 from harness.history.sends import Answer
 from harness.model import TopicPartition
@@ -47,7 +47,7 @@ def library(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Client
     made: ClientLibrary = (
         Librdkafka(cluster.bootstrap, LOG)
         if request.param == "librdkafka"
-        else Java(cluster.bootstrap, java_classpath(), LOG)
+        else Java(cluster.bootstrap, java_classpath(), LOG, fails)
     )
     yield made
     made.close()
@@ -207,15 +207,42 @@ def test_a_member_goes_on_from_what_its_group_has_committed(
     producer.close()
 
 
-def test_what_is_asked_of_a_java_process_that_is_gone_is_an_error() -> None:
-    driver = Driver(java_classpath(), LOG)
-    client = driver.client("consumer", {})  # without brokers
-    assert driver.ask(client, "poll", timeout_ms=0)["error"] == "ConfigException"
+def test_a_java_process_that_ends_by_itself_ends_the_run(cluster: Cluster) -> None:
+    failures: list[BaseException] = []
+    driver = Driver(java_classpath(), LOG, failures.append)
+    settings = {"bootstrap.servers": cluster.bootstrap, "group.id": "g"}
+    client = driver.client("consumer", settings)
     psutil.Process(driver.pid).kill()
     assert driver.ask(client, "poll", timeout_ms=0)["error"] == "_DESTROY"
     driver.close()
     driver.close()
     assert not psutil.pid_exists(driver.pid)
+    [failure] = failures
+    assert f"process {driver.pid}, has ended by itself" in str(failure)
+
+
+def test_settings_that_kafkas_client_refuses_are_an_error_and_so_is_a_client_that_is_closed(cluster: Cluster) -> None:
+    driver = Driver(java_classpath(), LOG, fails)
+    with pytest.raises(EnvironmentFault, match=r"could not be made: ConfigException: .*bootstrap"):
+        driver.client("consumer", {})
+    client = driver.client("consumer", {"bootstrap.servers": cluster.bootstrap, "group.id": "g"})
+    assert "error" not in driver.ask(client, "close", timeout_ms=0)
+    assert driver.ask(client, "poll", timeout_ms=0)["error"] == "IllegalStateException"
+    driver.close()
+
+
+def test_the_java_process_ends_within_a_line_of_its_input(cluster: Cluster) -> None:
+    driver = Driver(java_classpath(), LOG, lambda failure: None)
+    driver.client("consumer", {"bootstrap.servers": cluster.bootstrap, "group.id": "g"})
+    assert driver._process.stdin is not None
+    driver._process.stdin.write('{"do": "poll", "cl')
+    driver._process.stdin.close()
+    assert driver._process.wait(30) == 0
+    driver.close()
+
+
+def fails(failure: BaseException) -> None:
+    raise failure
 
 
 def test_virtual_time_has_clients_of_its_own() -> None:
