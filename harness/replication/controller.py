@@ -1,7 +1,7 @@
 """The controller: broker sessions, leader elections and ISRs. ``handle(event) -> effects``, without any I/O.
 
-It pushes ``LeaderAndIsr``, as Kafka's with ZooKeeper, and has KRaft's sessions and broker epochs and ``AlterPartition``
-(KIP-497). The knobs determine how it elects leaders and how it treats a broker that bounces.
+It pushes ``LeaderAndIsr``, as Kafka's with ZooKeeper, with KRaft's sessions, broker epochs and ``AlterPartition``. How
+it elects leaders and treats a broker that bounces is up to the knobs.
 """
 
 from __future__ import annotations
@@ -484,13 +484,12 @@ class Controller:
         news, live = tuple(changed), self.live_brokers
         effects = self._send_deletions([newcomer] if newcomer is not None else [])
         for node in live:
-            source = self.partitions if node == newcomer else news
-            mine = tuple(partition for partition in source if node in partition.replicas)
-            effects += self._send_states(node, mine, are_new=are_new)
+            mine = (one for one in (self.partitions if node == newcomer else news) if node in one.replicas)
+            effects += self._send_states(node, tuple(mine), are_new=are_new)
         endpoints = tuple(BrokerEndpoint(r.broker, r.host, r.port) for r in self.brokers if r.live)
         epochs, offline = tuple(r.epoch for r in self.brokers if r.live), self._offline.replicas
-        seen = (live, self.controller_epoch, endpoints, self.partitions, offline, epochs, self.topics)
-        return [*effects, SendMetadata(*seen)]
+        seen = (endpoints, self.partitions, offline, epochs, self.topics)
+        return [*effects, SendMetadata(live, self.controller_epoch, *seen)]
 
     def _send_states(
         self, node: NodeId, partitions: tuple[PartitionState, ...], *, are_new: bool = False
