@@ -56,9 +56,9 @@ def gravest(grounds: Sequence[Ground]) -> Ground | None:
     return min(grounds, key=lambda one: (False, None, True).index(one.holds), default=None)
 
 
-def unless_blind(frames: Frames, api: str, ground: Ground) -> Ground:
-    """``ground``, which rests on the lack of a frame, unless one of that API was not understood."""
-    if frames.blind & {api, ""}:
+def unless_blind(frames: Frames, ground: Ground, *apis: str) -> Ground:
+    """``ground``, which rests on the lack of a frame, unless one of these APIs was not understood."""
+    if frames.blind & {*apis, ""}:
         return Ground(None, f"{ground.says}, but a frame was not understood", ground.frames)
     return ground
 

@@ -22,7 +22,7 @@ def _delivered(frames: Frames, finding: Finding, read: Row) -> Ground:
     given = frames.given(place, offset, read["process"], read["time_ns"])
     if not given:
         words = f"no Fetch response had offset {offset} in it before process {read['process']} reports it"
-        return unless_blind(frames, "FETCH", Ground(False, words))
+        return unless_blind(frames, Ground(False, words), "FETCH")
     values = {frames.value_in(finding, row, offset) for row in given}
     if value in values or value is None:
         return Ground(True, f"a broker sent {_named(value)} at offset {offset}", given)
@@ -117,7 +117,7 @@ def _jumped(frames: Frames, offset: int, sent: Sequence[Row], beyond: Sequence[R
     passed = [row for row in beyond if row["offset"] is not None and row["offset"] <= offset]
     if passed:
         words = f"a broker was asked for offset {passed[0]['offset']} and sent what comes after offset {offset}"
-        return unless_blind(frames, "FETCH", Ground(True, words, passed))
+        return unless_blind(frames, Ground(True, words, passed), "FETCH")
     return Ground(None, f"no Fetch of the client asked for offset {offset}", beyond)
 
 

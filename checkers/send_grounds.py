@@ -29,16 +29,20 @@ def _acknowledged(frames: Frames, finding: Finding, ack: Row) -> Ground:
         return Ground(None, f"the send of value {value} was not answered with an offset (acks={ack['acks']})")
     begun = frames.begun.get((place, value)) if value in (finding.value, finding.other_value) else None
     answers = [row for row in frames.covering("PRODUCE", place, offset) if is_between(row, begun, ack["time_ns"])]
-    own = [row for row in answers if frames.value_in(finding, row, offset) in (value, None)]
-    if own:
-        return Ground(True, f"a broker answered the send of value {value} with offset {offset}", own)
     real = [row for row in frames.batches_of(place, value) if is_between(row, begun, ack["time_ns"])]
+    held = [frames.value_in(finding, row, offset) for row in answers]
+    if value in held or (None in held and not real):
+        own = [row for row, one in zip(answers, held, strict=True) if one in (value, None)]
+        return Ground(True, f"a broker answered the send of value {value} with offset {offset}", own)
+    if None in held:
+        words = f"a broker answered a Produce with offset {offset} whose records no log has, and another one has value"
+        return Ground(None, f"{words} {value}", [*real, *answers])
     said = "no broker answered a Produce" if not answers else "the Produce that was answered"
     words = f"{said} with offset {offset} {'while' if not answers else 'was not of value'} "
     words += f"the send of value {value} was under way" if not answers else str(value)
     given = [row["base_offset"] for row in real if row["base_offset"] is not None]
     words += f", whose batch was given base offset {given[0]}" if given else ""
-    return unless_blind(frames, "PRODUCE", Ground(False, words, [*real, *answers]))
+    return unless_blind(frames, Ground(False, words, [*real, *answers]), "PRODUCE")
 
 
 def order_of_sends(frames: Frames, finding: Finding) -> Ground:
@@ -63,7 +67,12 @@ def refused(frames: Frames, finding: Finding) -> Ground:
         return _ended(frames, finding, sent, commits=False)
     taken = [row for row in sent if row["error"] == 0]
     if taken:
-        return Ground(False, f"a broker acknowledged the batch of value {finding.value}", taken)
+        words = f"a broker acknowledged the batch of value {finding.value}"
+        again = [row for row in sent if row["error"] != 0 and row["request_ns"] > taken[0]["request_ns"]]
+        if again:  # the acknowledgement need not have arrived
+            how = "did not answer" if again[-1]["error"] is None else "refused"
+            return Ground(None, f"{words}, and {how} it when the client sent it again", [*taken, *again])
+        return unless_blind(frames, Ground(False, words, taken), "PRODUCE")
     answered = [row for row in sent if row["error"] is not None]
     if answered:
         return Ground(True, f"the broker refused the batch of value {finding.value}, and has it", answered)
@@ -103,7 +112,7 @@ def sent_by_a_client(frames: Frames, finding: Finding) -> Ground:
         return Ground(False, f"a client sent the batch of value {finding.value}, and does not say so", sent)
     if held and not frames.is_restamped(place_of(finding)):
         words = f"no client sent the batch in which a log holds value {finding.value}"
-        return unless_blind(frames, "PRODUCE", Ground(True, words))
+        return unless_blind(frames, Ground(True, words), "PRODUCE")
     return Ground(None, f"no log holds value {finding.value}, and no frame can be told to be of it")
 
 
@@ -131,7 +140,7 @@ def sent_once(frames: Frames, finding: Finding) -> Ground:
     refused_ones = len({*map(identity, sent)}) - len(requests)
     words += f", of which brokers refused {refused_ones} without storing anything" if refused_ones else ""
     words += f", and the logs have it at {_count(len(copies), 'offset')}"
-    return unless_blind(frames, "PRODUCE", Ground(True, words, sent))
+    return unless_blind(frames, Ground(True, words, sent), "PRODUCE")
 
 
 def _numbers(row: Row) -> tuple[int | None, int | None, int | None]:

@@ -3,7 +3,7 @@
 ``checkers.attribution`` decides; this module selects at least the rows that it looks at: the frames from and to clients
 about an offset that a finding names, or with the checksum of a batch that the replicas' logs hold there; those that
 ended a transaction of the producers of these batches, and those that were not understood; the findings' own rows; how
-the sends of their values began; and who did the final reads.
+the sends of their values, and what groups did at their partitions, began; and who did the final reads.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ def with_frames(
     producers = table_of(spark, _producers(rows), {"run": "string", "producer_id": "int64"})
     places = table_of(spark, _distinct(findings), _PLACES)
     begun = history.where((f.col("type") == "invoke") & (f.col("f") == "send"))
+    asked = history.where((f.col("type") == "invoke") & f.col("f").isin("commit", "committed"))
     found = collected(
         {
             "wire": [
@@ -58,6 +59,7 @@ def with_frames(
             "history": [
                 history.join(f.broadcast(named), on=["run", "index"], how="left_semi"),
                 begun.join(f.broadcast(values), on=[*PLACE, "value"], how="left_semi"),
+                asked.join(f.broadcast(places), on=list(PLACE), how="left_semi"),
                 _final_readers(history, places),
             ],
         }

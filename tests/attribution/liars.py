@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from harness.client_ports import Answered, CommittedOffset, Polled, not_recorded
@@ -26,6 +27,7 @@ LIES = {
     "makes_up_a_record": "delivers a record that it was not sent",
     "commits_nothing": "reports a commit that it did not send",
     "misstates_a_commit": "reports another committed offset than it was told",
+    "remembers_a_commit": "reports the committed offset that it was told first, and does not ask again",
 }
 """What clients may do, by the name of the lie."""
 
@@ -125,6 +127,8 @@ class LyingConsumer(_Lying):
 class LyingMember(LyingConsumer):
     """Lies about the commits of a member of a group, too."""
 
+    _first: Mapping[TopicPartition, CommittedOffset] = MappingProxyType({})
+
     async def commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> str | None:
         if self._lies("commits_nothing"):
             return None
@@ -134,7 +138,13 @@ class LyingMember(LyingConsumer):
     async def committed(
         self, partitions: Iterable[TopicPartition], timeout_s: float
     ) -> Mapping[TopicPartition, CommittedOffset] | str:
-        told: Mapping[TopicPartition, CommittedOffset] | str = await self._true.committed(partitions, timeout_s)
+        names = tuple(partitions)
+        known = {name: self._first[name] for name in names if name in self._first}
+        if len(known) == len(names) and self._lie == "remembers_a_commit":
+            return known
+        told: Mapping[TopicPartition, CommittedOffset] | str = await self._true.committed(names, timeout_s)
+        if not isinstance(told, str):
+            self._first = {**told, **self._first}
         if isinstance(told, str) or not told or not self._lies("misstates_a_commit"):
             return told
         return {where: one._replace(offset=max(0, one.offset - 1)) for where, one in told.items()}

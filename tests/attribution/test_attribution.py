@@ -32,6 +32,7 @@ LIES_ABOUT: Mapping[str, tuple[str, set[str]]] = {
     "makes_up_a_record": ("single", {"unwritten-read", "altered-record", "lost-write"}),
     "commits_nothing": ("groups", {"lost-commit"}),
     "misstates_a_commit": ("groups", {"lost-commit"}),
+    "remembers_a_commit": ("groups", {"lost-commit"}),
 }
 """By lie, the load under which it is told, and kinds of anomalies that are to be the client's."""
 
@@ -46,7 +47,7 @@ BROKEN: Mapping[str, tuple[str, str, set[str]]] = {
     "commit_forgotten": ("groups", "kill", {"lost-commit"}),
     "commits_unfenced": ("groups", "kill", {"stale-commit"}),
     "first_fetch_skips_a_batch": ("groups", "kill", {"poll-skip"}),
-    "stable_offset_too_high": ("transactions", "none", {"vanished-read", "aborted-read", "int-poll-skip"}),
+    "stable_offset_too_high": ("transactions", "none", {"vanished-read", "aborted-read"}),
     "aborted_unlisted": ("transactions", "none", {"aborted-read"}),
     "committed_marked_aborted": ("transactions", "none", {"lost-write", "vanished-read"}),
     "marker_lost": ("transactions", "none", {"lost-write", "vanished-read"}),
