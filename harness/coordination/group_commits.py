@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
+from itertools import count
 from typing import NamedTuple
 
 from harness.coordination.classic_group import ClassicGroup
@@ -45,11 +46,12 @@ class GroupCommits:
         self._groups = groups
         self._bugs = bugs
         self._pending: dict[int, set[str]] = {}  # by the id of a producer, the groups for which its transaction commits
+        self._appends = count()  # the numbers of appends of commits, in the order of the log
 
     def replay(self, group_id: str, name: TopicPartition, committed: CommittedOffset, producer_id: int | None) -> None:
         """A commit is in the log, perhaps as a part of the transaction of a producer."""
         if producer_id is None:
-            self._groups.made(group_id).offsets.keep(name, committed)
+            self._groups.made(group_id).offsets.keep(name, committed, next(self._appends))
         else:
             self._pend(group_id, producer_id, {name: committed})
 
@@ -71,17 +73,14 @@ class GroupCommits:
             committed(error)
             return
         group = self._groups.made(group_id)
-        keep = partial(self._keep, group.offsets, kept, committed)
+        keep = partial(self._keep, group.offsets, kept, next(self._appends), committed)
         self._surroundings.store(group.offsets.records(kept), keep)
 
     def commit_in_transaction(
         self, group_id: str, who: Committer, producer: ProducerIdentity, offsets: dict[TopicPartition, CommittedOffset],
         committed: Callable[[int], None],
     ) -> None:  # fmt: skip
-        """Store ``offsets`` as a part of a producer's transaction, with whose marker they replace older ones.
-
-        Of two commits to a partition the one that takes effect last counts; Kafka has the one that is later in the log.
-        """
+        """Store ``offsets`` as a part of a producer's transaction, with whose marker they replace older ones."""
         error, kept = self._acceptable(group_id, who, offsets, in_transaction=True)
         if error or not kept:
             committed(error)
@@ -98,9 +97,9 @@ class GroupCommits:
         self._surroundings.store_in_transaction(records, producer, stored)
 
     def _pend(self, group_id: str, producer_id: int, commits: Commits) -> None:
-        offsets = self._groups.made(group_id).offsets
+        offsets, number = self._groups.made(group_id).offsets, next(self._appends)
         for name, one in commits.items():
-            offsets.pend(producer_id, name, one)
+            offsets.pend(producer_id, name, one, number)
         self._pending.setdefault(producer_id, set()).add(group_id)
 
     def _withdraw(self, group_id: str, offsets: GroupOffsets, producer_id: int, commits: Commits) -> None:
@@ -145,12 +144,14 @@ class GroupCommits:
                 error = GroupError.UNSUPPORTED_VERSION
         return GroupError.NONE if "commits_unfenced" in self._bugs else error
 
-    def _keep(self, offsets: GroupOffsets, commits: Commits, committed: Callable[[int], None], error: int) -> None:
+    def _keep(
+        self, offsets: GroupOffsets, commits: Commits, number: int, committed: Callable[[int], None], error: int
+    ) -> None:
         if error:
             self._groups.free()
         else:
             for name, one in commits.items():
-                offsets.keep(name, one)
+                offsets.keep(name, one, number)
         committed(of_commit(error))
 
     def committed(

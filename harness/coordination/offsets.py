@@ -24,6 +24,13 @@ class CommittedOffset(NamedTuple):
     commit_ms: int
 
 
+class _Appended(NamedTuple):
+    """A commit, and the number of its append."""
+
+    committed: CommittedOffset
+    number: int
+
+
 Commits = Mapping[TopicPartition, CommittedOffset]
 
 NOT_COMMITTED = CommittedOffset(NO_OFFSET, NO_EPOCH, "", 0)
@@ -32,6 +39,9 @@ NOT_COMMITTED = CommittedOffset(NO_OFFSET, NO_EPOCH, "", 0)
 class GroupOffsets:
     """The committed offsets of one group.
 
+    Of two commits to a partition the one that is later in the log counts, also if the marker of its transaction is not:
+    so a coordinator that reads the log finds the same, compacted or not. Appends are numbered in the order of the log.
+
     Attributes:
         size: about how many bytes they take.
     """
@@ -39,40 +49,42 @@ class GroupOffsets:
     def __init__(self, group: str) -> None:
         self.size = 0
         self._group = group
-        self._kept: dict[TopicPartition, CommittedOffset] = {}
-        self._pending: dict[int, dict[TopicPartition, CommittedOffset]] = {}  # by the id of a producer
+        self._kept: dict[TopicPartition, _Appended] = {}
+        self._pending: dict[int, dict[TopicPartition, _Appended]] = {}  # by the id of a producer
 
     def __bool__(self) -> bool:
         return bool(self._kept or self._pending)
 
     def __iter__(self) -> Iterator[tuple[TopicPartition, CommittedOffset]]:
-        return iter(sorted(self._kept.items()))
+        return ((name, one.committed) for name, one in sorted(self._kept.items()))
 
-    def keep(self, name: TopicPartition, committed: CommittedOffset) -> None:
-        """Replace what was committed for a partition."""
+    def keep(self, name: TopicPartition, committed: CommittedOffset, number: int) -> None:
+        """Replace what was committed for a partition by append ``number``, unless that was a later one."""
+        if name in self._kept and self._kept[name].number > number:
+            return
         self.forget(name)
-        self._kept[name] = committed
+        self._kept[name] = _Appended(committed, number)
         self.size += self._size(name, committed)
 
     def forget(self, name: TopicPartition) -> None:
         """Delete what was committed for a partition."""
         known = self._kept.pop(name, None)
         if known is not None:
-            self.size -= self._size(name, known)
+            self.size -= self._size(name, known.committed)
 
-    def pend(self, producer_id: int, name: TopicPartition, committed: CommittedOffset) -> None:
-        """Keep what is committed for a partition by a transaction that has not ended."""
+    def pend(self, producer_id: int, name: TopicPartition, committed: CommittedOffset, number: int) -> None:
+        """Keep what append ``number`` commits for a partition in a transaction that has not ended."""
         pending = self._pending.setdefault(producer_id, {})
         if name in pending:
-            self.size -= self._size(name, pending[name])
-        pending[name] = committed
+            self.size -= self._size(name, pending[name].committed)
+        pending[name] = _Appended(committed, number)
         self.size += self._size(name, committed)
 
     def withdraw(self, producer_id: int, commits: Commits) -> bool:
         """Forget what could not be stored; whether the same transaction has committed nothing else."""
         pending = self._pending.get(producer_id, {})
         for name, committed in commits.items():
-            if pending.get(name) is committed:
+            if name in pending and pending[name].committed is committed:
                 del pending[name]
                 self.size -= self._size(name, committed)
         if not pending:
@@ -81,10 +93,10 @@ class GroupOffsets:
 
     def unpend(self, producer_id: int, *, commits: bool) -> None:
         """The transaction of a producer has ended: keep what it has committed, or forget it."""
-        for name, committed in self._pending.pop(producer_id, {}).items():
-            self.size -= self._size(name, committed)
+        for name, one in self._pending.pop(producer_id, {}).items():
+            self.size -= self._size(name, one.committed)
             if commits:
-                self.keep(name, committed)
+                self.keep(name, *one)
 
     def is_stable(self, name: TopicPartition) -> bool:
         """Whether no transaction that has not ended commits for the partition."""
@@ -92,13 +104,13 @@ class GroupOffsets:
 
     def growth(self, commits: Commits) -> int:
         """How many bytes more the offsets would take with ``commits``."""
-        before = sum(self._size(name, self._kept[name]) for name in commits if name in self._kept)
+        before = sum(self._size(name, self._kept[name].committed) for name in commits if name in self._kept)
         return sum(self._size(name, committed) for name, committed in commits.items()) - before
 
     def asked(self, partitions: Iterable[TopicPartition] | None) -> dict[TopicPartition, CommittedOffset]:
         """The offsets of these partitions; None: of all that the group has committed to."""
         names = sorted(self._kept) if partitions is None else partitions
-        return {name: self._kept.get(name, NOT_COMMITTED) for name in names}
+        return {name: self._kept[name].committed if name in self._kept else NOT_COMMITTED for name in names}
 
     def records(self, commits: Commits) -> list[LogRecord]:
         """The records of ``commits``."""
