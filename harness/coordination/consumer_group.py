@@ -5,7 +5,8 @@ After Kafka's ``ConsumerGroup`` and ``GroupMetadataManager``. A change of the me
 reconciled with it, by its heartbeats (:mod:`harness.coordination.consumer_member`).
 
 What the group knows is what its records in the log say, and nothing else changes it: a request is answered once the
-records that it leads to are stored and replayed. Requests are served in turn, the next one when that has been done.
+records that it leads to are stored and replayed. Requests are served in turn, the next one when that has been done; a
+commit of offsets has to wait only while what is being stored may change whether its sender is a member.
 """
 
 from __future__ import annotations
@@ -81,13 +82,25 @@ class ConsumerGroup:
         self._sessions: dict[str, Timer] = {}
         self._revocations: dict[str, Timer] = {}
         self._turns: deque[tuple[Callable[[], None], Callable[[], None]]] = deque()
-        self._is_storing = False
+        self._storing: Sequence[ConsumerRecord] = ()
         self._is_over = False
         self._compared: int | None = None  # the version of the topics that the last epoch was found to be about
 
     def heartbeat(self, asked: Heartbeat) -> None:
         """Serve ConsumerGroupHeartbeat, in its turn."""
         self._take_turn(partial(self._serve, asked), lambda: asked.refuse(GroupError.NOT_COORDINATOR))
+
+    def once_certain(self, member_id: str, serve: Callable[[], None], give_up: Callable[[], None]) -> None:
+        """Serve a commit when it is certain whether its sender is a member, and in which epoch.
+
+        What has been appended counts, and may yet fail. An empty ``member_id`` is that of a consumer which assigns
+        itself its partitions: it may commit while there is no member at all.
+        """
+        about = {getattr(key, "member_id", None) for key, _ in self._storing}
+        if about and (not member_id or member_id in about):
+            self._take_turn(serve, give_up)
+        else:
+            serve()
 
     def commit_error(self, member_id: str, epoch: int) -> GroupError:
         """Why this sender must not commit offsets now."""
@@ -112,7 +125,7 @@ class ConsumerGroup:
     @property
     def is_busy(self) -> bool:
         """Whether a request waits, or what it has led to is being stored."""
-        return self._is_storing or bool(self._turns)
+        return bool(self._storing or self._turns)
 
     # ------------------------------------------------------------------------------------ its life
 
@@ -140,7 +153,7 @@ class ConsumerGroup:
         self._go_on()
 
     def _go_on(self) -> None:
-        while self._turns and not self._is_storing and not self._is_over:
+        while self._turns and not self._storing and not self._is_over:
             serve, _ = self._turns.popleft()
             serve()
 
@@ -151,7 +164,7 @@ class ConsumerGroup:
         """
 
         def stored(error: int) -> None:
-            self._is_storing = False
+            self._storing = ()
             if self._is_over:
                 then(GroupError.UNKNOWN_SERVER_ERROR)
                 return
@@ -161,7 +174,7 @@ class ConsumerGroup:
             then(error)
             self._go_on()
 
-        self._is_storing = True
+        self._storing = records
         self._surroundings.store([consumer_record(*one) for one in records], stored)
 
     # ------------------------------------------------------------------------------------ heartbeats

@@ -68,6 +68,12 @@ class GroupCommits:
         committed: Callable[[int], None],
     ) -> None:  # fmt: skip
         """Store ``offsets``, which replace older ones, all or none; calls ``committed`` with the error."""
+        self._once_certain(group_id, who, partial(self._commit, group_id, who, offsets, committed), committed)
+
+    def _commit(
+        self, group_id: str, who: Committer, offsets: dict[TopicPartition, CommittedOffset],
+        committed: Callable[[int], None],
+    ) -> None:  # fmt: skip
         error, kept = self._acceptable(group_id, who, offsets)
         if error or not kept:
             committed(error)
@@ -81,6 +87,13 @@ class GroupCommits:
         committed: Callable[[int], None],
     ) -> None:  # fmt: skip
         """Store ``offsets`` as a part of a producer's transaction, with whose marker they replace older ones."""
+        serve = partial(self._commit_in_transaction, group_id, who, producer, offsets, committed)
+        self._once_certain(group_id, who, serve, committed)
+
+    def _commit_in_transaction(
+        self, group_id: str, who: Committer, producer: ProducerIdentity, offsets: dict[TopicPartition, CommittedOffset],
+        committed: Callable[[int], None],
+    ) -> None:  # fmt: skip
         error, kept = self._acceptable(group_id, who, offsets, in_transaction=True)
         if error or not kept:
             committed(error)
@@ -95,6 +108,16 @@ class GroupCommits:
             committed(of_commit(code))
 
         self._surroundings.store_in_transaction(records, producer, stored)
+
+    def _once_certain(
+        self, group_id: str, who: Committer, serve: Callable[[], None], committed: Callable[[int], None]
+    ) -> None:
+        """Serve a commit, now or when what is being stored about its sender is certain."""
+        group = self._groups.get(group_id)
+        if group is None or group.consumer is None:
+            serve()
+        else:
+            group.consumer.once_certain(who.member_id, serve, lambda: committed(GroupError.NOT_COORDINATOR))
 
     def _pend(self, group_id: str, producer_id: int, commits: Commits) -> None:
         offsets, number = self._groups.made(group_id).offsets, next(self._appends)
