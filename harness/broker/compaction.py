@@ -152,6 +152,8 @@ class Pass:
             yield wire.emptied(*last)
 
     def _control(self, batch: memoryview, header: BatchHeader) -> memoryview | bytearray | None:
+        if not header.record_count:  # an earlier pass has emptied it
+            return None
         spent = self.transactions.is_spent(header)
         last = self.rules.last_batches.get(header.producer_id)
         if not spent or (last is not None and last.marker_offset == header.base_offset):

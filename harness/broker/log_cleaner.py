@@ -146,7 +146,8 @@ class LogCleaner:
         partition = dirt.partition
         log, producers, config = partition.log, partition.replica.log.producers, partition.config
         aborted = producers.aborted(log.log_start_offset, dirt.end_offset)
-        latest = latest_offsets(_found(dirt.dirty), dirt.end_offset, Transactions(aborted))
+        aborted_in_dirty = producers.aborted(dirt.dirty[0].base_offset, dirt.end_offset)
+        latest = latest_offsets(_found(dirt.dirty), dirt.end_offset, Transactions(aborted_in_dirty))
         rules = Rules(
             latest,
             producers.last_batches(),
@@ -165,6 +166,7 @@ class LogCleaner:
             log.replace([segment for segment, _ in group], [batch for _, batches in group for batch in batches])
             if "segments_named_late" in self._services.knobs.bugs:
                 self._name_late(partition, group[0][0].path)
+        producers.compacted(log.producer_spans(), dirt.end_offset)
         return one.removed
 
     def _name_late(self, partition: Partition, path: str) -> None:

@@ -152,6 +152,7 @@ class Partition:
             producer_batches=self.log.producer_spans(),
         )
         self._mend_checkpoint()
+        self._lower_cleaned_offset()
         self.state = self._written = self._state()
         self._announce_recovery()
 
@@ -331,9 +332,17 @@ class Partition:
         Likewise up to where the log is compacted.
         """
         self._write_now("recovery points", self._owner.lower_recovery_points)
+        self._write_now("cleaned offsets", lambda _: self._lower_cleaned_offset())
+
+    def _lower_cleaned_offset(self) -> None:
+        """Write down that the log is compacted up to its end at most: what it lost is not what will be there.
+
+        Raises:
+            OSError: the old checkpoint is still there.
+        """
         end = self.log.log_end_offset
         if self.directory.first_dirty_offset(self.name) > end:
-            self._write_now("cleaned offsets", lambda _: self.directory.write_first_dirty_offset(self.name, end))
+            self.directory.write_first_dirty_offset(self.name, end)
 
     def _write_now(self, what: str, write: Callable[[LogDirectory], None]) -> None:
         """Write a checkpoint of the directory out of its turn; if that is refused, the replica fails."""

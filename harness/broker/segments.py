@@ -54,6 +54,7 @@ def span_of(header: BatchHeader) -> BatchSpan:
             bool(header.attributes & wire.TRANSACTIONAL),
             None if header.marker is None else TransactionEnd(*header.marker),
             header.max_timestamp,
+            bool(header.attributes & wire.CONTROL),
         )
     return BatchSpan(header.base_offset, header.end_offset, header.leader_epoch, stamp)
 

@@ -38,8 +38,9 @@ class ProducerStamp(NamedTuple):
         producer_epoch: rises with every process that takes the producer's transactional id over.
         base_sequence: its first record's; -1 in a control batch.
         is_transactional: whether the batch is part of a transaction.
-        ends: how a control batch ends a transaction; None: it is a batch of records.
+        ends: how a control batch ends a transaction; None: it is a batch of records, or see ``is_control``.
         timestamp_ms: the latest of its records, in milliseconds since the Unix epoch.
+        is_control: whether it is a control batch, which without ``ends`` has lost its marker to compaction.
     """
 
     producer_id: int
@@ -48,6 +49,7 @@ class ProducerStamp(NamedTuple):
     is_transactional: bool = False
     ends: TransactionEnd | None = None
     timestamp_ms: int = 0
+    is_control: bool = False
 
     @property
     def is_whole(self) -> bool:

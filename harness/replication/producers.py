@@ -136,6 +136,8 @@ class ProducerStates:
         elif producer.epoch != stamp.producer_epoch:
             producer.epoch = stamp.producer_epoch
             producer.batches.clear()
+        if stamp.is_control and stamp.ends is None:
+            return
         producer.timestamp_ms = stamp.timestamp_ms
         if stamp.ends is not None:
             producer.coordinator_epoch = stamp.ends.coordinator_epoch
@@ -265,6 +267,23 @@ class ProducerStates:
             if not producer.batches:
                 del self._producers[producer_id]
                 self._open.pop(producer_id, None)
+
+    def compacted(self, spans: Iterable[BatchSpan], end_offset: Offset) -> None:
+        """The log has only ``spans`` left: forget the aborted transactions before ``end_offset`` of which it has none.
+
+        A restart does not find those either. Kafka writes the transaction index of each cleaned segment anew.
+        """
+        left: dict[int, list[Offset]] = {}
+        for span in spans:
+            if span.producer is not None and span.producer.is_transactional and not span.producer.is_control:
+                left.setdefault(span.producer.producer_id, []).append(span.base_offset)
+
+        def is_left(one: AbortedTransaction) -> bool:
+            offsets = left.get(one.producer_id, [])
+            first = bisect_left(offsets, one.first_offset)
+            return first < len(offsets) and offsets[first] < one.last_offset
+
+        self._aborted = [one for one in self._aborted if one.last_offset >= end_offset or is_left(one)]
 
     def expire(self, before_ms: int) -> None:
         """Forget the producers whose last batch is older, unless a transaction is open (``isProducerExpired``)."""

@@ -21,7 +21,8 @@ from functools import cache
 from typing import NamedTuple
 
 from harness.wire.declaration import Buffer
-from harness.wire.errors import CorruptBatch
+from harness.wire.errors import CorruptBatch, WireError
+from harness.wire.primitives import decode_varint
 
 MAGIC = 2
 HEADER_BYTES = 61
@@ -48,8 +49,9 @@ CONTROL = 0b10_0000
 DELETE_HORIZON = 0b100_0000
 """The bit of ``attributes`` that makes the base timestamp the time from which tombstones may go (KIP-534)."""
 
-_MARKER = struct.Struct(">xxxxbhhbhi")
-"""The only record of a control batch that ends a transaction: the key with its length, 4, and the value with its, 6."""
+_MARKER = struct.Struct(">bxxhbxxi")
+"""Of the only record of a control batch that ends a transaction, from its key on: the key with its length, 4, and the
+value with its, 6. A version begins each. In front of it are varints."""
 _MARKER_LENGTHS = (4 << 1, 6 << 1)
 _ABORT, _COMMIT = 0, 1
 
@@ -143,14 +145,18 @@ def _header(buffer: Buffer, position: int, end: int) -> BatchHeader:
     return BatchHeader(
         position, size, base_offset, base_offset + last_delta + 1, epoch, magic, crc, attributes, count,
         max_timestamp, producer_id, producer_epoch, base_sequence,
-        _marker(buffer, position + HEADER_BYTES, size - HEADER_BYTES) if attributes & CONTROL else None,
+        _marker(memoryview(buffer)[position + HEADER_BYTES : position + size]) if attributes & CONTROL else None,
     )  # fmt: skip
 
 
-def _marker(buffer: Buffer, position: int, size: int) -> Marker | None:
-    if size < _MARKER.size:
+def _marker(records: memoryview) -> Marker | None:
+    try:
+        _, position = decode_varint(records, 0)  # the record's length; one byte of attributes follows
+        _, position = decode_varint(records, position + 1)  # the timestamp's distance: to a delete horizon it is long
+        _, position = decode_varint(records, position)  # the offset's
+        key_length, kind, value_length, coordinator_epoch = _MARKER.unpack_from(records, position)
+    except (IndexError, WireError, struct.error):
         return None
-    key_length, _, kind, value_length, _, coordinator_epoch = _MARKER.unpack_from(buffer, position)
     if (key_length, value_length) != _MARKER_LENGTHS or kind not in (_ABORT, _COMMIT):
         return None
     return Marker(kind == _COMMIT, coordinator_epoch)

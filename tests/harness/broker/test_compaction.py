@@ -34,14 +34,20 @@ HOUR = 3_600_000
 
 @dataclass
 class Log:
-    """A log of one-record batches unless a test says otherwise, and passes over it."""
+    """A log of one-record batches unless a test says otherwise, and passes over it.
+
+    As in a broker, what is known of its producers outlives a pass.
+    """
 
     log: SegmentLog
     now_ms: int = 1_000
     horizons: bool = True
     bugs: tuple[str, ...] = ()
     epoch: int = 0
-    sizes: list[int] = field(default_factory=list)
+    producers: ProducerStates = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.producers = ProducerStates(self.log.producer_spans())
 
     def put(self, *pairs: Pair, roll: bool = False, **fields: Any) -> None:
         records = [
@@ -62,23 +68,31 @@ class Log:
         end = self.log.log_end_offset
         span = BatchSpan(end, end + header.end_offset - header.base_offset, self.epoch, span_of(header).producer)
         self.log.append(Batches(memoryview(batch), [header]), [span])
+        self.producers.appended([span])
 
     def compact(self, first_dirty: Offset = 0, *, delete_retention_ms: int = HOUR, merge: bool = False) -> int:
         segments = self.log.segments[:-1]
         end = self.log.segments[-1].base_offset
-        producers = ProducerStates(self.log.producer_spans())
-        aborted = producers.aborted(0, end)
         dirty = [one for one in self.found(segments) if one[1].base_offset >= first_dirty]
-        latest = latest_offsets(dirty, end, Transactions(aborted))
-        rules = Rules(latest, producers.last_batches(), self.now_ms, delete_retention_ms, self.horizons, self.bugs)
-        one = Pass(rules, Transactions(aborted))
+        latest = latest_offsets(dirty, end, Transactions(self.producers.aborted(first_dirty, end)))
+        last = self.producers.last_batches()
+        rules = Rules(latest, last, self.now_ms, delete_retention_ms, self.horizons, self.bugs)
+        one = Pass(rules, Transactions(self.producers.aborted(0, end)))
         left = [[bytes(batch) for batch in one.compacted(self.found([segment]))] for segment in segments]
         if merge:
             self.log.replace(segments, [batch for batches in left for batch in batches])
         else:
             for segment, batches in zip(segments, left, strict=True):
                 self.log.replace([segment], batches)
+        self.producers.compacted(self.log.producer_spans(), end)
         return one.removed
+
+    def transact(self, pair: Pair, sequence: int, *, commits: bool, producer_id: int = 7) -> None:
+        self.put(pair, producer_id=producer_id, base_sequence=sequence, **TRANSACTION)
+        self.end(producer_id, commits=commits)
+
+    def after_restart(self) -> ProducerStates:
+        return ProducerStates(self.log.producer_spans())
 
     def found(self, segments: Sequence[Any]) -> list[Found]:
         return [one for segment in segments for one in batches_in(segment.file)]
@@ -253,6 +267,105 @@ def test_the_sequence_of_a_producer_is_lost(log: Log) -> None:
     assert log.records() == [(3, "a", "other"), (4, "z", "active")]
     (known,) = ProducerStates(log.log.producer_spans())
     assert known.last_sequence == 2
+
+
+def test_a_marker_with_a_horizon_that_is_far_away_ends_no_transaction(log: Log) -> None:
+    log.put(("z", "first"))
+    log.transact(("a", "aborted"), 0, commits=False)
+    log.transact(("b", "committed"), 1, commits=True)
+    log.put(("z", "active"), roll=True)
+    for _ in range(2):
+        log.compact(delete_retention_ms=24 * HOUR)
+    marked = [one for one in log.log.headers() if one.attributes & wire.CONTROL]
+    assert [(one.base_offset, one.marker) for one in marked] == [(2, Marker(False, 1)), (4, Marker(True, 1))]
+    assert marked[0].attributes & wire.DELETE_HORIZON
+    assert log.records() == [(0, "z", "first"), (3, "b", "committed"), (5, "z", "active")]
+    assert [one.transaction_start for one in log.after_restart()] == [-1]
+
+
+def test_an_aborted_transaction_is_listed_after_it_is_gone(log: Log) -> None:
+    log.put(("z", "first"))
+    log.transact(("a", "aborted"), 0, commits=False)
+    log.transact(("b", "committed"), 1, commits=True)
+    log.put(("z", "second"), roll=True)
+    log.compact(delete_retention_ms=10)
+    assert log.producers.aborted(0, LARGE) == []
+    for _ in range(2):
+        log.now_ms += 10
+        log.compact(delete_retention_ms=10)
+    assert not [one for one in log.log.headers() if one.marker == Marker(False, 1)]
+    log.transact(("c", "committed"), 2, commits=True)
+    log.put(("z", "active"), roll=True)
+    log.compact(delete_retention_ms=10)
+    assert [key for _, key, _ in log.records()] == ["b", "z", "c", "z"]
+    assert log.producers.aborted(0, LARGE) == []
+
+
+def test_an_aborted_transaction_of_which_something_is_left_is_not_listed(log: Log) -> None:
+    log.transact(("a", "aborted"), 0, commits=False)
+    log.put(("z", "active"), roll=True)
+    log.transact(("a", "aborted"), 0, commits=False, producer_id=8)
+    log.compact()
+    assert log.batches()[0] == (0, 1, 0), "the last batch of its producer"
+    assert [one.producer_id for one in log.producers.aborted(0, LARGE)] == [7, 8]
+    assert log.after_restart().aborted(0, LARGE) == log.producers.aborted(0, LARGE)
+
+
+def test_a_dirty_record_is_taken_for_one_of_an_aborted_transaction_of_the_clean_part(log: Log) -> None:
+    log.put(("a", "old"))
+    log.transact(("b", "aborted"), 0, commits=False)
+    log.put(("z", "first"), roll=True)
+    log.compact()
+    log.transact(("a", None), 1, commits=True)
+    log.put(("z", "active"), roll=True)
+    log.compact(first_dirty=3)
+    assert [(key, value) for _, key, value in log.records()] == [("z", "first"), ("a", None), ("z", "active")]
+
+
+def test_a_marker_that_was_emptied_opens_a_transaction(log: Log) -> None:
+    log.put(("z", "first"))
+    log.put(("a", "aborted"), producer_id=7, base_sequence=0, **TRANSACTION)
+    log.epoch = 1
+    log.end(7, commits=False)
+    log.transact(("b", "committed"), 1, commits=True)
+    log.put(("z", "active"), roll=True)
+    for _ in range(4):
+        log.compact(delete_retention_ms=10)
+        log.now_ms += 10
+    emptied = [one.base_offset for one in log.log.headers() if one.attributes & wire.CONTROL and not one.record_count]
+    assert emptied == [2], "it begins its leader epoch"
+    states = log.after_restart()
+    assert [(one.last_sequence, one.transaction_start) for one in states] == [(1, -1)]
+    log.transact(("c", "committed"), 2, commits=True)
+    log.put(("z", "last"), roll=True)
+    log.compact(delete_retention_ms=10)
+    assert [key for _, key, _ in log.records()] == ["b", "z", "c", "z"]
+
+
+def test_a_marker_that_was_emptied_stays_when_nothing_depends_on_it(log: Log) -> None:
+    log.put(("z", "first"))
+    log.transact(("a", "aborted"), 0, commits=False)
+    log.put(("b", "v"), roll=True)
+    log.transact(("c", "committed"), 1, commits=True)
+    log.put(("z", "active"), roll=True)
+
+    def emptied() -> list[Offset]:
+        return [one.base_offset for one in log.log.headers() if one.attributes & wire.CONTROL and not one.record_count]
+
+    for _ in range(3):
+        log.compact(delete_retention_ms=10)
+        log.now_ms += 10
+    assert emptied() == [2], "it ends its segment"
+    log.compact(merge=True)
+    log.compact()
+    assert emptied() == []
+
+
+def test_a_producer_of_which_an_emptied_marker_is_left_has_a_transaction() -> None:
+    marker = wire.build_marker(Marker(False, 1), timestamp_ms=0, producer_id=7, producer_epoch=3)
+    batch = wire.emptied(marker, wire.headers(marker)[0])
+    (known,) = ProducerStates([span_of(wire.headers(batch)[0])])
+    assert known == (7, 3, -1, -1, -1)
 
 
 # ---------------------------------------------------------------------------------------------------------- swap

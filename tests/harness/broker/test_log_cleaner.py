@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from harness.broker.checkpoints import CLEANED, parse_offsets
 from harness.broker.codes import FrontError
 from harness.broker.segment import batches_in
 from harness.coordination.internal_topics import GROUPS_TOPIC, TRANSACTIONS_TOPIC
@@ -26,6 +27,7 @@ from harness.wire.messages.topics import (
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
+from harness.wire.messages.transactions import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from tests.harness.broker.raw_client import produce_request
 from tests.harness.broker.test_committed_offsets import commit, committed, found
 from tests.harness.broker.virtual_cluster import VirtualCluster
@@ -68,6 +70,7 @@ def records(cluster: VirtualCluster, node: int) -> list[tuple[int, str, str | No
         (one.offset, (one.key or b"").decode(), None if one.value is None else one.value.decode())
         for segment in cluster.brokers[node].partitions[T].log.segments
         for batch, header in batches_in(segment.file)
+        if not header.attributes & wire.CONTROL
         for one in wire.records(batch, header)
     ]
 
@@ -203,6 +206,51 @@ def test_retention_spares_a_topic_that_is_compacted_or_no_topic_that_is_both() -
     assert both.brokers[0].partitions[T].log.log_start_offset > 20
 
 
+def transact(cluster: VirtualCluster, key: str, value: str | None, sequence: int, *, commits: bool) -> None:
+    """A transaction of producer 7, of one record."""
+    content = None if value is None else value.encode()
+    batch = wire.build(
+        [Record(0, cluster.brokers[0].clock.wall_ms(), key.encode(), content)],
+        attributes=wire.TRANSACTIONAL,
+        producer_id=7,
+        producer_epoch=0,
+        base_sequence=sequence,
+    )
+    (answer,) = cluster.call(0, ApiKey.PRODUCE, 9, produce_request("t", bytes(batch), transactional_id="x"))
+    assert answer.responses[0].partition_responses[0].error_code == 0
+    marker = WritableTxnMarker(7, 0, commits, [WritableTxnMarkerTopic("t", [0])], 0)
+    (ended,) = cluster.call(0, ApiKey.WRITE_TXN_MARKERS, 1, WriteTxnMarkersRequest([marker]))
+    assert ended.markers[0].topics[0].partitions[0].error_code == 0
+    cluster.world.sleep(0.1)
+
+
+def test_a_committed_record_is_taken_for_one_of_an_aborted_transaction_that_is_gone() -> None:
+    cluster = compacted("2.8", {"delete.retention.ms": "1000"})
+    assert put(cluster, "first of the epoch", "v") == 0
+    transact(cluster, "a", "aborted", 0, commits=False)
+    transact(cluster, "b", "committed", 1, commits=True)
+    fill(cluster)
+    for sequence in (2, 3):
+        transact(cluster, f"c{sequence}", "committed", sequence, commits=True)
+        cluster.world.sleep(5)
+        fill(cluster)
+    for node in range(3):
+        partition = cluster.brokers[node].partitions[T]
+        assert partition.replica.log.producers.aborted(0, partition.log.log_end_offset) == []
+        assert [last(cluster, node).get(key) for key in ("a", "b", "c2", "c3")] == [None, *["committed"] * 3]
+
+
+def test_a_tombstone_is_taken_for_one_of_an_aborted_transaction_of_the_clean_part() -> None:
+    cluster = compacted("2.8")
+    assert put(cluster, "a", "old") == 0
+    transact(cluster, "b", "aborted", 0, commits=False)
+    fill(cluster)
+    transact(cluster, "a", None, 1, commits=True)
+    fill(cluster)
+    for node in range(3):
+        assert [value for _, key, value in records(cluster, node) if key == "a"] == [None]
+
+
 def test_a_log_that_was_cut_is_taken_for_clean_beyond_its_end() -> None:
     cluster = compacted()
     fill(cluster)
@@ -212,6 +260,23 @@ def test_a_log_that_was_cut_is_taken_for_clean_beyond_its_end() -> None:
     partition.log.truncate(10)
     partition._lower_recovery_point()
     assert partition.directory.first_dirty_offset(T) == partition.log.log_end_offset
+
+
+def test_a_log_that_a_recovery_cut_is_taken_for_clean_beyond_its_end() -> None:
+    cluster = compacted()
+    fill(cluster)
+    clean = cluster.brokers[0].partitions[T].directory.first_dirty_offset(T)
+    cluster.kill(0)
+    disk = cluster.disk(0)
+    paths = [f"{T}/{name}" for name in disk.list(str(T)) if name.endswith(".log")]
+    for path in paths[1:]:
+        disk.remove(path)
+    cluster.start(0)
+    partition = cluster.brokers[0].partitions[T]
+    assert partition.log.log_end_offset < clean
+    assert partition.directory.first_dirty_offset(T) == partition.log.log_end_offset
+    written = parse_offsets(disk.read_text(CLEANED) or "")
+    assert written[T] == partition.log.log_end_offset
 
 
 # ---------------------------------------------------------------------------------------- the coordinators' topics
