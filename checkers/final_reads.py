@@ -99,7 +99,10 @@ def _ended(group: list[FinalReader], watermark: int | None) -> Ended:
 
 
 def is_superseded(row: Mapping[str, Any], begun: Mapping[TopicPartition, int]) -> bool:
-    """Whether a row of the final read is about a partition whose final read begins later."""
-    if not row["final"] or row["topic"] is None:
+    """Whether a row of the final read is about a partition whose final read begins later.
+
+    A scan of a compacted log is never: it reads all of it in one operation.
+    """
+    if not row["final"] or row["topic"] is None or row["f"] == "scan":
         return False
     return bool(row["index"] < begun.get(TopicPartition(row["topic"], row["partition"]), 0))

@@ -1,10 +1,17 @@
 """A reader of a whole compacted log is given the last value of each key, or a later one.
 
 ``lost-key``: a client wrote a value, or a tombstone, of a key, and it was acknowledged at offset o with acks=all. After
-that a reader read the log from its beginning to a high watermark beyond o, and was given no record of that key at o or
-behind it. Of several that were acknowledged before it began, the one with the highest offset counts: compaction removes
-a record only when another one of its key, further behind and below the high watermark, supersedes it, so that each one
-that is gone is accounted for by what was given instead. A tombstone counts, too: the topic keeps it for a week.
+that a reader read the log from its beginning to a high watermark beyond o, and was given no record of that key behind
+o, and at o none or another value. Of several that were acknowledged before it began, the one with the highest offset
+counts: compaction removes a record only when another one of its key, further behind and below the high watermark,
+supersedes it, so that each one that is gone is accounted for by what was given instead. A tombstone counts, too: the
+topic keeps it for a week.
+
+The record that supersedes may lie behind the end of the reading, when the cleaner comes while the reader reads. So a
+key is not judged when another record of it was sent before the reading ended, and was acknowledged at that end or
+behind, or may be in the log although it never was. The final reading goes to the end of the log, which is at rest, and
+a record is acknowledged just before: so it is judged without this exception, and must also give what was acknowledged
+behind its end, which the log has lost.
 
 One finding for each record, about the first reader to which it was not given. This is the only rule about the topic
 whose log is compacted (:mod:`harness.compacted`), for every other one takes each acknowledged record for one that must
@@ -63,28 +70,46 @@ class _Put(NamedTuple):
     since_ns: int
 
 
+class _Later(NamedTuple):
+    """A record that may be in the log behind the end of a reading; ``offset``: None when it was never acknowledged."""
+
+    begun: int
+    key: int
+    offset: int | None
+
+
 class _Scan(NamedTuple):
     """A whole reading; ``last``: by key, the last record that was given, as its offset and value."""
 
     begun: int
     end_offset: int
+    final: bool
     row: Row
     last: dict[int, tuple[int, int]]
 
 
 def find(rows: RunRows) -> Iterator[Finding]:
     """Reference: every key of which a reader was given less than there was."""
-    puts, lost = _puts(rows), dict[tuple[TopicPartition, int], Finding]()
+    puts, later, lost = _puts(rows), _later(rows), dict[tuple[TopicPartition, int], Finding]()
     for place, scan in sorted(_scans(rows), key=lambda one: int(one[1].row["index"])):
-        newest: dict[int, _Put] = {}
+        superseded = set() if scan.final else {one.key for one in later[place] if _may_supersede(one, scan)}
+        newest: dict[int, list[_Put]] = {}
         for put in sorted(puts[place]):
-            if put.row < scan.begun and put.offset < scan.end_offset:
-                newest[key_number(put.value)] = put
-        for key, put in newest.items():
+            key = key_number(put.value)
+            if put.row < scan.begun and (scan.final or put.offset < scan.end_offset) and key not in superseded:
+                same = [one for one in newest.get(key, []) if one.offset == put.offset]
+                newest[key] = [*same, put]
+        for key, last in newest.items():
             given = scan.last.get(key)
-            if given is None or given[0] < put.offset:
-                lost.setdefault((place, put.value), _lost(rows, place, put, scan.row, given))
+            for put in last:
+                if given is None or given[0] < put.offset or (given[0] == put.offset and given[1] != put.value):
+                    lost.setdefault((place, put.value), _lost(rows, place, put, scan.row, given))
     yield from lost.values()
+
+
+def _may_supersede(later: _Later, scan: _Scan) -> bool:
+    """Whether the record may be in the log at the end of the reading, or behind, before the reading ends."""
+    return later.begun < scan.row["index"] and (later.offset is None or later.offset >= scan.end_offset)
 
 
 def why(finding: Finding) -> str:
@@ -94,6 +119,8 @@ def why(finding: Finding) -> str:
     sentence += f", and process {finding.process}, which read the whole log after that, was given "
     if finding.other_offset is None:
         return f"{sentence}no record of the key."
+    if finding.other_offset == finding.offset:
+        return f"{sentence}value {finding.other_value} at that offset."
     return f"{sentence}nothing later of the key than value {finding.other_value} at offset {finding.other_offset}."
 
 
@@ -115,6 +142,22 @@ def _puts(rows: RunRows) -> dict[TopicPartition, list[_Put]]:
     return found
 
 
+def _later(rows: RunRows) -> dict[TopicPartition, list[_Later]]:
+    """Every record that is, or may be, in the log."""
+    own = [row for row in rows.operations if row["f"] == "put" and row["topic"] is not None]
+    acked = [row for row in own if row["type"] == "ok" and row["offset"] is not None and row["value"] is not None]
+    known = {row["op"] for row in [*acked, *(row for row in own if row["type"] == "fail")]}
+    begun = {row["op"]: row for row in own if row["type"] == "invoke"}
+    found: dict[TopicPartition, list[_Later]] = defaultdict(list)
+    for row in acked:
+        first = begun.get(row["op"], row)
+        found[where(row)].append(_Later(first["index"], key_number(row["value"]), row["offset"]))
+    for op, row in begun.items():
+        if op not in known and row["value"] is not None:
+            found[where(row)].append(_Later(row["index"], key_number(row["value"]), None))
+    return found
+
+
 def _scans(rows: RunRows) -> Iterator[tuple[TopicPartition, _Scan]]:
     """Every reading that came to its end."""
     own = [row for row in rows.operations if row["f"] == "scan" and row["topic"] is not None]
@@ -130,7 +173,8 @@ def _scans(rows: RunRows) -> Iterator[tuple[TopicPartition, _Scan]]:
                 key = key_number(row["value"])
                 last[key] = max(last.get(key, (-1, -1)), (row["offset"], row["value"]))
         first = min(found, key=lambda row: int(row["index"]))
-        yield where(begun[op]), _Scan(begun[op]["index"], begun[op]["offset"] or 0, first, last)
+        invoked = begun[op]
+        yield where(invoked), _Scan(invoked["index"], invoked["offset"] or 0, bool(invoked["final"]), first, last)
 
 
 def _lost(rows: RunRows, place: TopicPartition, put: _Put, scan: Row, given: tuple[int, int] | None) -> Finding:

@@ -17,12 +17,14 @@ def lost_keys(views: Views) -> DataFrame:
     """``lost-key``, as ``checkers.lost_key`` defines it."""
     history = views.tables.history
     puts, scans = _puts(history), views.hold(_scans(history))
-    wanted = _newest(puts, scans)
+    superseded = _superseded(history, puts, scans)
+    wanted = _newest(puts, scans).join(superseded, on=[*PLACE, "op", "key"], how="left_anti")
     given = _last_given(history)
-    unseen = wanted.join(given, on=[*PLACE, "op", "key"], how="left").where(
-        f.col("given").isNull() | (f.col("given.offset") < f.col("put.offset"))
-    )
-    first = f.row_number().over(Window.partitionBy(*PLACE, "put.value").orderBy("row"))
+    earlier = f.col("given.offset") < f.col("put.offset")
+    another = (f.col("given.offset") == f.col("put.offset")) & (f.col("given.value") != f.col("put.value"))
+    joined = wanted.join(given, on=[*PLACE, "op", "key"], how="left")
+    unseen = joined.where(f.col("given").isNull() | earlier | another)
+    first = f.row_number().over(Window.partitionBy(*PLACE, "put.value").orderBy("row", "acked"))
     lost = unseen.withColumn("rank", first).where(f.col("rank") == 1).select("*", "put.*")
     elections = views.partitions.select(*PLACE, "unclean")
     known = lost.join(f.broadcast(elections), on=list(PLACE), how="left")
@@ -50,22 +52,44 @@ def _key() -> Column:
 
 
 def _puts(history: DataFrame) -> DataFrame:
-    """The acknowledged records: ``run, topic, partition, key, acked, put``; ``put``: offset, value and since_ns."""
+    """The acknowledged records: ``run, topic, partition, key, acked, sent, put``.
+
+    ``acked`` and ``sent`` are rows of the history; ``put``: offset, value and since_ns.
+    """
     own = history.where((f.col("f") == "put") & f.col("topic").isNotNull())
-    begun = own.where(f.col("type") == "invoke").groupBy("run", "op").agg(f.max("time_ns").alias("begun_ns"))
+    invoked = own.where(f.col("type") == "invoke").groupBy("run", "op")
+    begun = invoked.agg(f.max("time_ns").alias("begun_ns"), f.max("index").alias("invoked"))
     acked = own.where((f.col("type") == "ok") & f.col("offset").isNotNull() & f.col("value").isNotNull())
     known = acked.join(begun, on=["run", "op"], how="left")
     since_ns = f.coalesce("begun_ns", "time_ns").alias("since_ns")
-    return known.select(
-        *PLACE, _key(), f.col("index").alias("acked"), f.struct("offset", "value", since_ns).alias("put")
+    sent = f.coalesce("invoked", "index").alias("sent")
+    put = f.struct("offset", "value", since_ns).alias("put")
+    return known.select(*PLACE, _key(), f.col("index").alias("acked"), sent, put)
+
+
+def _superseded(history: DataFrame, puts: DataFrame, scans: DataFrame) -> DataFrame:
+    """The keys of which another record may be behind the end of a reading: ``run, topic, partition, op, key``."""
+    own = history.where((f.col("f") == "put") & f.col("topic").isNotNull())
+    acked = (f.col("type") == "ok") & f.col("offset").isNotNull() & f.col("value").isNotNull()
+    known = own.where(acked | (f.col("type") == "fail")).select("run", "op").distinct()
+    begun = own.where((f.col("type") == "invoke") & f.col("value").isNotNull())
+    unknown = begun.join(known, on=["run", "op"], how="left_anti").select(
+        *PLACE, _key(), f.col("index").alias("sent"), f.lit(None).cast("long").alias("offset")
     )
+    later = unknown.unionByName(puts.select(*PLACE, "key", "sent", f.col("put.offset").alias("offset")))
+    pairs = later.join(f.broadcast(scans.where(~f.col("final"))), on=list(PLACE), how="inner")
+    behind = f.col("offset").isNull() | (f.col("offset") >= f.col("end_offset"))
+    return pairs.where((f.col("sent") < f.col("row")) & behind).select(*PLACE, "op", "key").distinct()
 
 
 def _scans(history: DataFrame) -> DataFrame:
-    """The readings that came to their end: ``run, topic, partition, op, begun, end_offset, row, time_ns, process``."""
+    """The readings that came to their end.
+
+    ``run, topic, partition, op, begun, end_offset, final, row, time_ns, process``.
+    """
     own = history.where((f.col("f") == "scan") & f.col("topic").isNotNull())
     begun = own.where(f.col("type") == "invoke").select(
-        *PLACE, "op", f.col("index").alias("begun"), f.coalesce("offset", f.lit(0)).alias("end_offset")
+        *PLACE, "op", "final", f.col("index").alias("begun"), f.coalesce("offset", f.lit(0)).alias("end_offset")
     )
     ended = (
         own.where(f.col("type") == "ok")
@@ -78,11 +102,12 @@ def _scans(history: DataFrame) -> DataFrame:
 
 
 def _newest(puts: DataFrame, scans: DataFrame) -> DataFrame:
-    """By reading and key, the last ``put`` that had been acknowledged when the reading began."""
-    before = (f.col("acked") < f.col("begun")) & (f.col("put.offset") < f.col("end_offset"))
+    """By reading and key, the last ``put`` that had been acknowledged when the reading began; several at one offset."""
+    before = (f.col("acked") < f.col("begun")) & (f.col("final") | (f.col("put.offset") < f.col("end_offset")))
     pairs = puts.join(f.broadcast(scans), on=list(PLACE), how="inner").where(before)
-    columns = [*PLACE, "op", "key", "row", "time_ns", "process"]
-    return pairs.groupBy(*columns).agg(f.max("put").alias("put"))
+    from_last = f.rank().over(Window.partitionBy(*PLACE, "op", "key").orderBy(f.desc("put.offset")))
+    columns = [*PLACE, "op", "key", "row", "time_ns", "process", "acked", "put"]
+    return pairs.withColumn("from_last", from_last).where(f.col("from_last") == 1).select(*columns)
 
 
 def _last_given(history: DataFrame) -> DataFrame:

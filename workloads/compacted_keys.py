@@ -2,7 +2,8 @@
 
 Producers and consumers of the other topics run beside them. Writers overwrite the values of a few keys, and delete them
 with tombstones. Readers read the whole log, from its beginning to the high watermark that they were told, again and
-again; after the faults one reads it for the last time. The topic has ``cleanup.policy=compact`` and segments that close
+again; after the faults one reads it for the last time, when a last record, of a key of its own, is acknowledged: the
+high watermark is at the end of the log then. The topic has ``cleanup.policy=compact`` and segments that close
 soon, so that a cleaner has something to do. It works every ``log.cleaner.backoff.ms``: a scenario should set that to a
 second or two.
 
@@ -25,12 +26,13 @@ from typing import Any
 from pydantic import Field
 
 from harness import compacted
-from harness.client_ports import BEGINNING, PLAIN, ClientContext, Clients
+from harness.client_ports import BEGINNING, PLAIN, ClientContext, Clients, Producer
 from harness.client_tasks.polling import Tails
 from harness.client_tasks.steady_sends import SteadySends, SteadySendsParameters
 from harness.errors import UsageError
 from harness.history.recorder import PolledRecord
-from harness.model import Offset, TopicPartition
+from harness.history.sends import Answer
+from harness.model import Offset, ProcessId, TopicPartition
 from harness.orders import ALL_ACKS
 from harness.target import TopicSpec
 from harness.workload import Circumstances, Workload, WorkloadKind
@@ -42,6 +44,8 @@ _POLL_S = 0.2
 _POLL_RECORDS = 500
 _AFTER_INFO_S = 0.05
 _LAST_SCAN_S = 60.0
+_LAST_PUT_S = 20.0
+"""For how long the last record is tried; after that the last reading is one like the others, which proves less."""
 _CONFIGS = {
     "cleanup.policy": "compact",
     "min.cleanable.dirty.ratio": "0.01",
@@ -114,14 +118,22 @@ class CompactedKeys(Workload):
         clients = self.context.new_clients()
         done: list[bool] = []
 
-        async def scan() -> None:
-            while not done and not clients.stopping:
-                if await self._scan(clients, final=True):
-                    done.append(True)
+        async def read() -> None:
+            until_ns = clients.monotonic_ns() + round(_LAST_PUT_S * _NS_PER_S)
+            last: Offset | None = None
+            is_read = False
+            while not is_read and not clients.stopping:
+                if clients.monotonic_ns() > until_ns:
+                    is_read = await self._scan(clients, final=False)
+                elif last is None:
+                    last = await self._put_last(clients)
                 else:
+                    is_read = await self._scan(clients, final=True, beyond=last)
+                if not is_read:
                     await clients.sleep(_POLL_S)
+            done.append(is_read)
 
-        clients.begin(scan())
+        clients.begin(read())
         clients.wait_until(lambda: bool(done), _LAST_SCAN_S)
         clients.stop()
         clients.join()
@@ -144,13 +156,27 @@ class CompactedKeys(Workload):
                 slot = 2 * drawn.randrange(ours.keys) + (drawn.random() < ours.tombstones)
                 value = (process << _PROCESS_SHIFT) + sent * compacted.SLOTS + slot
                 sent += 1
-                op = self.context.recorder.invoke_put(process, _PLACE, value)
-                record = compacted.record(value, _PLACE, ours.size, clients.wall_ms())
-                [answer] = await producer.send_batch(_PLACE, [record])
-                self.context.recorder.complete_put(op, answer.kind, answer.offset, answer.error)
-                answer_kind = answer.kind
+                answer_kind = (await self._put(clients, producer, process, value)).kind
             producer.close()
             await clients.sleep(_AFTER_INFO_S)
+
+    async def _put(self, clients: Clients, producer: Producer, process: ProcessId, value: int) -> Answer:
+        op = self.context.recorder.invoke_put(process, _PLACE, value)
+        record = compacted.record(value, _PLACE, self._own.size, clients.wall_ms())
+        [answer] = await producer.send_batch(_PLACE, [record])
+        self.context.recorder.complete_put(op, answer.kind, answer.offset, answer.error)
+        return answer
+
+    async def _put_last(self, clients: Clients) -> Offset | None:
+        """Write a record of a key that no writer has; returns its offset, None: it was not acknowledged."""
+        process = self.context.new_process()
+        producer = clients.producer(f"writer-{process}", ALL_ACKS, self._own.delivery_timeout_s, PLAIN)
+        try:
+            value = (process << _PROCESS_SHIFT) + 2 * self._own.keys
+            answer = await self._put(clients, producer, process, value)
+            return answer.offset if answer.kind == "ok" else None
+        finally:
+            producer.close()
 
     async def _read(self) -> None:
         """Read the whole log, again and again."""
@@ -158,13 +184,16 @@ class CompactedKeys(Workload):
             await self._scan(self.clients, final=False)
             await self.clients.sleep(self._own.read_every_s)
 
-    async def _scan(self, clients: Clients, *, final: bool) -> bool:
-        """Read the log from its beginning to the watermark that its leader tells; returns whether that was done."""
+    async def _scan(self, clients: Clients, *, final: bool, beyond: Offset = -1) -> bool:
+        """Read the log from its beginning to the watermark that its leader tells; returns whether that was done.
+
+        It is not when the watermark is not ``beyond``.
+        """
         process = self.context.new_process()
         consumer = clients.consumer(f"reader-{process}", {_PLACE: BEGINNING})
         try:
             bounds = await consumer.bounds(_PLACE, self._own.delivery_timeout_s)
-            if bounds is None:
+            if bounds is None or bounds.end_offset <= beyond:
                 return False
             op = self.context.recorder.invoke_scan(process, _PLACE, bounds.end_offset, final=final)
             found: list[PolledRecord] = []

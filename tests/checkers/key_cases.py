@@ -140,3 +140,80 @@ def a_record_that_is_none_of_ours_supersedes_nothing(story: Story) -> None:
     put(story, A, 0)
     scan(story, 2, [(1, None)])
     told(story)
+
+
+@case(Outcome.PASS)
+def a_record_behind_the_end_of_a_reading_may_supersede_while_it_reads(story: Story) -> None:
+    put(story, A, 0)
+    put(story, B, 1)
+    put(story, A2, 2)
+    scan(story, 2, [(1, B)])
+    told(story)
+
+
+@case(Outcome.PASS)
+def a_record_that_was_never_acknowledged_may_supersede_behind_the_end_of_a_reading(story: Story) -> None:
+    put(story, A, 0)
+    put(story, A2, None, "info")
+    put(story, B, 1)
+    scan(story, 2, [(1, B)])
+    told(story)
+
+
+@case(Outcome.VIOLATION, ("lost-key", "VIOLATION", 0))
+def a_record_that_was_refused_supersedes_nothing(story: Story) -> None:
+    put(story, A, 0)
+    put(story, A2, None, "fail")
+    put(story, B, 1)
+    scan(story, 2, [(1, B)])
+    told(story)
+
+
+@case(Outcome.VIOLATION, ("lost-key", "VIOLATION", 0))
+def a_record_that_is_sent_after_a_reading_supersedes_nothing_in_it(story: Story) -> None:
+    put(story, A, 0)
+    put(story, B, 1)
+    scan(story, 2, [(1, B)])
+    put(story, A2, 2)
+    told(story)
+
+
+@case(Outcome.VIOLATION, ("lost-key", "VIOLATION", 0))
+def another_key_s_record_behind_the_end_of_a_reading_supersedes_nothing(story: Story) -> None:
+    put(story, A, 0)
+    put(story, B, 1)
+    put(story, B, 2)
+    scan(story, 2, [(1, B)])
+    told(story)
+
+
+@case(Outcome.VIOLATION, ("lost-key", "VIOLATION", 1))
+def a_log_may_not_end_before_an_acknowledged_value_at_last(story: Story) -> None:
+    put(story, B, 0)
+    put(story, A, 1)
+    scan(story, 1, [(0, B)], final=True)
+    told(story)
+
+
+@case(Outcome.VIOLATION, ("lost-key", "VIOLATION", 0))
+def what_was_never_acknowledged_does_not_excuse_the_last_reading(story: Story) -> None:
+    put(story, A, 0)
+    put(story, A2, None, "info")
+    put(story, B, 1)
+    scan(story, 2, [(1, B)], final=True)
+    told(story)
+
+
+@case(Outcome.VIOLATION, ("lost-key", "VIOLATION", 0))
+def another_value_at_the_offset_of_an_acknowledged_one_does_not_stand_for_it(story: Story) -> None:
+    put(story, A, 0)
+    scan(story, 1, [(0, A2)])
+    told(story)
+
+
+@case(Outcome.VIOLATION, ("lost-key", "VIOLATION", 0))
+def of_two_values_that_were_acknowledged_at_one_offset_one_is_lost(story: Story) -> None:
+    put(story, A, 0)
+    put(story, A2, 0)
+    scan(story, 1, [(0, A2)], final=True)
+    told(story)

@@ -72,4 +72,5 @@ def plant_keys(story: Story, rng: random.Random) -> None:
             given = [one for one in kept if rng.random() < 0.85]
             end = len(log) if rng.random() < 0.8 else rng.randrange(len(log) + 1)
             result = "ok" if rng.random() < 0.9 else "info"
-            scan(story, end, [(at, value if rng.random() < 0.97 else None) for at, value in given], result)
+            seen = [(at, value if rng.random() < 0.97 else None) for at, value in given]
+            scan(story, end, seen, result, final=rng.random() < 0.2)

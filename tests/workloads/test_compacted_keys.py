@@ -50,6 +50,10 @@ def test_no_reader_reads_the_log_when_all_is_over() -> None:
     final = [row for row in history if row["f"] == "scan" and row["final"]]
     assert {row["type"] for row in final} == {"invoke", "ok"}
     assert min(row["index"] for row in final) > max(row["index"] for row in puts)
+    *others, last = puts
+    assert last["type"] == "ok"
+    assert compacted.key_number(last["value"]) not in {compacted.key_number(row["value"]) for row in others[:-1]}
+    assert all(row["offset"] > last["offset"] for row in final if row["type"] == "invoke")
 
 
 @pytest.mark.parametrize("bug", ["cleaner_drops_the_last_value", "cleaner_drops_tombstones"])
