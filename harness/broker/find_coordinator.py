@@ -23,8 +23,8 @@ from harness.wire.messages.topics import (
 )
 
 _CREATE_TOPICS_VERSION = 4
-_CONFIGS = (("cleanup.policy", COMPACT), ("segment.bytes", "104857600"), ("segment.ms", "604800000"))
-"""The topics of coordinators are compacted, and close their segments by Kafka's defaults, whatever other topics do."""
+_CONFIGS = (("cleanup.policy", COMPACT), ("segment.ms", "604800000"))
+"""The topics of coordinators are compacted, and close their segments late, whatever other topics do."""
 _GROUP, _TRANSACTION = 0, 1
 _KEYS_SINCE = 4
 
@@ -35,6 +35,7 @@ class _Topic(NamedTuple):
     name: str
     partitions: int
     replication_factor: int
+    segment_bytes: int
 
 
 def find_coordinator(
@@ -69,9 +70,17 @@ def find_coordinator(
 def _topics(config: NodeConfig) -> dict[int, _Topic]:
     """The topics whose leaders are coordinators, by the type of key that a client asks with."""
     ours = config.settings
-    groups = _Topic(GROUPS_TOPIC, ours.offsets_topic_num_partitions, ours.offsets_topic_replication_factor)
+    groups = _Topic(
+        GROUPS_TOPIC,
+        ours.offsets_topic_num_partitions,
+        ours.offsets_topic_replication_factor,
+        ours.offsets_topic_segment_bytes,
+    )
     transactions = _Topic(
-        TRANSACTIONS_TOPIC, ours.transaction_state_log_num_partitions, ours.transaction_state_log_replication_factor
+        TRANSACTIONS_TOPIC,
+        ours.transaction_state_log_num_partitions,
+        ours.transaction_state_log_replication_factor,
+        ours.transaction_state_log_segment_bytes,
     )
     return {_GROUP: groups} | ({} if config.knobs.transactions == "none" else {_TRANSACTION: transactions})
 
@@ -100,7 +109,8 @@ def _create(topic: _Topic, controller: ControllerLink, config: NodeConfig, reque
         CreatableReplicaAssignment(number, [brokers[(number + one) % len(brokers)] for one in range(factor)])
         for number in range(topic.partitions)
     ]
-    configs = [CreatableTopicConfig(*config) for config in _CONFIGS]
+    stated = (*_CONFIGS, ("segment.bytes", str(topic.segment_bytes)))
+    configs = [CreatableTopicConfig(*one) for one in stated]
     body = CreateTopicsRequest([CreatableTopic(topic.name, -1, -1, assignments, configs)])
     request.session.hold()
     controller.call(ApiKey.CREATE_TOPICS, _CREATE_TOPICS_VERSION, body, lambda _: request.session.release())

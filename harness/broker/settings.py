@@ -64,6 +64,7 @@ class Settings:
     message_max_bytes: int = 1_048_588
     offsets_topic_num_partitions: int = 1
     offsets_topic_replication_factor: int = 3
+    offsets_topic_segment_bytes: int = 104_857_600
     offsets_commit_timeout_ms: int = 5_000
     group_initial_rebalance_delay_ms: int = 100
     group_min_session_timeout_ms: int = 500
@@ -74,6 +75,7 @@ class Settings:
     group_consumer_max_size: int = 1_000
     transaction_state_log_num_partitions: int = 1
     transaction_state_log_replication_factor: int = 3
+    transaction_state_log_segment_bytes: int = 104_857_600
     transaction_max_timeout_ms: int = 900_000
 
     @classmethod

@@ -326,26 +326,55 @@ def test_groups_know_something_else_after_their_log_was_compacted() -> None:
         assert committed(cluster, "gone")[0][0] == -1
 
 
+def begun(cluster: VirtualCluster, name: str = "x") -> tuple[int, int]:
+    """A producer takes a transactional id over; returns its number and epoch."""
+    asked = FindCoordinatorRequest(key_type=1, coordinator_keys=[name])
+    (answer,) = cluster.call(1, ApiKey.FIND_COORDINATOR, 4, asked)
+    cluster.world.sleep(2)
+    node = answer.coordinators[0].node_id
+    if node < 0:
+        return begun(cluster, name)
+    answers = cluster.call(node, ApiKey.INIT_PRODUCER_ID, 4, InitProducerIdRequest(name, 60_000))
+    cluster.world.sleep(1)
+    assert answers[0].error_code == 0
+    return answers[0].producer_id, answers[0].producer_epoch
+
+
 def test_a_transactional_id_gets_an_older_epoch_after_its_log_was_compacted() -> None:
     cluster = VirtualCluster("4.1", log_cleaner_backoff_ms=1_000)
-
-    def begun() -> tuple[int, int]:
-        asked = FindCoordinatorRequest(key_type=1, coordinator_keys=["x"])
-        (answer,) = cluster.call(1, ApiKey.FIND_COORDINATOR, 4, asked)
-        cluster.world.sleep(2)
-        node = answer.coordinators[0].node_id
-        if node < 0:
-            return begun()
-        answers = cluster.call(node, ApiKey.INIT_PRODUCER_ID, 4, InitProducerIdRequest("x", 60_000))
-        cluster.world.sleep(1)
-        assert answers[0].error_code == 0
-        return answers[0].producer_id, answers[0].producer_epoch
-
-    producer_id, epoch = begun()
+    producer_id, epoch = begun(cluster)
     compact_soon(cluster, TRANSACTIONS_TOPIC)
     for number in range(1, 30):
-        assert begun() == (producer_id, epoch + number)
+        assert begun(cluster) == (producer_id, epoch + number)
     cluster.world.sleep(5)
     assert [one < 15 for one in count(cluster, TopicPartition(TRANSACTIONS_TOPIC, 0))] == [True] * 3
     restart(cluster)
-    assert begun() == (producer_id, epoch + 30)
+    assert begun(cluster) == (producer_id, epoch + 30)
+
+
+@pytest.mark.parametrize("knobs", ["2.8", "4.1"])
+def test_small_segments_of_the_coordinators_topics_are_not_compacted_or_change_what_coordinators_know(
+    knobs: str,
+) -> None:
+    cluster = VirtualCluster(
+        knobs,
+        log_cleaner_backoff_ms=1_000,
+        offsets_topic_segment_bytes=300,
+        transaction_state_log_segment_bytes=300,
+    )
+    cluster.create_topic()
+    found(cluster)
+    assert commit(cluster, 7, group="early") == [0]
+    early, early_epoch = begun(cluster, "early")
+    producer_id, epoch = begun(cluster)
+    for number in range(1, 30):
+        assert commit(cluster, number) == [0]
+        assert begun(cluster) == (producer_id, epoch + number)
+    cluster.world.sleep(5)
+    for topic in (GROUPS_TOPIC, TRANSACTIONS_TOPIC):
+        assert [one < 15 for one in count(cluster, TopicPartition(topic, 0))] == [True] * 3, topic
+    for number in range(30, 33):
+        restart(cluster)
+        assert [committed(cluster, group)[0][0] for group in ("early", "g")] == [7, 29]
+        assert begun(cluster) == (producer_id, epoch + number)
+    assert begun(cluster, "early") == (early, early_epoch + 1)
