@@ -47,7 +47,8 @@ class MetadataRequest(Message):
     def error_response(self, error: int) -> Message:
         """See :meth:`Message.error_response`."""
         return MetadataResponse(
-            topics=[MetadataResponseTopic(error, topic.name or "", topic.topic_id) for topic in self.topics or ()]
+            topics=[MetadataResponseTopic(error, topic.name or "", topic.topic_id) for topic in self.topics or ()],
+            error_code=error,
         )
 
 
