@@ -87,7 +87,9 @@ class NodeProcess:
         self.clock = SystemClock(config.faults.wall_offset_ms)
         self.disk = Disk(Path(config.data_dir), config.faults.free_bytes)
         self.disk.free_within.update(config.faults.free_within)
-        self.timeline = Timeline(config.node_id, config.incarnation, self.clock, self._appending(config.timeline))
+        self.timeline = Timeline(
+            config.node_id, config.incarnation, self.clock, self._appending(config.timeline, "its timeline")
+        )
         self._build = build
         self._witnesses: dict[str, Witness] = {}
 
@@ -142,19 +144,19 @@ class NodeProcess:
         """The network that the node gets, which has a wire tap if the configuration says so."""
         if not self.config.wire:
             return self.network
-        write = self._appending(self.config.wire)
+        write = self._appending(self.config.wire, "its wire tap")
         write(b"\n")  # ends a line that a crash has torn
         return TappedNetwork(self.network, WireTap(f"{self.config.incarnation}-", self.clock.monotonic_ns, write))
 
-    def _appending(self, path: str) -> Callable[[bytes], None]:
-        """Writes a line to a file of evidence, at once; the process ends if that fails."""
+    def _appending(self, path: str, what: str) -> Callable[[bytes], None]:
+        """Writes a line to a file of evidence, at once; the process ends, naming ``what``, if that fails."""
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
         def write(line: bytes) -> None:
             try:
                 os.write(descriptor, line)
             except OSError as error:
-                _tell(f"FATAL: Node {self.config.node_id} cannot write {path}: {error.strerror}.")
+                _tell(f"FATAL: Node {self.config.node_id} cannot write {what}: {error.strerror}.")
                 os._exit(ExitCode.ENVIRONMENT)
 
         return write

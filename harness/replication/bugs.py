@@ -55,8 +55,8 @@ def _of_transactions(name: str, idea: str, does: str) -> Bug:
     return Bug(name, idea, does, STACK, {"bugs": name}, load="transactions")
 
 
-def _of_compaction(name: str, idea: str, does: str) -> Bug:
-    return Bug(name, idea, does, STACK, {"bugs": name}, load="compaction")
+def _of_compaction(name: str, idea: str, does: str, unnoticed: str = "") -> Bug:
+    return Bug(name, idea, does, STACK, {"bugs": name}, unnoticed, load="compaction")
 
 
 ACKNOWLEDGING = (
@@ -313,7 +313,8 @@ COMPACTING = (
     _of_compaction("cleaner_drops_tombstones", "`delete.retention.ms` forgotten, KIP-534",
                    "The log cleaner removes tombstones in the first pass that meets them."),
     _of_compaction("cleans_above_the_watermark", "`firstUnstableOffset` left out of the bounds of a pass",
-                   "The log cleaner compacts what is not below the high watermark, too."),
+                   "The log cleaner compacts what is not below the high watermark, too.",
+                   "what lies there is rarely a key's last record but one, and a later election has to lose it"),
     _of_compaction("segments_named_late", "a swap without `.swap`: old segments removed before the new one is named",
                    "The log cleaner names what it has written a while after it has removed the old segments."),
 )  # fmt: skip

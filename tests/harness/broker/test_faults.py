@@ -149,7 +149,7 @@ def test_a_cut_link_is_proven_by_pings_in_its_direction_and_by_held_bytes(start:
     assert links["held_bytes"]["0->1"] > 0
     cluster.ask(1, op="cut", links=[])
     assert [answered(0, "1"), answered(1, "0")] == [True, True]
-    assert cluster.status(1)["links"] == {"cut": [], "held_bytes": {}}
+    assert cluster.status(1)["links"] == {"cut": [], "held_bytes": {}, "stalled_bytes": {}, "answers": {}}
 
 
 def test_a_client_behind_a_cut_link_hears_nothing_until_it_is_mended(start: Start) -> None:
