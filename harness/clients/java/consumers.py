@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from harness import payload
-from harness.client_ports import LEFT_UNKNOWN, Bounds, CommittedOffset, Isolation, Membership, Polled
+from harness.client_ports import LEFT_UNKNOWN, Begins, Bounds, CommittedOffset, Isolation, Membership, Polled
 from harness.clients.java.driver import Answer as Said
 from harness.clients.java.driver import Driver, written_offsets
 from harness.clients.library import OnRebalance
@@ -181,8 +181,10 @@ class Member(GroupOffsets):
         for said in self._driver.answers(self._client, do, timeout_ms=timeout_ms):
             if "change" in said:
                 self._is_nested = True
-                self._change(said)
-                self._is_nested = False
+                try:
+                    self._change(said)
+                finally:
+                    self._is_nested = False
         return said
 
     def _change(self, said: Said) -> None:
@@ -192,12 +194,15 @@ class Member(GroupOffsets):
             self._has.update(names)
         if change == "lost":
             self._forget(names)
-        begins = self._rebalanced(change, names)
-        if change == "revoked":
-            self._forget(names)
-        self._is_lost_in_doubt |= begins is None
-        written = None if begins is None else written_offsets(begins)
-        self._driver.tell(self._client, "begin", begins=written, nested=True)
+        begins: Begins | None = None
+        try:
+            begins = self._rebalanced(change, names)
+        finally:  # the process waits for it, and could not even be closed
+            self._is_lost_in_doubt |= begins is None
+            written = None if begins is None else written_offsets(begins)
+            self._driver.tell(self._client, "begin", begins=written, nested=True)
+            if change == "revoked":
+                self._forget(names)
 
     def _forget(self, names: Iterable[TopicPartition]) -> None:
         for name in names:
