@@ -6,7 +6,8 @@ There is no loop. A task goes on from within the act that keeps the promise it w
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Generic, TypeVar
 
 ValueT = TypeVar("ValueT")
@@ -66,6 +67,15 @@ class Window:
             self._waiting.popleft().keep(None)
         else:
             self._free += 1
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Enter, and leave in the end."""
+        await self.enter()
+        try:
+            yield
+        finally:
+            self.leave()
 
 
 class Task(Generic[ValueT]):

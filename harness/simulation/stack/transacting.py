@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import cast
 
 from confluent_kafka import KafkaError
@@ -89,14 +89,9 @@ class TransactionalProducer:
         self._window = Window(1)
 
     @property
-    @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
+    def turn(self) -> AbstractAsyncContextManager[None]:
         """See :class:`harness.client_ports.TransactionalProducer`."""
-        await self._window.enter()
-        try:
-            yield
-        finally:
-            self._window.leave()
+        return self._window.turn()
 
     async def initialise(self) -> str | None:
         """See :class:`harness.client_ports.TransactionalProducer`."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 
 from harness.client_tasks.wire_transactions import Versions
 from harness.model import TopicPartition
@@ -26,14 +25,9 @@ class SimulatedWire:
         self._window = Window(1)
 
     @property
-    @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
+    def turn(self) -> AbstractAsyncContextManager[None]:
         """See :class:`harness.client_ports.TransactionalProducer`."""
-        await self._window.enter()
-        try:
-            yield
-        finally:
-            self._window.leave()
+        return self._window.turn()
 
     @property
     def is_closed(self) -> bool:

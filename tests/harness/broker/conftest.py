@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,17 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         cluster.start()
         cluster.create_topic("shared")
         cluster.create_topic("led-by-1", [[1, 2, 0]])
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture
+def doomed(tmp_path: Path) -> Iterator[Cluster]:
+    """A cluster that a test may break."""
+    cluster = Cluster(tmp_path, broker_session_timeout_ms=3_000)
+    try:
+        cluster.start()
         yield cluster
     finally:
         cluster.stop()

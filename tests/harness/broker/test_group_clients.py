@@ -6,86 +6,37 @@ import asyncio
 import shutil
 import subprocess
 import time
-import uuid
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.harness.broker.cluster import Cluster
-
-PATIENCE_S = 30.0
-PARTITIONS = 4
+from tests.harness.broker.group_members import PARTITIONS, PATIENCE_S, Member, filled_topic, lose_the_coordinator, until
 
 
 @pytest.fixture
 def topic(cluster: Cluster) -> str:
-    """Four partitions with ten records each: ``<partition>.<number>``."""
-    name = f"g-{uuid.uuid4().hex[:8]}"
-    cluster.create_topic(name, [[number % 3, (number + 1) % 3, (number + 2) % 3] for number in range(PARTITIONS)])
-    for partition in range(PARTITIONS):
-        cluster.produce(name, [b"%d.%d" % (partition, number) for number in range(10)], partition=partition)
-    return name
+    return filled_topic(cluster)
 
 
-class Member:
-    """A librdkafka consumer in a group; ``assigned`` are its partitions, ``read`` the values that it has got."""
+class ClassicMember(Member):
+    """A member that brings its assignor."""
 
     def __init__(self, cluster: Cluster, topic: str, strategy: str = "range", **settings: Any) -> None:
-        from confluent_kafka import Consumer
-
-        self.assigned: set[int] = set()
-        self.read: list[bytes | None] = []
-        self._consumer = Consumer(
-            {
-                "bootstrap.servers": cluster.bootstrap,
-                "group.id": topic,
-                "partition.assignment.strategy": strategy,
-                "session.timeout.ms": 3000,
-                "heartbeat.interval.ms": 200,
-                "auto.offset.reset": "earliest",
-                "enable.auto.commit": False,
-                **settings,
-            }
-        )
-        self._consumer.subscribe([topic], on_assign=self._gained, on_revoke=self._gave_up, on_lost=self._gave_up)
-
-    def _gained(self, _: Any, partitions: list[Any]) -> None:
-        self.assigned |= {one.partition for one in partitions}
-
-    def _gave_up(self, _: Any, partitions: list[Any]) -> None:
-        self.assigned -= {one.partition for one in partitions}
-
-    def poll(self) -> None:
-        message = self._consumer.poll(0.1)
-        if message is not None and message.error() is None:
-            self.read.append(message.value())
-
-    def commit(self) -> list[Any]:
-        return self._consumer.commit(asynchronous=False)
-
-    def close(self) -> None:
-        self._consumer.close()
-
-
-def until(condition: Callable[[], bool], *members: Member) -> None:
-    """Poll ``members`` until ``condition``."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, [member.assigned for member in members]
-        for member in members:
-            member.poll()
+        own: dict[str, Any] = {"session.timeout.ms": 3000, "heartbeat.interval.ms": 200, **settings}
+        super().__init__(cluster, topic, **{"partition.assignment.strategy": strategy, **own})
 
 
 @pytest.mark.parametrize("strategy", ["range", "roundrobin", "cooperative-sticky"])
 def test_members_share_the_partitions_and_take_over_from_one_that_leaves(
     cluster: Cluster, topic: str, strategy: str
 ) -> None:
-    first = Member(cluster, topic, strategy)
+    first = ClassicMember(cluster, topic, strategy)
     until(lambda: first.assigned == {0, 1, 2, 3}, first)
-    second = Member(cluster, topic, strategy)
+    second = ClassicMember(cluster, topic, strategy)
     until(lambda: len(first.assigned) == len(second.assigned) == 2, first, second)
     assert first.assigned | second.assigned == {0, 1, 2, 3}
     until(lambda: len(set(first.read + second.read)) == 10 * PARTITIONS, first, second)
@@ -95,12 +46,12 @@ def test_members_share_the_partitions_and_take_over_from_one_that_leaves(
 
 
 def test_a_group_goes_on_where_it_has_committed(cluster: Cluster, topic: str) -> None:
-    first = Member(cluster, topic)
+    first = ClassicMember(cluster, topic)
     until(lambda: len(first.read) == 10 * PARTITIONS, first)
     assert [one.error for one in first.commit()] == [None] * PARTITIONS
     first.close()
     cluster.produce(topic, [b"new"], partition=2)
-    second = Member(cluster, topic)
+    second = ClassicMember(cluster, topic)
     until(lambda: bool(second.read), second)
     assert second.read == [b"new"]
     second.close()
@@ -110,11 +61,11 @@ def test_a_static_member_that_starts_again_gets_its_partitions_without_a_rebalan
     cluster: Cluster, topic: str
 ) -> None:
     # A static member does not leave when it is closed; the other one would see a rebalance.
-    first, second = (Member(cluster, topic, **{"group.instance.id": name}) for name in ("i", "j"))
+    first, second = (ClassicMember(cluster, topic, **{"group.instance.id": name}) for name in ("i", "j"))
     until(lambda: len(first.assigned) == len(second.assigned) == 2, first, second)
     before, kept = set(second.assigned), set(first.assigned)
     second.close()
-    again = Member(cluster, topic, **{"group.instance.id": "j"})
+    again = ClassicMember(cluster, topic, **{"group.instance.id": "j"})
     until(lambda: bool(again.assigned), first, again)
     assert (again.assigned, first.assigned) == (before, kept)
     again.close()
@@ -126,7 +77,7 @@ def test_an_operator_sees_moves_and_deletes_groups(cluster: Cluster, topic: str)
     from confluent_kafka.admin import AdminClient
 
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-    member = Member(cluster, topic)
+    member = ClassicMember(cluster, topic)
     until(lambda: len(member.read) == 10 * PARTITIONS, member)
     member.commit()
     described = admin.describe_consumer_groups([topic])[topic].result()
@@ -235,31 +186,5 @@ def test_kcat_consumes_as_a_group(cluster: Cluster, topic: str) -> None:
     assert len(set(ran.stdout.split())) == 10 * PARTITIONS
 
 
-@pytest.fixture
-def doomed(tmp_path: Path) -> Iterator[Cluster]:
-    """A cluster that a test may break."""
-    cluster = Cluster(tmp_path, broker_session_timeout_ms=3_000)
-    try:
-        cluster.start()
-        yield cluster
-    finally:
-        cluster.stop()
-
-
 def test_a_group_survives_its_coordinator(doomed: Cluster) -> None:
-    doomed.create_topic("t", [[1, 2, 0], [2, 1, 0], [1, 2, 0]])
-    first, second = Member(doomed, "t"), Member(doomed, "t")
-    until(lambda: sorted(map(len, (first.assigned, second.assigned))) == [1, 2], first, second)
-    for partition in range(3):
-        doomed.produce("t", [b"%d.%d" % (partition, number) for number in range(10)], partition=partition)
-    until(lambda: len(first.read) + len(second.read) == 30, first, second)
-    assert {one.error for one in (*first.commit(), *second.commit())} == {None}
-    doomed.kill(0)  # the first replica of __consumer_offsets: it coordinates
-    doomed.produce("t", [b"new"], partition=0)
-    until(lambda: b"new" in first.read + second.read, first, second)
-    newcomer = Member(doomed, "t")
-    members = (first, second, newcomer)
-    until(lambda: all(len(one.assigned) == 1 for one in members), *members)
-    assert not newcomer.read or newcomer.read == [b"new"]
-    for member in members:
-        member.close()
+    lose_the_coordinator(doomed, lambda: ClassicMember(doomed, "t"))
