@@ -12,7 +12,7 @@ from harness.findings import Finding
 _STORED_NOTHING = frozenset({2, 3, 10, 19, 29, 45, 87})
 """The error codes of a Produce by which a broker says that it has stored nothing: CORRUPT_MESSAGE,
 UNKNOWN_TOPIC_OR_PARTITION, MESSAGE_TOO_LARGE, NOT_ENOUGH_REPLICAS, TOPIC_AUTHORIZATION_FAILED,
-OUT_OF_ORDER_SEQUENCE_NUMBER and INVALID_RECORD. A client that is told so rightly sends the record again."""
+OUT_OF_ORDER_SEQUENCE_NUMBER and INVALID_RECORD. After such an answer a client sends the record again, rightly."""
 
 
 def acknowledged(frames: Frames, finding: Finding, offset: int | None, value: int | None) -> Ground:

@@ -272,7 +272,7 @@ def _at(coordinator: GroupCoordinator, group: str, request: Request, serve: Call
 
 
 def _fetch_error(groups: Groups, asked: OffsetFetchRequestGroup) -> GroupError:
-    """Why a member must not ask what its group has committed; whoever names no member may."""
+    """Why a member must not ask what its group has committed; a client that names no member may."""
     if asked.member_id is None and asked.member_epoch < 0:
         return GroupError.NONE
     return groups.commits.fetch_error(asked.group_id, asked.member_id or "", asked.member_epoch)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal, NamedTuple
 
 from harness.client_ports import (
@@ -64,11 +63,6 @@ class Processing:
     timeout_s: float
     size: int
     made: MutableMapping[int, int]
-
-    @cached_property
-    def group(self) -> str:
-        """Of the membership."""
-        return self.membership.group
 
     def output_of(self, value: int) -> TopicPartition:
         """Where the result of a record is."""
@@ -189,7 +183,7 @@ class Processor:
     def _lane(self, name: TopicPartition) -> str:
         """Whose transactions have the records of a partition."""
         ours = self._processing
-        return f"{ours.group}-{name}" if ours.per_partition else f"{ours.group}-{self._number}"
+        return f"{ours.membership.group}-{name if ours.per_partition else self._number}"
 
 
 def _behind(records: Sequence[PolledRecord]) -> Mapping[TopicPartition, CommittedOffset]:

@@ -267,7 +267,9 @@ EXHIBITS: tuple[Exhibit, ...] = (
         "is refused.",
         {
             "late-batch-opens-a-transaction": {
-                (Word.STUCK,): "the batch opens a transaction that nobody ends, and read_committed gets no further.",
+                (
+                    Word.STUCK,
+                ): "the batch opens a transaction that no coordinator ends, and read_committed gets no further.",
                 (Word.SAFE,): "the leader asks the coordinator, and refuses the batch.",
             },
             "late-batch-joins-the-next-transaction": {

@@ -1,6 +1,6 @@
 """The configurations that a topic may have: names, types and bounds, as in Kafka's ``LogConfig``.
 
-These are the ones that the built-in brokers obey. They refuse all others, also those that Kafka knows, so that nobody
+These are the ones that the built-in brokers obey. They refuse all others, also those that Kafka knows, so that no user
 takes one for effective that is not. A topic has only those that were set for it; for the rest the cluster's settings
 apply.
 """

@@ -26,8 +26,8 @@ LIES = {
     "delivers_late": "delivers two records in the wrong order",
     "makes_up_a_record": "delivers a record that it was not sent",
     "commits_nothing": "reports a commit that it did not send",
-    "misstates_a_commit": "reports another committed offset than it was told",
-    "remembers_a_commit": "reports the committed offset that it was told first, and does not ask again",
+    "misstates_a_commit": "reports another committed offset than the coordinator answered",
+    "remembers_a_commit": "reports the coordinator's first answer, and does not ask again",
 }
 """What clients may do, by the name of the lie."""
 

@@ -34,7 +34,7 @@ LIES_ABOUT: Mapping[str, tuple[str, set[str]]] = {
     "misstates_a_commit": ("groups", {"lost-commit"}),
     "remembers_a_commit": ("groups", {"lost-commit"}),
 }
-"""By lie, the load under which it is told, and kinds of anomalies that are to be the client's."""
+"""By lie, the load under which a client tells it, and kinds of anomalies that are to be the client's."""
 
 BROKEN: Mapping[str, tuple[str, str, set[str]]] = {
     "fetch_skips_a_batch": ("single", "none", {"poll-skip"}),

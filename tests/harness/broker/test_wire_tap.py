@@ -98,7 +98,7 @@ def test_a_cluster_is_tapped_that_was_not_asked_to_be(tmp_path: Path) -> None:
 
 
 class Wire:
-    """A network with one connection to the node, and a node that answers what it is told to."""
+    """A network with one connection to the node, and a node whose answers the test chooses."""
 
     def __init__(self) -> None:
         self.peer, self.host = CLIENTS, "somewhere"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from harness.client_ports import BEGINNING, Begins, CommittedOffset, Membership
 from harness.client_ports import Member as MemberPort
 from harness.history.recorder import Change
-from harness.model import GroupProtocol, TopicPartition
+from harness.model import NO_GENERATION, GroupProtocol, TopicPartition
 from harness.simulation.stack.simulated_clients import SimulatedClients
 from harness.wire.keys import ApiKey
 from harness.wire.messages.topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
@@ -77,6 +77,19 @@ class Group:
         self.clients.begin(commit())
         self.sleep(2)
         return outcome
+
+
+def stand_still_past_the_generation(group: Group) -> None:
+    """A member that stands still names its generation, which is over, until the coordinator refuses its commit."""
+    group.join(0)
+    group.join(1)
+    group.sleep()
+    group.hangs.add(0)
+    group.members[0].stand_still(10)
+    group.sleep(5)
+    assert NO_GENERATION < group.members[0].generation < group.members[1].generation
+    assert group.commit(0, 5) == ["UNKNOWN_MEMBER_ID"]
+    assert group.members[0].generation == NO_GENERATION
 
 
 def _cluster() -> VirtualCluster:

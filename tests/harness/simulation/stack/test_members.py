@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.model import NO_GENERATION
-from tests.harness.simulation.stack.simulated_group import Group
+from tests.harness.simulation.stack.simulated_group import Group, stand_still_past_the_generation
 
 
 @pytest.fixture
@@ -49,15 +49,7 @@ def test_a_member_that_hangs_loses_what_it_has_and_learns_it_with_its_next_poll(
 def test_a_member_that_stood_still_does_not_know_that_its_generation_is_over_until_its_commit_is_refused(
     group: Group,
 ) -> None:
-    group.join(0)
-    group.join(1)
-    group.sleep()
-    group.hangs.add(0)
-    group.members[0].stand_still(10)
-    group.sleep(5)
-    assert NO_GENERATION < group.members[0].generation < group.members[1].generation
-    assert group.commit(0, 5) == ["UNKNOWN_MEMBER_ID"]
-    assert group.members[0].generation == NO_GENERATION
+    stand_still_past_the_generation(group)
 
 
 def test_members_go_on_with_the_next_coordinator(group: Group) -> None:

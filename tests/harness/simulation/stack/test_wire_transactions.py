@@ -53,7 +53,7 @@ def test_what_is_committed_is_read_and_in_version_2_each_transaction_raises_the_
 def test_a_batch_without_an_answer_is_sent_once_its_transaction_aborted_and_it_may_arrive_after_that(
     transactions: str, appended: int
 ) -> None:
-    """KIP-890: a leader that does not ask the coordinator opens a transaction that nobody ends."""
+    """KIP-890: a leader that does not ask the coordinator opens a transaction that no coordinator ends."""
     load = WireLoad(0, transactions=transactions)
     load.transact(commits=True)
     load.lead_elsewhere()
