@@ -120,18 +120,20 @@ def test_a_connection_closed_behind_a_cut_link_is_noticed_after_its_bytes_have_a
 def test_a_stalled_link_holds_the_connections_of_now_and_lets_new_ones_through() -> None:
     async def story(nodes: Pair) -> None:
         old = await nodes.connect()
+        old.connection.send([b"first"])
+        await until(lambda: old.frames == [b"re:first"])
         nodes.server.stall([Link("1", "0")], stalled=True)
         old.connection.send([b"late"])
         old.connection.close()
         new = await nodes.connect()
         new.connection.send([b"again"])
         await until(lambda: new.frames == [b"re:again"])
-        assert [echo.frames for echo in nodes.accepted] == [[], [b"again"]]
+        assert [echo.frames for echo in nodes.accepted] == [[b"first"], [b"again"]]
         assert nodes.server.stalled_bytes() == {"1->0": 8}
         assert nodes.server.held_bytes() == {}
         nodes.server.stall([Link("1", "0")], stalled=False)
         await until(lambda: nodes.accepted[0].lost == 1)
-        assert nodes.accepted[0].frames == [b"late"]
+        assert nodes.accepted[0].frames == [b"first", b"late"]
         assert nodes.server.stalled_bytes() == {}
 
     run(story)
