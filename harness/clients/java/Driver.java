@@ -6,6 +6,7 @@ import java.io.BufferedWriter;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.OutputStreamWriter;
+import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import java.util.Properties;
@@ -38,7 +39,9 @@ public final class Driver {
     private Driver() {}
 
     public static void main(String[] words) throws IOException {
-        Thread writer = new Thread(Driver::write, "answers");
+        PrintStream answers = System.out;
+        System.setOut(System.err); // what Kafka's client logs is no answer
+        Thread writer = new Thread(() -> write(answers), "answers");
         writer.setDaemon(true);
         writer.start();
         try {
@@ -142,8 +145,8 @@ public final class Driver {
         return settings;
     }
 
-    private static void write() {
-        try (BufferedWriter out = new BufferedWriter(new OutputStreamWriter(System.out, StandardCharsets.UTF_8))) {
+    private static void write(PrintStream answers) {
+        try (BufferedWriter out = new BufferedWriter(new OutputStreamWriter(answers, StandardCharsets.UTF_8))) {
             while (true) {
                 for (ObjectNode next = ANSWERS.take(); next != null; next = ANSWERS.poll()) {
                     out.write(JSON.writeValueAsString(next));

@@ -32,6 +32,7 @@ _NEEDED_BY = "Kafka's own client"
 _REMEDY = f"Install a JDK {OLDEST_JAVA} or newer, or leave workload.client out."
 _LOOK = "Look at clients.log in the run directory, and at the machine's free memory."
 _COMPILE_S = 120.0
+_OPTIONS = ("-Xmx512m", "-XX:+UseSerialGC", "-Xlog:disable", "-Xlog:all=warning:stderr")
 _ANSWER_S = 600.0
 """Calls of clients have timeouts of their own, which the harness chooses; none is as long."""
 
@@ -53,7 +54,7 @@ class Driver:
     def __init__(self, classpath: str, log: logging.Logger, failed: Callable[[BaseException], None]) -> None:
         java = find_java(_NEEDED_BY, _REMEDY)
         refuse_old(java, _NEEDED_BY, _REMEDY)
-        words = [java, "-Xmx512m", "-XX:+UseSerialGC", "-cp", os.pathsep.join((str(built(classpath)), classpath))]
+        words = [java, *_OPTIONS, "-cp", os.pathsep.join((str(built(classpath)), classpath))]
         self._numbers = count()
         self._asked: dict[int, queue.SimpleQueue[Answer]] = {}
         self._writing = threading.Lock()
@@ -108,6 +109,8 @@ class Driver:
         number, given = next(self._numbers), queue.SimpleQueue[Answer]()
         self._asked[number] = given
         self._write({"do": do, "client": client, "id": number, **words})
+        if self._is_closed:
+            self._end_all()
         return given
 
     def tell(self, client: int, do: str, **words: object) -> None:
@@ -141,20 +144,30 @@ class Driver:
     def _read(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            answer = json.loads(line)
-            given = self._asked.pop(answer["id"], None) if "end" in answer else self._asked.get(answer["id"])
+            try:
+                answer = json.loads(line)
+                number = answer["id"]
+            except (ValueError, TypeError, KeyError):
+                said = f"{_NEEDED_BY}, process {self.pid}, has printed {line[:100]!r}, which is no answer."
+                self._fail(EnvironmentFault(said, _LOOK))
+                self._process.kill()
+                break
+            given = self._asked.pop(number, None) if "end" in answer else self._asked.get(number)
             if given is not None:
                 given.put(answer)
         self._end_all()
 
     def _end_all(self) -> None:
-        """The process is gone: what was asked has no other answer."""
-        if not self._is_closed:
-            self._is_closed = True
-            self._failed(EnvironmentFault(f"{_NEEDED_BY}, process {self.pid}, has ended by itself.", _LOOK))
+        """The process answers no more: what was asked has no other answer."""
+        self._fail(EnvironmentFault(f"{_NEEDED_BY}, process {self.pid}, has ended by itself.", _LOOK))
         for number in list(self._asked):
             if (given := self._asked.pop(number, None)) is not None:
                 given.put({"id": number, "error": "_DESTROY", "text": "the Java process has ended", "end": True})
+
+    def _fail(self, why: EnvironmentFault) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            self._failed(why)
 
     def _take_errors(self, log: logging.Logger) -> None:
         assert self._process.stderr is not None

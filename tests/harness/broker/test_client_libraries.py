@@ -231,6 +231,27 @@ def test_settings_that_kafkas_client_refuses_are_an_error_and_so_is_a_client_tha
     driver.close()
 
 
+def test_what_kafkas_client_logs_is_an_answer(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dorg.apache.logging.log4j.level=INFO")
+    driver = Driver(java_classpath(), LOG, fails)
+    with caplog.at_level(logging.INFO, LOG.name):
+        driver.client("consumer", {"bootstrap.servers": cluster.bootstrap, "group.id": "g"})
+        driver.close()
+    assert "ConsumerConfig values" in caplog.text
+
+
+def test_a_java_process_that_prints_what_is_no_answer_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", "--show-version")
+    failures: list[BaseException] = []
+    driver = Driver(java_classpath(), LOG, failures.append)
+    assert driver.ask(driver.client("consumer", {}), "poll", timeout_ms=0)["error"] == "_DESTROY"
+    driver.close()
+    [failure] = failures
+    assert "which is no answer" in str(failure)
+
+
 def test_the_java_process_ends_within_a_line_of_its_input(cluster: Cluster) -> None:
     driver = Driver(java_classpath(), LOG, lambda failure: None)
     driver.client("consumer", {"bootstrap.servers": cluster.bootstrap, "group.id": "g"})
