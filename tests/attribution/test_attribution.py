@@ -9,10 +9,9 @@ import pytest
 
 from checkers import check
 from checkers.memory import decided
-from harness.checker import RunVerdict, Side, Verdict, differing_parts, from_json
+from harness.checker import RunVerdict, Side, Verdict
 from harness.cli.findings import details
 from harness.detection.mixes import stack_scenario
-from harness.history.run_directory import RunDirectory
 from harness.runner import plan, run
 from harness.scenario import load
 from reports import write
@@ -161,34 +160,6 @@ def test_a_client_is_blamed_that_sends_again_what_a_broker_said_not_to_have_stor
     assert sides(found) == {"duplicate": {Side.BROKER}}
     (why,) = {one.attribution.why for one in found.anomalies[:1] if one.attribution is not None}
     assert "of which brokers refused 1 without storing anything, and the logs have it at 2 offsets" in why
-
-
-# ---------------------------------------------------------------------------------------------------- both engines
-
-
-ON_DISK = [
-    ("reports_a_record_elsewhere", "", "single", "none"),
-    ("commits_nothing", "", "groups", "none"),
-    ("", "fetch_repeats_contents", "single", "none"),
-    ("", "commits_swapped", "groups", "kill"),
-    ("", "marker_lost", "transactions", "none"),
-]
-
-
-def test_the_engines_disagree_about_whose_anomalies_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    directories = []
-    for number, (lie, bug, clients, harm) in enumerate(ON_DISK):
-        overrides = {"replication.bugs": bug} if bug else {}
-        with lying(monkeypatch, lie):
-            made = plan(stack_scenario(clients, harm), "simulated", "4.1", 2, overrides=overrides, tap=True)
-            directories.append(run(made, tmp_path / str(number)).path)
-    ours, theirs = check(directories, "reference"), check(directories, "spark")
-    for directory, one, other in zip(directories, ours, theirs, strict=True):
-        assert differing_parts(one, other) == []
-        assert {side for those in sides(one).values() for side in those}
-        document = RunDirectory.open(directory).read_verdict()
-        assert document is not None
-        assert sides(from_json(document)) == sides(one)
 
 
 def test_console_and_report_keep_whose_it_is_to_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import subprocess
 
+import pytest
+
 from harness.targets.kafka.jvm import java
 from tests.harness.broker.cluster import Cluster, wait_until
 from tests.harness.targets.contract import fetched_or_skip
@@ -23,6 +25,7 @@ def run(tool: tuple[str, str], cluster: Cluster, arguments: str) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.nightly("starts a JVM for each of ten commands; by day other clients administer topics")
 def test_kafkas_tools_cannot_administer_topics(cluster: Cluster) -> None:
     configured = "--entity-type topics --entity-name tool"
     created = run(TOPICS, cluster, "--create --topic tool --partitions 1 --config cleanup.policy=compact")
