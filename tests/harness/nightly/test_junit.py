@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,13 +16,17 @@ from harness.nightly.result import CellOutcome, CellResult, Try
 from harness.nightly.standing import Standing
 from tests.harness.nightly.cells import cell, lossy
 
-SCHEMA = XMLSchema(str(Path(__file__).with_name("jenkins-junit.xsd")))
+
+@cache
+def schema() -> XMLSchema:
+    """Jenkins's schema; it is compiled late, for that takes a second or two, and every worker collects."""
+    return XMLSchema(str(Path(__file__).with_name("jenkins-junit.xsd")))
 
 
 def suites(path: Path, results: Sequence[CellResult], standings: junit.Standings | None = None) -> list[TestSuite]:
     """What junitparser reads, after the schema has approved of it."""
     junit.write(path / "junit.xml", results, standings)
-    SCHEMA.validate(str(path / "junit.xml"))
+    schema().validate(str(path / "junit.xml"))
     return list(JUnitXml.fromfile(str(path / "junit.xml")))
 
 

@@ -13,6 +13,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from kio.index import load_request_schema, load_response_schema
+from kio.schema.index import api_key_map, schema_name_map
+from kio.static.constants import EntityType
 
 from harness.wire.declaration import MESSAGES, Message, Struct, all_fields, default_of, wire_fields
 from harness.wire.decoding import decoder
@@ -31,39 +34,32 @@ def versions(cls: type[Message]) -> range:
     return range(cls.versions[0], cls.versions[1] + 1)
 
 
-def kio_classes() -> dict[tuple[type[Message], int], Any]:
-    from kio.index import UnknownAPIKey, UnknownEntity, load_request_schema, load_response_schema
-
-    found: dict[tuple[type[Message], int], Any] = {}
-    for (direction, key), cls in MESSAGES.items():
-        load = load_request_schema if direction == "request" else load_response_schema
-        for version in versions(cls):
-            try:
-                found[cls, version] = load(key, version)
-            except (UnknownAPIKey, UnknownEntity):
-                continue
-    return found
-
-
 _NOT_IN_KAFKA_PYTHON = (ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE)
 
 
-def kafka_python_classes() -> dict[type[Message], Any]:
+def kio_knows(cls: type[Message], version: int) -> bool:
+    entity = EntityType.request if cls.direction == "request" else EntityType.response
+    return entity in schema_name_map.get(api_key_map.get(cls.api_key, ""), {}).get(version, {})
+
+
+def kio_class(cls: type[Message], version: int) -> Any:
+    """Kio's class for a version; it is imported late, for all of them take seconds, and every worker collects."""
+    load = load_request_schema if cls.direction == "request" else load_response_schema
+    return load(cls.api_key, version)
+
+
+def kafka_python_class(cls: type[Message]) -> Any:
+    """Kafka-python's class for all versions; imported late, too."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         modules = [
             importlib.import_module(f"kafka.protocol.{name}") for name in ("producer", "consumer", "metadata", "admin")
         ]
-    found = {}
-    for (_, key), cls in MESSAGES.items():
-        theirs = [getattr(module, cls.__name__) for module in modules if hasattr(module, cls.__name__)]
-        if key in ADVERTISED and key not in _NOT_IN_KAFKA_PYTHON:
-            found[cls] = theirs[0]
-    return found
+    return next(getattr(module, cls.__name__) for module in modules if hasattr(module, cls.__name__))
 
 
-KIO = kio_classes()
-KAFKA_PYTHON = kafka_python_classes()
+KIO = [(cls, version) for cls in MESSAGES.values() for version in versions(cls) if kio_knows(cls, version)]
+KAFKA_PYTHON = [cls for (_, key), cls in MESSAGES.items() if key in ADVERTISED and key not in _NOT_IN_KAFKA_PYTHON]
 IN_KIO = [sampled(cls, version) for cls, version in KIO]
 IN_KAFKA_PYTHON = [sampled(cls, version) for cls in KAFKA_PYTHON for version in versions(cls)]
 
@@ -129,12 +125,12 @@ def test_kio_reads_another_message_than_we_wrote(bodies: Any, cls: type[Message]
 
     body = data.draw(bodies(cls, version))
     ours = encoded(body, version)
-    theirs, size = entity_reader(KIO[cls, version])(ours, 0)
+    theirs, size = entity_reader(kio_class(cls, version))(ours, 0)
     assert size == len(ours)
     told = plain(theirs)
     assert same(filled(plain(body), told), told)
     again = io.BytesIO()
-    entity_writer(KIO[cls, version])(again, theirs)
+    entity_writer(kio_class(cls, version))(again, theirs)
     assert again.getvalue() == ours
     assert decoder(cls, version)(memoryview(again.getvalue()), 0) == (body, len(ours))
 
@@ -177,7 +173,7 @@ def kafka_python_object(ours: Struct, theirs: Any, version: int) -> Any:
 def test_kafka_python_writes_other_bytes_than_we_do(bodies: Any, cls: type[Message], version: int, data: Any) -> None:
     body = data.draw(bodies(cls, version))
     assume(not (version and getattr(body, "error_code", 0) and cls is ApiVersionsResponse))  # read as v0, always
-    theirs = kafka_python_object(body, KAFKA_PYTHON[cls], version)
+    theirs = kafka_python_object(body, kafka_python_class(cls), version)
     theirs.with_header(correlation_id=77, **({"client_id": "probe"} if cls.direction == "request" else {}))
     frame = theirs.encode(header=True)
     if cls.direction == "request":
@@ -187,7 +183,7 @@ def test_kafka_python_writes_other_bytes_than_we_do(bodies: Any, cls: type[Messa
     else:
         assert b"".join(encode_response_frame(cls.api_key, version, 77, body)) == frame
         assert decode_response(cls.api_key, version, frame) == (77, body)
-    again = KAFKA_PYTHON[cls].decode(encoded(body, version), version=version)
+    again = kafka_python_class(cls).decode(encoded(body, version), version=version)
     again.with_header(correlation_id=77)  # DeleteTopicsRequest cannot be encoded without
     assert again.encode() == encoded(body, version)
 
