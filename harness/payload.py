@@ -40,16 +40,18 @@ _SPACES = 7
 
 
 class Carried(NamedTuple):
-    """Which fields a cluster stores as the client sent them, besides key and value, which every message format has.
+    """Which fields a client sends, and a cluster stores so, besides key and value, which every message format has.
 
     Attributes:
         headers: False where records are stored in message format v0 or v1, which have none (before Kafka 0.11).
         timestamp: False in message format v0, which has none (before 0.10), and in topics with LogAppendTime, where the
             leader replaces it.
+        null_headers: False where the client library takes no header without content.
     """
 
     headers: bool = True
     timestamp: bool = True
+    null_headers: bool = True
 
 
 EVERYTHING = Carried()
@@ -111,7 +113,7 @@ def encode_all(
     begin, records = _begin(*place), []
     for value, size, at in zip(values, sizes, timestamps_ms, strict=True):
         key = key_of(value)
-        headers = _headers_by(key) if carried.headers else ()
+        headers = _headers_by(key)[: carried.headers * (1 + carried.null_headers)]
         timestamp = b"%d" % at if carried.timestamp else _UNSAID
         head = b"%s%s %s %d " % (begin, key, timestamp, len(headers))
         body = head + b"." * (size - len(head) - 9) + b" "
@@ -156,7 +158,7 @@ def decode(data: bytes | bytearray | memoryview | None) -> Payload | None:
         timestamp_ms = None if fields[4] == _UNSAID else int(fields[4])
     except ValueError:
         return None
-    sent = headers_of(value) if headers else ()
+    sent = headers_of(value)[:headers]
     return Payload(
         value, fields[1].decode(errors="replace"), partition, timestamp_ms, sent, text[-8:] == _crc(text[:-8])
     )
@@ -195,7 +197,7 @@ def _is_plainly_sent(found: StoredRecord, place: TopicPartition) -> bool:
         text.startswith(begin)
         and text.endswith(b" " + _crc(text[:-_CRC_DIGITS]))
         and text.count(b" ") == _SPACES
-        and (not headers or tuple(headers) == _headers_by(key))
+        and tuple(headers) == _headers_by(key)[: len(headers)]
         and key == key_of(int(key))
     )
 

@@ -21,6 +21,7 @@ from harness.target import TopicSpec
 
 LIBRDKAFKA = "librdkafka"
 JAVA = "java:"
+KAFKA_PYTHON = "kafka-python"
 """How ``client`` begins where it names a release of Kafka's own client."""
 
 
@@ -51,16 +52,16 @@ class WorkloadParameters(BaseModel, ABC):
     Attributes:
         size: to how many bytes a record's text is padded; also that of the records that a schedule orders.
         isolation: whether consumers, those of the final read too, are given what transactions have not committed.
-        client: whose clients the harness uses, those of a schedule and of the final read too: ``librdkafka``, or
-            ``java:RELEASE``, Apache Kafka's own of a release that was fetched. In virtual time clients are the
-            simulation's own.
+        client: whose clients the harness uses, those of a schedule and of the final read too: ``librdkafka``,
+            ``java:RELEASE``, Apache Kafka's own of a release that was fetched, or ``kafka-python``. In virtual time
+            clients are the simulation's own.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     size: int = Field(default=0, ge=0, le=1_000_000)
     isolation: Isolation = "read_uncommitted"
-    client: str = Field(default=LIBRDKAFKA, pattern=rf"^({LIBRDKAFKA}|{JAVA}.+)$")
+    client: str = Field(default=LIBRDKAFKA, pattern=rf"^({LIBRDKAFKA}|{KAFKA_PYTHON}|{JAVA}.+)$")
 
     @property
     @abstractmethod

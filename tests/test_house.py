@@ -186,7 +186,7 @@ def test_every_dependency_is_pinned_and_has_its_reason_written_down() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     extras = [one for extra in project["project"]["optional-dependencies"].values() for one in extra]
     needed = [*project["project"]["dependencies"], *extras, *project["dependency-groups"]["dev"]]
-    names = {re.split(r"[<>=]", requirement)[0] for requirement in needed}
+    names = {re.split(r"[\[<>=]", requirement)[0] for requirement in needed}
     pinned = set(re.findall(r"^([a-z0-9][a-z0-9-]*)==", (ROOT / "requirements.lock").read_text(), re.MULTILINE))
     reasons = (ROOT / "docs" / "adr" / "0008-libraries.md").read_text()
     assert not names - pinned

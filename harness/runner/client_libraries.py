@@ -1,26 +1,29 @@
-"""Which library the clients of a run are of: librdkafka, or Apache Kafka's own in Java."""
+"""Which library the clients of a run are of: librdkafka, Apache Kafka's own in Java, or kafka-python."""
 
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Callable
 
 from harness.clients.java.driver import built
 from harness.clients.java.library import Java
 from harness.clients.library import ClientLibrary
 from harness.clients.librdkafka_library import Librdkafka
-from harness.errors import UsageError
+from harness.errors import EnvironmentFault, UsageError
+from harness.payload import Carried
 from harness.targets.kafka.fetching import find
-from harness.workload import JAVA, LIBRDKAFKA
+from harness.workload import JAVA, KAFKA_PYTHON, LIBRDKAFKA, WorkloadParameters
 
 
-def require_client(client: str, target: str, *, in_virtual_time: bool) -> None:
-    """Refuse a client that cannot be had, before anything starts.
+def require_client(workload: WorkloadParameters, target: str, *, in_virtual_time: bool) -> None:
+    """Refuse a client that cannot be had, or cannot run the workload, before anything starts.
 
     Raises:
-        UsageError: there is no such release, or the target has clients of its own.
-        EnvironmentFault: the release was not fetched, or this machine has no JDK.
+        UsageError: there is no such release, the target has clients of its own, or the client lacks a protocol.
+        EnvironmentFault: the release was not fetched, or this machine has no JDK, or kafka-python is not installed.
     """
+    client = workload.client
     if client == LIBRDKAFKA:
         return
     if in_virtual_time:
@@ -28,7 +31,15 @@ def require_client(client: str, target: str, *, in_virtual_time: bool) -> None:
             f"workload.client={client} is a client in real time, and target {target!r} has clients of its own.",
             "Run it on --target builtin, process:RELEASE or compose:FILE.",
         )
-    built(find(client.removeprefix(JAVA)).classpath)
+    if client == KAFKA_PYTHON:
+        if workload.assigned_by_coordinators:
+            raise UsageError(
+                f"workload.client={client} knows no groups of the consumer protocol (KIP-848).",
+                "Set workload.protocol=[classic], or choose another client.",
+            )
+        kafka_python("")
+    else:
+        built(find(client.removeprefix(JAVA)).classpath)
 
 
 def client_library(
@@ -47,4 +58,28 @@ def client_library(
     """
     if client == LIBRDKAFKA:
         return Librdkafka(bootstrap, log)
+    if client == KAFKA_PYTHON:
+        return kafka_python(bootstrap)
     return Java(bootstrap, find(client.removeprefix(JAVA)).classpath, log, failed)
+
+
+def carried_by(client: str, stored: Carried) -> Carried:
+    """What of the records that ``client`` sends the cluster stores, which stores what ``stored`` says."""
+    return stored._replace(null_headers=client != KAFKA_PYTHON)
+
+
+def kafka_python(bootstrap: str) -> ClientLibrary:
+    """kafka-python's clients for the brokers at ``bootstrap``.
+
+    Raises:
+        EnvironmentFault: it is not installed.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # it reads its schemas in a way that Python deprecates
+            from harness.clients.kafka_python.library import KafkaPython  # noqa: PLC0415 (it may not be installed)
+    except ImportError as missing:
+        raise EnvironmentFault(
+            f"workload.client={KAFKA_PYTHON} needs kafka-python 3: {missing}.", "pip install 'seawall[kafka-python]'"
+        ) from missing
+    return KafkaPython(bootstrap)

@@ -188,7 +188,7 @@ def plan(
         _refuse_consumer_protocol(made)
         _refuse_tap(made)
         made.workload.refuse(_circumstances(made))
-    require_client(made.workload.client, target, in_virtual_time=is_in_virtual_time(target))
+    require_client(made.workload, target, in_virtual_time=is_in_virtual_time(target))
     return made
 
 

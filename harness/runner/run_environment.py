@@ -19,7 +19,7 @@ from harness.clock import PacedClock, SystemClock
 from harness.controls import WireTaps, supports
 from harness.history.recorder import Recorder
 from harness.history.run_directory import RunDirectory
-from harness.runner.client_libraries import client_library
+from harness.runner.client_libraries import carried_by, client_library
 from harness.runner.plan import Plan
 from harness.runner.run_clients import RunClients
 from harness.simulation.stack.cluster import SimulatedCluster
@@ -101,7 +101,8 @@ def _clients(
     recorder: Recorder,
     scene: Scene | None = None,
 ) -> RunClients:
-    context = ClientContext(new_clients, plan.partitions, recorder, plan.seed, failed, plan.system.carried, scene)
+    carried = carried_by(plan.workload.client, plan.system.carried)
+    context = ClientContext(new_clients, plan.partitions, recorder, plan.seed, failed, carried, scene)
     workload = workloads.KINDS[plan.scenario.workload.name].make(plan.workload, context)
     size, isolation = plan.workload.size, plan.workload.isolation
     return RunClients(workload, OrderedClient(context, size), FinalReader(context, isolation))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+import sys
 import threading
 import time
 import uuid
@@ -26,9 +27,13 @@ from harness.history.recorder import Change, PolledRecord
 from harness.history.sends import Answer
 from harness.model import TopicPartition
 from harness.payload import ProducerRecord
+from harness.runner.client_libraries import carried_by, kafka_python
+from harness.workload import KAFKA_PYTHON
 from tests.harness.broker.cluster import Cluster
 from tests.harness.targets.contract import fetched_or_skip
 from tests.records import CREATED_MS
+
+pytestmark = pytest.mark.filterwarnings("ignore:read_text is deprecated:DeprecationWarning")
 
 NEWEST = "4.3.0"
 LOG = logging.getLogger("seawall.tests.libraries")
@@ -42,13 +47,16 @@ def java_classpath() -> str:
     return fetched_or_skip(NEWEST).classpath
 
 
-@pytest.fixture(scope="module", params=["librdkafka", "java"])
+LIBRARIES: dict[str, Callable[[str], ClientLibrary]] = {
+    "librdkafka": lambda bootstrap: Librdkafka(bootstrap, LOG),
+    "java": lambda bootstrap: Java(bootstrap, java_classpath(), LOG, fails),
+    "kafka-python": kafka_python,
+}
+
+
+@pytest.fixture(scope="module", params=LIBRARIES)
 def library(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[ClientLibrary]:
-    made: ClientLibrary = (
-        Librdkafka(cluster.bootstrap, LOG)
-        if request.param == "librdkafka"
-        else Java(cluster.bootstrap, java_classpath(), LOG, fails)
-    )
+    made = LIBRARIES[request.param](cluster.bootstrap)
     yield made
     made.close()
 
@@ -60,8 +68,10 @@ def places(cluster: Cluster) -> list[TopicPartition]:
     return [TopicPartition(name, number) for number in range(2)]
 
 
-def records(place: TopicPartition, values: Sequence[int]) -> list[ProducerRecord]:
-    return [payload.encode(value, *place, timestamp_ms=CREATED_MS) for value in values]
+def records(library: ClientLibrary, place: TopicPartition, values: Sequence[int]) -> list[ProducerRecord]:
+    client = KAFKA_PYTHON if type(library).__name__ == "KafkaPython" else ""
+    carried = carried_by(client, payload.EVERYTHING)
+    return [payload.encode(value, *place, timestamp_ms=CREATED_MS, carried=carried) for value in values]
 
 
 def sent(
@@ -73,7 +83,7 @@ def sent(
     def answered(which: Sequence[int], answers: Sequence[Answer]) -> None:
         told.extend(which)
 
-    answers = sender.send_batch(place, records(place, values), give_up=threading.Event(), answered=answered)
+    answers = sender.send_batch(place, records(library, place, values), give_up=threading.Event(), answered=answered)
     sender.close()
     assert sorted(told) == list(range(len(values)))
     return answers
@@ -110,7 +120,7 @@ def test_records_come_back_as_they_were_sent(
 def test_what_is_not_answered_is_unknown(library: ClientLibrary) -> None:
     sender = library.sender("sender", -1, 1.0, PLAIN)
     nowhere = TopicPartition("nowhere", 0)
-    batch = records(nowhere, [1])
+    batch = records(library, nowhere, [1])
     [answer] = sender.send_batch(nowhere, batch, give_up=threading.Event(), answered=lambda which, answers: None)
     sender.close()
     assert answer.kind == "info"
@@ -133,14 +143,14 @@ def test_transactions_are_whole_and_the_next_process_fences_the_last(
     name = uuid.uuid4().hex
     first, second = library.transactional_sender(name, 10.0), library.transactional_sender(name, 10.0)
     for place in places:
-        assert first.send(place, records(place, [1, 2])) is None
+        assert first.send(place, records(library, place, [1, 2])) is None
     assert list(first.offsets) == [0, 1, 0, 1]
     assert first.end(commits=True) == ("ok", [0, 1, 0, 1], None)
-    assert first.send(places[0], records(places[0], [3])) is None
+    assert first.send(places[0], records(library, places[0], [3])) is None
     assert first.end(commits=False).kind == "fail"
-    assert first.send(places[0], records(places[0], [4])) is None
+    assert first.send(places[0], records(library, places[0], [4])) is None
     assert second.initialise() is None
-    assert (first.end(commits=True).kind, second.send(places[0], records(places[0], [5]))) == ("info", None)
+    assert (first.end(commits=True).kind, second.send(places[0], records(library, places[0], [5]))) == ("info", None)
     assert second.end(commits=True).kind == "ok"
     reader = library.reader("reader", {places[0]: BEGINNING}, None, "read_committed")
     assert [one.value for one in read(reader, reader.bounds(places[0], 10.0).end_offset)] == [1, 2, 5]
@@ -194,7 +204,7 @@ def test_a_member_goes_on_from_what_its_group_has_committed(
     assert first.positions == dict.fromkeys(places, (5, 0))
     assert first.commit({places[0]: CommittedOffset(3)}) is None
     producer = library.transactional_sender(uuid.uuid4().hex, 10.0)
-    assert producer.send(places[1], records(places[1], [6])) is None
+    assert producer.send(places[1], records(library, places[1], [6])) is None
     assert producer.commit_offsets(first.metadata, {places[1]: CommittedOffset(4)}) is None
     assert producer.end(commits=True).kind == "ok"
     first.close()
@@ -271,6 +281,30 @@ def test_virtual_time_has_clients_of_its_own() -> None:
         runner.plan(scenario.load("random-chaos"), "simulated", overrides={"workload.client": "java:4.3.0"})
 
 
+def test_kafka_python_has_no_consumer_protocol() -> None:
+    asked = {"workload.name": "consumer_groups", "workload.client": KAFKA_PYTHON, "workload.protocol": "[consumer]"}
+    with pytest.raises(UsageError, match=r"kafka-python knows no groups of the consumer protocol"):
+        runner.plan(scenario.load("random-chaos"), "builtin", overrides=asked)
+
+
+def test_a_run_without_kafka_python_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "harness.clients.kafka_python.library", None)
+    with pytest.raises(EnvironmentFault, match=r"workload.client=kafka-python needs kafka-python 3") as missing:
+        runner.plan(scenario.load("random-chaos"), "builtin", overrides={"workload.client": KAFKA_PYTHON})
+    assert "pip install 'seawall[kafka-python]'" in str(missing.value.remedy)
+
+
+def test_a_client_of_kafka_python_that_cannot_be_made_is_an_error() -> None:
+    kafka_python("")
+    from harness.clients.kafka_python.errors import made
+
+    def refuses(**settings: str) -> None:
+        raise RuntimeError(f"Libraries for {settings['compression_type']} compression codec not found")
+
+    with pytest.raises(EnvironmentFault, match=r"could not be made: RuntimeError: Libraries for lz4"):
+        made(refuses, {"compression_type": "lz4"})
+
+
 LOADS = {
     "unique_sends": {"rate": "40"},
     "pipelined_sends": {"rate": "300"},
@@ -280,12 +314,14 @@ LOADS = {
 }
 
 
-@pytest.mark.nightly("whole runs with Kafka's own client; by day each of its clients is asked what the port asks")
+@pytest.mark.nightly("whole runs with other clients; by day each of them is asked what the port asks")
+@pytest.mark.parametrize("client", [f"java:{NEWEST}", KAFKA_PYTHON])
 @pytest.mark.parametrize("name", LOADS)
-def test_kafkas_own_client_runs_every_workload(name: str, tmp_path: Path) -> None:
-    java_classpath()
+def test_another_client_runs_no_workload(name: str, client: str, tmp_path: Path) -> None:
+    if client != KAFKA_PYTHON:
+        java_classpath()
     settings = {f"workload.{key}": value for key, value in LOADS[name].items()}
-    overrides = {"workload.name": name, "workload.client": f"java:{NEWEST}", **settings}
+    overrides = {"workload.name": name, "workload.client": client, **settings}
     planned = runner.plan(scenario.load("random-chaos"), "builtin", seed=3, duration_s=10.0, overrides=overrides)
     directory = runner.run(planned, tmp_path)
     assert directory.manifest().state == "complete"

@@ -274,7 +274,7 @@ def test_the_records_of_the_metadata_log_are_intact_though_no_workload_s_unless_
 
 @pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")
 def test_messages_that_kafka_python_has_made_are_read(tmp_path: Path) -> None:
-    from kafka.record.legacy_records import LegacyRecordBatchBuilder  # type: ignore[import-untyped]
+    from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
     for magic, codec in product((0, 1), (0, GZIP)):
         builder = LegacyRecordBatchBuilder(magic, codec, 1 << 20)

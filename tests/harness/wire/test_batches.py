@@ -200,7 +200,7 @@ def test_trailing_or_torn_gzip_is_taken() -> None:
 @quick
 @given(told, st.sampled_from([NONE, GZIP]))
 def test_kafka_python_builds_or_reads_another_batch(made: list[Record], codec: int) -> None:
-    from kafka.record.default_records import (  # type: ignore[import-untyped]
+    from kafka.record.default_records import (
         DefaultRecordBatch,
         DefaultRecordBatchBuilder,
     )

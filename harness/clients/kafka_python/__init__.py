@@ -1,0 +1,1 @@
+"""kafka-python, a client in Python alone, as a client library."""

@@ -1,0 +1,268 @@
+"""Consumers of kafka-python: those of assigned partitions, and members of groups."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from kafka import KafkaConsumer
+from kafka.consumer.subscription_state import AsyncConsumerRebalanceListener
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from kafka.errors import KafkaError as Refused
+from kafka.structs import TopicPartition as Place
+
+from harness import payload
+from harness.client_ports import BEGINNING, LEFT_UNKNOWN, Begins, Bounds, CommittedOffset, Isolation, Membership, Polled
+from harness.clients.kafka_python.errors import made, name_of
+from harness.clients.kafka_python.producers import written_offsets
+from harness.clients.library import OnRebalance
+from harness.errors import EnvironmentFault
+from harness.history.recorder import Change, PolledRecord
+from harness.model import NO_EPOCH, NO_GENERATION, Offset, TopicPartition
+from harness.payload import StoredRecord
+
+_POLL_RECORDS = 500
+_HEARTBEATS = 10
+_COMMIT_MS = 3000
+_CLOSE_MS = 1000
+_LOOK_S = 0.005
+_CREATE_TIME = 0
+
+_ASSIGNORS = {
+    "range": RangePartitionAssignor,
+    "roundrobin": RoundRobinPartitionAssignor,
+    "cooperative-sticky": CooperativeStickyAssignor,
+}
+
+
+def reading(isolation: Isolation) -> dict[str, Any]:
+    """How all our consumers read; see :func:`harness.clients.reader.reading`."""
+    return {
+        "enable_auto_commit": False,
+        "auto_offset_reset": "none",
+        "isolation_level": isolation,
+        "fetch_max_wait_ms": 100,
+        "max_poll_records": _POLL_RECORDS,
+        "allow_auto_create_topics": False,
+        "request_timeout_ms": 3000,
+    }
+
+
+def belonging(membership: Membership) -> dict[str, Any]:
+    """The settings of a member of a group of the classic protocol."""
+    session_ms = round(membership.session_timeout_s * 1000)
+    return {
+        "group_id": membership.group,
+        "group_instance_id": membership.instance,
+        "partition_assignment_strategy": (_ASSIGNORS[membership.assignor],),
+        "session_timeout_ms": session_ms,
+        "heartbeat_interval_ms": max(session_ms // _HEARTBEATS, 1),
+        "max_poll_interval_ms": max(round(membership.poll_timeout_s * 1000), session_ms),
+    }
+
+
+def _polled(consumer: KafkaConsumer, max_records: int, timeout_s: float) -> Polled:
+    try:
+        found = consumer.poll(timeout_ms=int(timeout_s * 1000), max_records=max_records)
+    except Refused as failed:
+        return Polled([], name_of(failed))
+    return Polled([_record(one) for records in found.values() for one in records], None)
+
+
+def _seek(consumer: KafkaConsumer, begins: Mapping[TopicPartition, Offset]) -> None:
+    for name, offset in begins.items():
+        if offset == BEGINNING:
+            consumer.seek_to_beginning(Place(*name))
+        else:
+            consumer.seek(Place(*name), offset)
+
+
+class Reader:
+    """Implements :class:`harness.clients.library.Reader`; kafka-python begins at an offset without its epoch."""
+
+    def __init__(
+        self, settings: Mapping[str, Any], positions: Mapping[TopicPartition, Offset], isolation: Isolation
+    ) -> None:
+        self.positions = dict(positions)
+        self.isolation = isolation
+        self._consumer = made(KafkaConsumer, settings)
+        self._consumer.assign([Place(*name) for name in positions])
+        _seek(self._consumer, positions)
+
+    def poll(self, max_records: int, timeout_s: float) -> Polled:
+        """See :class:`harness.clients.library.Reader`."""
+        polled = _polled(self._consumer, max_records, timeout_s)
+        for name in self.positions:
+            with suppress(Refused):
+                position = self._consumer.position(Place(*name), timeout_ms=0)
+                self.positions[name] = self.positions[name] if position is None else position
+        return polled
+
+    def bounds(self, partition: TopicPartition, timeout_s: float) -> Bounds:
+        """See :class:`harness.clients.library.Reader`."""
+        place, timeout_ms = Place(*partition), int(timeout_s * 1000)
+        try:
+            start = self._consumer.beginning_offsets([place], timeout_ms=timeout_ms)[place]
+            return Bounds(start, self._consumer.end_offsets([place], timeout_ms=timeout_ms)[place])
+        except Refused as failed:
+            raise EnvironmentFault(f"the end of {partition} is not known: {name_of(failed)}.") from failed
+
+    def close(self) -> None:
+        """See :class:`harness.clients.library.Reader`."""
+        _close(self._consumer, 0)
+
+
+class GroupOffsets:
+    """Implements :class:`harness.clients.library.GroupOffsets`."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._consumer = made(KafkaConsumer, settings)
+
+    def committed(
+        self, partitions: Iterable[TopicPartition], timeout_s: float
+    ) -> dict[TopicPartition, CommittedOffset] | str:
+        """See :class:`harness.clients.library.GroupOffsets`."""
+        offsets: dict[TopicPartition, CommittedOffset] = {}
+        try:
+            for name in partitions:
+                one = self._consumer.committed(Place(*name), metadata=True, timeout_ms=int(timeout_s * 1000))
+                if one is not None and one.offset >= 0:
+                    epoch = NO_EPOCH if one.leader_epoch is None else one.leader_epoch
+                    offsets[name] = CommittedOffset(one.offset, epoch)
+        except Refused as failed:
+            return name_of(failed)
+        return offsets
+
+    def commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> str | None:
+        """See :class:`harness.clients.library.GroupOffsets`."""
+        try:
+            self._consumer.commit(written_offsets(offsets), timeout_ms=_COMMIT_MS)
+        except Refused as failed:
+            return name_of(failed)
+        return None
+
+    def close(self) -> None:
+        """See :class:`harness.clients.library.GroupOffsets`."""
+        _close(self._consumer, 0)
+
+
+class Member(GroupOffsets):
+    """Implements :class:`harness.clients.library.Member`.
+
+    kafka-python learns of a rebalance in its event loop, which nothing may block: what is to happen then runs in a
+    thread of its own, while the caller of the poll waits.
+    """
+
+    def __init__(self, settings: Mapping[str, Any], membership: Membership, rebalanced: OnRebalance) -> None:
+        super().__init__(settings)
+        self.positions: dict[TopicPartition, CommittedOffset] = {}
+        self._rebalanced = rebalanced
+        self._has: set[TopicPartition] = set()
+        self._is_lost_in_doubt = False
+        self._consumer.subscribe(membership.topics, listener=_Listener(self, self._consumer))
+
+    @property
+    def generation(self) -> int:
+        """See :class:`harness.clients.library.Member`."""
+        with suppress(Refused):
+            return int(self._consumer.group_metadata().generation_id)
+        return NO_GENERATION
+
+    @property
+    def metadata(self) -> object:
+        """See :class:`harness.clients.library.Member`: kafka-python's own description."""
+        return self._consumer.group_metadata()
+
+    def poll(self, max_records: int, timeout_s: float) -> Polled:
+        """See :class:`harness.clients.library.Member`."""
+        polled = _polled(self._consumer, max_records, timeout_s)
+        for record in polled.records:
+            name = TopicPartition(record.topic, record.partition)
+            if name in self._has:
+                self.positions[name] = CommittedOffset.after(record)
+        if self._is_lost_in_doubt:
+            return Polled(polled.records, polled.error or LEFT_UNKNOWN)
+        return polled
+
+    def close(self) -> None:
+        """See :class:`harness.clients.library.Member`."""
+        _close(self._consumer, _CLOSE_MS)
+
+    def change(self, change: Change, places: Collection[Place]) -> None:
+        """The group has given the member partitions, or takes them."""
+        names = [TopicPartition(*place) for place in places]
+        if change == "assigned":
+            self._has.update(names)
+        if change == "lost":
+            self._forget(names)
+        begins: Begins | None = None
+        try:
+            begins = self._rebalanced(change, names)
+        finally:
+            self._is_lost_in_doubt |= begins is None
+            if change == "revoked":
+                self._forget(names)
+        if begins is None:
+            self._consumer.pause(*places)
+        else:
+            _seek(self._consumer, {name: one.offset for name, one in begins.items()})
+
+    def _forget(self, names: Iterable[TopicPartition]) -> None:
+        for name in names:
+            self._has.discard(name)
+            self.positions.pop(name, None)
+
+
+class _Listener(AsyncConsumerRebalanceListener):  # type: ignore[misc]  # kafka-python is untyped
+    """Lets a member act on each rebalance, in a thread of its own, and waits for its end."""
+
+    def __init__(self, member: Member, consumer: KafkaConsumer) -> None:
+        self._member = member
+        self._loop = consumer._net  # noqa: SLF001 (nothing else can wait in it)
+
+    async def on_partitions_assigned(self, assigned: Collection[Place]) -> None:
+        """Called by kafka-python."""
+        await self._ask("assigned", assigned)
+
+    async def on_partitions_revoked(self, revoked: Collection[Place]) -> None:
+        """Called by kafka-python."""
+        if revoked:
+            await self._ask("revoked", revoked)
+
+    async def on_partitions_lost(self, lost: Collection[Place]) -> None:
+        """Called by kafka-python."""
+        await self._ask("lost", lost)
+
+    async def _ask(self, change: Change, places: Collection[Place]) -> None:
+        failures: list[BaseException] = []
+
+        def ask() -> None:
+            try:
+                self._member.change(change, places)
+            except BaseException as failure:  # noqa: BLE001 (raised again in the event loop)
+                failures.append(failure)
+
+        thread = threading.Thread(target=ask, daemon=True)
+        thread.start()
+        while thread.is_alive():
+            await self._loop.sleep(_LOOK_S)
+        if failures:
+            raise failures[0]
+
+
+def _close(consumer: KafkaConsumer, timeout_ms: int) -> None:
+    with suppress(Refused):
+        consumer.close(autocommit=False, timeout_ms=timeout_ms)
+
+
+def _record(record: Any) -> PolledRecord:
+    created_ms = record.timestamp if record.timestamp_type == _CREATE_TIME else None
+    stored = StoredRecord(record.key, record.value, list(record.headers), created_ms)
+    found, intact = payload.judge(stored, TopicPartition(record.topic, record.partition))
+    epoch = record.leader_epoch if record.leader_epoch is not None and record.leader_epoch >= 0 else None
+    known_ms = record.timestamp if record.timestamp is not None and record.timestamp >= 0 else None
+    return PolledRecord(record.topic, record.partition, record.offset, found, epoch, intact, known_ms)

@@ -1,0 +1,71 @@
+"""kafka-python's clients as seawall uses them: what librdkafka does in :mod:`harness.clients`, in Python alone.
+
+Errors have the names that librdkafka has for them, or those of kafka-python's exceptions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from harness.client_ports import Isolation, Manner, Membership
+from harness.clients.kafka_python.consumers import GroupOffsets, Member, Reader, belonging, reading
+from harness.clients.kafka_python.producers import Sender, TransactionalSender, settings_of
+from harness.clients.library import OnRebalance
+from harness.model import Offset, TopicPartition
+
+_IMPATIENT = {
+    "metadata_max_age_ms": 1000,
+    "reconnect_backoff_ms": 20,
+    "reconnect_backoff_max_ms": 250,
+    "retry_backoff_ms": 100,
+    "metrics_enabled": False,
+    "bootstrap_timeout_ms": 120_000,
+}
+"""As for librdkafka: a client that takes seconds to notice a new leader measures itself. One that is made while all
+brokers are down waits for them."""
+
+
+class KafkaPython:
+    """Implements :class:`harness.clients.library.ClientLibrary`.
+
+    Args:
+        bootstrap: ``host:port,...``.
+    """
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap.split(",")
+
+    def sender(self, name: str, acks: int, timeout_s: float, manner: Manner) -> Sender:
+        """See :class:`harness.clients.library.ClientLibrary`."""
+        return Sender({**self._common(name), **settings_of(manner, acks, timeout_s)}, timeout_s)
+
+    def transactional_sender(self, name: str, timeout_s: float) -> TransactionalSender:
+        """See :class:`harness.clients.library.ClientLibrary`."""
+        return TransactionalSender(self._common(name), name, timeout_s)
+
+    def reader(
+        self,
+        name: str,
+        positions: Mapping[TopicPartition, Offset],
+        epochs: Mapping[TopicPartition, int] | None,
+        isolation: Isolation,
+    ) -> Reader:
+        """See :class:`harness.clients.library.ClientLibrary`; ``epochs`` are left out."""
+        del epochs
+        return Reader({**self._common(name), **reading(isolation)}, positions, isolation)
+
+    def group_offsets(self, name: str, group: str) -> GroupOffsets:
+        """See :class:`harness.clients.library.ClientLibrary`."""
+        return GroupOffsets({**self._common(name), **reading("read_committed"), "group_id": group})
+
+    def member(self, name: str, membership: Membership, isolation: Isolation, rebalanced: OnRebalance) -> Member:
+        """See :class:`harness.clients.library.ClientLibrary`."""
+        settings = {**self._common(name), **reading(isolation), **belonging(membership)}
+        return Member(settings, membership, rebalanced)
+
+    def close(self) -> None:
+        """See :class:`harness.clients.library.ClientLibrary`: nothing is left to end."""
+
+    def _common(self, name: str) -> dict[str, Any]:
+        return {**_IMPATIENT, "bootstrap_servers": self._bootstrap, "client_id": name}

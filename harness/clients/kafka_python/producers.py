@@ -1,0 +1,246 @@
+"""Producers of kafka-python, those of transactions too."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from confluent_kafka import KafkaError
+from kafka import KafkaProducer
+from kafka.errors import KafkaError as Refused
+from kafka.structs import OffsetAndMetadata
+from kafka.structs import TopicPartition as Place
+
+from harness.client_ports import ABORTED, Answered, CommittedOffset, Manner, Transacted
+from harness.clients.kafka_python.errors import made, name_of
+from harness.clients.sender import REJECTED_BEFORE_APPEND
+from harness.history.sends import Answer, Completion
+from harness.model import Offset, TopicPartition
+from harness.payload import ProducerRecord
+
+_LOOK_S = 0.1
+_GRACE_S = 5.0
+_LINGER_S = 0.005
+_BYTES_BESIDE = 150
+"""About what a record takes besides its text, where batches are counted in bytes."""
+
+_REJECTED = frozenset(str(KafkaError(code).name()) for code in REJECTED_BEFORE_APPEND)
+_FATAL = frozenset(
+    {
+        "PRODUCER_FENCED",
+        "INVALID_PRODUCER_EPOCH",
+        "OUT_OF_ORDER_SEQUENCE_NUMBER",
+        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+        "IllegalStateError",
+        "_TIMED_OUT",
+    }
+)
+"""After these a transactional producer is of no use any more."""
+
+
+def settings_of(manner: Manner, acks: int, timeout_s: float) -> dict[str, Any]:
+    """``manner`` as settings of a producer that waits ``timeout_s`` for each answer."""
+    request_ms = max(1, int(manner.request_timeout_s(timeout_s) * 1000))
+    linger_s = _LINGER_S if manner.linger_s is None else manner.linger_s
+    linger_ms = int(linger_s * 1000) if manner.batch > 1 else 0
+    return {
+        "acks": acks,
+        "enable_idempotence": manner.idempotent,
+        "retries": max(manner.retries, 1 if manner.idempotent else 0),
+        "request_timeout_ms": request_ms,
+        "linger_ms": linger_ms,
+        "delivery_timeout_ms": max(int(timeout_s * 1000), request_ms + linger_ms),
+        "max_block_ms": max(1, int(timeout_s * 1000)),
+        "batch_size": 0 if manner.batch == 1 else manner.batch * _BYTES_BESIDE,
+        "compression_type": None if manner.compression == "none" else manner.compression,
+        "max_in_flight_requests_per_connection": manner.in_flight or (5 if manner.idempotent else 1),
+    }
+
+
+def _handed_over(producer: KafkaProducer, partition: TopicPartition, record: ProducerRecord) -> Any:
+    """The future of a record."""
+    return producer.send(
+        partition.topic, record.value, record.key, list(record.headers), partition.partition, record.timestamp_ms
+    )
+
+
+class Sender:
+    """Implements :class:`harness.clients.library.Sender`."""
+
+    def __init__(self, settings: Mapping[str, Any], timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._has_offsets = settings["acks"] != 0
+        self._producer = made(KafkaProducer, settings)
+
+    def send_batch(
+        self,
+        partition: TopicPartition,
+        batch: Sequence[ProducerRecord],
+        *,
+        give_up: threading.Event,
+        answered: Answered,
+    ) -> list[Answer]:
+        """See :class:`harness.clients.library.Sender`."""
+        answers: list[Answer | None] = [None] * len(batch)
+        arrived: queue.SimpleQueue[tuple[int, Answer]] = queue.SimpleQueue()
+        for index, record in enumerate(batch):
+            try:
+                future = _handed_over(self._producer, partition, record)
+            except Refused as refused:  # so is one that the producer does not take at all
+                arrived.put((index, _failed(refused)))
+                continue
+            future.add_callback(lambda where, index=index: arrived.put((index, self._acknowledged(where.offset))))
+            future.add_errback(lambda why, index=index: arrived.put((index, _failed(why))))
+        deadline = time.monotonic() + self._timeout_s + _GRACE_S
+        while None in answers and time.monotonic() < deadline and not give_up.is_set():
+            news = dict(_taken(arrived))
+            for index, answer in news.items():
+                answers[index] = answer
+            if news:
+                answered(list(news), list(news.values()))
+        missing = [index for index, known in enumerate(answers) if known is None]
+        unknown = Answer("info", error="_NO_DELIVERY_REPORT")
+        if missing:
+            answered(missing, [unknown] * len(missing))
+        return [known or unknown for known in answers]
+
+    def close(self) -> None:
+        """See :class:`harness.clients.library.Sender`."""
+        _close(self._producer)
+
+    def _acknowledged(self, offset: int) -> Answer:
+        return Answer("ok", offset if self._has_offsets and offset >= 0 else None)  # it answers 0 to acks=0
+
+
+def _taken(arrived: queue.SimpleQueue[tuple[int, Answer]]) -> list[tuple[int, Answer]]:
+    """What has come, after waiting for something a little."""
+    taken: list[tuple[int, Answer]] = []
+    with suppress(queue.Empty):
+        taken.append(arrived.get(timeout=_LOOK_S))
+        while True:
+            taken.append(arrived.get_nowait())
+    return taken
+
+
+def _failed(why: BaseException) -> Answer:
+    name = name_of(why)
+    return Answer("fail" if name in _REJECTED else "info", error=name)
+
+
+def _close(producer: KafkaProducer) -> None:
+    """End a producer at once."""
+    try:
+        producer.close(timeout=0)
+    except Refused:  # it waits for what is under way, even without time to do so, and then closes nothing
+        producer._sender.force_close()  # noqa: SLF001
+
+
+class TransactionalSender:
+    """Implements :class:`harness.clients.library.TransactionalSender`.
+
+    kafka-python waits for some answers without a limit, so each call has a thread, and what it has not done in time is
+    left to itself: the producer is closed.
+    """
+
+    def __init__(self, common: Mapping[str, Any], name: str, timeout_s: float) -> None:
+        timeout_ms = max(1000, int(timeout_s * 1000))
+        self.offsets: list[Offset | None] = []
+        self._timeout_s = timeout_ms / 1000
+        self._settings = {
+            **common,
+            "transactional_id": name,
+            "transaction_timeout_ms": timeout_ms,
+            "delivery_timeout_ms": timeout_ms,
+            "request_timeout_ms": max(500, timeout_ms - 500),
+            "max_block_ms": timeout_ms,
+            "linger_ms": 0,
+        }
+        self._producer: KafkaProducer | None = None
+
+    def initialise(self) -> str | None:
+        """See :class:`harness.clients.library.TransactionalSender`."""
+        if self._producer is None:
+            self._producer = made(KafkaProducer, self._settings)
+            if (error := self._called(self._producer.init_transactions)) is not None:
+                self.close()
+                return error
+        return None
+
+    def send(self, partition: TopicPartition, batch: Sequence[ProducerRecord]) -> Transacted | None:
+        """See :class:`harness.clients.library.TransactionalSender`."""
+        first = len(self.offsets)
+        self.offsets += [None] * len(batch)
+        if not first:
+            error = self.initialise() or self._called(self._ours.begin_transaction)
+            if error is not None:  # nothing has been sent
+                self.close()
+                return self._ended("fail", error)
+        error = None
+        try:
+            sent = [_handed_over(self._ours, partition, record) for record in batch]
+            deadline = time.monotonic() + self._timeout_s + _GRACE_S
+            for index, future in enumerate(sent, start=first):
+                where = future.get(timeout=max(0.0, deadline - time.monotonic()))
+                self.offsets[index] = where.offset if where.offset >= 0 else None
+        except Refused as failed:
+            error = name_of(failed)
+        return None if error is None else self._given_up(error)
+
+    def commit_offsets(self, metadata: object, offsets: Mapping[TopicPartition, CommittedOffset]) -> Transacted | None:
+        """See :class:`harness.clients.library.TransactionalSender`; ``metadata``: kafka-python's own description."""
+        error = self._called(self._ours.send_offsets_to_transaction, written_offsets(offsets), metadata)
+        return None if error is None else self._given_up(error)
+
+    def end(self, *, commits: bool) -> Transacted:
+        """See :class:`harness.clients.library.TransactionalSender`."""
+        error = self._called(self._ours.commit_transaction if commits else self._ours.abort_transaction)
+        if error is None:
+            return self._ended("ok") if commits else self._ended("fail", ABORTED)
+        return self._given_up(error)
+
+    def close(self) -> None:
+        """See :class:`harness.clients.library.TransactionalSender`."""
+        if self._producer is not None:
+            _close(self._producer)
+            self._producer = None
+
+    @property
+    def _ours(self) -> KafkaProducer:
+        assert self._producer is not None, "no transaction is open"
+        return self._producer
+
+    def _given_up(self, error: str) -> Transacted:
+        """What could not be committed is aborted, if that can be."""
+        if error not in _FATAL and self._called(self._ours.abort_transaction) is None:
+            return self._ended("fail", error)
+        self.close()
+        return self._ended("info", error)
+
+    def _called(self, do: Callable[..., object], *arguments: object) -> str | None:
+        """Call a method of the producer, and wait; returns the error's name."""
+        errors: list[str | None] = []
+
+        def call() -> None:
+            try:
+                do(*arguments)
+                errors.append(None)
+            except Exception as failed:  # noqa: BLE001 (its name is what the caller learns)
+                errors.append(name_of(failed))
+
+        thread = threading.Thread(target=call, daemon=True)
+        thread.start()
+        thread.join(self._timeout_s + _GRACE_S)
+        return errors[0] if errors else "_TIMED_OUT"
+
+    def _ended(self, kind: Completion, error: str | None = None) -> Transacted:
+        offsets, self.offsets = self.offsets, []
+        return Transacted(kind, offsets, error)
+
+
+def written_offsets(offsets: Mapping[TopicPartition, CommittedOffset]) -> dict[Place, OffsetAndMetadata]:
+    """Offsets as kafka-python takes them."""
+    return {Place(*name): OffsetAndMetadata(one.offset, "", one.leader_epoch) for name, one in offsets.items()}
