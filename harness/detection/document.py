@@ -57,8 +57,8 @@ def _mixes() -> Iterator[str]:
     yield from map(_mix, WORKLOADS)
     yield "\n| faults | what they are | what they cannot show |\n|---|---|---|"
     yield from map(_mix, FAULTS)
-    yield "\nOn the whole broker the faults of a mix come one at a time. None of them has groups, transactions, unclean"
-    yield "elections or several log directories.\n"
+    yield "\nOn the whole broker the faults of a mix come one at a time. None of them has unclean elections or several"
+    yield "log directories.\n"
     yield "`random-chaos` and other scenarios [with a mix of their own](faults.md#chaos) may play it in three ways:\n"
     yield "| chaos | what it is | what it cannot show |\n|---|---|---|"
     yield from map(_mix, CHAOS)
