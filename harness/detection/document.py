@@ -24,8 +24,8 @@ NO_VIOLATION: Mapping[str, tuple[str, str]] = {
 NO_BROKER = ("int-nonmonotonic-send",)
 """The kinds of which no broker here can be guilty: no transaction of theirs has several batches under way."""
 
-OF_PROGRAMS = tuple(kind.name for kind in unprocessed.KINDS)
-"""The kinds of which a user's program is guilty, and no broker: the tests of the workload run broken programs."""
+OF_PROGRAMS = tuple(kind.name for kind in unprocessed.KINDS if kind is not unprocessed.PROCESSED_TWICE)
+"""The kinds of which a user's program is guilty, and no bug here: the tests of the workload run broken programs."""
 
 _RANDOM, _SCHEDULE, _MADE_UP, _NOT = "random", "schedule", "made up", "not"
 """The kinds of proof that the checkers find a bug, the strongest first."""
@@ -207,7 +207,7 @@ def _kinds(matrix: Matrix, bugs: Sequence[Bug]) -> Iterator[str]:
 
 def _never_convicted(kind: str) -> str:
     if kind in OF_PROGRAMS:
-        return "a [user's program](your-own-program.md) breaks it, and no broker"
+        return "a [user's program](your-own-program.md) breaks it, and no bug here"
     if kind not in NO_VIOLATION:
         return "**none**"
     why, bug = NO_VIOLATION[kind]

@@ -57,7 +57,6 @@ MORE = (
     "a_log_start_that_comes_back_hides_what_was_written_since",
     "each_deletion_has_a_time_of_its_own",
     "a_deletion_that_comes_too_soon_is_found_behind_many_others",
-    "an_output_that_the_final_read_reads_again_is_judged_all_the_same",  # and a client is killed
 )
 """Cases in which the engines answer more than which kinds there are."""
 
