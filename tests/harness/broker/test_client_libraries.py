@@ -212,7 +212,6 @@ def test_a_member_goes_on_from_what_its_group_has_committed(
 
 
 def test_librdkafka_has_no_process_of_its_own(cluster: Cluster) -> None:
-    assert Librdkafka(cluster.bootstrap, LOG).apart() is None
     assert ThreadedClients(cluster.bootstrap, LOG).process() is None
 
 
