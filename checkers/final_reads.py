@@ -101,8 +101,9 @@ def _ended(group: list[FinalReader], watermark: int | None) -> Ended:
 def is_superseded(row: Mapping[str, Any], begun: Mapping[TopicPartition, int]) -> bool:
     """Whether a row of the final read is about a partition whose final read begins later.
 
-    A scan of a compacted log is never: it reads all of it in one operation.
+    A scan of a compacted log is never: it reads all of it in one operation. Nor is a record of a program's output,
+    which is read to its end before the final read of its topic begins.
     """
-    if not row["final"] or row["topic"] is None or row["f"] == "scan":
+    if not row["final"] or row["topic"] is None or row["f"] in ("scan", "output"):
         return False
     return bool(row["index"] < begun.get(TopicPartition(row["topic"], row["partition"]), 0))

@@ -10,7 +10,8 @@ A breach is no anomaly of the system under test: it makes the run ``INVALID``, w
 operation without a completion is no breach: its outcome is unknown, and it counts as ``info``.
 
 The run is ``INCONCLUSIVE`` when nothing was acknowledged; when nothing was read; when no member of a group was ever
-given a partition; when a user's program has put out nothing; when the final read of a partition did not reach the high
+given a partition; when a user's program has put out nothing; when the scenario asks for clients to be killed, and none
+was; when the final read of a partition did not reach the high
 watermark of its final leader (markers and aborted records at the end apart), or that leader never committed the end of
 its own log; and when an acknowledgement with acks=all is above every leader's high watermark without being known to be
 unjustified. In a sampled timeline such acknowledgements of lost records do not count: the leader that gave them may
@@ -26,6 +27,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from checkers.hw_regression import claims_replication, is_accounted, is_justified, was_passed
+from checkers.recorded_load import recorded_load
 from checkers.row import ALL, NO_ACKS, Row, is_malformed, where
 from checkers.rows import RunRows
 from checkers.watermark_history import WatermarkHistory
@@ -130,6 +132,7 @@ _COUNTED = {
     ("poll", "invoke"): "polls",
     ("subscribe", "invoke"): "subscriptions",
     ("assigned", "info"): "partitions_given",
+    ("crash", "invoke"): "crashes",
     ("reached", "invoke"): "programs",
 }
 _ACKS = {ALL: "acks_all", 1: "acks_leader", 0: "acks_none"}
@@ -220,6 +223,13 @@ def silent(manifest: Manifest, numbers: Mapping[str, int]) -> Iterator[str]:
         said = manifest.program.get("said")
         last = f" The last that it said: {said}" if said else ""
         yield f"The user's program has put out nothing that could be read, so nothing is known of what it does.{last}"
+
+
+def unharmed(manifest: Manifest, numbers: Mapping[str, int]) -> Iterator[str]:
+    """A sentence when the scenario asks the workload to kill clients, and it has killed none."""
+    load = recorded_load(manifest.configuration)
+    if load is not None and load.must_kill_clients and not numbers["crashes"]:
+        yield "The workload was to kill clients, and has killed none, so what one leaves behind was not tried."
 
 
 def _disordered(numbers: Mapping[str, int]) -> Iterator[str]:

@@ -19,7 +19,7 @@ from checkers.excuses import is_watched
 from checkers.expected import Expected, expected
 from checkers.extents import extents, group_of, ranges
 from checkers.guarantees_are_configured import MISSTATED, misstated
-from checkers.history_is_complete import idle, inconclusive, invalid, silent, unfinished, unplaced
+from checkers.history_is_complete import idle, inconclusive, invalid, silent, unfinished, unharmed, unplaced
 from checkers.lives_are_explained import contradictions
 from checkers.node_exit import blamed
 from checkers.nodes_are_accounted import (
@@ -143,8 +143,8 @@ def _misfit(run: Evidence, numbers: Mapping[str, int]) -> list[str]:
 
 
 def _idlers(run: Evidence, numbers: Mapping[str, int]) -> list[str]:
-    """One sentence for each sort of client that was there and did nothing."""
-    return [*idle(run.manifest, numbers), *silent(run.manifest, numbers)]
+    """One sentence for each sort of client that was there, and did not do what it was there for."""
+    return [*idle(run.manifest, numbers), *silent(run.manifest, numbers), *unharmed(run.manifest, numbers)]
 
 
 def _is_whole(run: Evidence) -> bool:

@@ -390,12 +390,39 @@ class Clients(Protocol):
         """A member of a group, which joins it with its first poll."""
         ...
 
+    def process(self) -> ClientProcess | None:
+        """Clients in a process of their own, which stops with these; None: these cannot be killed.
+
+        librdkafka and kafka-python run in the process of the harness.
+        """
+        ...
+
     async def delete_records(self, order: DeleteOrder, orders: DeleteRecordsLog) -> str | None:
         """Ask leaders to delete records, and note it in ``orders``; the first error's name, None for success."""
         ...
 
     async def spoof_fetch(self, order: SpoofedFetchOrder) -> str | None:
         """Fetch as a follower would; what went wrong, None: the broker answered as it answers a follower."""
+        ...
+
+
+class ClientProcess(Clients, Protocol):
+    """Clients that can be killed together, as ``kill -9`` of an application's process does it.
+
+    Its tasks are those of the clients that have made it, and are stopped and joined with them.
+    """
+
+    def kill(self, *, silently: bool) -> None:
+        """End all of its clients at once. Idempotent.
+
+        They leave no group and end no transaction, and what they wait for ends with an error. What they have sent
+        still arrives.
+
+        Args:
+            silently: whether no broker learns of it, as if the clients' machine had lost its power: their connections
+                stay, and nothing comes over them. Else they end, as the kernel ends those of a killed process, which
+                is all that happens in real time.
+        """
         ...
 
 

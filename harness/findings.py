@@ -294,6 +294,7 @@ COUNTS = (
     "polls",
     "subscriptions",
     "partitions_given",
+    "crashes",
     "programs",
     "outputs",
     "final_poll_rows",

@@ -102,6 +102,11 @@ class WorkloadParameters(BaseModel, ABC):
         return False
 
     @property
+    def must_kill_clients(self) -> bool:
+        """Whether the scenario asks for clients of the load to be killed: a run that has killed none shows nothing."""
+        return False
+
+    @property
     def appends_once(self) -> bool:
         """Whether no record of the background load is appended twice: each is numbered, or sent only once.
 

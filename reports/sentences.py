@@ -64,7 +64,7 @@ def banner(run: Run) -> Banner:
         word,
         "the verdict is not known to be that of this run" if run.doubts else _finding(run),
         _promise(run.manifest.guarantees),
-        [_writes(run), *_program(run), faults_proven(run), *_gaps(run), *run.verdict.limits],
+        [_writes(run), *_program(run), *_crashes(run), faults_proven(run), *_gaps(run), *run.verdict.limits],
         [*run.doubts, *([_AGAIN] if run.doubts else ()), *run.verdict.reasons, *unmet],
         f"{int(EXIT_CODES[outcome])} ({outcome.value}: {OUTCOMES[outcome]})",
         command(run.manifest),
@@ -173,6 +173,12 @@ def _program(run: Run) -> Iterator[str]:
             f"The user's program put out {count(run.verdict.counts.get('outputs', 0), 'record')}; its copies were "
             f"started {times['started']}, killed {times['killed']}, and ended by themselves {times['exited']}."
         )
+
+
+def _crashes(run: Run) -> Iterator[str]:
+    """How many clients were killed, if any was."""
+    if crashes := run.verdict.counts.get("crashes", 0):
+        yield f"{count(crashes, 'client')} killed, without leaving a group or ending a transaction."
 
 
 def _committed(counts: Mapping[str, int]) -> str:

@@ -91,6 +91,7 @@ def _history_counts(done: DataFrame) -> DataFrame:
         "polls": poll & invoked,
         "subscriptions": (f_ == "subscribe") & invoked,
         "partitions_given": (f_ == "assigned") & (kind == "info"),
+        "crashes": (f_ == "crash") & invoked,
         "programs": (f_ == "reached") & invoked,
         "outputs": (f_ == "output") & ok & final,
         "final_poll_rows": poll & ok & final,

@@ -81,11 +81,14 @@ def ended(readers: DataFrame, leaders: DataFrame) -> DataFrame:
 def superseded(history: DataFrame, begun: DataFrame) -> DataFrame:
     """``history``, in which of every partition only those rows are final that are in its final read.
 
+    Scans, and records of a program's output, stay what they are; see ``checkers.final_reads.is_superseded``.
+
     Args:
         history: the table.
         begun: from :func:`ended`.
     """
     since = f.broadcast(begun.select(*PLACE, "since"))
     joined = history.join(since, on=list(PLACE), how="left")
-    final = f.col("final") & (f.col("topic").isNull() | (f.col("index") >= f.coalesce("since", f.lit(0))))
+    stays = f.col("topic").isNull() | f.col("f").isin("scan", "output")
+    final = f.col("final") & (stays | (f.col("index") >= f.coalesce("since", f.lit(0))))
     return joined.withColumn("final", final).select(*history.columns)

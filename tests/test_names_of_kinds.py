@@ -48,6 +48,7 @@ LISTED: Mapping[str, Collection[str]] = {
     # Scenarios of the detection matrix, and what its page says of single kinds.
     "harness/detection/mixes.py": [
         "compacted_keys",
+        "consume_transform_produce",
         "consumer_groups",
         "corrupt_log",
         "disk_full",

@@ -1,8 +1,9 @@
 """consume_transform_produce: processors read an input in a group, and put out a result of each record exactly once.
 
 The input is filled at a steady rate. A processor commits its results, in a topic of the workload, and the offsets
-behind what it has read in one transaction. Some transactions it aborts; some it leaves open as it ends; and before some
-are committed it stands still, until others may have taken its partitions over.
+behind what it has read in one transaction. Some transactions it aborts; some it leaves open as it leaves the group; in
+some it is killed, and says nothing to the cluster any more; and before some are committed it stands still, until others
+may have taken its partitions over.
 
 Promised: as under unique_sends; the output holds a result of every record of the input, once, in the partition of its
 key and in the order of the records of that key; consumers of committed records see each transaction as a whole or not
@@ -12,8 +13,11 @@ Judged: as under unique_sends, of the output as well; the output against the inp
 committed in the end; each transaction, its results, its markers and its offsets; what the members of the group are
 given, as under consumer_groups.
 
-Missed: processors that end without a word: ``kill -9`` of a process takes the workload command; a transaction that its
-coordinator aborts too late. In virtual time the processors' clients are the simulation's own, not librdkafka.
+Missed: processors of librdkafka and kafka-python that are killed: their clients live in the harness's own process, and
+such processors end in the other ways alone; Kafka's own client has a Java process for each processor that is to be
+killed, and in virtual time half of those leave their connections open, as a machine does that loses power. A
+transaction that its coordinator aborts too late. In virtual time the processors' clients are the simulation's own, not
+librdkafka.
 """
 
 from __future__ import annotations
@@ -36,7 +40,7 @@ from harness.client_ports import (
     Membership,
 )
 from harness.client_tasks.polling import poll, tail
-from harness.client_tasks.processor import NO_PAUSE, Fate, Pause, Processing, Processor
+from harness.client_tasks.processor import MOMENTS, NO_PAUSE, Fate, Kill, Pause, Processing, Processor
 from harness.client_tasks.program_input import InputProcesses
 from harness.client_tasks.steady_sends import SteadySends, SteadySendsParameters
 from harness.errors import UsageError
@@ -44,12 +48,15 @@ from harness.history.recorder import Output, PolledRecord
 from harness.model import Offset, TopicPartition
 from harness.steps import Seconds
 from harness.target import TopicSpec
-from harness.workload import Circumstances, Waits, Workload, WorkloadKind
+from harness.workload import JAVA, Circumstances, Waits, Workload, WorkloadKind
 
 _GROUP = "processors"
 _AFTER_ERROR_S = 0.05
 _ASK_TIMEOUT_S = 1.0
 _NS_PER_S = 1_000_000_000
+_KILLED = 1 / 3
+_COMMITS_FOR_S = 0.01
+"""About how long a commit takes in a cluster where nothing goes wrong."""
 
 
 class ConsumeTransformProduceParameters(SteadySendsParameters):
@@ -63,8 +70,11 @@ class ConsumeTransformProduceParameters(SteadySendsParameters):
         transactional_ids: what fences a processor off whose partitions another one has: a transactional id for each
             ``partition``, which every generation knows; or, with one for each ``member``, the group's coordinator
             (KIP-447, Kafka 2.5).
-        stays_s: how long a processor stays on the average, before it ends: by leaving the group, or in the middle of
-            a transaction, which it leaves open. 0: it stays.
+        stays_s: how long a processor stays on the average, before it ends: by leaving the group, by leaving it in the
+            middle of a transaction, which stays open, or by being killed. 0: it stays.
+        killed: the share of processors that end by being killed in a transaction: before its offsets, behind them, or
+            while it is committed. They leave neither the group nor the transaction. None: a third, and with
+            clients that run in the harness's own process, as librdkafka, 0.
         away_s: how long a processor that has ended stays away on the average.
         aborted: the share of transactions that are aborted, and tried again.
         late: the share of transactions in which a processor stands still, before or after it commits its offsets, for
@@ -86,6 +96,7 @@ class ConsumeTransformProduceParameters(SteadySendsParameters):
     assignor: Assignor = "range"
     transactional_ids: Literal["partition", "member"] = "partition"
     stays_s: Seconds = Field(default=6.0, ge=0)
+    killed: float | None = Field(default=None, ge=0, le=1)
     away_s: Seconds = Field(default=1.0, gt=0)
     aborted: float = Field(default=0.1, ge=0, le=1)
     late: float = Field(default=0.02, ge=0, le=1)
@@ -115,6 +126,11 @@ class ConsumeTransformProduceParameters(SteadySendsParameters):
         return max(self.delivery_timeout_s, self.timeout_s)
 
     @property
+    def must_kill_clients(self) -> bool:
+        """See :class:`harness.workload.WorkloadParameters`."""
+        return bool(self.killed)
+
+    @property
     def guarantees(self) -> Mapping[str, bool]:
         """See :class:`harness.workload.WorkloadParameters`."""
         return {"program_may_skip": False, "program_may_repeat": False, "program_may_reorder": False}
@@ -142,6 +158,17 @@ class ConsumeTransformProduceParameters(SteadySendsParameters):
             raise UsageError(
                 "workload consume_transform_produce fills its input by itself, and the schedule sends to it, too.",
                 "Leave the schedule's sends out.",
+            )
+        if self.killed and not self.client.startswith(JAVA) and not found.in_virtual_time:
+            raise UsageError(
+                f"workload.killed={self.killed:g} kills a client's process, and {self.client} has none of its own.",
+                "Name Kafka's own client, workload.client=java:RELEASE, or leave workload.killed out.",
+            )
+        if self.killed and not self.stays_s:
+            raise UsageError(
+                f"workload.killed={self.killed:g} is a share of the processors that end, and with workload.stays_s=0 "
+                "none does.",
+                "Leave one of them out.",
             )
         if self.transactional_ids == "member" and not found.fences_members:
             raise UsageError(
@@ -218,30 +245,44 @@ class ConsumeTransformProduce(Workload):
         """Be one processor after the other, until the clients stop."""
         clients, ours = self.clients, self._parameters
         drawn = random.Random(f"{self.context.seed}:processor:{number}")
+        end = self._drawn_end(drawn)
         while not clients.stopping:
-            processor = Processor(self.context, clients, self._processing, number)
-            has_failed = await self._live(processor, drawn)
+            processor = Processor(
+                self.context, end.process if isinstance(end, Kill) else clients, self._processing, number
+            )
+            has_failed = await self._live(processor, end, drawn)
             await processor.close()
             await clients.sleep(_AFTER_ERROR_S if has_failed else drawn.expovariate(1 / ours.away_s))
+            if not has_failed and not clients.stopping:  # else its end is still to come
+                end = self._drawn_end(drawn)
+        if isinstance(end, Kill):
+            end.process.kill(silently=False)
 
-    async def _live(self, processor: Processor, drawn: random.Random) -> bool:
+    def _drawn_end(self, drawn: random.Random) -> Fate | None:
+        """How a processor is to end: by leaving the group (None), or in the middle of a transaction."""
+        killed = _KILLED if self._parameters.killed is None else self._parameters.killed
+        if drawn.random() < killed and (process := self.clients.process()) is not None:
+            return Kill(process, drawn.choice(MOMENTS), drawn.random() < 1 / 2, drawn.uniform(0, _COMMITS_FOR_S))
+        return None if drawn.random() < 1 / 2 else "abandon"
+
+    async def _live(self, processor: Processor, end: Fate | None, drawn: random.Random) -> bool:
         """Process what comes until the processor ends; returns whether an error has ended it."""
         clients, ours = self.clients, self._parameters
         stays_ns = drawn.expovariate(1 / ours.stays_s) * _NS_PER_S if ours.stays_s else float("inf")
-        leaves_ns, leaves_open = clients.monotonic_ns() + stays_ns, drawn.random() < 1 / 2
+        leaves_ns = clients.monotonic_ns() + stays_ns
         while not clients.stopping:
             if await processor.poll() is not None:
                 return True
             is_over = clients.monotonic_ns() >= leaves_ns
-            if is_over and not leaves_open:
+            if is_over and end is None:
                 return False
             fate: Fate = "abort" if drawn.random() < ours.aborted else "commit"
             pause = NO_PAUSE
             if drawn.random() < ours.late:
                 still_s, is_early = drawn.uniform(0, 2 * ours.poll_timeout_s), drawn.random() < 1 / 2
                 pause = Pause(before_s=still_s) if is_early else Pause(after_s=still_s)
-            if not await processor.process("abandon" if is_over else fate, pause):
-                return not is_over
+            if not await processor.process(end if is_over and end is not None else fate, pause):
+                return not (is_over and (end == "abandon" or processor.is_dead))
         return False
 
     async def _drain(self, waits: set[TopicPartition]) -> None:

@@ -14,7 +14,8 @@ what consumers of committed records are given; the transactions and reads togeth
 
 Missed: offsets that are committed in a transaction; a transaction that its coordinator aborts too late; one whose
 outcome its producer does not know counts as either; transactions that wrote after each other in a circle, which Kafka
-permits. In virtual time the producers are the simulation's own, not librdkafka.
+permits; producers that are killed, which consume_transform_produce has. In virtual time the producers are the
+simulation's own, not librdkafka, and have no transactions of version 2 (KIP-890), as Kafka's own client has since 4.0.
 """
 
 from __future__ import annotations

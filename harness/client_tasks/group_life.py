@@ -135,6 +135,11 @@ class GroupLife:
         await self._member.close()
         self._recorder.complete_poll(self._op, [])
 
+    def crash(self) -> None:
+        """Its process was killed: it leaves nothing, and its partitions are its group's to take away."""
+        self.has.clear()
+        self._recorder.crash(self._process)
+
     async def _commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> str | None:
         news = {name: one for name, one in sorted(offsets.items()) if self._committed.get(name) != one}
         if not news:

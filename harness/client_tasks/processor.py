@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from harness.client_ports import (
     ABORTED,
     ClientContext,
+    ClientProcess,
     Clients,
     CommittedOffset,
     Membership,
@@ -26,10 +27,31 @@ from harness.history.recorder import PolledRecord
 from harness.identity import KEYS
 from harness.model import TopicPartition
 
-Fate = Literal["commit", "abort", "abandon"]
-"""What a processor makes of a transaction: it commits or aborts it, or ends before it has done either."""
+_LEFT_OPEN, _KILLED = "LEFT_OPEN", "KILLED"
 
-_LEFT_OPEN = "LEFT_OPEN"
+
+Moment = Literal["results", "offsets", "commit"]
+MOMENTS: tuple[Moment, ...] = get_args(Moment)
+
+
+class Kill(NamedTuple):
+    """A processor is killed in a transaction.
+
+    Attributes:
+        process: that of its clients.
+        moment: when it has sent its ``results`` alone; when it has committed its ``offsets``, too; or in the midst of
+            the ``commit`` of the transaction, ``after_s`` after it has begun, or when it ends before that.
+        silently: see :meth:`harness.client_ports.ClientProcess.kill`.
+    """
+
+    process: ClientProcess
+    moment: Moment
+    silently: bool
+    after_s: float = 0
+
+
+Fate = Literal["commit", "abort", "abandon"] | Kill
+"""What becomes of a transaction: its processor commits or aborts it, ends before it has done either, or is killed."""
 
 
 class Pause(NamedTuple):
@@ -74,12 +96,13 @@ class Processor:
 
     Args:
         context: of the run.
-        clients: make the member and the producers.
+        clients: make the member and the producers; a process of their own where it is to be killed.
         processing: what it does.
         number: which of the group's processors it is.
 
     Attributes:
         ready: the partitions that it has, and of whose transactional ids it is the owner.
+        is_dead: whether it was killed.
     """
 
     def __init__(self, context: ClientContext, clients: Clients, processing: Processing, number: int) -> None:
@@ -87,6 +110,7 @@ class Processor:
         self._clients = clients
         self._processing = processing
         self._number = number
+        self.is_dead = False
         self._producers: dict[str, TransactionalProducer] = {}
         self._life = GroupLife(context, clients, processing.membership, "read_committed", prepare=self._take_over)
 
@@ -112,13 +136,15 @@ class Processor:
             if name in self.ready and record.value is not None:
                 lanes.setdefault(self._lane(name), []).append(record)
         for lane, records in lanes.items():
-            if not await self._process(lane, records, fate, pause):
+            if not await self._process(lane, records, fate, pause) or self.is_dead:
                 return False
             fate, pause = "commit", NO_PAUSE
         return True
 
     async def close(self) -> None:
-        """Leave the group, and leave open whatever transaction is."""
+        """Leave the group, and leave open whatever transaction is; a processor that was killed does neither."""
+        if self.is_dead:
+            return
         for producer in self._producers.values():
             producer.close()
         await self._life.close()
@@ -143,15 +169,50 @@ class Processor:
                 ended = await producer.send(place, batch)
         if ended is None:
             await self._stand_still(pause.before_s)
-            ended = await self._life.commit_in(producer, _behind(records))
-            if ended is None:
-                await self._stand_still(pause.after_s)
-            if ended is None and fate == "abandon":
-                ended = Transacted("fail", list(producer.offsets), _LEFT_OPEN)  # no client ever asks to commit it
-            ended = ended or await producer.end(commits=fate == "commit")
-            self._life.ended_in(ended)
+            if isinstance(fate, Kill) and fate.moment == "results":
+                ended = self._killed(producer, fate)
+            else:
+                ended = await self._commit(producer, records, fate, pause)
         process.end(ended)
         return ended
+
+    async def _commit(
+        self, producer: TransactionalProducer, records: Sequence[PolledRecord], fate: Fate, pause: Pause
+    ) -> Transacted:
+        """Commit the offsets in the transaction, and end it."""
+        ended = await self._life.commit_in(producer, _behind(records))
+        if ended is None:
+            await self._stand_still(pause.after_s)
+            ended = await self._end(producer, fate)
+        self._life.ended_in(ended)
+        return ended
+
+    async def _end(self, producer: TransactionalProducer, fate: Fate) -> Transacted:
+        match fate:
+            case "abandon":  # no client ever asks to commit it
+                return Transacted("fail", list(producer.offsets), _LEFT_OPEN)
+            case Kill(moment="offsets"):
+                return self._killed(producer, fate)
+            case Kill():
+                self._clients.begin(self._kill_later(fate))
+                ended = await producer.end(commits=True)
+                self._kill(fate)
+                return ended._replace(error=_KILLED) if ended.kind == "info" else ended
+        return await producer.end(commits=fate == "commit")
+
+    def _killed(self, producer: TransactionalProducer, kill: Kill) -> Transacted:
+        offsets = list(producer.offsets)
+        self._kill(kill)
+        return Transacted("info", offsets, _KILLED)
+
+    async def _kill_later(self, kill: Kill) -> None:
+        await self._clients.sleep(kill.after_s)
+        kill.process.kill(silently=kill.silently)
+
+    def _kill(self, kill: Kill) -> None:
+        kill.process.kill(silently=kill.silently)
+        self.is_dead = True
+        self._life.crash()
 
     async def _stand_still(self, seconds: float) -> None:
         if seconds:

@@ -177,6 +177,10 @@ class ClientLibrary(Protocol):
         """See :meth:`harness.client_ports.Clients.member`."""
         ...
 
+    def apart(self) -> ClientLibrary | None:
+        """The same in a process of its own, which :meth:`close` kills; None: it runs in the harness's process."""
+        ...
+
     def close(self) -> None:
-        """End what the library has started besides its clients."""
+        """Kill what the library has started besides the harness's process, and with it the clients. Idempotent."""
         ...

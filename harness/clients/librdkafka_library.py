@@ -55,5 +55,8 @@ class Librdkafka:
         """See :class:`harness.clients.library.ClientLibrary`."""
         return GroupConsumer(self._bootstrap, name, membership, isolation, rebalanced=rebalanced, log=self._log)
 
+    def apart(self) -> None:
+        """See :class:`harness.clients.library.ClientLibrary`: librdkafka's threads live and die with seawall."""
+
     def close(self) -> None:
         """See :class:`harness.clients.library.ClientLibrary`: librdkafka runs in this process."""

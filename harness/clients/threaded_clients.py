@@ -179,6 +179,11 @@ class ThreadedClients:
 
         return _Member(self._library.member(f"seawall-{name}", membership, isolation, in_this_thread), isolation)
 
+    def process(self) -> ThreadedProcess | None:
+        """See :class:`harness.client_ports.Clients`."""
+        library = self._library.apart()
+        return None if library is None else ThreadedProcess(self._bootstrap, self._log, library, self)
+
     async def delete_records(self, order: DeleteOrder, orders: DeleteRecordsLog) -> str | None:
         """See :class:`harness.client_ports.Clients`."""
         return delete_records(self._bootstrap, order.partitions, order.before, order.timeout_s, orders)
@@ -187,6 +192,33 @@ class ThreadedClients:
         """See :class:`harness.client_ports.Clients`."""
         host, port = self._bootstrap.split(",")[order.to].rsplit(":", 1)
         return spoof_fetch((host, int(port)), order)
+
+
+class ThreadedProcess(ThreadedClients):
+    """Implements :class:`harness.client_ports.ClientProcess`.
+
+    Args:
+        bootstrap: as for the clients that have made it.
+        log: likewise.
+        library: runs in the process.
+        makers: those clients.
+    """
+
+    def __init__(
+        self, bootstrap: str, log: logging.Logger, library: blocking.ClientLibrary, makers: ThreadedClients
+    ) -> None:
+        super().__init__(bootstrap, log, library)
+        self._stop = makers._stop  # noqa: SLF001 (they stop together)
+        self._makers = makers
+
+    def begin(self, work: Coroutine[Any, Any, ResultT]) -> ThreadTask[ResultT]:
+        """See :class:`harness.client_ports.Clients`."""
+        return self._makers.begin(work)
+
+    def kill(self, *, silently: bool) -> None:
+        """See :class:`harness.client_ports.ClientProcess`: by SIGKILL."""
+        del silently
+        self._library.close()
 
 
 class _Producer:

@@ -144,7 +144,7 @@ class GroupCommits:
         if not group_id:
             return GroupError.INVALID_GROUP_ID, {}
         if group is not None:
-            error = _transaction_error(group, who) if in_transaction else self._commit_error(group, who)
+            error = self._transaction_error(group, who) if in_transaction else self._commit_error(group, who)
         elif who.generation < 0:
             error = GroupError.NONE
         else:
@@ -166,6 +166,15 @@ class GroupCommits:
             if who.member_id in group.members.known.members and not who.names_epochs:
                 error = GroupError.UNSUPPORTED_VERSION
         return GroupError.NONE if "commits_unfenced" in self._bugs else error
+
+    def _transaction_error(self, group: KeptGroup, who: Committer) -> GroupError:
+        """Why a commit in a transaction is refused; a producer need not say whose offsets it commits."""
+        if (who.generation < 0 and not who.member_id) or "txn_commits_unfenced" in self._bugs:
+            return GroupError.NONE
+        if isinstance(group.members, ClassicGroup):
+            return group.members.member_error(who.member_id, who.instance_id, who.generation)
+        error = group.members.member_error(who.member_id, who.generation)
+        return GroupError.ILLEGAL_GENERATION if error is GroupError.STALE_MEMBER_EPOCH else error
 
     def _keep(
         self, offsets: GroupOffsets, commits: Commits, number: int, committed: Callable[[int], None], error: int
@@ -196,7 +205,7 @@ class GroupCommits:
     def is_stable(self, group_id: str, name: TopicPartition) -> bool:
         """Whether no open transaction commits for the partition, so that its offset is certain (KIP-447)."""
         group = self._groups.get(group_id)
-        return group is None or group.offsets.is_stable(name)
+        return group is None or group.offsets.is_stable(name) or "unstable_offsets_served" in self._bugs
 
     def delete_offsets(
         self, group_id: str, partitions: Sequence[TopicPartition],
@@ -231,16 +240,6 @@ class GroupCommits:
             deleted(of_commit(error), errors)
 
         self._surroundings.store(gone, forget)
-
-
-def _transaction_error(group: KeptGroup, who: Committer) -> GroupError:
-    """Why a commit in a transaction is refused; a producer need not say whose offsets it commits."""
-    if who.generation < 0 and not who.member_id:
-        return GroupError.NONE
-    if isinstance(group.members, ClassicGroup):
-        return group.members.member_error(who.member_id, who.instance_id, who.generation)
-    error = group.members.member_error(who.member_id, who.generation)
-    return GroupError.ILLEGAL_GENERATION if error is GroupError.STALE_MEMBER_EPOCH else error
 
 
 def _busy_topics(group: KeptGroup) -> tuple[set[str] | None, bool]:

@@ -24,8 +24,8 @@ NO_VIOLATION: Mapping[str, tuple[str, str]] = {
 NO_BROKER = ("int-nonmonotonic-send",)
 """The kinds of which no broker here can be guilty: no transaction of theirs has several batches under way."""
 
-OF_PROGRAMS = tuple(kind.name for kind in unprocessed.KINDS)
-"""The kinds of which a user's program is guilty, and no broker: the tests of the workload run broken programs."""
+OF_PROGRAMS = tuple(kind.name for kind in unprocessed.KINDS if kind is not unprocessed.PROCESSED_TWICE)
+"""The kinds of which a user's program is guilty, and no bug here: the tests of the workload run broken programs."""
 
 _RANDOM, _SCHEDULE, _MADE_UP, _NOT = "random", "schedule", "made up", "not"
 """The kinds of proof that the checkers find a bug, the strongest first."""
@@ -57,8 +57,8 @@ def _mixes() -> Iterator[str]:
     yield from map(_mix, WORKLOADS)
     yield "\n| faults | what they are | what they cannot show |\n|---|---|---|"
     yield from map(_mix, FAULTS)
-    yield "\nOn the whole broker the faults of a mix come one at a time. None of them has groups, transactions, unclean"
-    yield "elections or several log directories.\n"
+    yield "\nOn the whole broker the faults of a mix come one at a time. None of them has unclean elections or several"
+    yield "log directories.\n"
     yield "`random-chaos` and other scenarios [with a mix of their own](faults.md#chaos) may play it in three ways:\n"
     yield "| chaos | what it is | what it cannot show |\n|---|---|---|"
     yield from map(_mix, CHAOS)
@@ -207,7 +207,7 @@ def _kinds(matrix: Matrix, bugs: Sequence[Bug]) -> Iterator[str]:
 
 def _never_convicted(kind: str) -> str:
     if kind in OF_PROGRAMS:
-        return "a [user's program](your-own-program.md) breaks it, and no broker"
+        return "a [user's program](your-own-program.md) breaks it, and no bug here"
     if kind not in NO_VIOLATION:
         return "**none**"
     why, bug = NO_VIOLATION[kind]

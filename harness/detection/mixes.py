@@ -57,6 +57,9 @@ WORKLOADS = (
         "what takes transactions that commit offsets"),
     Mix("compaction", "acks=all, a record at a time; and keys that are overwritten and deleted in a compacted topic",
         "what takes replicas that no reader of the topic is given, or a tombstone whose time is over"),
+    Mix("processors", "acks=all, a record at a time; three processors in a group, which put out a result of each in "
+        "transactions; they come, stand still, are killed and go",
+        "what takes a transactional id for each partition, or a group of the consumer protocol"),
 )  # fmt: skip
 
 FAULTS = (
@@ -90,10 +93,11 @@ CHAOS = (
 )  # fmt: skip
 """Ways to play the faults of a scenario with ``chaos``."""
 
-SINGLE, (GROUPS, ASSIGNED, TRANSACTIONS, COMPACTION) = WORKLOADS[0].name, [mix.name for mix in WORKLOADS[-4:]]
+SINGLE = WORKLOADS[0].name
+GROUPS, ASSIGNED, TRANSACTIONS, COMPACTION, PROCESSORS = [mix.name for mix in WORKLOADS[-5:]]
 NONE, ALL = FAULTS[0].name, FAULTS[-1].name
 
-OF_SOME = frozenset({GROUPS, ASSIGNED, TRANSACTIONS, COMPACTION})
+OF_SOME = frozenset({GROUPS, ASSIGNED, TRANSACTIONS, COMPACTION, PROCESSORS})
 """Loads under which some bugs alone are looked for, and no others: see :attr:`harness.replication.bugs.Bug.load`."""
 
 _CORE_WORKLOADS: Mapping[str, Settings] = {
@@ -161,8 +165,24 @@ _STACK_WORKLOADS: Mapping[str, Mapping[str, Any]] = {
         "read_every_s": 0.1,
         "segment_ms": 150,
     },
+    PROCESSORS: {
+        "name": "consume_transform_produce",
+        "delivery_timeout_s": 0.6,
+        "producers": 1,
+        "rate": 40,
+        "processors": 3,
+        "transactional_ids": "member",
+        "timeout_s": 2,
+        "session_timeout_s": 0.5,
+        "poll_timeout_s": 0.8,
+        "stays_s": 1.5,
+        "away_s": 0.2,
+        "late": 0.1,
+    },
 }
-_LASTS_S: Mapping[str, float] = {"single": 3, GROUPS: 8, ASSIGNED: 8, TRANSACTIONS: 6, COMPACTION: 6}
+_LASTS_S: Mapping[str, float] = {
+    "single": 3, GROUPS: 8, ASSIGNED: 8, TRANSACTIONS: 6, COMPACTION: 6, PROCESSORS: 8,
+}  # fmt: skip
 _SETTINGS: Mapping[str, Mapping[str, Any]] = {COMPACTION: {"log.cleaner.backoff.ms": 250}}
 _STACK_FAULTS: Mapping[str, list[dict[str, Any]]] = {
     "kill": [

@@ -142,7 +142,7 @@ _MADE_UP = (
 
 TABLE: tuple[Bug, ...] = (
     *_ACKNOWLEDGING, *_WATERMARKS, *_IN_SYNC, *_FOLLOWING, *bugs.DELETING, *_CONTROLLER, *_STORAGE, *bugs.SERVING,
-    *bugs.GROUPS, *bugs.TRANSACTIONS, *bugs.COMPACTING, *_MADE_UP,
+    *bugs.GROUPS, *bugs.TRANSACTIONS, *bugs.COMPACTING, *bugs.PROCESSING, *_MADE_UP,
 )  # fmt: skip
 """Every bug, in the order in which it is shown."""
 

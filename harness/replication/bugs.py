@@ -55,6 +55,10 @@ def _of_transactions(name: str, idea: str, does: str) -> Bug:
     return Bug(name, idea, does, STACK, {"bugs": name}, load="transactions")
 
 
+def _of_processors(name: str, idea: str, does: str) -> Bug:
+    return Bug(name, idea, does, STACK, {"bugs": name}, load="processors")
+
+
 def _of_compaction(name: str, idea: str, does: str, unnoticed: str = "") -> Bug:
     return Bug(name, idea, does, STACK, {"bugs": name}, unnoticed, load="compaction")
 
@@ -319,12 +323,19 @@ COMPACTING = (
                    "The log cleaner names what it has written a while after it has removed the old segments."),
 )  # fmt: skip
 
+PROCESSING = (
+    _of_processors("unstable_offsets_served", "KIP-447, UNSTABLE_OFFSET_COMMIT forgotten",
+                   "A coordinator answers what a group has committed although an open transaction may change it."),
+    _of_processors("txn_commits_unfenced", "KIP-447, ILLEGAL_GENERATION forgotten at TxnOffsetCommit",
+                   "A coordinator stores what is committed in a transaction, whether or not its sender is a member."),
+)  # fmt: skip
+
 BUGS: Mapping[str, Bug] = MappingProxyType(
     {
         bug.name: bug
         for bug in (
             *ACKNOWLEDGING, *WATERMARKS, *IN_SYNC, *FOLLOWING, *DELETING, *CONTROLLER, *STORAGE, *SERVING, *GROUPS,
-            *TRANSACTIONS, *COMPACTING,
+            *TRANSACTIONS, *COMPACTING, *PROCESSING,
         )
     }
 )  # fmt: skip

@@ -50,6 +50,7 @@ BROKEN: Mapping[str, tuple[str, str, set[str]]] = {
     "aborted_unlisted": ("transactions", "none", {"aborted-read"}),
     "committed_marked_aborted": ("transactions", "none", {"lost-write", "vanished-read"}),
     "marker_lost": ("transactions", "none", {"lost-write", "vanished-read"}),
+    "txn_commits_unfenced": ("processors", "none", {"stale-commit"}),
 }
 """By bug of a broker, the load and the faults that show it, and kinds of anomalies that are to be the broker's."""
 

@@ -127,6 +127,19 @@ def a_record_that_the_output_holds_twice_is_found(story: Story) -> None:
     processed(story, 2, [0, 1, 1])
 
 
+@case(Outcome.VIOLATION, ("processed-twice", "VIOLATION", 1), ("made-up-output", "VIOLATION", 3), **promised())
+def an_output_that_the_final_read_reads_again_is_judged_all_the_same(story: Story) -> None:
+    two_partitions(story)
+    for _ in range(2):
+        story.send(0)
+    story.send(1)
+    for kind in ("invoke", "info"):
+        story.row(process=LIFE + 9, op=900, f="crash", type=kind)
+    put(story, [0, 1, 1, 999], p=1, topic="ledger")
+    reach(story, 2)
+    story.finish()
+
+
 @case(Outcome.PASS, ("processed-twice", "DOCUMENTED", 1), **promised("repeat"))
 def a_program_that_promises_at_least_once_may_repeat_a_record(story: Story) -> None:
     processed(story, 2, [0, 1, 1])

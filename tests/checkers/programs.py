@@ -20,11 +20,11 @@ def of_one_key(story: Story) -> None:
 
 def put(
     story: Story, values: Iterable[int | None], lane: int = LIFE, *, p: int | None = None, first: int = 0,
-    final: bool = True,
+    final: bool = True, topic: str = "done",
 ) -> None:  # fmt: skip
     """Records of the output: in partition ``p`` of a topic, or of the life ``lane``."""
     about: Row = {"process": lane, "op": next(story.ops), "f": "output", "final": final}
-    place: Row = {} if p is None else {"topic": "done", "partition": p}
+    place: Row = {} if p is None else {"topic": topic, "partition": p}
     story.row(**about, type="invoke")
     for at, value in enumerate(values, first):
         story.row(**about, **place, type="ok", offset=at, value=value)

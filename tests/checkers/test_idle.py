@@ -1,4 +1,4 @@
-"""Groups of which no member was ever given a partition: nothing that they are promised has been tried."""
+"""Groups of which no member was ever given a partition, and clients that were to be killed: what was not tried."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from checkers import check
-from checkers.history_is_complete import idle
+from checkers.history_is_complete import idle, unharmed
 from harness.checker import Outcome
 from harness.history import Manifest
 from tests.checkers.cases import write
@@ -43,3 +43,15 @@ def test_subscriptions_and_what_they_gave_are_counted(given: int, tmp_path: Path
     [verdict] = check([story.finish().write(tmp_path / "r")], engine="reference")
     assert (verdict.counts["subscriptions"], verdict.counts["partitions_given"]) == (1, given)
     assert verdict.outcome is Outcome.PASS  # its manifest names no target
+
+
+@pytest.mark.parametrize(
+    ("killed", "crashes", "is_open"), [(0.5, 0, True), (0.5, 1, False), (0, 0, False), (None, 0, False)]
+)
+def test_a_run_that_was_to_kill_clients_and_has_killed_none_is_open(
+    killed: float | None, crashes: int, is_open: bool
+) -> None:
+    asked = manifest(target="simulated", workload={"name": "consume_transform_produce", "killed": killed})
+    assert [said.partition(",")[0] for said in unharmed(asked, {"crashes": crashes})] == (
+        ["The workload was to kill clients"] if is_open else []
+    )

@@ -84,6 +84,16 @@ def test_a_report_says_what_became_of_a_user_s_program(tmp_path: Path, double_fa
     ) in words(page(written))
 
 
+@pytest.mark.parametrize(("crashes", "sentence"), [(0, ""), (1, "1 client killed, "), (12, "12 clients killed, ")])
+def test_a_report_says_how_many_clients_were_killed(
+    crashes: int, sentence: str, tmp_path: Path, double_failover_recording: Any
+) -> None:
+    verdict = RunVerdict("", Outcome.PASS, "python", counts={"sends_ok": 31, "crashes": crashes})
+    said = words(page(double_failover_recording.write(tmp_path / "run", verdict)))
+    assert sentence in said
+    assert ("without leaving a group or ending a transaction." in said) == bool(crashes)
+
+
 @pytest.mark.parametrize(
     ("counts", "sentence"),
     [

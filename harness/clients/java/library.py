@@ -43,8 +43,11 @@ class Java:
         self, bootstrap: str, classpath: str, log: logging.Logger, failed: Callable[[BaseException], None]
     ) -> None:
         self._bootstrap = bootstrap
+        self._classpath = classpath
         self._driver = Driver(classpath, log, failed)
         self._log = log
+        self._failed = failed
+        self._apart: list[Java] = []
 
     def sender(self, name: str, acks: int, timeout_s: float, manner: Manner) -> Sender:
         """See :class:`harness.clients.library.ClientLibrary`."""
@@ -74,9 +77,17 @@ class Java:
         settings = {**self._common(name), **reading(isolation), **belonging(membership)}
         return Member(self._driver, settings, membership, rebalanced)
 
+    def apart(self) -> Java:
+        """See :class:`harness.clients.library.ClientLibrary`: another Java process, which ends with this one."""
+        made = Java(self._bootstrap, self._classpath, self._log, self._failed)
+        self._apart.append(made)
+        return made
+
     def close(self) -> None:
-        """See :class:`harness.clients.library.ClientLibrary`: ends the process."""
+        """See :class:`harness.clients.library.ClientLibrary`: kills the process."""
         self._driver.close()
+        for one in self._apart:
+            one.close()
 
     def _common(self, name: str) -> dict[str, object]:
         return {**_IMPATIENT, "bootstrap.servers": self._bootstrap, "client.id": name}

@@ -64,6 +64,9 @@ class KafkaPython:
         settings = {**self._common(name), **reading(isolation), **belonging(membership)}
         return Member(settings, membership, rebalanced)
 
+    def apart(self) -> None:
+        """See :class:`harness.clients.library.ClientLibrary`: it runs in this process."""
+
     def close(self) -> None:
         """See :class:`harness.clients.library.ClientLibrary`: nothing is left to end."""
 

@@ -153,6 +153,11 @@ class Stream:
         self._inbox.append(None)
         self._deliver_soon()
 
+    def vanish(self) -> None:
+        """This end is gone, and the far one does not learn of it; what has left here still arrives there."""
+        self._severed = True
+        self._inbox.clear()
+
     def die(self) -> None:
         """The node is gone: its end of the connection is closed after what had left it."""
         self._closing = self._lost = True
@@ -297,6 +302,14 @@ class SimulatedNetwork:
             for stream in list(self.streams):
                 stream.die()
             self.streams.clear()
+
+    def vanish(self) -> None:
+        """What a machine's loss of power does to its connections: peers wait at theirs, and nothing comes.
+
+        What runs here is not ended: that is for the owner of the connections to do.
+        """
+        for stream in self.streams:
+            stream.vanish()
 
     # ------------------------------------------------------------------------------------ gates
 

@@ -60,10 +60,12 @@ class SimulatedClients:
         self._cluster = cluster
         self._world = cluster.world
         self._network = cluster.network()
-        self._bootstrap = addresses(bootstrap)
+        self._bootstrap = bootstrap
+        self._addresses = addresses(bootstrap)
         self._served = served_by(cluster.knobs).versions
         self._tasks: list[Task[Any]] = []
         self._clients: list[Client] = []
+        self._processes: list[SimulatedProcess] = []
         self._stopping = False
 
     @property
@@ -107,6 +109,8 @@ class SimulatedClients:
         self._stopping = True
         for client in self._clients:
             client.close()
+        for process in self._processes:
+            process.kill(silently=False)
 
     def join(self, timeout_s: float | None = None) -> None:
         """See :class:`harness.client_ports.Clients`."""
@@ -148,6 +152,12 @@ class SimulatedClients:
         kind = AssignedMember if membership.protocol == "consumer" else Member
         return kind(lambda: self._client(name), membership, isolation, rebalanced)
 
+    def process(self) -> SimulatedProcess:
+        """See :class:`harness.client_ports.Clients`."""
+        made = SimulatedProcess(self._cluster, self._bootstrap, self)
+        self._processes.append(made)
+        return made
+
     async def delete_records(self, order: DeleteOrder, orders: DeleteRecordsLog) -> str | None:
         """See :class:`harness.client_ports.Clients`. A leader has half of the time that is left."""
         client = self._client("admin")
@@ -161,7 +171,7 @@ class SimulatedClients:
         client = self._client("spoofed")
         try:
             call = Call(ApiKey.FETCH, _FETCH_VERSION, spoofed_request(order), order.timeout_s)
-            answer = await client.ask(self._bootstrap[order.to], call)
+            answer = await client.ask(self._addresses[order.to], call)
         finally:
             client.close()
         if isinstance(answer, Silence):
@@ -171,9 +181,33 @@ class SimulatedClients:
         return next((f"error code {code}" for code in codes if code), None)
 
     def _client(self, name: str) -> Client:
-        client = Client(self._cluster.network(), self._bootstrap, f"seawall-{name}", self._served)
+        client = Client(self._cluster.network(), self._addresses, f"seawall-{name}", self._served)
         self._clients = [*(one for one in self._clients if not one.is_closed), client]
         return client
+
+
+class SimulatedProcess(SimulatedClients):
+    """Implements :class:`harness.client_ports.ClientProcess`; ``makers`` are the clients that have made it."""
+
+    def __init__(self, cluster: SimulatedCluster, bootstrap: str, makers: SimulatedClients) -> None:
+        super().__init__(cluster, bootstrap)
+        self._makers = makers
+
+    @property
+    def stopping(self) -> bool:
+        """See :class:`harness.client_ports.Clients`."""
+        return self._makers.stopping
+
+    def begin(self, work: Coroutine[Any, None, ResultT]) -> Task[ResultT]:
+        """See :class:`harness.client_ports.Clients`."""
+        return self._makers.begin(work)
+
+    def kill(self, *, silently: bool) -> None:
+        """See :class:`harness.client_ports.ClientProcess`."""
+        for client in self._clients:
+            if silently:
+                client.network.vanish()
+            client.close()
 
 
 async def _delete_records(client: Client, order: DeleteOrder, orders: DeleteRecordsLog) -> str | None:

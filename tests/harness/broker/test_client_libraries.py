@@ -22,10 +22,11 @@ from harness.clients.java.driver import Driver
 from harness.clients.java.library import Java
 from harness.clients.library import ClientLibrary, Member, Reader
 from harness.clients.librdkafka_library import Librdkafka
+from harness.clients.threaded_clients import ThreadedClients
 from harness.errors import EnvironmentFault, UsageError
 from harness.history.recorder import Change, PolledRecord
 from harness.history.sends import Answer
-from harness.model import TopicPartition
+from harness.model import NO_GENERATION, TopicPartition
 from harness.payload import ProducerRecord
 from harness.runner.client_libraries import carried_by, kafka_python
 from harness.workload import KAFKA_PYTHON
@@ -162,10 +163,13 @@ def test_transactions_are_whole_and_the_next_process_fences_the_last(
 class Group:
     """Members of one group, and what they learn."""
 
-    def __init__(self, library: ClientLibrary, places: list[TopicPartition]) -> None:
+    def __init__(
+        self, library: ClientLibrary, places: list[TopicPartition], name: str = "", session_timeout_s: float = 6.0
+    ) -> None:
         self.changes: list[tuple[Change, list[TopicPartition]]] = []
+        self.name = name or uuid.uuid4().hex
         self._library = library
-        self._membership = Membership(uuid.uuid4().hex, places, session_timeout_s=6.0, poll_timeout_s=30.0)
+        self._membership = Membership(self.name, places, session_timeout_s=session_timeout_s, poll_timeout_s=30.0)
 
     def member(self) -> Member:
         made: list[Member] = []
@@ -215,6 +219,49 @@ def test_a_member_goes_on_from_what_its_group_has_committed(
     assert [one.value for one in found if one.partition == 1] == [5, 6]
     second.close()
     producer.close()
+
+
+def test_librdkafka_has_no_process_of_its_own(cluster: Cluster) -> None:
+    assert ThreadedClients(cluster.bootstrap, LOG).process() is None
+
+
+def test_a_java_process_of_its_own_is_killed_in_a_transaction_and_the_group_goes_on(
+    cluster: Cluster, places: list[TopicPartition]
+) -> None:
+    whole = Java(cluster.bootstrap, java_classpath(), LOG, fails)
+    doomed = whole.apart()
+    name, place = uuid.uuid4().hex, places[0]
+    sent(whole, place, [1, 2])
+    group = Group(doomed, [place], session_timeout_s=2.0)
+    member, producer = group.member(), doomed.transactional_sender(name, 10.0)
+    assert len(polled(member, lambda found: len(found) == 2)) == 2
+    assert producer.send(places[1], records(doomed, places[1], [3, 4])) is None
+    assert producer.commit_offsets(member.metadata, {place: CommittedOffset(2)}) is None
+    pid = doomed._driver.pid
+    doomed.close()
+    assert not psutil.pid_exists(pid)
+    assert producer.end(commits=True) == ("info", [0, 1], "_DESTROY")
+    assert member.poll(1, 0.1).error == "_DESTROY"
+    assert member.generation == NO_GENERATION
+    successor = whole.transactional_sender(name, 10.0)
+    assert successor.initialise() is None, "ends the transaction"
+    follower = Group(whole, [place], group.name)
+    second = follower.member()
+    assert [one.value for one in polled(second, lambda found: len(found) == 2)] == [1, 2], "no offset was committed"
+    assert group.changes == follower.changes == [("assigned", places)]
+    reader = whole.reader("reader", {places[1]: BEGINNING}, None, "read_committed")
+    assert read(reader, reader.bounds(places[1], 10.0).end_offset) == []
+    for one in (reader, second, successor):
+        one.close()
+    whole.close()
+
+
+def test_java_processes_end_with_that_of_the_library_that_has_made_them() -> None:
+    whole = Java("127.0.0.1:1", java_classpath(), LOG, fails)
+    pids = [whole._driver.pid, whole.apart()._driver.pid]
+    assert all(map(psutil.pid_exists, pids))
+    whole.close()
+    assert not any(map(psutil.pid_exists, pids))
 
 
 def test_a_java_process_that_ends_by_itself_ends_the_run(cluster: Cluster) -> None:

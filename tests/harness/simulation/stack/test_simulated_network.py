@@ -106,6 +106,20 @@ def test_an_address_has_one_listener_until_it_dies() -> None:
     SimulatedNetwork(pair.world, "0").listen(ADDRESS, End().connected)
 
 
+def test_the_peer_of_a_machine_that_has_lost_its_power_learns_nothing_of_it() -> None:
+    gone, closed = Pair(peer=CLIENTS), Pair(peer=CLIENTS)
+    for pair in (gone, closed):
+        pair.client.say(b"sent before")
+    gone.peer.vanish()
+    for pair in (gone, closed):
+        pair.client.close()
+        pair.client.say(b"sent after")
+        pair.server.say(b"an answer")
+        pair.world.sleep(60)
+    assert (gone.server.heard, gone.client.heard) == ([b"sent before"], ["lost"])
+    assert (closed.server.heard, closed.client.heard) == ([b"sent before", "lost"], ["lost"])
+
+
 def test_a_peer_is_named_for_its_node_and_a_client_for_no_node() -> None:
     node, client = Pair(peer="2"), Pair(peer=CLIENTS)
     assert node.server.connection is not None
