@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from harness.clients.java.driver import built
+from harness.clients.java.driver import built, has_share_groups
 from harness.clients.java.library import Java
 from harness.clients.library import ClientLibrary
 from harness.clients.librdkafka_library import Librdkafka
@@ -13,14 +13,24 @@ from harness.errors import UsageError
 from harness.targets.kafka.fetching import find
 from harness.workload import JAVA, LIBRDKAFKA
 
+_SHARING = "Set workload.client to java:4.3.0."
 
-def require_client(client: str, target: str, *, in_virtual_time: bool) -> None:
+
+def require_client(client: str, target: str, *, in_virtual_time: bool, shares: bool = False) -> None:
     """Refuse a client that cannot be had, before anything starts.
+
+    Args:
+        client: as the workload names it.
+        target: as ``--target`` spells it.
+        in_virtual_time: whether the simulator runs it.
+        shares: whether there are share consumers among the clients.
 
     Raises:
         UsageError: there is no such release, or the target has clients of its own.
         EnvironmentFault: the release was not fetched, or this machine has no JDK.
     """
+    if shares and client == LIBRDKAFKA:
+        raise UsageError(f"workload.client={client} has no share consumers.", _SHARING)
     if client == LIBRDKAFKA:
         return
     if in_virtual_time:
@@ -28,7 +38,10 @@ def require_client(client: str, target: str, *, in_virtual_time: bool) -> None:
             f"workload.client={client} is a client in real time, and target {target!r} has clients of its own.",
             "Run it on --target builtin, process:RELEASE or compose:FILE.",
         )
-    built(find(client.removeprefix(JAVA)).classpath)
+    classpath = find(client.removeprefix(JAVA)).classpath
+    if shares and not has_share_groups(classpath):
+        raise UsageError(f"workload.client={client} has no share consumers, which came with 4.2.", _SHARING)
+    built(classpath)
 
 
 def client_library(

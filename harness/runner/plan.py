@@ -188,7 +188,12 @@ def plan(
         _refuse_consumer_protocol(made)
         _refuse_tap(made)
         made.workload.refuse(_circumstances(made))
-    require_client(made.workload.client, target, in_virtual_time=is_in_virtual_time(target))
+    require_client(
+        made.workload.client,
+        target,
+        in_virtual_time=is_in_virtual_time(target),
+        shares=made.workload.share_limits is not None,
+    )
     return made
 
 
@@ -200,6 +205,7 @@ def _circumstances(made: Plan) -> Circumstances:
         [topic_spec(topic) for topic in made.scenario.topics],
         any(step.send is not None for step in made.steps.values()),
         made.knobs.transactional_offsets == "fenced",
+        made.system.has_share_groups,
     )
 
 
