@@ -77,6 +77,9 @@ class Drain:
         shares: takes their rows.
         membership: how they take part.
         silence_s: for how long nothing may come in the end: longer than a consumer may hold a record.
+
+    Attributes:
+        is_over: whether it has come to its end.
     """
 
     def __init__(
@@ -89,7 +92,6 @@ class Drain:
         self._shares = shares
         self._membership = membership
         self._silence_ns = round(silence_s * 1e9)
-        self._awaited: dict[TopicPartition, int] = {}
 
     async def run(self, last: Callable[[], Mapping[TopicPartition, int]]) -> None:
         """Drain the group, until the clients stop at the latest.

@@ -11,27 +11,22 @@ from harness.clients.library import ClientLibrary
 from harness.clients.librdkafka_library import Librdkafka
 from harness.errors import UsageError
 from harness.targets.kafka.fetching import find
-from harness.workload import JAVA, LIBRDKAFKA
+from harness.workload import JAVA, LIBRDKAFKA, WorkloadParameters
 
 _SHARING = "Set workload.client to java:4.3.0."
 
 
-def require_client(client: str, target: str, *, in_virtual_time: bool, shares: bool = False) -> None:
-    """Refuse a client that cannot be had, before anything starts.
-
-    Args:
-        client: as the workload names it.
-        target: as ``--target`` spells it.
-        in_virtual_time: whether the simulator runs it.
-        shares: whether there are share consumers among the clients.
+def require_client(load: WorkloadParameters, target: str, *, in_virtual_time: bool) -> None:
+    """Refuse the client of a workload where it cannot be had, before anything starts.
 
     Raises:
         UsageError: there is no such release, or the target has clients of its own.
         EnvironmentFault: the release was not fetched, or this machine has no JDK.
     """
-    if shares and client == LIBRDKAFKA:
-        raise UsageError(f"workload.client={client} has no share consumers.", _SHARING)
+    client, shares = load.client, load.share_limits is not None
     if client == LIBRDKAFKA:
+        if shares:
+            raise UsageError(f"workload.client={client} has no share consumers.", _SHARING)
         return
     if in_virtual_time:
         raise UsageError(

@@ -188,25 +188,18 @@ def plan(
         _refuse_consumer_protocol(made)
         _refuse_tap(made)
         made.workload.refuse(_circumstances(made))
-    require_client(
-        made.workload.client,
-        target,
-        in_virtual_time=is_in_virtual_time(target),
-        shares=made.workload.share_limits is not None,
-    )
+    require_client(made.workload, target, in_virtual_time=is_in_virtual_time(target))
     return made
 
 
 def _circumstances(made: Plan) -> Circumstances:
     return Circumstances(
-        made.target,
-        is_in_virtual_time(made.target),
-        made.system.carried,
+        made.target, is_in_virtual_time(made.target), made.system.carried,
         [topic_spec(topic) for topic in made.scenario.topics],
         any(step.send is not None for step in made.steps.values()),
         made.knobs.transactional_offsets == "fenced",
         made.system.has_share_groups,
-    )
+    )  # fmt: skip
 
 
 def _built_in(scenario: Scenario, target: str, generation: str, knobs: Knobs) -> BuiltInSystem:

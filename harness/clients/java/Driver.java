@@ -54,7 +54,7 @@ public final class Driver {
     private static void take(JsonNode request) {
         int number = request.get("client").asInt();
         switch (request.get("do").asText()) {
-            case "producer", "transactions", "consumer", "share_consumer", "share_groups" -> make(number, request);
+            case "producer", "transactions", "consumer", "share_consumer", "group_configs" -> make(number, request);
             default -> {
                 Client client = CLIENTS.get(number);
                 if (client == null) {
@@ -72,7 +72,7 @@ public final class Driver {
                 case "producer" -> new Producers.Plain(settings(request));
                 case "transactions" -> new Producers.Transactional(settings(request));
                 case "share_consumer" -> shared("ShareConsumers", request);
-                case "share_groups" -> shared("ShareConsumers$Groups", request);
+                case "group_configs" -> shared("ShareConsumers$Groups", request);
                 default -> new Consumers(settings(request));
             });
             end(answer(request));

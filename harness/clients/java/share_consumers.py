@@ -71,7 +71,7 @@ def configure_group(
     driver: Driver, settings: Mapping[str, object], group: str, configs: Mapping[str, str]
 ) -> str | None:
     """See :meth:`harness.share_ports.SharingClients.configure_group`."""
-    client = driver.client("share_groups", settings)
+    client = driver.client("group_configs", settings)
     try:
         said = driver.ask(client, "configure", group=group, configs=dict(configs), timeout_ms=_CONFIGURE_MS)
         return said.get("error")
