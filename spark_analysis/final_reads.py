@@ -81,11 +81,14 @@ def ended(readers: DataFrame, leaders: DataFrame) -> DataFrame:
 def superseded(history: DataFrame, begun: DataFrame) -> DataFrame:
     """``history``, in which of every partition only those rows are final that are in its final read.
 
+    A scan of a compacted log is never superseded: it reads all of it in one operation.
+
     Args:
         history: the table.
         begun: from :func:`ended`.
     """
     since = f.broadcast(begun.select(*PLACE, "since"))
     joined = history.join(since, on=list(PLACE), how="left")
-    final = f.col("final") & (f.col("topic").isNull() | (f.col("index") >= f.coalesce("since", f.lit(0))))
+    in_time = f.col("index") >= f.coalesce("since", f.lit(0))
+    final = f.col("final") & (f.col("topic").isNull() | (f.col("f") == "scan") | in_time)
     return joined.withColumn("final", final).select(*history.columns)
