@@ -202,8 +202,6 @@ class ShareGroups(Workload):
             life = ShareLife(self.context, clients, self._shares, membership)
             await self._live(life, drawn)
             await life.close()
-            for name, end in life.reached.items():
-                self._polled[name] = max(self._polled[name], end)
             await clients.sleep(drawn.expovariate(1 / ours.away_s))
 
     async def _live(self, life: ShareLife, drawn: random.Random) -> None:
@@ -212,6 +210,7 @@ class ShareGroups(Workload):
         leaves_ns = clients.monotonic_ns() + round(drawn.expovariate(1 / ours.stays_s) * _NS_PER_S)
         while life.is_usable and not clients.stopping and clients.monotonic_ns() < leaves_ns:
             given = await life.acquire()
+            self._polled |= {name: max(self._polled[name], end) for name, end in life.reached.items()}
             if not given:
                 continue
             draw = drawn.random()

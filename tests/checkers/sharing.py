@@ -71,10 +71,10 @@ def plant_shares(story: Story, rng: random.Random) -> None:
     process = A
     for group in ("share-0", "share-1")[: rng.choice((1, 1, 2))]:
         for _ in range(rng.randrange(1, 6)):
-            given = [(at, value if rng.random() < 0.97 else None) for at, value in log if rng.random() < 0.6]
+            given = [(at, value if rng.random() < 0.97 else None) for at, value in log if rng.random() < 0.4]
             acquire(story, process, given, rng.choice((1, 1, 2, 3, 4, None)), p=p, group=group)
             said = [(at, value, rng.choice(("accept", "accept", "release", "reject"))) for at, value in given]
-            if said and rng.random() < 0.8:
+            if said and rng.random() < 0.6:
                 acknowledge(story, process, said, rng.choice(("ok", "ok", "ok", "info", "fail")), p=p, group=group)
             process += rng.random() < 0.6
         if rng.random() < 0.8:
