@@ -87,7 +87,8 @@ def may_be_deposed(run: RunFacts, finding: Finding) -> bool:
     It answers from what it knows, without asking any replica, until it learns of its successor; so does Kafka's. That
     takes a fault that cuts brokers off from one another, or has one stand still, since the commit that is missing; and
     it tells nothing that had never been committed. Likewise a former leader of a partition gives a share group what it
-    takes to be free: to a consumer that polled for the first time shortly after that fault, or an election, or before.
+    takes to be free, although its successor has confirmed that the group is done with it: to a consumer that polled for
+    the first time shortly after such a fault, or the election of the successor, or before.
     """
     if finding.kind == "lost-acknowledgement":
         return _may_be_given_by_a_former_leader(run, finding)
@@ -101,15 +102,17 @@ def may_be_deposed(run: RunFacts, finding: Finding) -> bool:
 
 
 def _may_be_given_by_a_former_leader(run: RunFacts, finding: Finding) -> bool:
-    if finding.by_ns is None or finding.time_ns is None:
+    if finding.since_ns is None or finding.by_ns is None or finding.time_ns is None:
         return False
     since_ns, until_ns = finding.by_ns - _LEARNS_NS, finding.time_ns
     decided = run.decided.get(TopicPartition(finding.topic, finding.partition), ())
-    is_elected = any(one.kind == "election" and since_ns <= one.begin_ns <= until_ns for one in decided)
-    return is_elected or any(
+    later = [one.begin_ns for one in decided if one.kind == "election" and (one.leader_epoch or 0) > 0]
+    successors = [time_ns for time_ns in later if time_ns <= finding.since_ns]
+    stays = any(
         _may_depose(fault) and in_force(fault["injected_ns"], fault["heal_proven_ns"], since_ns, until_ns)
         for fault in run.faults
     )
+    return bool(successors) and (stays or max(successors) >= since_ns)
 
 
 def may_be_archived(manifest: Manifest, finding: Finding) -> bool:

@@ -11,8 +11,9 @@ give to its application much later. The record is the same when its value is, to
 another one at its offset.
 
 A leader that does not know of its successor gives out what it takes to be free, without asking any other broker; so a
-``lost-acknowledgement`` is ``INDETERMINATE`` when, from shortly before that consumer polled for the first time until it
-was given the record, a fault had brokers cut off from one another or stand still, or the partition had a new leader.
+``lost-acknowledgement`` is ``INDETERMINATE`` when the partition had a new leader before the confirmation, which may
+have given that, and this was shortly before that consumer polled for the first time, or a fault had brokers cut off
+from one another or stand still from then on until it was given the record.
 Counts are judged against the limit alone: a leader keeps them in memory until something is said of the record, so a new
 leader begins anew.
 

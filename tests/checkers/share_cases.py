@@ -144,7 +144,9 @@ def an_unclean_election_of_the_share_coordinator_may_have_given_it_up(story: Sto
 @share_case(Outcome.INCONCLUSIVE, again(0, "INDETERMINATE"))
 def a_leader_that_was_cut_off_may_give_what_was_accepted_from_its_successor(story: Story) -> None:
     write(story, 1)
+    story.elect(1)
     accepted(story, 0)
+    story.now += LATER_NS
     story.fault(kind="pause", healed_ns=None, heal_proven_ns=None)
     acquire(story, B, [(0, 0)])
     story.faults[-1] |= {"healed_ns": story.now + 1, "heal_proven_ns": story.now + 2}
@@ -156,22 +158,34 @@ def a_leader_that_was_cut_off_may_give_what_was_accepted_from_its_successor(stor
 @share_case(Outcome.INCONCLUSIVE, again(0, "INDETERMINATE"))
 def a_leader_that_was_just_replaced_may_not_know_it_yet(story: Story) -> None:
     write(story, 1)
-    accepted(story, 0)
     story.elect(1)
+    accepted(story, 0)
     acquire(story, B, [(0, 0)])
     drain(story)
     story.finish()
 
 
 @share_case(Outcome.VIOLATION, again(0))
-def a_new_leader_knows_what_was_accepted_once_the_old_one_has_heard_of_it(story: Story) -> None:
+def a_former_leader_that_has_heard_of_it_gives_nothing_any_more(story: Story) -> None:
     write(story, 1)
-    accepted(story, 0)
-    story.fault()
     story.elect(1)
+    accepted(story, 0)
     story.now += LATER_NS
     acquire(story, B, [(0, 0)])
     accept(story, B, 0, 0)
+    drain(story)
+    story.finish()
+
+
+@share_case(Outcome.VIOLATION, again(0))
+def a_new_leader_knows_what_the_one_before_has_confirmed(story: Story) -> None:
+    write(story, 1)
+    accepted(story, 0)
+    story.fault(kind="pause", healed_ns=None, heal_proven_ns=None)
+    story.elect(1)
+    acquire(story, B, [(0, 0)])
+    accept(story, B, 0, 0)
+    story.faults[-1] |= {"healed_ns": story.now + 1, "heal_proven_ns": story.now + 2}
     drain(story)
     story.finish()
 
