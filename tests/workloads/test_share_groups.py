@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,6 +29,7 @@ from workloads import parse
 
 NEWEST = "4.3.0"
 MOST = 25
+PAGE = Path(__file__).parents[2] / "docs/share-groups.md"
 REAL_KAFKA = pytest.mark.nightly("starts real Kafka and its clients; by day the rules are asked about stories")
 
 Row = dict[str, Any]
@@ -121,6 +123,16 @@ def test_a_consumer_that_does_otherwise_than_it_reports_is_not_found(
     _, verdict = loaded(tmp_path)
     guilty = {one.kind for one in verdict.anomalies if one.verdict is Verdict.VIOLATION}
     assert guilty == {"lost-acknowledgement", "excess-delivery", "withheld-record"}
+
+
+@REAL_KAFKA
+def test_what_a_late_write_makes_of_share_groups_is_not_found(tmp_path: Path) -> None:
+    fetched_or_skip(NEWEST)
+    [text] = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    path = runner.run(runner.plan(scenario.parse(text), f"process:{NEWEST}", seed=1), tmp_path).path
+    (verdict,) = check([path], "reference")
+    assert {(one.kind, one.verdict) for one in verdict.anomalies} == {("lost-acknowledgement", Verdict.VIOLATION)}
+    assert {one.offset for one in verdict.anomalies} <= set(range(20, 45))
 
 
 def test_it_runs_where_brokers_have_no_share_groups() -> None:
