@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from checkers.conclusion import RunFacts
 from checkers.cuts import links_of
 from checkers.lossy_failures import may_excuse
+from checkers.recorded_load import recorded_load
 from checkers.row import Row
 from faults import traits_of
 from harness.anomaly import AnomalyKind, LossyFailure, Retention
@@ -76,13 +77,21 @@ def is_unrecorded(run: RunFacts, finding: Finding, kind: AnomalyKind) -> bool:
     return any(time_ns <= (finding.time_ns or 0) for time_ns in begun)
 
 
+_LEARNS_NS = 5_000_000_000
+"""How long a leader that is back may take, at the most, to learn of its successor: longer than a session."""
+
+
 def may_be_deposed(run: RunFacts, finding: Finding) -> bool:
     """Whether a coordinator that another one had replaced may have told a group of an earlier commit.
 
     It answers from what it knows, without asking any replica, until it learns of its successor; so does Kafka's. That
     takes a fault that cuts brokers off from one another, or has one stand still, since the commit that is missing; and
-    it tells nothing that had never been committed.
+    it tells nothing that had never been committed. Likewise a former leader of a partition gives a share group what it
+    takes to be free, although its successor has confirmed that the group is done with it: to a consumer that polled for
+    the first time shortly after such a fault, or the election of the successor, or before.
     """
+    if finding.kind == "lost-acknowledgement":
+        return _may_be_given_by_a_former_leader(run, finding)
     if finding.kind != "lost-commit" or finding.since_ns is None or finding.time_ns is None:
         return False
     return any(
@@ -90,6 +99,35 @@ def may_be_deposed(run: RunFacts, finding: Finding) -> bool:
         and in_force(fault["injected_ns"], fault["heal_proven_ns"], finding.since_ns, finding.time_ns)
         for fault in run.faults
     )
+
+
+def _may_be_given_by_a_former_leader(run: RunFacts, finding: Finding) -> bool:
+    if finding.since_ns is None or finding.by_ns is None or finding.time_ns is None:
+        return False
+    since_ns, until_ns = finding.by_ns - _LEARNS_NS, finding.time_ns
+    decided = run.decided.get(TopicPartition(finding.topic, finding.partition), ())
+    later = [one.begin_ns for one in decided if one.kind == "election" and (one.leader_epoch or 0) > 0]
+    successors = [time_ns for time_ns in later if time_ns <= finding.since_ns]
+    stays = any(
+        _may_depose(fault) and in_force(fault["injected_ns"], fault["heal_proven_ns"], since_ns, until_ns)
+        for fault in run.faults
+    )
+    return bool(successors) and (stays or max(successors) >= since_ns)
+
+
+def may_be_archived(manifest: Manifest, finding: Finding) -> bool:
+    """Whether a share group may have been given a record, unseen, as often as its limit permits.
+
+    A delivery that no consumer reports, because its answer was lost, ends with its lock, which takes as long as that.
+    """
+    if finding.kind != "withheld-record" or finding.since_ns is None or finding.time_ns is None:
+        return False
+    load = recorded_load(manifest.configuration)
+    limits = None if load is None else load.share_limits
+    if limits is None:
+        return True
+    unseen = (finding.time_ns - finding.since_ns) // round(limits.lock_s * 1e9)
+    return (finding.until or 0) + unseen >= limits.deliveries
 
 
 def _may_depose(fault: Row) -> bool:

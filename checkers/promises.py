@@ -23,6 +23,7 @@ from checkers import (
     inconsistent_offsets,
     laggard_in_sync,
     lineage_break,
+    lost_acknowledgement,
     lost_commit,
     lost_key,
     lost_write,
@@ -44,6 +45,7 @@ from checkers import (
     unprocessed,
     unseen,
     vanished_read,
+    withheld_record,
     wrong_deletion,
     wrong_marker,
 )
@@ -134,6 +136,8 @@ PROMISES: tuple[Promise, ...] = (
     stale_commit,
     unprocessed,
     lost_key,
+    lost_acknowledgement,
+    withheld_record,
     hw_regression,
     unjustified_advance,
 )

@@ -8,7 +8,14 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from checkers.conclusion import RunFacts
-from checkers.excuses import is_unobserved, is_unrecorded, is_watched, may_be_deposed, tables_of_excuses
+from checkers.excuses import (
+    is_unobserved,
+    is_unrecorded,
+    is_watched,
+    may_be_archived,
+    may_be_deposed,
+    tables_of_excuses,
+)
 from checkers.extents import group_of
 from checkers.generations import is_promised
 from checkers.guarantees_are_configured import MISSTATED
@@ -147,6 +154,7 @@ def _doubts(facts: RunFacts, manifest: Manifest, finding: Finding, kind: Anomaly
         deposed=may_be_deposed(facts, finding),
         unknown=is_unknown(facts, manifest, finding, kind),
         unobserved=is_unobserved(facts, manifest, finding, kind),
+        archived=may_be_archived(manifest, finding),
     )
 
 

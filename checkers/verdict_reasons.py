@@ -38,12 +38,13 @@ _OPEN: Mapping[str, str] = MappingProxyType(
         "counted": "it may follow from findings that were only counted",
         "resent": "values were sent more than once, and it rests on which send they are of",
         "unread": "what the broker has written down could not be read",
-        "unfinished": "the run ended before the program said that it was done with the record",
+        "unfinished": "the run ended before the program, or the share group, was known to be done with the record",
         "entangled": "too many transactions are entangled to be followed",
         "open-transaction": "the coordinator writes markers in its own time, and the run does not promise to settle",
         "unrecorded": "elections of the groups' own topic are not recorded, and unclean ones are permitted",
         "deposed": "a coordinator that was cut off, or had stood still, may have answered from what it knew",
         "unknown": "whether a copy of Kafka's own topic was in sync where nothing was lost is not known",
+        "archived": "its group may have been given it, unseen, as often as its limit permits",
         "unobserved": "the configuration permits what would excuse it, and no broker recorded whether it happened",
         "unseen": "whether it would have been read later is not known",
     }
@@ -59,6 +60,7 @@ class Doubts(NamedTuple):
         unknown: lossy failures may have taken every copy of what explains it (see :mod:`checkers.lossy_failures`).
         unobserved: no broker could record its excuse (see :mod:`checkers.excuses`).
         resent: it rests on which send a value is of, and there are values that were sent more than once.
+        archived: a share group may have been given it as often as it permits (see :mod:`checkers.excuses`).
         counted: it may follow from findings of which only the number is known (see :mod:`checkers.capped_findings`).
     """
 
@@ -67,6 +69,7 @@ class Doubts(NamedTuple):
     unknown: bool = False
     unobserved: bool = False
     resent: bool = False
+    archived: bool = False
     counted: bool = False
 
 
@@ -89,7 +92,11 @@ def because(run: RunFacts, finding: Finding, verdict: Verdict, doubts: Doubts) -
 
 def _open(finding: Finding, doubts: Doubts) -> str:
     own = next(
-        (name for name in ("resent", "unrecorded", "deposed", "unknown", "counted") if getattr(doubts, name)),
+        (
+            name
+            for name in ("resent", "unrecorded", "deposed", "unknown", "archived", "counted")
+            if getattr(doubts, name)
+        ),
         finding.excuse,
     )
     usual = "a table that it relies on, or that may hold its excuse, has a gap, or a prediction may mean it"

@@ -51,15 +51,17 @@ class Finding(NamedTuple):
         other_offset: the other offset concerned: where else the value is, or what came before.
         other_value: the other value concerned: what is there instead.
         until: of ``hw-regression`` the higher watermark; of ``poll-skip`` the offset delivered after the gap, of
-            ``group-skip`` the one that was committed; of a finding about a group's generations the later of them.
+            ``group-skip`` the one that was committed; of a finding about a group's generations the later of them; of
+            one about share groups the row that confirmed that the group is done with the record, or the delivery count.
         committed: whether the record is known to have been below a high watermark.
         since_ns: when the send of the missing record began, and of several values that of the first: before that it
             cannot have been lost; of ``poll-skip`` when the delivery before was written, of ``lost-commit`` when the
             commit was acknowledged, of a finding about a group's generations when a member of one subscribed, of a
-            finding about a transaction when its record's send began; None: not known.
+            finding about a transaction when its record's send began, of ``lost-acknowledgement`` when that was
+            confirmed; None: not known.
         by_ns: by when what explains it must have happened: of ``duplicate`` when its send was first acknowledged, of
-            ``inconsistent-offsets`` and ``lost-write`` when another value was first known to be there; None: not
-            known.
+            ``inconsistent-offsets`` and ``lost-write`` when another value was first known to be there; of
+            ``lost-acknowledgement`` when the consumer first polled; None: not known.
         total: how many findings its group has; see :data:`KEPT_PER_GROUP`.
         earliest_ns: the lowest ``time_ns`` of its group; ``latest_ns`` the highest.
         earliest_since_ns: the lowest ``since_ns`` of its group; ``latest_since_ns`` the highest.

@@ -39,6 +39,9 @@ NO_GENERATION = -1
 GroupProtocol = Literal["classic", "consumer"]
 """How the members of a consumer group agree on who reads what: among themselves, or by their coordinator (KIP-848)."""
 
+Acknowledgement = Literal["accept", "release", "reject"]
+"""What a share consumer says of a record (KIP-932): it is done with it; it gives it back; nobody is to be given it."""
+
 NO_OFFSET = -1
 """An unknown offset (Kafka's ``UNDEFINED_EPOCH_OFFSET``)."""
 

@@ -36,6 +36,8 @@ class Circumstances(NamedTuple):
         is_sent_to: whether the scenario's schedule sends records, too.
         fences_members: whether coordinators of groups refuse offsets in a transaction from a member that is none any
             more (KIP-447, Kafka 2.5).
+        has_share_groups: whether brokers have share groups (KIP-932), whose limit of deliveries can be set (KIP-1240,
+            Kafka 4.3).
     """
 
     target: str
@@ -44,6 +46,14 @@ class Circumstances(NamedTuple):
     topics: Sequence[TopicSpec]
     is_sent_to: bool
     fences_members: bool
+    has_share_groups: bool
+
+
+class ShareLimits(NamedTuple):
+    """What share groups permit: for how long a consumer holds a record, and how often one is delivered at most."""
+
+    lock_s: float
+    deliveries: int
 
 
 class WorkloadParameters(BaseModel, ABC):
@@ -105,6 +115,11 @@ class WorkloadParameters(BaseModel, ABC):
     def must_kill_clients(self) -> bool:
         """Whether the scenario asks for clients of the load to be killed: a run that has killed none shows nothing."""
         return False
+
+    @property
+    def share_limits(self) -> ShareLimits | None:
+        """The limits of its share groups, whose consumers only Kafka's own client is; None: it has none."""
+        return None
 
     @property
     def appends_once(self) -> bool:

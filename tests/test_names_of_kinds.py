@@ -80,7 +80,7 @@ LISTED: Mapping[str, Collection[str]] = {
     "checkers/stories.py": ["unseen"],
     "checkers/seen_copies.py": ["unseen"],
     # Single kinds that are judged, excused or put in words in a way of their own.
-    "checkers/excuses.py": ["lost-commit", "replica-divergence"],
+    "checkers/excuses.py": ["lost-acknowledgement", "lost-commit", "replica-divergence", "withheld-record"],
     "checkers/severity.py": ["committed-cut", "open-transaction", "stuck", "unseen", "wrong-marker"],
     "checkers/verdict_reasons.py": ["open-transaction", "unseen"],
     "reports/power.py": ["stuck"],

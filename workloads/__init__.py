@@ -17,6 +17,7 @@ from workloads import (
     consumer_groups,
     pipelined_sends,
     several_workloads,
+    share_groups,
     transactions,
     unique_sends,
 )
@@ -36,6 +37,7 @@ _OWN = (
     transactions,
     consume_transform_produce,
     compacted_keys,
+    share_groups,
     command,
     several_workloads,
 )

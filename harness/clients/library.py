@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from harness.client_ports import (
     Answered,
@@ -22,8 +22,10 @@ from harness.client_ports import (
 )
 from harness.history.recorder import Change
 from harness.history.sends import Answer
+from harness.history.shares import Acknowledging
 from harness.model import Offset, TopicPartition
 from harness.payload import ProducerRecord
+from harness.share_ports import Acquired, ShareMembership
 
 OnRebalance = Callable[[Change, Sequence[TopicPartition]], Begins | None]
 """See :data:`harness.client_ports.Rebalanced`; called in the thread that polls, or closes, the member."""
@@ -183,4 +185,33 @@ class ClientLibrary(Protocol):
 
     def close(self) -> None:
         """Kill what the library has started besides the harness's process, and with it the clients. Idempotent."""
+        ...
+
+
+class ShareConsumer(Protocol):
+    """See :class:`harness.share_ports.ShareConsumer`; one thread at a time uses it."""
+
+    def acquire(self, timeout_s: float) -> Acquired:
+        """See the port."""
+        ...
+
+    def acknowledge(self, said: Sequence[Acknowledging], timeout_s: float) -> list[Answer]:
+        """See the port."""
+        ...
+
+    def close(self) -> None:
+        """See the port."""
+        ...
+
+
+@runtime_checkable
+class SharingLibrary(ClientLibrary, Protocol):
+    """A library that has share consumers, too."""
+
+    def share_consumer(self, name: str, membership: ShareMembership) -> ShareConsumer:
+        """See :meth:`harness.share_ports.SharingClients.share_consumer`."""
+        ...
+
+    def configure_group(self, group: str, configs: Mapping[str, str]) -> str | None:
+        """See :meth:`harness.share_ports.SharingClients.configure_group`."""
         ...

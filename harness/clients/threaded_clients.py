@@ -37,9 +37,11 @@ from harness.errors import EnvironmentFault
 from harness.history.delete_records_log import DeleteRecordsLog
 from harness.history.recorder import Change
 from harness.history.sends import Answer
+from harness.history.shares import Acknowledging
 from harness.model import Offset, TopicPartition
 from harness.orders import DeleteOrder, SpoofedFetchOrder
 from harness.payload import ProducerRecord
+from harness.share_ports import Acquired, ShareMembership
 
 ResultT = TypeVar("ResultT")
 
@@ -84,7 +86,7 @@ def _to_its_end(work: Coroutine[Any, Any, ResultT]) -> ResultT:
 
 
 class ThreadedClients:
-    """Implements :class:`harness.client_ports.TransactionalClients`.
+    """Implements :class:`harness.client_ports.TransactionalClients` and :class:`harness.share_ports.SharingClients`.
 
     Args:
         bootstrap: ``host:port,...``, the brokers in the order of their ids.
@@ -183,6 +185,19 @@ class ThreadedClients:
         """See :class:`harness.client_ports.Clients`."""
         library = self._library.apart()
         return None if library is None else ThreadedProcess(self._bootstrap, self._log, library, self)
+
+    def share_consumer(self, name: str, membership: ShareMembership) -> _ShareConsumer:
+        """See :class:`harness.share_ports.SharingClients`."""
+        return _ShareConsumer(self._sharing.share_consumer(f"seawall-{name}", membership))
+
+    async def configure_group(self, group: str, configs: Mapping[str, str]) -> str | None:
+        """See :class:`harness.share_ports.SharingClients`."""
+        return self._sharing.configure_group(group, configs)
+
+    @property
+    def _sharing(self) -> blocking.SharingLibrary:
+        assert isinstance(self._library, blocking.SharingLibrary), "the plan refuses share groups with this library"
+        return self._library
 
     async def delete_records(self, order: DeleteOrder, orders: DeleteRecordsLog) -> str | None:
         """See :class:`harness.client_ports.Clients`."""
@@ -330,6 +345,22 @@ class _Member:
 
     def stand_still(self, seconds: float) -> None:
         """See the port: librdkafka's heartbeats cannot be stopped."""
+
+    async def close(self) -> None:
+        self._consumer.close()
+
+
+class _ShareConsumer:
+    """Implements :class:`harness.share_ports.ShareConsumer`."""
+
+    def __init__(self, consumer: blocking.ShareConsumer) -> None:
+        self._consumer = consumer
+
+    async def acquire(self, timeout_s: float) -> Acquired:
+        return self._consumer.acquire(timeout_s)
+
+    async def acknowledge(self, said: Sequence[Acknowledging], timeout_s: float) -> list[Answer]:
+        return self._consumer.acknowledge(said, timeout_s)
 
     async def close(self) -> None:
         self._consumer.close()

@@ -19,11 +19,14 @@ ABOUT_PARTITIONS = ("state", "truncation", "log_start", "election", "isr")
 """The kinds of timeline rows that are about a partition."""
 
 
-PLACED = ("send", "assigned", "revoked", "lost", "put", "scan")
+PLACED = ("send", "assigned", "revoked", "lost", "put", "scan", "acknowledge", "drain")
 """The values of ``f`` in history rows that are always about a partition."""
 
 GIVEN = ("offset", "intact")
-"""The columns of a polled record."""
+"""The columns of a record that a poll, or one of a share consumer, has delivered."""
+
+JUDGED = ("offset", "acknowledgement", "group")
+"""The columns of an acknowledgement of a share consumer."""
 
 HALF_A_PARTITION = "names half of a partition: a topic or a number, and not both"
 
@@ -133,7 +136,8 @@ def _of_timeline(rows: pa.RecordBatch) -> Iterator[Breach]:
 def _of_history(rows: pa.RecordBatch) -> Iterator[Breach]:
     """A row has both columns of a partition or neither; a sent record has its place and value.
 
-    A polled record has its place, and whether its payload is intact.
+    A polled record has its place, and whether its payload is intact. An acknowledged one has its place, and what
+    became of it.
     """
     f, placed = rows.column("f"), rows.column("topic").is_valid()
     if _any(half := pc.xor(placed, rows.column("partition").is_valid())):
@@ -142,11 +146,14 @@ def _of_history(rows: pa.RecordBatch) -> Iterator[Breach]:
         yield Breach(_first(lost), "is about a partition and names none")
     if _any(lacking := pc.and_(_is_any(f, ("send", "put")), rows.column("value").is_null())):
         yield Breach(_first(lacking), "has no value, and is about a record that was sent")
-    given = pc.and_(_is_any(rows.column("f"), ("poll",)), pc.invert(_is_any(rows.column("type"), ("invoke",))))
+    given = pc.and_(_is_any(f, ("poll", "acquire")), pc.invert(_is_any(rows.column("type"), ("invoke",))))
     given = pc.and_(given, rows.column("topic").is_valid())
     for name in GIVEN:
         if _any(lacking := pc.and_(given, rows.column(name).is_null())):
             yield Breach(_first(lacking), f"has no {name}, and is about a record that a poll delivered")
+    for name in JUDGED:
+        if _any(lacking := pc.and_(_is_any(f, ("acknowledge",)), rows.column(name).is_null())):
+            yield Breach(_first(lacking), f"has no {name}, and acknowledges a record")
 
 
 def _any(flags: pa.Array) -> bool:

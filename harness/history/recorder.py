@@ -89,6 +89,7 @@ class Recorder:
     written, the call that completed it raises ``EnvironmentFault``, and its rows go into the next part.
 
     Attributes:
+        run: the run's id.
         orders: the DeleteRecords of the run, which are no rows of the history.
         operations: how many operations have been invoked.
         acknowledged: how many sends were acknowledged.
@@ -110,7 +111,7 @@ class Recorder:
         self.orders = DeleteRecordsLog(clock.monotonic_ns)
         self.acknowledged = 0
         self.errors = 0
-        self._run = run
+        self.run = run
         self._directory = directory
         self._clock = clock
         self._part_rows = part_rows
@@ -133,7 +134,7 @@ class Recorder:
 
     def invoke_send(self, process: ProcessId, send: Sending) -> int:
         """A client is about to send a value; returns the operation's number for :meth:`complete_send`."""
-        return self._invoke([self._send_row(process, send)])
+        return self.begin([self._send_row(process, send)])
 
     def complete_send(self, op: int, kind: Completion, offset: Offset | None = None, error: str | None = None) -> None:
         """The send ``op`` ended.
@@ -144,14 +145,14 @@ class Recorder:
             offset: of the record, if the acknowledgement has it (acks=0 does not).
             error: the error's name, for ``fail`` and ``info``.
         """
-        self._complete(op, lambda invoked: [_ended(_of("send", invoked), kind, error, offset)])
+        self.end(op, lambda invoked: [_ended(_of("send", invoked), kind, error, offset)])
 
     def invoke_sends(self, sends: Sends) -> None:
         """A client is about to hand over ``sends``, for :meth:`complete_sends`."""
         with self._lock:
             sends.first_op = self._op
             self._op += len(sends.values)
-        self._record(sent(self._run, sends, range(len(sends.values)), None))
+        self._record(sent(self.run, sends, range(len(sends.values)), None))
 
     def complete_sends(self, sends: Sends, which: Sequence[int], answers: Sequence[Answer]) -> None:
         """Those of ``sends`` that ``which`` numbers, from 0, ended with ``answers``; see :meth:`complete_send`.
@@ -161,7 +162,7 @@ class Recorder:
         for place in which:
             assert sends.is_open[place], f"send {place} of operation {sends.first_op} has already completed"
             sends.is_open[place] = False
-        rows = sent(self._run, sends, which, answers)
+        rows = sent(self.run, sends, which, answers)
         acknowledged = sum(answer.kind == "ok" for answer in answers)
         with self._lock:
             self.acknowledged += acknowledged
@@ -172,12 +173,12 @@ class Recorder:
         self, process: ProcessId, final: bool, group: str | None = None, isolation: str | None = None
     ) -> int:
         """A client is about to poll; ``final`` marks the final read. Returns the operation's number."""
-        return self._invoke([replace(self._poll_row(process, Polling(group, isolation)), final=final)])
+        return self.begin([replace(self._poll_row(process, Polling(group, isolation)), final=final)])
 
     def complete_poll(self, op: int, records: Sequence[PolledRecord]) -> None:
         """The poll ``op`` delivered ``records``: one row each, in this order, or one bare row for none."""
         if not records:
-            self._complete(op, lambda invoked: [_ended(_of("poll", invoked), "ok", None)])
+            self.end(op, lambda invoked: [_ended(_of("poll", invoked), "ok", None)])
             return
         with self._lock:
             like = _ended(_of("poll", self._closing(op)), "ok", None)
@@ -186,11 +187,11 @@ class Recorder:
 
     def poll_failed(self, op: int, error: str) -> None:
         """The poll ``op`` delivered nothing because of ``error``."""
-        self._complete(op, lambda invoked: [_ended(_of("poll", invoked), "fail", error)])
+        self.end(op, lambda invoked: [_ended(_of("poll", invoked), "fail", error)])
 
     def invoke_txn(self, process: ProcessId, steps: Sequence[Sending | Polling]) -> int:
         """A client is about to run a transaction of ``steps``; returns its number for :meth:`complete_txn`."""
-        return self._invoke(self._step_rows(process, steps, 0))
+        return self.begin(self._step_rows(process, steps, 0))
 
     def extend_txn(self, op: int, steps: Sequence[Sending | Polling]) -> None:
         """The transaction ``op`` is about to run these ``steps``, too, after those before."""
@@ -219,7 +220,7 @@ class Recorder:
             pairs = zip(invoked, answers, strict=True)
             return [row for step, answer in pairs for row in _answered(step, kind, error, answer)]
 
-        self._complete(op, rows)
+        self.end(op, rows)
 
     def invoke(
         self, process: ProcessId, f: Literal["assign", "subscribe"], partitions: Sequence[TopicPartition],
@@ -230,8 +231,8 @@ class Recorder:
         Returns:
             the operation's number for :meth:`complete`.
         """
-        bare = Row(self._run, process, -1, "invoke", f, group=group, final=final)
-        return self._invoke(_per_partition(bare, partitions))
+        bare = Row(self.run, process, -1, "invoke", f, group=group, final=final)
+        return self.begin(_per_partition(bare, partitions))
 
     def invoke_commit(
         self, process: ProcessId, group: str, offsets: Mapping[TopicPartition, Offset], generation: int | None = None,
@@ -242,10 +243,10 @@ class Recorder:
         ``generation``: the one that it is in as a member; None: it is no member. ``protocol``: of its group.
         """
         bare = Row(
-            self._run, process, -1, "invoke", "commit", group=group, generation=generation, group_protocol=protocol
+            self.run, process, -1, "invoke", "commit", group=group, generation=generation, group_protocol=protocol
         )  # fmt: skip
         rows = _per_partition(bare, list(offsets))
-        return self._invoke([replace(r, offset=o) for r, o in zip(rows, offsets.values(), strict=True)])
+        return self.begin([replace(r, offset=o) for r, o in zip(rows, offsets.values(), strict=True)])
 
     def complete(self, op: int, kind: Completion, error: str | None = None, generation: int | None = None) -> None:
         """The assign, subscribe or commit ``op`` ended; ``generation``: the one that a committing member is in then."""
@@ -253,12 +254,12 @@ class Recorder:
         def rows(invoked: list[Row]) -> list[Row]:
             return [replace(_ended(row, kind, error, row.offset), generation=generation) for row in invoked]
 
-        self._complete(op, rows)
+        self.end(op, rows)
 
     def invoke_committed(self, process: ProcessId, group: str, partitions: Sequence[TopicPartition]) -> int:
         """A client is about to ask what ``group`` has committed; see :meth:`complete_committed`."""
-        bare = Row(self._run, process, -1, "invoke", "committed", group=group)
-        return self._invoke(_per_partition(bare, partitions))
+        bare = Row(self.run, process, -1, "invoke", "committed", group=group)
+        return self.begin(_per_partition(bare, partitions))
 
     def complete_committed(
         self, op: int, kind: Completion, offsets: Sequence[Offset | None] | None = None, error: str | None = None
@@ -269,13 +270,13 @@ class Recorder:
             known = [None] * len(invoked) if offsets is None else offsets
             return [_ended(row, kind, error, offset) for row, offset in zip(invoked, known, strict=True)]
 
-        self._complete(op, rows)
+        self.end(op, rows)
 
     def outputs(self, process: ProcessId, found: Sequence[Output], *, final: bool) -> None:
         """A reader has read what a user's program has put out; ``final``: after the program's end."""
         if not found:
             return
-        op = self._invoke([Row(self._run, process, -1, "invoke", "output", final=final)])
+        op = self.begin([Row(self.run, process, -1, "invoke", "output", final=final)])
         with self._lock:
             like = _ended(_of("output", self._closing(op)), "ok", None)
         columns = dict(zip(Output._fields, zip(*found, strict=True), strict=True))
@@ -283,19 +284,19 @@ class Recorder:
 
     def invoke_put(self, process: ProcessId, where: TopicPartition, value: int) -> int:
         """A client is about to send a record to the compacted topic, with acks=all; see :meth:`complete_put`."""
-        row = Row(self._run, process, -1, "invoke", "put", value=value, acks=-1)
+        row = Row(self.run, process, -1, "invoke", "put", value=value, acks=-1)
         row.topic, row.partition = where
-        return self._invoke([row])
+        return self.begin([row])
 
     def complete_put(self, op: int, kind: Completion, offset: Offset | None = None, error: str | None = None) -> None:
         """The put ``op`` ended: see :meth:`complete_send`."""
-        self._complete(op, lambda invoked: [_ended(_of("put", invoked), kind, error, offset)])
+        self.end(op, lambda invoked: [_ended(_of("put", invoked), kind, error, offset)])
 
     def invoke_scan(self, process: ProcessId, where: TopicPartition, end_offset: Offset, *, final: bool) -> int:
         """A client is about to read a compacted log from its beginning to ``end_offset``, exclusive."""
-        row = Row(self._run, process, -1, "invoke", "scan", offset=end_offset, final=final)
+        row = Row(self.run, process, -1, "invoke", "scan", offset=end_offset, final=final)
         row.topic, row.partition = where
-        return self._invoke([row])
+        return self.begin([row])
 
     def complete_scan(self, op: int, records: Sequence[PolledRecord], error: str | None) -> None:
         """The scan ``op`` delivered ``records``; with an ``error`` it did not come to its end."""
@@ -304,12 +305,12 @@ class Recorder:
             ended = _ended(_of("scan", invoked), "ok" if error is None else "info", error)
             return [replace(ended, **record._asdict()) for record in records] or [ended]
 
-        self._complete(op, rows)
+        self.end(op, rows)
 
     def invoke_reached(self, process: ProcessId, group: str | None, partitions: Sequence[TopicPartition]) -> int:
         """A client asks up to where a user's program is done with its input; see :meth:`complete_reached`."""
-        bare = Row(self._run, process, -1, "invoke", "reached", group=group)
-        return self._invoke(_per_partition(bare, partitions))
+        bare = Row(self.run, process, -1, "invoke", "reached", group=group)
+        return self.begin(_per_partition(bare, partitions))
 
     def complete_reached(self, op: int, offsets: Mapping[TopicPartition, Offset], error: str | None = None) -> None:
         """The answer to ``op``: ``offsets``, 0 where nothing is done; with an ``error`` it is not known."""
@@ -320,12 +321,12 @@ class Recorder:
             return [_ended(row, "ok", None, offsets.get(TopicPartition(row.topic or "", row.partition or 0), 0))
                     for row in invoked]  # fmt: skip
 
-        self._complete(op, rows)
+        self.end(op, rows)
 
     def crash(self, process: ProcessId) -> None:
         """A client crashes without leaving its group; its process never returns."""
-        op = self._invoke([Row(self._run, process, -1, "invoke", "crash")])
-        self._complete(op, lambda invoked: [_ended(row, "info", None) for row in invoked])
+        op = self.begin([Row(self.run, process, -1, "invoke", "crash")])
+        self.end(op, lambda invoked: [_ended(row, "info", None) for row in invoked])
 
     def rebalance(
         self, op: int, change: Change, partitions: Sequence[TopicPartition], generation: int | None = None,
@@ -340,10 +341,32 @@ class Recorder:
             assert op in self._open, f"operation {op} was never invoked or has already completed"
             first = self._open[op][0]
             bare = Row(
-                self._run, first.process, op, "info", change, txn=first.txn, final=first.final, group=first.group,
+                self.run, first.process, op, "info", change, txn=first.txn, final=first.final, group=first.group,
                 generation=generation, group_protocol=protocol,
             )  # fmt: skip
             due = self._append(_per_partition(bare, partitions))
+        if due:
+            self._write_part()
+
+    def begin(self, rows: list[Row]) -> int:
+        """An operation begins with these invocations; returns its number for :meth:`end`."""
+        with self._lock:
+            op = self._op
+            self._op += 1
+            for row in rows:
+                row.op = op
+            self._open[op] = rows
+            due = self._append(rows)
+        if due:
+            self._write_part()
+        return op
+
+    def end(self, op: int, rows: Callable[[list[Row]], list[Row]]) -> None:
+        """The operation ``op`` ends with the ``rows`` that are made of its invocations."""
+        with self._lock:
+            completed = rows(self._closing(op))
+            self._count(completed)
+            due = self._append(completed)
         if due:
             self._write_part()
 
@@ -355,7 +378,7 @@ class Recorder:
         """Write the ``close`` row and all buffered rows. Idempotent; nothing may be recorded afterwards."""
         with self._lock:
             if not self._closed:
-                self._append([Row(self._run, NO_PROCESS, self._op, "ok", "close")])
+                self._append([Row(self.run, NO_PROCESS, self._op, "ok", "close")])
                 self._closed = True
         self._write_part()
 
@@ -363,7 +386,7 @@ class Recorder:
 
     def _send_row(self, process: ProcessId, send: Sending) -> Row:
         return Row(
-            self._run, process, -1, "invoke", "send", topic=send.topic, partition=send.partition, value=send.value,
+            self.run, process, -1, "invoke", "send", topic=send.topic, partition=send.partition, value=send.value,
             acks=send.acks, timestamp_ms=send.timestamp_ms,
         )  # fmt: skip
 
@@ -376,27 +399,7 @@ class Recorder:
         return [replace(row, txn=True, mop=mop) for mop, row in enumerate(rows, start=first)]
 
     def _poll_row(self, process: ProcessId, poll: Polling) -> Row:
-        return Row(self._run, process, -1, "invoke", "poll", group=poll.group, isolation=poll.isolation)
-
-    def _invoke(self, rows: list[Row]) -> int:
-        with self._lock:
-            op = self._op
-            self._op += 1
-            for row in rows:
-                row.op = op
-            self._open[op] = rows
-            due = self._append(rows)
-        if due:
-            self._write_part()
-        return op
-
-    def _complete(self, op: int, rows: Callable[[list[Row]], list[Row]]) -> None:
-        with self._lock:
-            completed = rows(self._closing(op))
-            self._count(completed)
-            due = self._append(completed)
-        if due:
-            self._write_part()
+        return Row(self.run, process, -1, "invoke", "poll", group=poll.group, isolation=poll.isolation)
 
     def _closing(self, op: int) -> list[Row]:
         assert op in self._open, f"operation {op} was never invoked or has already completed"

@@ -11,7 +11,7 @@ from typing import Any
 from harness.history.blocks import Block
 from harness.history.schema import HISTORY
 from harness.history.sends import Answer, Sends
-from harness.model import GroupProtocol
+from harness.model import Acknowledgement, GroupProtocol
 
 NAMES = tuple(c.name for c in HISTORY.columns)
 
@@ -44,6 +44,8 @@ class Row:
     current_leader_epoch: int | None = None
     generation: int | None = None
     group_protocol: GroupProtocol | None = None
+    delivery_count: int | None = None
+    acknowledgement: Acknowledgement | None = None
 
 
 _values = attrgetter(*NAMES)

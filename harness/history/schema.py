@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-FORMAT_VERSION = 6
+FORMAT_VERSION = 7
 """Raised whenever a column changes its meaning; a reader refuses other versions."""
 
 MOST_OFFSET = 2**63 - 2
@@ -95,8 +95,10 @@ HISTORY = Table(
             "send, poll, assign, subscribe, commit, committed (what a commit is read back as), crash; "
             "assigned, revoked, lost (a rebalance during the operation); output (a record that a user's program has "
             "put out, as the harness read it), reached (up to where the program is done with its input); put (a record "
-            "of the compacted topic is sent), scan (the compacted log is read from its beginning); or close "
-            "(the last row of a complete history; written once)",
+            "of the compacted topic is sent), scan (the compacted log is read from its beginning); acquire (a share "
+            "consumer polls), acknowledge (it says what became of records that it was given), drain (a share group is "
+            "given all that it is not done with, until no more comes); or close (the last row of a complete history; "
+            "written once)",
             words=(
                 "send",
                 "poll",
@@ -112,6 +114,9 @@ HISTORY = Table(
                 "reached",
                 "put",
                 "scan",
+                "acquire",
+                "acknowledge",
+                "drain",
                 "close",
             ),
         ),
@@ -157,7 +162,8 @@ HISTORY = Table(
             "group",
             "string",
             "of a subscribe, a commit, a committed, a poll, a rebalance or a reached: the consumer group; of a reached "
-            "null: the program has none, and was taken to be done as it fell quiet",
+            "null: the program has none, and was taken to be done as it fell quiet; of an acquire, an acknowledge or a "
+            "drain the share group",
             nullable=True,
         ),
         _c(
@@ -198,6 +204,21 @@ HISTORY = Table(
             "null: it is not said, and taken to be the classic one",
             nullable=True,
             words=("classic", "consumer"),
+        ),
+        _c(
+            "delivery_count",
+            "int32",
+            "of a record that a share consumer was given: how often it has been delivered, as its broker counts; of "
+            "the invoke of an acquire how often its group delivers a record at most",
+            nullable=True,
+            least=1,
+        ),
+        _c(
+            "acknowledgement",
+            "string",
+            "of an acknowledge: what became of the record",
+            nullable=True,
+            words=("accept", "release", "reject"),
         ),
     ),
 )

@@ -6,7 +6,7 @@ import logging
 import warnings
 from collections.abc import Callable
 
-from harness.clients.java.driver import built
+from harness.clients.java.driver import built, has_share_groups
 from harness.clients.java.library import Java
 from harness.clients.library import ClientLibrary
 from harness.clients.librdkafka_library import Librdkafka
@@ -14,6 +14,8 @@ from harness.errors import EnvironmentFault, UsageError
 from harness.payload import Carried
 from harness.targets.kafka.fetching import find
 from harness.workload import JAVA, KAFKA_PYTHON, LIBRDKAFKA, WorkloadParameters
+
+_SHARING = "Set workload.client to java:4.3.0."
 
 
 def require_client(workload: WorkloadParameters, target: str, *, in_virtual_time: bool) -> None:
@@ -23,8 +25,10 @@ def require_client(workload: WorkloadParameters, target: str, *, in_virtual_time
         UsageError: there is no such release, the target has clients of its own, or the client lacks a protocol.
         EnvironmentFault: the release was not fetched, or this machine has no JDK, or kafka-python is not installed.
     """
-    client = workload.client
+    client, shares = workload.client, workload.share_limits is not None
     if client == LIBRDKAFKA:
+        if shares:
+            raise UsageError(f"workload.client={client} has no share consumers.", _SHARING)
         return
     if in_virtual_time:
         raise UsageError(
@@ -32,14 +36,19 @@ def require_client(workload: WorkloadParameters, target: str, *, in_virtual_time
             "Run it on --target builtin, process:RELEASE or compose:FILE.",
         )
     if client == KAFKA_PYTHON:
+        if shares:
+            raise UsageError(f"workload.client={client} has no share consumers.", _SHARING)
         if workload.assigned_by_coordinators:
             raise UsageError(
                 f"workload.client={client} knows no groups of the consumer protocol (KIP-848).",
                 "Set workload.protocol=[classic], or choose another client.",
             )
         kafka_python("")
-    else:
-        built(find(client.removeprefix(JAVA)).classpath)
+        return
+    classpath = find(client.removeprefix(JAVA)).classpath
+    if shares and not has_share_groups(classpath):
+        raise UsageError(f"workload.client={client} has no share consumers, which came with 4.2.", _SHARING)
+    built(classpath)
 
 
 def client_library(

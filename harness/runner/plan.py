@@ -194,13 +194,12 @@ def plan(
 
 def _circumstances(made: Plan) -> Circumstances:
     return Circumstances(
-        made.target,
-        is_in_virtual_time(made.target),
-        made.system.carried,
+        made.target, is_in_virtual_time(made.target), made.system.carried,
         [topic_spec(topic) for topic in made.scenario.topics],
         any(step.send is not None for step in made.steps.values()),
         made.knobs.transactional_offsets == "fenced",
-    )
+        made.system.has_share_groups,
+    )  # fmt: skip
 
 
 def _built_in(scenario: Scenario, target: str, generation: str, knobs: Knobs) -> BuiltInSystem:

@@ -28,6 +28,8 @@ NO_LIMIT = "-1"
 """The value of a retention setting that deletes nothing."""
 
 _FIRST_IDEMPOTENT = numbers("0.11")
+_FIRST_SHARE_GROUPS = numbers("4.3")
+"""The first release with share groups for production is 4.2; KIP-1240 came with the next."""
 
 _MESSAGE_FORMAT, _TIMESTAMP_TYPE = "log.message.format.version", "log.message.timestamp.type"
 _FORMAT_VERSION = re.compile(r"\d+\.\d+")
@@ -83,6 +85,11 @@ class RealKafka(System):
         written = min(release.numbers, numbers(asked[0]) if asked else release.numbers)
         stamped_by_client = known.get(_TIMESTAMP_TYPE, "CreateTime") == "CreateTime"
         return Carried(written >= _FIRST_HEADERS, written >= _FIRST_TIMESTAMPS and stamped_by_client)
+
+    @property
+    def has_share_groups(self) -> bool:
+        """See :class:`harness.runner.system.System`."""
+        return self.source.release.numbers >= _FIRST_SHARE_GROUPS
 
     @property
     def runs_in_containers(self) -> bool:

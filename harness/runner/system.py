@@ -56,6 +56,11 @@ class System(ABC):
         """What can be done to it; see :mod:`harness.controls`."""
 
     @property
+    def has_share_groups(self) -> bool:
+        """Whether its brokers have share groups (KIP-932), whose limit of deliveries can be set (KIP-1240)."""
+        return False
+
+    @property
     def carried(self) -> Carried:
         """What of a record it stores as its client sent it."""
         return EVERYTHING

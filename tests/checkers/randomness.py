@@ -33,6 +33,7 @@ from tests.checkers.planting import (
 from tests.checkers.programs import plant_a_program
 from tests.checkers.resend_cases import calm, hit, send_twice
 from tests.checkers.sampling import SAMPLED, some_of
+from tests.checkers.sharing import plant_shares
 from tests.checkers.story import CONTROLLER, NODES, Row, Story
 from tests.checkers.timeline_randomness import TIMELINE_FALSIFICATIONS
 
@@ -79,6 +80,7 @@ _RARE: dict[str, Callable[[Story, random.Random], None]] = {
     "groups": act_in_groups,
     "program": plant_a_program,
     "keys": plant_keys,
+    "shares": plant_shares,
 }
 """What every story may have besides, by the name of its own chance."""
 

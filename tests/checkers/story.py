@@ -37,8 +37,9 @@ class Partition:
 class Story:
     """The tables of a run, told step by step. ``history``, ``timeline``, ``logs`` and ``faults`` may be falsified.
 
-    ``broken_off``: the lives, by node and incarnation, whose timelines break off without a final row. ``orders``: the
-    DeleteRecords that were sent; None: the run does not say.
+    ``workload``: what ``run.json`` says of the load, if anything. ``broken_off``: the lives, by node and incarnation,
+    whose timelines break off without a final row. ``orders``: the DeleteRecords that were sent; None: the run does not
+    say.
     """
 
     def __init__(self, run: str = "r", partitions: int = 1) -> None:
@@ -48,6 +49,7 @@ class Story:
         self.logs: list[Row] = []
         self.faults: list[Row] = []
         self.scenario: Row = {}
+        self.workload: Row = {}
         self.orders: list[Row] | None = None
         self.broken_off: set[tuple[int, int]] = set()
         self.partitions = {p: Partition() for p in range(partitions)}
@@ -297,6 +299,8 @@ class Story:
         """What ``run.json`` says of the run."""
         topic = {"name": "ledger", "partitions": len(self.partitions), "replication_factor": len(NODES)}
         configuration = {"scenario": {"cluster": {"brokers": len(NODES)}, "topics": [topic], **self.scenario}}
+        if self.workload:
+            configuration["workload"] = self.workload
         known: Row = {"state": "complete", "guarantees": GUARANTEES, "configuration": configuration}
         known |= {"orders": self.orders, **more}
         return Manifest(self.run, "story", 1, "2025-01-01T00:00:00+00:00", **known)

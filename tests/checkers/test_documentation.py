@@ -43,7 +43,7 @@ def test_every_verdict_and_outcome_is_documented() -> None:
     assert f"The first {KEPT_PER_GROUP} of each kind" in DOCUMENT
 
 
-IDS = ["C1", "C1b", *(f"C{n}" for n in range(2, 20)), "R1", "R1b", *(f"R{n}" for n in range(2, 13)),
+IDS = ["C1", "C1b", *(f"C{n}" for n in range(2, 22)), "R1", "R1b", *(f"R{n}" for n in range(2, 13)),
        *(f"T{n}" for n in range(1, 15))]  # fmt: skip
 
 

@@ -50,8 +50,8 @@ def loaded(name: str, target: str = "simulated", bugs: str = "") -> Loaded:
     return Loaded(archive.history, decided(rehearsal.manifest, tables, archive.tables["faults"]))
 
 
-IN_VIRTUAL_TIME = sorted(set(workloads.KINDS.own) - {"command"})
-"""Those that the simulator runs; a user's program has tests of its own, on real processes."""
+IN_VIRTUAL_TIME = sorted(set(workloads.KINDS.own) - {"command", "share_groups"})
+"""Those that the simulator runs; a user's program and share groups have tests of their own, on real processes."""
 
 
 @pytest.fixture(params=IN_VIRTUAL_TIME)

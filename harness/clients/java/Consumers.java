@@ -129,7 +129,7 @@ final class Consumers implements Driver.Client, ConsumerRebalanceListener {
         }
     }
 
-    private static ArrayNode written(ConsumerRecord<byte[], byte[]> record) {
+    static ArrayNode written(ConsumerRecord<byte[], byte[]> record) {
         ArrayNode written = Driver.JSON.createArrayNode();
         written.add(record.topic()).add(record.partition()).add(record.offset()).add(record.leaderEpoch().orElse(-1));
         written.add(record.timestamp()).add(record.timestampType() == TimestampType.CREATE_TIME);

@@ -57,7 +57,7 @@ public final class Driver {
     private static void take(JsonNode request) {
         int number = request.get("client").asInt();
         switch (request.get("do").asText()) {
-            case "producer", "transactions", "consumer" -> make(number, request);
+            case "producer", "transactions", "consumer", "share_consumer", "group_configs" -> make(number, request);
             default -> {
                 Client client = CLIENTS.get(number);
                 if (client == null) {
@@ -74,12 +74,19 @@ public final class Driver {
             CLIENTS.put(number, switch (request.get("do").asText()) {
                 case "producer" -> new Producers.Plain(settings(request));
                 case "transactions" -> new Producers.Transactional(settings(request));
+                case "share_consumer" -> shared("ShareConsumers", request);
+                case "group_configs" -> shared("ShareConsumers$Groups", request);
                 default -> new Consumers(settings(request));
             });
             end(answer(request));
         } catch (Throwable refused) {
             fail(request, refused.getCause() == null ? refused : refused.getCause());
         }
+    }
+
+    /** A client of a class that is not compiled against a release without share groups. */
+    private static Client shared(String name, JsonNode request) throws ReflectiveOperationException {
+        return (Client) Class.forName(name).getDeclaredConstructor(Properties.class).newInstance(settings(request));
     }
 
     /** A thread for the requests about one client. */

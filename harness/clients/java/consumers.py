@@ -214,10 +214,11 @@ class Member(GroupOffsets):
 
 
 def _polled(said: Said) -> Polled:
-    return Polled([_record(one) for one in said.get("records", ())], said.get("error"))
+    return Polled([polled_record(one) for one in said.get("records", ())], said.get("error"))
 
 
-def _record(written: Sequence[Any]) -> PolledRecord:
+def polled_record(written: Sequence[Any]) -> PolledRecord:
+    """A record as the process writes it."""
     topic, partition, offset, epoch, timestamp, is_created, key, value, headers = written
     carried = [(name, _data(content)) for name, content in headers]
     stored = StoredRecord(_data(key), _data(value), carried, timestamp if is_created else None)

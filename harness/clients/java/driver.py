@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import queue
+import re
 import shutil
 import subprocess
 import tempfile
@@ -28,6 +29,11 @@ from harness.model import TopicPartition
 from harness.signals import postponed
 
 _SOURCES = sorted(Path(__file__).parent.glob("*.java"))
+_OF_SHARE_GROUPS = "ShareConsumers.java"
+_CLIENTS = re.compile(r"kafka-clients-(\d+)\.(\d+)")
+_SHARE_GROUPS_SINCE = (4, 2)
+"""The release in which share groups are for production; in 4.1 they are a preview."""
+
 _NEEDED_BY = "Kafka's own client"
 _REMEDY = f"Install a JDK {OLDEST_JAVA} or newer, or leave workload.client out."
 _LOOK = "Look at clients.log in the run directory, and at the machine's free memory."
@@ -203,14 +209,24 @@ def written_offsets(offsets: Mapping[TopicPartition, CommittedOffset]) -> list[l
     return [[name.topic, name.partition, one.offset, one.leader_epoch] for name, one in sorted(offsets.items())]
 
 
+def has_share_groups(classpath: str) -> bool:
+    """Whether the client in these jars has share consumers for production."""
+    named = [_CLIENTS.match(Path(jar).name) for jar in classpath.split(os.pathsep)]
+    return any((int(one[1]), int(one[2])) >= _SHARE_GROUPS_SINCE for one in named if one)
+
+
+def _sources(classpath: str) -> list[Path]:
+    return [one for one in _SOURCES if one.name != _OF_SHARE_GROUPS or has_share_groups(classpath)]
+
+
 def built(classpath: str) -> Path:
     """The directory with the classes of the program, which are compiled at first use and cached.
 
     Raises:
         EnvironmentFault: there is no compiler, or it refuses the program.
     """
-    digest = sha256(classpath.encode())
-    for source in _SOURCES:
+    digest, sources = sha256(classpath.encode()), _sources(classpath)
+    for source in sources:
         digest.update(source.read_bytes())
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "seawall")
     place = cache / f"java-{digest.hexdigest()[:16]}"
@@ -222,7 +238,7 @@ def built(classpath: str) -> Path:
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache, prefix=".compiling-") as made:
         classes = Path(made, "classes")
-        words = (compiler, "-nowarn", "-d", str(classes), "-cp", classpath, *map(str, _SOURCES))
+        words = (compiler, "-nowarn", "-d", str(classes), "-cp", classpath, *map(str, sources))
         done = program.run(words, _COMPILE_S)
         if done.returncode:
             raise EnvironmentFault(f"{_NEEDED_BY} could not be compiled: {done.stderr.strip()[:500]}.", _REMEDY)

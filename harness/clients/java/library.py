@@ -13,8 +13,10 @@ from harness.client_ports import Isolation, Manner, Membership
 from harness.clients.java.consumers import GroupOffsets, Member, Reader, belonging, reading
 from harness.clients.java.driver import Driver
 from harness.clients.java.producers import Sender, TransactionalSender, settings_of
+from harness.clients.java.share_consumers import ShareConsumer, configure_group, sharing
 from harness.clients.library import OnRebalance
 from harness.model import Offset, TopicPartition
+from harness.share_ports import ShareMembership
 
 _IMPATIENT = {
     "metadata.max.age.ms": 1000,
@@ -27,7 +29,7 @@ _IMPATIENT = {
 
 
 class Java:
-    """Implements :class:`harness.clients.library.ClientLibrary`.
+    """Implements :class:`harness.clients.library.SharingLibrary`; of a release before 4.2 it has no share consumers.
 
     Args:
         bootstrap: ``host:port,...``.
@@ -82,6 +84,14 @@ class Java:
         made = Java(self._bootstrap, self._classpath, self._log, self._failed)
         self._apart.append(made)
         return made
+
+    def share_consumer(self, name: str, membership: ShareMembership) -> ShareConsumer:
+        """See :class:`harness.clients.library.SharingLibrary`."""
+        return ShareConsumer(self._driver, {**self._common(name), **sharing(membership)}, membership)
+
+    def configure_group(self, group: str, configs: Mapping[str, str]) -> str | None:
+        """See :class:`harness.clients.library.SharingLibrary`."""
+        return configure_group(self._driver, self._common(group), group, configs)
 
     def close(self) -> None:
         """See :class:`harness.clients.library.ClientLibrary`: kills the process."""

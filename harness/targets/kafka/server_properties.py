@@ -51,6 +51,14 @@ DEFAULTS: Mapping[str, str] = {
     "group.consumer.session.timeout.ms": "3000",
     "group.consumer.min.heartbeat.interval.ms": "50",
     "group.consumer.heartbeat.interval.ms": "300",
+    "group.share.min.session.timeout.ms": "500",
+    "group.share.session.timeout.ms": "3000",
+    "group.share.min.heartbeat.interval.ms": "50",
+    "group.share.heartbeat.interval.ms": "300",
+    "group.share.min.record.lock.duration.ms": "1000",
+    "group.share.max.delivery.count.limit": "25",
+    "share.coordinator.state.topic.num.partitions": "1",
+    "share.coordinator.state.topic.segment.bytes": "1048576",
     "log.index.size.max.bytes": "1048576",
     "log.cleaner.dedupe.buffer.size": "2097152",
     "num.network.threads": "2",
@@ -89,6 +97,8 @@ _HEEDED = (
     "transaction.partition.verification.enable",
     "transaction.state.log.min.isr",
     "transaction.state.log.replication.factor",
+    "share.coordinator.state.topic.min.isr",
+    "share.coordinator.state.topic.replication.factor",
     "transactional.id.expiration.ms",
     "unclean.leader.election.interval.ms",
     "zookeeper.session.timeout.ms",
@@ -261,6 +271,8 @@ def _internal_topics(brokers: int) -> dict[str, str]:
         "offsets.topic.replication.factor": str(replicas),
         "transaction.state.log.replication.factor": str(replicas),
         "transaction.state.log.min.isr": str(min(2, replicas)),
+        "share.coordinator.state.topic.replication.factor": str(replicas),
+        "share.coordinator.state.topic.min.isr": str(min(2, replicas)),
     }
 
 

@@ -16,6 +16,7 @@ from harness.history.forms import breach
 from harness.history.run_directory import manifest_of
 from harness.history.run_json import VERDICTS
 from harness.history.schema import FORMAT_VERSION, TABLES
+from tests.checkers.sharing import A, accept, acquire, drain
 from tests.checkers.story import Story
 
 Row = dict[str, Any]
@@ -73,6 +74,33 @@ def test_a_record_of_the_history_is_named_by_its_place_and_value(
     rows = told()["history"]
     at = next(row for row, values in enumerate(rows) if values["f"] == f and values["topic"] is not None)
     rows[at] |= dict.fromkeys(lacking)
+    assert said("history", rows) == f"{at} {sentence}"
+
+
+@pytest.mark.parametrize(
+    ("f", "lacking", "sentence"),
+    [
+        ("acquire", "offset", "has no offset, and is about a record that a poll delivered"),
+        ("acquire", "intact", "has no intact, and is about a record that a poll delivered"),
+        ("acknowledge", "offset", "has no offset, and acknowledges a record"),
+        ("acknowledge", "acknowledgement", "has no acknowledgement, and acknowledges a record"),
+        ("acknowledge", "group", "has no group, and acknowledges a record"),
+        ("acknowledge", ("topic", "partition"), "is about a partition and names none"),
+        ("drain", ("topic", "partition"), "is about a partition and names none"),
+    ],
+)
+def test_a_record_of_a_share_group_is_named_by_its_place_and_group(
+    f: str, lacking: str | tuple[str, ...], sentence: str
+) -> None:
+    story = Story()
+    story.send()
+    acquire(story, A, [(0, 0)])
+    accept(story, A, 0, 0)
+    drain(story)
+    rows = story.history
+    at = max(row for row, values in enumerate(rows) if values["f"] == f and values["topic"] is not None)
+    assert said("history", rows) is None
+    rows[at] |= dict.fromkeys((lacking,) if isinstance(lacking, str) else lacking)
     assert said("history", rows) == f"{at} {sentence}"
 
 

@@ -32,4 +32,4 @@ def test_a_setting_is_in_the_table_from_the_release_that_it_came_with_to_the_one
 
 
 def test_what_is_not_left_to_kafka_is_something_that_the_newest_protocol_knows() -> None:
-    assert {name for name in DEFAULTS if not is_known(name, release("4.1.0"))} == set()
+    assert {name for name in DEFAULTS if not is_known(name, release("4.3.0"))} == set()
