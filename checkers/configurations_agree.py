@@ -17,7 +17,7 @@ from typing import Any
 from checkers.generations import since
 from checkers.recorded_load import recorded_load, unreadable_load
 from checkers.recorded_target import unknown_target, was_real_kafka
-from harness.history import Manifest
+from harness.history.run_directory import Manifest
 from harness.orders import ALL_ACKS
 from harness.outcome import ALIKE, PREDICTED
 from harness.replication.knobs import GENERATIONS

@@ -23,7 +23,7 @@ from harness.anomaly import AnomalyKind, LossyFailure, Retention
 from harness.downtime import in_force
 from harness.fault import ProcessEffect
 from harness.findings import Finding
-from harness.history import Manifest
+from harness.history.run_directory import Manifest
 from harness.model import CLIENTS, TopicPartition
 from harness.payload import FOREIGN_VALUE
 

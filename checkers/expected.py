@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from checkers.recorded_target import may_be_combined
-from harness.history import Manifest
+from harness.history.run_directory import Manifest
 from harness.model import CONTROLLER_ID, TopicPartition
 
 

@@ -20,7 +20,7 @@ from typing import Any
 from checkers.configurations_agree import disagreements
 from checkers.recorded_load import recorded_load
 from checkers.recorded_target import was_in_virtual_time, was_real_kafka
-from harness.history import Manifest
+from harness.history.run_directory import Manifest
 from harness.replication.isr import laggards_leave_ms
 from harness.replication.knobs import GENERATIONS
 from harness.validation import shortened

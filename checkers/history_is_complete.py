@@ -32,7 +32,7 @@ from checkers.row import ALL, NO_ACKS, Row, is_malformed, where
 from checkers.rows import RunRows
 from checkers.watermark_history import WatermarkHistory
 from harness.findings import COUNTS, GAPS_KEPT, HistoryGap, NodeLife, PartitionEnd, ReplicaEnd
-from harness.history import Manifest
+from harness.history.run_directory import Manifest
 
 
 def history_gaps(rows: RunRows) -> list[HistoryGap]:

@@ -48,7 +48,7 @@ from harness.downtime import in_force
 from harness.facts import StateInterval
 from harness.fault import DiskEffect
 from harness.findings import POLL_NS, Finding
-from harness.history import Manifest
+from harness.history.run_directory import Manifest
 from harness.model import CONTROLLER_ID, TopicPartition
 
 LOSSY = frozenset({DiskEffect.UNFLUSHED, DiskEffect.EVERYTHING})

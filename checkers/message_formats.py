@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 
-from harness.history import Manifest
+from harness.history.run_directory import Manifest
 
 _NUMBERS = re.compile(r"(\d{1,4})\.(\d{1,4})")
 _FIRST_EPOCHS, _UNHEEDED = (0, 11), (3, 0)

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from harness.history import Manifest
+from harness.history.run_directory import Manifest
 from harness.model import TopicPartition
 
 _PROVEN: Final = frozenset({"OFFSET_OUT_OF_RANGE"})

@@ -45,7 +45,7 @@ from harness.anomaly import AnomalyKind, Retention
 from harness.downtime import in_force
 from harness.facts import StateInterval
 from harness.findings import Finding
-from harness.history import Manifest
+from harness.history.run_directory import Manifest
 from harness.model import NodeId, TopicPartition, node_name
 from harness.payload import FOREIGN_VALUE, encode
 

@@ -31,7 +31,7 @@ from checkers.weak_acks import may_have_gone
 from harness.anomaly import AnomalyKind, Needs, Retention
 from harness.checker import Verdict
 from harness.findings import Excuse, Finding
-from harness.history import Manifest
+from harness.history.run_directory import Manifest
 from harness.model import TopicPartition
 
 GIVEN_AWAY = frozenset({"group", "interleaving", "down", "damage", "renumbered", "harmed", "exits", "bare"})

@@ -17,8 +17,7 @@ from checkers.frames import END_TXN
 from checkers.row import Row, where
 from harness.documents import Unfit, json_document
 from harness.errors import InvalidRun
-from harness.history import Manifest, RunDirectory
-from harness.history.run_directory import manifest_of
+from harness.history.run_directory import Manifest, RunDirectory, manifest_of
 from harness.history.schema import EVERY_TABLE, TABLES, WIRE, Table
 from harness.history.seal import inputs
 from harness.history.table_file import (

@@ -24,7 +24,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 _TESTS = Path(__file__).parent
 _SPARK = "tests/spark_analysis"
-_SLOW = tuple(f"{_TESTS / place}/" for place in ("harness/targets", "spark_analysis"))
+_SLOW = tuple(
+    f"{_TESTS / place}/"
+    for place in (
+        "harness/targets",
+        "spark_analysis",
+        "workloads",
+        "attribution",
+        "harness/runner",
+        "harness/in_pytest",
+    )
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -65,7 +65,7 @@ def export_jepsen(
     out: Annotated[Path, typer.Option(metavar="HISTORY.edn", help="The file to write; an older one is replaced.")],
 ) -> int:
     """Write a run's client history as Jepsen's Kafka checker reads it."""
-    from harness.history import RunDirectory
+    from harness.history.run_directory import RunDirectory
     from harness.jepsen import export_history
 
     done = export_history(RunDirectory.open(run_directory), out)

@@ -45,7 +45,7 @@ def _index(directory: Path, bank: Path) -> None:
 
 def _report(run_directory: Path) -> None:
     from harness.errors import InvalidRun
-    from harness.history import RunDirectory
+    from harness.history.run_directory import RunDirectory
     from harness.history.seal import doubts
     from reports import write
 

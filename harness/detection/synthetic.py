@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from harness.history import Manifest
+from harness.history.run_directory import Manifest
 from harness.history.schema import HISTORY, REPLICA_LOGS, TIMELINE
 
 Row = dict[str, Any]

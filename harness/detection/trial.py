@@ -14,7 +14,7 @@ from checkers.memory import decided
 from harness.checker import Outcome, Verdict
 from harness.detection.mixes import SYNTHETIC, core_setup, stack_scenario
 from harness.detection.synthetic import told
-from harness.history import Manifest
+from harness.history.run_directory import Manifest
 from harness.model import STACK
 from harness.replication.knobs import Knobs, written
 from harness.runner import plan

@@ -36,8 +36,8 @@ from typing import Any, BinaryIO, NamedTuple
 from harness import documents
 from harness.documents import Unfit
 from harness.errors import InvalidRun
-from harness.history import Manifest, RunDirectory
 from harness.history.arrow import write_columns
+from harness.history.run_directory import Manifest, RunDirectory
 from harness.history.schema import HISTORY, MOST_OFFSET
 from harness.jepsen.edn import Line, keys, micro_operations, read_line, rebalances
 from harness.jepsen.sent_values import SentValues

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from harness.errors import EnvironmentFault, UsageError
-from harness.history import RunDirectory
+from harness.history.run_directory import RunDirectory
 from harness.history.schema import TABLES
 from harness.history.table_file import read_files
 from harness.jepsen.edn import vector, written

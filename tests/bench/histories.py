@@ -17,8 +17,8 @@ import typer
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from harness.history import Manifest, RunDirectory
 from harness.history.arrow import write_rows
+from harness.history.run_directory import Manifest, RunDirectory
 from harness.history.schema import HISTORY, REPLICA_LOGS, Table
 from harness.model import CONTROLLER_ID
 from spark_analysis.session import session

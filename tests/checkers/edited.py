@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.history import RunDirectory
 from harness.history.arrow import write_rows
+from harness.history.run_directory import RunDirectory
 from harness.history.schema import TABLES
 from tests.checkers.story import Row
 

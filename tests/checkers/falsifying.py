@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
-from harness.history import RunDirectory
+from harness.history.run_directory import RunDirectory
 from harness.history.schema import TABLES
 
 Edit = Callable[[Path], None]

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.history import Manifest, RunDirectory
 from harness.history.arrow import write_rows
+from harness.history.run_directory import Manifest, RunDirectory
 from harness.history.schema import HISTORY
 
 Row = dict[str, Any]

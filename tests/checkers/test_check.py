@@ -11,7 +11,7 @@ from checkers import check
 from harness.checker import Anomaly, Outcome, Verdict, from_json, to_json
 from harness.errors import ExitCode, InvalidRun, UsageError
 from harness.findings import KEPT_PER_GROUP, RANGES_KEPT
-from harness.history import RunDirectory
+from harness.history.run_directory import RunDirectory
 from harness.history.schema import TABLES
 from tests.checkers.story import Story
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import reports
 from checkers import check
 from harness.errors import SeawallError
-from harness.history import RunDirectory
+from harness.history.run_directory import RunDirectory
 from harness.history.schema import HISTORY, TIMELINE, Table
 from harness.history.seal import inputs, sealed
 from harness.jepsen import export_history

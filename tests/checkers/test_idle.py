@@ -9,7 +9,7 @@ import pytest
 from checkers import check
 from checkers.history_is_complete import idle, unharmed
 from harness.checker import Outcome
-from harness.history import Manifest
+from harness.history.run_directory import Manifest
 from tests.checkers.cases import write
 from tests.checkers.clients import move, poll
 from tests.checkers.story import Story

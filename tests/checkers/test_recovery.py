@@ -6,7 +6,7 @@ from pathlib import Path
 
 from checkers import check
 from harness.checker import Recovery, from_json
-from harness.history import RunDirectory
+from harness.history.run_directory import RunDirectory
 from tests.checkers.story import CONTROLLER, NODES, Story
 
 S = 1_000_000_000

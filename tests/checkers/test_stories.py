@@ -9,7 +9,7 @@ import pytest
 from checkers import check
 from harness.checker import LossStory, from_json
 from harness.findings import KEPT_PER_GROUP
-from harness.history import RunDirectory
+from harness.history.run_directory import RunDirectory
 from tests.checkers.story import Story
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import EnvironmentFault
-from harness.history import Manifest, RunDirectory
+from harness.history.run_directory import Manifest, RunDirectory
 from harness.unwritable import unwritable, writing_below
 
 MANIFEST = Manifest("r1", "quiet", 7, "2025-01-01T00:00:00+00:00")

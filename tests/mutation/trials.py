@@ -20,7 +20,7 @@ from checkers.memory import decided
 from harness.checker import Outcome, Verdict
 from harness.detection.mixes import core_setup
 from harness.detection.trial import OWN_SCENARIOS, SCENARIO, Endless, limited, scenario_of
-from harness.history import Manifest
+from harness.history.run_directory import Manifest
 from harness.model import CORE, STACK
 from harness.replication.knobs import CURRENT_GENERATION, GENERATIONS
 from harness.runner import plan

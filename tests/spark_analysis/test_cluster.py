@@ -11,7 +11,7 @@ import pytest
 
 from harness.cli.origin import PACKAGES
 from harness.errors import ExitCode
-from harness.history import RunDirectory
+from harness.history.run_directory import RunDirectory
 from tests.checkers.dealing import rewrite
 from tests.spark_analysis.cluster import Cluster, bare_python, cluster
 from tests.spark_analysis.submitted import expected, lossy, said, submit

@@ -19,8 +19,8 @@ from checkers import check
 from harness.checker import Outcome, Verdict
 from harness.cli import main
 from harness.errors import EnvironmentFault, ExitCode
-from harness.history import RunDirectory
 from harness.history.arrow import write_rows
+from harness.history.run_directory import RunDirectory
 from harness.history.schema import TABLES
 from spark_analysis import answers
 from tests.checkers.story import Story

@@ -14,7 +14,7 @@ from checkers import check
 from harness import runner
 from harness.checker import Outcome, RunVerdict, Verdict
 from harness.errors import ExitCode, InvalidRun
-from harness.history import RunDirectory
+from harness.history.run_directory import RunDirectory
 from harness.scenario import load
 from tests.bench.healthy_runs import QUICK
 from tests.checkers.edited import Run

@@ -16,7 +16,7 @@ from checkers import check
 from harness.checker import Outcome, RunVerdict, Verdict
 from harness.cli import main
 from harness.errors import ExitCode
-from harness.history import RunDirectory
+from harness.history.run_directory import RunDirectory
 from harness.history.run_json import VERDICTS
 from tests.checkers.story import Story
 from tests.spark_analysis.one_job import OneJob

@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from checkers.sources import LocalRun
-from harness.history import RunDirectory
 from harness.history.arrow import write_columns
+from harness.history.run_directory import RunDirectory
 from harness.history.schema import TABLES
 from spark_analysis import blocks, digesting, sizing
 from tests.bench.histories import ROWS_PER_STEP, write

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from harness.history import RunDirectory
+from harness.history.run_directory import RunDirectory
 from spark_analysis import packing
 from spark_analysis.files import TableFile, local_files, local_path
 from spark_analysis.packing import packed

@@ -13,8 +13,8 @@ from checkers import check
 from checkers.promises import RULES
 from harness.checker import Outcome, RunVerdict
 from harness.findings import COLUMNS, COUNTS
-from harness.history import RunDirectory
 from harness.history.arrow import arrow_schema
+from harness.history.run_directory import RunDirectory
 from harness.history.schema import TABLES
 from spark_analysis.answers import ask
 from spark_analysis.files import local_files

@@ -14,7 +14,7 @@ import checkers
 from harness import runner
 from harness.checker import Outcome, RunVerdict
 from harness.errors import EnvironmentFault, ExitCode, InvalidRun
-from harness.history import RunDirectory
+from harness.history.run_directory import RunDirectory
 from harness.replication.knobs import CURRENT_GENERATION
 from harness.runner import Plan, Reporter
 from harness.runner.run_progress import Watch

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from harness.clock import Clock, SystemClock
-from harness.history import Manifest, PolledRecord, Polling, Recorder, RunDirectory, Sending
 from harness.history.kept_recorder import KeptRecorder
-from harness.history.recorder import Output
+from harness.history.recorder import Output, PolledRecord, Polling, Recorder, Sending
+from harness.history.run_directory import Manifest, RunDirectory
 from harness.history.sends import Answer, Sends
 from harness.model import ProcessId, TopicPartition
 

@@ -11,8 +11,8 @@ import pytest
 
 from harness.clock import SystemClock
 from harness.errors import EnvironmentFault, InvalidRun
-from harness.history import Manifest, RunDirectory
 from harness.history.arrow import arrow_schema
+from harness.history.run_directory import Manifest, RunDirectory
 from harness.history.schema import FORMAT_VERSION, TABLES
 from harness.history.table_file import require_readable
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.history import Manifest, RunDirectory
+from harness.history.run_directory import Manifest, RunDirectory
 from harness.history.seal import doubts, inputs, sealed
 
 EDITED = "verdict.json was changed after the checker had written it."

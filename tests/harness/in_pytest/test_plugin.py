@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.checker import Outcome, from_json
-from harness.history import RunDirectory
+from harness.history.run_directory import RunDirectory
 
 pytest_plugins = ["pytester"]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import InvalidRun, UsageError
-from harness.history import RunDirectory
+from harness.history.run_directory import RunDirectory
 from harness.jepsen import Assumptions, Imported, export_history, import_history
 from tests.checkers.clients import Polled, Sent, burst, poll, transact
 from tests.checkers.story import Story

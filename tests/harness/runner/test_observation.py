@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.history import Manifest
+from harness.history.run_directory import Manifest
 from harness.model import NodeId, TopicPartition
 from harness.outcome import Word
 from harness.runner.observation import Gathered, differences, observe, shortened, spelled_out
