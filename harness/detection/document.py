@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from checkers import unprocessed
+from checkers import lost_acknowledgement, unprocessed, withheld_record
 from checkers.promises import KINDS
 from harness.detection.matrix import Matrix, Score
 from harness.detection.mixes import CHAOS, FAULTS, OF_SOME, SYNTHETIC, WORKLOADS, Mix, faults_at, workloads_at
@@ -26,6 +26,9 @@ NO_BROKER = ("int-nonmonotonic-send",)
 
 OF_PROGRAMS = tuple(kind.name for kind in unprocessed.KINDS if kind is not unprocessed.PROCESSED_TWICE)
 """The kinds of which a user's program is guilty, and no bug here: the tests of the workload run broken programs."""
+
+OF_SHARE_GROUPS = tuple(kind.name for kind in (*lost_acknowledgement.KINDS, *withheld_record.KINDS))
+"""The kinds about share groups, which only real Kafka has; the tests of the workload show them by lying consumers."""
 
 _RANDOM, _SCHEDULE, _MADE_UP, _NOT = "random", "schedule", "made up", "not"
 """The kinds of proof that the checkers find a bug, the strongest first."""
@@ -208,6 +211,8 @@ def _kinds(matrix: Matrix, bugs: Sequence[Bug]) -> Iterator[str]:
 def _never_convicted(kind: str) -> str:
     if kind in OF_PROGRAMS:
         return "a [user's program](your-own-program.md) breaks it, and no bug here"
+    if kind in OF_SHARE_GROUPS:
+        return "no broker here has [share groups](share-groups.md); lying consumers of real Kafka's show it"
     if kind not in NO_VIOLATION:
         return "**none**"
     why, bug = NO_VIOLATION[kind]
