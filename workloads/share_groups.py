@@ -49,6 +49,8 @@ _NS_PER_S = 1_000_000_000
 _CONFIGURED_WITHIN_S = 30.0
 _AGAIN_S = 0.2
 _GRACE_S = 3.0
+_LAST_S = 2.0
+"""How often a drain sends each partition a record."""
 """For how long beyond a lock nothing may come in the end."""
 
 
@@ -134,6 +136,10 @@ class ShareGroups(Workload):
 
     def start(self) -> None:
         """See :class:`harness.workload.Workload`."""
+        groups = range(self._parameters.groups)
+        for group in groups:  # before there are faults: a broker that has not heard of it gives records otherwise
+            self.begin(self._configure(group))
+        self.clients.wait_until(lambda: self._configured.issuperset(groups), _CONFIGURED_WITHIN_S)
         for work in (*self._sends.works(), *self._works()):
             self.begin(work)
 
@@ -142,13 +148,17 @@ class ShareGroups(Workload):
         return dict(self._polled)
 
     def finish(self, report: Callable[[str], None]) -> None:
-        """See :class:`harness.workload.Workload`: drain each group that consumers have had."""
+        """See :class:`harness.workload.Workload`: drain each group; one that was never configured has not been."""
         report("draining the share groups")
         clients = self.context.new_clients()
-        last: dict[TopicPartition, int] = {}
+        last: dict[TopicPartition, set[int]] = {name: set() for name in self._partitions}
         drains = [self._drain(_sharing(clients), group) for group in sorted(self._configured)]
+        for group in set(range(self._parameters.groups)) - self._configured:
+            name = self._parameters.membership(group, 0, self._partitions).group
+            op = self._shares.invoke_drain(self.context.new_process(), name, self._partitions)
+            self._shares.complete_drain(op, frozenset())
         for drain in drains:
-            clients.begin(drain.run(lambda: dict(last)))
+            clients.begin(drain.run(lambda: {name: frozenset(sent) for name, sent in list(last.items())}))
         clients.begin(self._send_last(clients, last))
         clients.wait_until(lambda: all(drain.is_over for drain in drains), self._parameters.drain_s)
         clients.stop()
@@ -158,21 +168,20 @@ class ShareGroups(Workload):
         membership = self._parameters.membership(group, 0, self._partitions)
         return Drain(self.context, clients, self._shares, membership, self._parameters.lock_s + _GRACE_S)
 
-    async def _send_last(self, clients: Clients, last: dict[TopicPartition, int]) -> None:
-        """Send each partition a record until one is acknowledged, and note its value."""
-        while not clients.stopping and len(last) < len(self._partitions):
+    async def _send_last(self, clients: Clients, last: Mapping[TopicPartition, set[int]]) -> None:
+        """Send each partition a record now and then, and note what is acknowledged."""
+        while not clients.stopping:
             processes = SendingProcesses(self.context)
             producer = clients.producer(f"last-{processes.first}", ALL_ACKS, self._parameters.delivery_timeout_s, PLAIN)
             for name in self._partitions:
-                if name not in last and processes.are_usable and not clients.stopping:
+                if processes.are_usable and not clients.stopping:
                     sent = await processes.send(producer, name, [self._parameters.size], ALL_ACKS, clients.wall_ms())
-                    last.update((name, value) for value, answer in sent if answer.kind == "ok")
+                    last[name].update(value for value, answer in sent if answer.kind == "ok")
             producer.close()
-            await clients.sleep(_AGAIN_S)
+            await clients.sleep(_LAST_S)
 
     def _works(self) -> Iterator[Coroutine[Any, Any, None]]:
         for group in range(self._parameters.groups):
-            yield self._configure(group)
             for number in range(self._parameters.members):
                 yield self._take_part(group, number)
 

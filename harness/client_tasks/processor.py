@@ -201,9 +201,10 @@ class Processor:
         return await producer.end(commits=fate == "commit")
 
     def _killed(self, producer: TransactionalProducer, kill: Kill) -> Transacted:
+        """Kill the processor before any client has asked to commit the transaction."""
         offsets = list(producer.offsets)
         self._kill(kill)
-        return Transacted("info", offsets, _KILLED)
+        return Transacted("fail", offsets, _KILLED)
 
     async def _kill_later(self, kill: Kill) -> None:
         await self._clients.sleep(kill.after_s)

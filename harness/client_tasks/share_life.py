@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from harness.client_ports import ClientContext
 from harness.history.recorder import PolledRecord
@@ -68,8 +68,8 @@ class ShareLife:
 class Drain:
     """Gives one consumer after the other all that a share group is not done with, until no more comes.
 
-    A record that a consumer of before holds comes when its lock has ended. That the group is given records of a
-    partition at all is shown by one that was sent to it since the drain began.
+    A record that a consumer of before holds comes when its lock has ended. That the consumer to which nothing more
+    comes is given records of a partition at all is shown by one that was sent to it since the drain began.
 
     Args:
         context: of the run.
@@ -93,24 +93,29 @@ class Drain:
         self._membership = membership
         self._silence_ns = round(silence_s * 1e9)
 
-    async def run(self, last: Callable[[], Mapping[TopicPartition, int]]) -> None:
+    async def run(self, last: Callable[[], Mapping[TopicPartition, Collection[int]]]) -> None:
         """Drain the group, until the clients stop at the latest.
 
-        ``last``: by partition, the value of a record that was acknowledged since the drain began, as far as there are.
+        ``last``: by partition, the values of records that were acknowledged since the drain began. Now and then there
+        are new ones, of which every consumer is given some; they do not count as what comes.
         """
         partitions = sorted(self._context.partitions)
         op = self._shares.invoke_drain(self._context.new_process(), self._membership.group, partitions)
-        came: set[int | None] = set()
-        quiet_ns = self._clients.monotonic_ns()
         while not self._clients.stopping and not self.is_over:
             life = ShareLife(self._context, self._clients, self._shares, self._membership)
+            came: set[int | None] = set()
+            shown: set[TopicPartition] = set()
+            quiet_ns = self._clients.monotonic_ns()
             while life.is_usable and not self._clients.stopping and not self.is_over:
-                if given := await life.acquire():
-                    came.update(one.record.value for one in given)
+                given = await life.acquire()
+                if given:
                     await life.acknowledge(given, lambda _: "accept")
-                if given or not life.is_usable:
+                sent = last()
+                values = {one.record.value for one in given}
+                came |= values
+                if values.difference(*sent.values()) or not shown.issuperset(partitions):
                     quiet_ns = self._clients.monotonic_ns()
-                shown = {place for place, value in last().items() if value in came}
+                shown = {place for place, ours in sent.items() if not came.isdisjoint(ours)}
                 is_quiet = self._clients.monotonic_ns() - quiet_ns >= self._silence_ns
                 self.is_over = is_quiet and shown.issuperset(partitions)
             await life.close()

@@ -13,6 +13,7 @@ from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssi
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.errors import KafkaError as Refused
+from kafka.errors import KafkaTimeoutError
 from kafka.structs import TopicPartition as Place
 
 from harness import payload
@@ -95,12 +96,16 @@ class Reader:
 
     def poll(self, max_records: int, timeout_s: float) -> Polled:
         """See :class:`harness.clients.library.Reader`."""
-        polled = _polled(self._consumer, max_records, timeout_s)
+        records, error = _polled(self._consumer, max_records, timeout_s)
         for name in self.positions:
-            with suppress(Refused):
+            try:
                 position = self._consumer.position(Place(*name), timeout_ms=0)
                 self.positions[name] = self.positions[name] if position is None else position
-        return polled
+            except KafkaTimeoutError:
+                continue
+            except Refused as failed:  # it says so once, as of a log that was truncated
+                error = error or name_of(failed)
+        return Polled(records, error)
 
     def bounds(self, partition: TopicPartition, timeout_s: float) -> Bounds:
         """See :class:`harness.clients.library.Reader`."""
@@ -163,6 +168,7 @@ class Member(GroupOffsets):
         self._rebalanced = rebalanced
         self._has: set[TopicPartition] = set()
         self._is_lost_in_doubt = False
+        self._membership = self._consumer.group_metadata()
         self._consumer.subscribe(membership.topics, listener=_Listener(self, self._consumer))
 
     @property
@@ -174,8 +180,14 @@ class Member(GroupOffsets):
 
     @property
     def metadata(self) -> object:
-        """See :class:`harness.clients.library.Member`: kafka-python's own description."""
-        return self._consumer.group_metadata()
+        """See :class:`harness.clients.library.Member`: kafka-python's own description, of the last membership.
+
+        Once it is out of the group, kafka-python describes it as no member, whose commits no coordinator fences.
+        """
+        described = self._consumer.group_metadata()
+        if described.generation_id != NO_GENERATION:
+            self._membership = described
+        return self._membership
 
     def poll(self, max_records: int, timeout_s: float) -> Polled:
         """See :class:`harness.clients.library.Member`."""

@@ -87,15 +87,18 @@ class Sender:
         """See :class:`harness.clients.library.Sender`."""
         answers: list[Answer | None] = [None] * len(batch)
         arrived: queue.SimpleQueue[tuple[int, Answer]] = queue.SimpleQueue()
+        deadline = time.monotonic() + self._timeout_s + _GRACE_S
         for index, record in enumerate(batch):
+            if give_up.is_set() or time.monotonic() > deadline:
+                break
             try:
                 future = _handed_over(self._producer, partition, record)
-            except Refused as refused:  # so is one that the producer does not take at all
-                arrived.put((index, _failed(refused)))
+            except Refused as refused:  # it has not left
+                name = name_of(refused)
+                arrived.put((index, Answer("fail" if name in _REJECTED else "info", error=name)))
                 continue
             future.add_callback(lambda where, index=index: arrived.put((index, self._acknowledged(where.offset))))
             future.add_errback(lambda why, index=index: arrived.put((index, _failed(why))))
-        deadline = time.monotonic() + self._timeout_s + _GRACE_S
         while None in answers and time.monotonic() < deadline and not give_up.is_set():
             news = dict(_taken(arrived))
             for index, answer in news.items():
@@ -127,8 +130,8 @@ def _taken(arrived: queue.SimpleQueue[tuple[int, Answer]]) -> list[tuple[int, An
 
 
 def _failed(why: BaseException) -> Answer:
-    name = name_of(why)
-    return Answer("fail" if name in _REJECTED else "info", error=name)
+    """Of a record that may be in the log: kafka-python fails what is under way with the error of another batch."""
+    return Answer("info", error=name_of(why))
 
 
 def _close(producer: KafkaProducer) -> None:

@@ -84,7 +84,7 @@ class Told:
 
     def drain(self, last: Mapping[TopicPartition, int]) -> Drain:
         made = Drain(self.context, self.group, self.shares, self.membership, silence_s=3)
-        task = ThreadTask(made.run(lambda: last))
+        task = ThreadTask(made.run(lambda: {place: {value} for place, value in last.items()}))
         task.join(30)
         task.result()
         return made
@@ -146,9 +146,16 @@ def test_a_partition_that_gives_nothing_at_all_is_taken_to_be_drained(last: Mapp
 
 
 def test_a_consumer_that_has_failed_ends_a_drain() -> None:
-    group = Group([(P, 1, LAST_P), (Q, 1, LAST_Q)], (), "NETWORK_EXCEPTION", (), answers={1: Answer("info")})
+    lasts = [(P, 1, LAST_P), (Q, 1, LAST_Q)]
+    group = Group(lasts, "NETWORK_EXCEPTION", [(P, 2, LAST_P), (Q, 2, LAST_Q)], (), answers={1: Answer("info")})
     told = Told(group)
     assert told.drain({P: LAST_P, Q: LAST_Q}).is_over
     assert (group.made, group.closed) == (3, 3)
     failed = [row for row in told.rows("f", "type", "error") if row[1] == "fail"]
     assert failed == [("acquire", "fail", "NETWORK_EXCEPTION")]
+
+
+def test_what_one_consumer_of_a_drain_was_given_shows_what_another_is_given() -> None:
+    lasts = [(P, 1, LAST_P), (Q, 1, LAST_Q)]
+    told = Told(Group(lasts, answers={1: Answer("info")}, stops_after=20))
+    assert not told.drain({P: LAST_P, Q: LAST_Q}).is_over
