@@ -34,7 +34,7 @@ from typing import Any
 from pydantic import Field
 
 from harness.client_ports import PLAIN, ClientContext, Clients
-from harness.client_tasks.sending_process import SendingProcesses
+from harness.client_tasks.sending_process import SendingProcesses, process_of
 from harness.client_tasks.share_life import Drain, ShareLife
 from harness.client_tasks.steady_sends import SteadySends, SteadySendsParameters
 from harness.errors import EnvironmentFault, UsageError
@@ -151,15 +151,15 @@ class ShareGroups(Workload):
         """See :class:`harness.workload.Workload`: drain each group; one that was never configured has not been."""
         report("draining the share groups")
         clients = self.context.new_clients()
-        last: dict[TopicPartition, set[int]] = {name: set() for name in self._partitions}
+        first = self.context.new_process()
         drains = [self._drain(_sharing(clients), group) for group in sorted(self._configured)]
         for group in set(range(self._parameters.groups)) - self._configured:
             name = self._parameters.membership(group, 0, self._partitions).group
             op = self._shares.invoke_drain(self.context.new_process(), name, self._partitions)
             self._shares.complete_drain(op, frozenset())
         for drain in drains:
-            clients.begin(drain.run(lambda: {name: frozenset(sent) for name, sent in list(last.items())}))
-        clients.begin(self._send_last(clients, last))
+            clients.begin(drain.run(lambda value: process_of(value) > first))
+        clients.begin(self._send_last(clients))
         clients.wait_until(lambda: all(drain.is_over for drain in drains), self._parameters.drain_s)
         clients.stop()
         clients.join()
@@ -168,15 +168,14 @@ class ShareGroups(Workload):
         membership = self._parameters.membership(group, 0, self._partitions)
         return Drain(self.context, clients, self._shares, membership, self._parameters.lock_s + _GRACE_S)
 
-    async def _send_last(self, clients: Clients, last: Mapping[TopicPartition, set[int]]) -> None:
-        """Send each partition a record now and then, and note what is acknowledged."""
+    async def _send_last(self, clients: Clients) -> None:
+        """Send each partition a record now and then."""
         while not clients.stopping:
             processes = SendingProcesses(self.context)
             producer = clients.producer(f"last-{processes.first}", ALL_ACKS, self._parameters.delivery_timeout_s, PLAIN)
             for name in self._partitions:
                 if processes.are_usable and not clients.stopping:
-                    sent = await processes.send(producer, name, [self._parameters.size], ALL_ACKS, clients.wall_ms())
-                    last[name].update(value for value, answer in sent if answer.kind == "ok")
+                    await processes.send(producer, name, [self._parameters.size], ALL_ACKS, clients.wall_ms())
             producer.close()
             await clients.sleep(_LAST_S)
 

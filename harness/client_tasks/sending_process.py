@@ -19,6 +19,11 @@ NOT_ANSWERED = "NOT_ANSWERED"
 _PROCESS_SHIFT = 32
 
 
+def process_of(value: int) -> ProcessId:
+    """The process that sends ``value``."""
+    return ProcessId(value >> _PROCESS_SHIFT)
+
+
 class SendingProcesses:
     """Processes of the history whose records one producer sends together; each has one operation at a time.
 

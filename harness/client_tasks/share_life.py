@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from harness.client_ports import ClientContext
 from harness.history.recorder import PolledRecord
@@ -93,29 +93,26 @@ class Drain:
         self._membership = membership
         self._silence_ns = round(silence_s * 1e9)
 
-    async def run(self, last: Callable[[], Mapping[TopicPartition, Collection[int]]]) -> None:
+    async def run(self, is_new: Callable[[int], bool]) -> None:
         """Drain the group, until the clients stop at the latest.
 
-        ``last``: by partition, the values of records that were acknowledged since the drain began. Now and then there
-        are new ones, of which every consumer is given some; they do not count as what comes.
+        ``is_new``: whether the record of a value was sent since the drain began. Every partition is sent one now and
+        then, so that every consumer is given some; they do not count as what comes.
         """
         partitions = sorted(self._context.partitions)
         op = self._shares.invoke_drain(self._context.new_process(), self._membership.group, partitions)
         while not self._clients.stopping and not self.is_over:
             life = ShareLife(self._context, self._clients, self._shares, self._membership)
-            came: set[int | None] = set()
             shown: set[TopicPartition] = set()
             quiet_ns = self._clients.monotonic_ns()
             while life.is_usable and not self._clients.stopping and not self.is_over:
                 given = await life.acquire()
                 if given:
                     await life.acknowledge(given, lambda _: "accept")
-                sent = last()
-                values = {one.record.value for one in given}
-                came |= values
-                if values.difference(*sent.values()) or not shown.issuperset(partitions):
+                new = [one for one in given if one.record.value is not None and is_new(one.record.value)]
+                if len(new) < len(given) or not shown.issuperset(partitions):
                     quiet_ns = self._clients.monotonic_ns()
-                shown = {place for place, ours in sent.items() if not came.isdisjoint(ours)}
+                shown.update(TopicPartition(one.record.topic, one.record.partition) for one in new)
                 is_quiet = self._clients.monotonic_ns() - quiet_ns >= self._silence_ns
                 self.is_over = is_quiet and shown.issuperset(partitions)
             await life.close()

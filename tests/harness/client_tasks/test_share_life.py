@@ -84,7 +84,7 @@ class Told:
 
     def drain(self, last: Mapping[TopicPartition, int]) -> Drain:
         made = Drain(self.context, self.group, self.shares, self.membership, silence_s=3)
-        task = ThreadTask(made.run(lambda: {place: {value} for place, value in last.items()}))
+        task = ThreadTask(made.run(lambda value: value in last.values()))
         task.join(30)
         task.result()
         return made
