@@ -47,8 +47,6 @@ _MIN_INSYNC: Final = 2
 _QUIET: Final = "none"
 _SCHEDULE: Final = "scenario"
 _GROUPS: Final = "groups"
-_LOADS: Final = {"compacted_keys": "compaction"}
-"""By workload, its load in the matrix, where that has another name."""
 _MADE_UP: Final = "synthetic"
 
 _COLUMN_OF_SIMULATED: Final[Mapping[str, str]] = MappingProxyType(
@@ -226,13 +224,12 @@ def _exposure(run: Run, uncounted: Collection[str]) -> _Exposure:
 
 
 def _own(run: Run) -> Iterator[str]:
-    """The loads under which some bugs alone are looked for: groups, and those that the matrix has of a workload."""
+    """The loads under which some bugs alone are looked for: groups, and workloads by their names."""
     if run.verdict.counts.get("partitions_given"):
         yield _GROUPS
     written = run.manifest.configuration.get("workload", {})
     for one in (written, *written.get("parts", ())):
-        name = str(one.get("name"))
-        yield _LOADS.get(name, name)
+        yield str(one.get("name"))
 
 
 def _untried(run: Run) -> Iterator[str]:
