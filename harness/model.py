@@ -40,7 +40,7 @@ GroupProtocol = Literal["classic", "consumer"]
 """How the members of a consumer group agree on who reads what: among themselves, or by their coordinator (KIP-848)."""
 
 Acknowledgement = Literal["accept", "release", "reject"]
-"""What a share consumer says of a record (KIP-932): it is done with it; it gives it back; nobody is to be given it."""
+"""What a share consumer says of a record (KIP-932): accept ends it, release gives it back, reject discards it."""
 
 NO_OFFSET = -1
 """An unknown offset (Kafka's ``UNDEFINED_EPOCH_OFFSET``)."""

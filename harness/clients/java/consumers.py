@@ -8,6 +8,7 @@ from typing import Any
 
 from harness import payload
 from harness.client_ports import LEFT_UNKNOWN, Begins, Bounds, CommittedOffset, Isolation, Membership, Polled
+from harness.clients import kafka_settings
 from harness.clients.java.driver import Answer as Said
 from harness.clients.java.driver import Driver, written_offsets
 from harness.clients.library import OnRebalance
@@ -16,8 +17,6 @@ from harness.history.recorder import PolledRecord
 from harness.model import NO_EPOCH, NO_GENERATION, Offset, TopicPartition
 from harness.payload import StoredRecord
 
-_POLL_RECORDS = 500
-_HEARTBEATS = 10
 _COMMIT_S = 3.0
 _CLOSE_MS = 1000
 
@@ -29,36 +28,20 @@ _ASSIGNORS = {
 
 
 def reading(isolation: Isolation) -> dict[str, object]:
-    """How all our consumers read; see :func:`harness.clients.reader.reading`."""
-    return {
-        "enable.auto.commit": False,
-        "auto.offset.reset": "none",
-        "isolation.level": isolation,
-        "fetch.max.wait.ms": 100,
-        "max.poll.records": _POLL_RECORDS,
-        "allow.auto.create.topics": False,
-        "request.timeout.ms": 3000,
-        "default.api.timeout.ms": 3000,
-    }
+    """How all our consumers read."""
+    return {**kafka_settings.reading(isolation), "default.api.timeout.ms": 3000}
 
 
 def belonging(membership: Membership) -> dict[str, object]:
     """The settings of a member of a group."""
-    session_ms = round(membership.session_timeout_s * 1000)
-    static = {} if membership.instance is None else {"group.instance.id": membership.instance}
-    return {
-        "group.id": membership.group,
-        "max.poll.interval.ms": max(round(membership.poll_timeout_s * 1000), session_ms),
-        **static,
-        **(_classic(membership, session_ms) if membership.protocol == "classic" else _consumer(membership)),
-    }
+    own = _classic(membership) if membership.protocol == "classic" else _consumer(membership)
+    return {**kafka_settings.belonging(membership), **own}
 
 
-def _classic(membership: Membership, session_ms: int) -> dict[str, object]:
+def _classic(membership: Membership) -> dict[str, object]:
     return {
         "partition.assignment.strategy": _ASSIGNORS[membership.assignor],
-        "session.timeout.ms": session_ms,
-        "heartbeat.interval.ms": max(session_ms // _HEARTBEATS, 1),
+        **kafka_settings.heartbeating(membership),
     }
 
 

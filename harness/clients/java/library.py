@@ -12,20 +12,14 @@ from collections.abc import Callable, Mapping
 from harness.client_ports import Isolation, Manner, Membership
 from harness.clients.java.consumers import GroupOffsets, Member, Reader, belonging, reading
 from harness.clients.java.driver import Driver
-from harness.clients.java.producers import Sender, TransactionalSender, settings_of
+from harness.clients.java.producers import Sender, TransactionalSender
 from harness.clients.java.share_consumers import ShareConsumer, configure_group, sharing
+from harness.clients.kafka_settings import IMPATIENT, sending
 from harness.clients.library import OnRebalance
 from harness.model import Offset, TopicPartition
 from harness.share_ports import ShareMembership
 
-_IMPATIENT = {
-    "metadata.max.age.ms": 1000,
-    "reconnect.backoff.ms": 20,
-    "reconnect.backoff.max.ms": 250,
-    "socket.connection.setup.timeout.ms": 1000,
-    "retry.backoff.ms": 100,
-}
-"""As for librdkafka: a client that takes seconds to notice a new leader measures itself."""
+_CONNECTED_WITHIN = {"socket.connection.setup.timeout.ms": 1000}
 
 
 class Java:
@@ -53,7 +47,7 @@ class Java:
 
     def sender(self, name: str, acks: int, timeout_s: float, manner: Manner) -> Sender:
         """See :class:`harness.clients.library.ClientLibrary`."""
-        return Sender(self._driver, {**self._common(name), **settings_of(manner, acks, timeout_s)}, timeout_s)
+        return Sender(self._driver, {**self._common(name), **sending(manner, acks, timeout_s)}, timeout_s)
 
     def transactional_sender(self, name: str, timeout_s: float) -> TransactionalSender:
         """See :class:`harness.clients.library.ClientLibrary`."""
@@ -100,4 +94,4 @@ class Java:
             one.close()
 
     def _common(self, name: str) -> dict[str, object]:
-        return {**_IMPATIENT, "bootstrap.servers": self._bootstrap, "client.id": name}
+        return {**IMPATIENT, **_CONNECTED_WITHIN, "bootstrap.servers": self._bootstrap, "client.id": name}

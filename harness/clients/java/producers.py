@@ -6,21 +6,18 @@ import base64
 import queue
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 
-from harness.client_ports import ABORTED, Answered, CommittedOffset, Manner, Transacted
+from harness.client_ports import ABORTED, Answered, CommittedOffset, Transacted
+from harness.clients.batch_answers import awaited, taken
 from harness.clients.java.driver import Answer as Said
 from harness.clients.java.driver import Driver, written_offsets
+from harness.clients.kafka_settings import transacting
 from harness.history.sends import Answer, Completion
 from harness.model import Offset, TopicPartition
 from harness.payload import ProducerRecord
 
-_LOOK_S = 0.1
 _GRACE_S = 5.0
-_LINGER_S = 0.005
-_BYTES_BESIDE = 150
-"""About what a record takes besides its text, where batches are counted in bytes."""
 
 REJECTED_BEFORE_APPEND = frozenset(
     {
@@ -47,26 +44,6 @@ _FATAL = frozenset(
 """After these a transactional producer is of no use any more."""
 
 
-def settings_of(manner: Manner, acks: int, timeout_s: float) -> dict[str, object]:
-    """``manner`` as settings of a producer that waits ``timeout_s`` for each answer."""
-    request_ms = max(1, int(manner.request_timeout_s(timeout_s) * 1000))
-    linger_s = _LINGER_S if manner.linger_s is None else manner.linger_s
-    linger_ms = int(linger_s * 1000) if manner.batch > 1 else 0
-    in_flight = manner.in_flight or (5 if manner.idempotent else 1)
-    return {
-        "acks": acks,
-        "enable.idempotence": manner.idempotent,
-        "retries": max(manner.retries, 1 if manner.idempotent else 0),
-        "request.timeout.ms": request_ms,
-        "linger.ms": linger_ms,
-        "delivery.timeout.ms": max(int(timeout_s * 1000), request_ms + linger_ms),
-        "max.block.ms": max(1, int(timeout_s * 1000)),
-        "batch.size": 0 if manner.batch == 1 else manner.batch * _BYTES_BESIDE,
-        "compression.type": manner.compression,
-        "max.in.flight.requests.per.connection": in_flight,
-    }
-
-
 class Sender:
     """Implements :class:`harness.clients.library.Sender`."""
 
@@ -84,38 +61,25 @@ class Sender:
         answered: Answered,
     ) -> list[Answer]:
         """See :class:`harness.clients.library.Sender`."""
-        answers: list[Answer | None] = [None] * len(batch)
         said = self._driver.begin(self._client, "send", **_written(partition, batch))
         deadline = time.monotonic() + self._timeout_s + _GRACE_S
-        while None in answers and time.monotonic() < deadline and not give_up.is_set():
-            which: list[int] = []
-            for one in _arrived(said):
-                if "index" not in one:  # the process has ended
-                    deadline = 0.0
-                    break
-                answers[one["index"]] = _answer_of(one)
-                which.append(one["index"])
-            if which:
-                answered(which, [answer for index in which if (answer := answers[index]) is not None])
-        missing = [index for index, answer in enumerate(answers) if answer is None]
-        unknown = Answer("info", error="_NO_DELIVERY_REPORT")
-        if missing:
-            answered(missing, [unknown] * len(missing))
-        return [answer or unknown for answer in answers]
+        return awaited(len(batch), _news(said), deadline, give_up, answered)
 
     def close(self) -> None:
         """See :class:`harness.clients.library.Sender`."""
         self._driver.tell(self._client, "close")
 
 
-def _arrived(said: queue.SimpleQueue[Said]) -> list[Said]:
-    """What has come, after waiting for something a little."""
-    arrived: list[Said] = []
-    with suppress(queue.Empty):
-        arrived.append(said.get(timeout=_LOOK_S))
-        while True:
-            arrived.append(said.get_nowait())
-    return arrived
+def _news(said: queue.SimpleQueue[Said]) -> Iterator[Mapping[int, Answer]]:
+    """The answers by index, until the process has ended."""
+    while True:
+        news: dict[int, Answer] = {}
+        for one in taken(said):
+            if "index" not in one:
+                yield news
+                return
+            news[one["index"]] = _answer_of(one)
+        yield news
 
 
 def _answer_of(one: Said) -> Answer:
@@ -146,18 +110,9 @@ class TransactionalSender:
     """Implements :class:`harness.clients.library.TransactionalSender`."""
 
     def __init__(self, driver: Driver, common: Mapping[str, object], name: str, timeout_s: float) -> None:
-        timeout_ms = max(1000, int(timeout_s * 1000))
         self.offsets: list[Offset | None] = []
         self._driver = driver
-        self._settings = {
-            **common,
-            "transactional.id": name,
-            "transaction.timeout.ms": timeout_ms,
-            "delivery.timeout.ms": timeout_ms,
-            "request.timeout.ms": max(500, timeout_ms - 500),
-            "max.block.ms": timeout_ms,
-            "linger.ms": 0,
-        }
+        self._settings = {**common, **transacting(name, timeout_s)}
         self._client: int | None = None
 
     def initialise(self) -> str | None:

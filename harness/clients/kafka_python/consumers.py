@@ -18,6 +18,7 @@ from kafka.structs import TopicPartition as Place
 
 from harness import payload
 from harness.client_ports import BEGINNING, LEFT_UNKNOWN, Begins, Bounds, CommittedOffset, Isolation, Membership, Polled
+from harness.clients import kafka_settings
 from harness.clients.kafka_python.errors import made, name_of
 from harness.clients.kafka_python.producers import written_offsets
 from harness.clients.library import OnRebalance
@@ -26,8 +27,6 @@ from harness.history.recorder import Change, PolledRecord
 from harness.model import NO_EPOCH, NO_GENERATION, Offset, TopicPartition
 from harness.payload import StoredRecord
 
-_POLL_RECORDS = 500
-_HEARTBEATS = 10
 _COMMIT_MS = 3000
 _CLOSE_MS = 1000
 _LOOK_S = 0.005
@@ -40,30 +39,11 @@ _ASSIGNORS = {
 }
 
 
-def reading(isolation: Isolation) -> dict[str, Any]:
-    """How all our consumers read; see :func:`harness.clients.reader.reading`."""
-    return {
-        "enable_auto_commit": False,
-        "auto_offset_reset": "none",
-        "isolation_level": isolation,
-        "fetch_max_wait_ms": 100,
-        "max_poll_records": _POLL_RECORDS,
-        "allow_auto_create_topics": False,
-        "request_timeout_ms": 3000,
-    }
-
-
 def belonging(membership: Membership) -> dict[str, Any]:
     """The settings of a member of a group of the classic protocol."""
-    session_ms = round(membership.session_timeout_s * 1000)
-    return {
-        "group_id": membership.group,
-        "group_instance_id": membership.instance,
-        "partition_assignment_strategy": (_ASSIGNORS[membership.assignor],),
-        "session_timeout_ms": session_ms,
-        "heartbeat_interval_ms": max(session_ms // _HEARTBEATS, 1),
-        "max_poll_interval_ms": max(round(membership.poll_timeout_s * 1000), session_ms),
-    }
+    settings = {**kafka_settings.belonging(membership), **kafka_settings.heartbeating(membership)}
+    strategy = (_ASSIGNORS[membership.assignor],)
+    return {**kafka_settings.underscored(settings), "partition_assignment_strategy": strategy}
 
 
 def _polled(consumer: KafkaConsumer, max_records: int, timeout_s: float) -> Polled:

@@ -9,21 +9,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.client_ports import Isolation, Manner, Membership
-from harness.clients.kafka_python.consumers import GroupOffsets, Member, Reader, belonging, reading
+from harness.clients.kafka_python.consumers import GroupOffsets, Member, Reader, belonging
 from harness.clients.kafka_python.producers import Sender, TransactionalSender, settings_of
+from harness.clients.kafka_settings import IMPATIENT, reading, underscored
 from harness.clients.library import OnRebalance
 from harness.model import Offset, TopicPartition
 
-_IMPATIENT = {
-    "metadata_max_age_ms": 1000,
-    "reconnect_backoff_ms": 20,
-    "reconnect_backoff_max_ms": 250,
-    "retry_backoff_ms": 100,
-    "metrics_enabled": False,
-    "bootstrap_timeout_ms": 120_000,
-}
-"""As for librdkafka: a client that takes seconds to notice a new leader measures itself. One that is made while all
-brokers are down waits for them."""
+_PATIENCE = {"metrics_enabled": False, "bootstrap_timeout_ms": 120_000}
+"""A client that is made while all brokers are down waits for them."""
 
 
 class KafkaPython:
@@ -53,15 +46,15 @@ class KafkaPython:
     ) -> Reader:
         """See :class:`harness.clients.library.ClientLibrary`; ``epochs`` are left out."""
         del epochs
-        return Reader({**self._common(name), **reading(isolation)}, positions, isolation)
+        return Reader({**self._common(name), **underscored(reading(isolation))}, positions, isolation)
 
     def group_offsets(self, name: str, group: str) -> GroupOffsets:
         """See :class:`harness.clients.library.ClientLibrary`."""
-        return GroupOffsets({**self._common(name), **reading("read_committed"), "group_id": group})
+        return GroupOffsets({**self._common(name), **underscored(reading("read_committed")), "group_id": group})
 
     def member(self, name: str, membership: Membership, isolation: Isolation, rebalanced: OnRebalance) -> Member:
         """See :class:`harness.clients.library.ClientLibrary`."""
-        settings = {**self._common(name), **reading(isolation), **belonging(membership)}
+        settings = {**self._common(name), **underscored(reading(isolation)), **belonging(membership)}
         return Member(settings, membership, rebalanced)
 
     def apart(self) -> None:
@@ -71,4 +64,4 @@ class KafkaPython:
         """See :class:`harness.clients.library.ClientLibrary`: nothing is left to end."""
 
     def _common(self, name: str) -> dict[str, Any]:
-        return {**_IMPATIENT, "bootstrap_servers": self._bootstrap, "client_id": name}
+        return {**underscored(IMPATIENT), **_PATIENCE, "bootstrap_servers": self._bootstrap, "client_id": name}

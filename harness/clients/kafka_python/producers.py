@@ -6,7 +6,6 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import KafkaError
@@ -16,18 +15,15 @@ from kafka.structs import OffsetAndMetadata
 from kafka.structs import TopicPartition as Place
 
 from harness.client_ports import ABORTED, Answered, CommittedOffset, Manner, Transacted
+from harness.clients.batch_answers import awaited, taken
 from harness.clients.kafka_python.errors import made, name_of
+from harness.clients.kafka_settings import sending, transacting, underscored
 from harness.clients.sender import REJECTED_BEFORE_APPEND
 from harness.history.sends import Answer, Completion
 from harness.model import Offset, TopicPartition
 from harness.payload import ProducerRecord
 
-_LOOK_S = 0.1
 _GRACE_S = 5.0
-_LINGER_S = 0.005
-_BYTES_BESIDE = 150
-"""About what a record takes besides its text, where batches are counted in bytes."""
-
 _REJECTED = frozenset(str(KafkaError(code).name()) for code in REJECTED_BEFORE_APPEND)
 _FATAL = frozenset(
     {
@@ -44,21 +40,8 @@ _FATAL = frozenset(
 
 def settings_of(manner: Manner, acks: int, timeout_s: float) -> dict[str, Any]:
     """``manner`` as settings of a producer that waits ``timeout_s`` for each answer."""
-    request_ms = max(1, int(manner.request_timeout_s(timeout_s) * 1000))
-    linger_s = _LINGER_S if manner.linger_s is None else manner.linger_s
-    linger_ms = int(linger_s * 1000) if manner.batch > 1 else 0
-    return {
-        "acks": acks,
-        "enable_idempotence": manner.idempotent,
-        "retries": max(manner.retries, 1 if manner.idempotent else 0),
-        "request_timeout_ms": request_ms,
-        "linger_ms": linger_ms,
-        "delivery_timeout_ms": max(int(timeout_s * 1000), request_ms + linger_ms),
-        "max_block_ms": max(1, int(timeout_s * 1000)),
-        "batch_size": 0 if manner.batch == 1 else manner.batch * _BYTES_BESIDE,
-        "compression_type": None if manner.compression == "none" else manner.compression,
-        "max_in_flight_requests_per_connection": manner.in_flight or (5 if manner.idempotent else 1),
-    }
+    codec = None if manner.compression == "none" else manner.compression
+    return {**underscored(sending(manner, acks, timeout_s)), "compression_type": codec}
 
 
 def _handed_over(producer: KafkaProducer, partition: TopicPartition, record: ProducerRecord) -> Any:
@@ -85,7 +68,6 @@ class Sender:
         answered: Answered,
     ) -> list[Answer]:
         """See :class:`harness.clients.library.Sender`."""
-        answers: list[Answer | None] = [None] * len(batch)
         arrived: queue.SimpleQueue[tuple[int, Answer]] = queue.SimpleQueue()
         deadline = time.monotonic() + self._timeout_s + _GRACE_S
         for index, record in enumerate(batch):
@@ -99,17 +81,8 @@ class Sender:
                 continue
             future.add_callback(lambda where, index=index: arrived.put((index, self._acknowledged(where.offset))))
             future.add_errback(lambda why, index=index: arrived.put((index, _failed(why))))
-        while None in answers and time.monotonic() < deadline and not give_up.is_set():
-            news = dict(_taken(arrived))
-            for index, answer in news.items():
-                answers[index] = answer
-            if news:
-                answered(list(news), list(news.values()))
-        missing = [index for index, known in enumerate(answers) if known is None]
-        unknown = Answer("info", error="_NO_DELIVERY_REPORT")
-        if missing:
-            answered(missing, [unknown] * len(missing))
-        return [known or unknown for known in answers]
+        news = iter(lambda: dict(taken(arrived)), None)
+        return awaited(len(batch), news, deadline, give_up, answered)
 
     def close(self) -> None:
         """See :class:`harness.clients.library.Sender`."""
@@ -117,16 +90,6 @@ class Sender:
 
     def _acknowledged(self, offset: int) -> Answer:
         return Answer("ok", offset if self._has_offsets and offset >= 0 else None)  # it answers 0 to acks=0
-
-
-def _taken(arrived: queue.SimpleQueue[tuple[int, Answer]]) -> list[tuple[int, Answer]]:
-    """What has come, after waiting for something a little."""
-    taken: list[tuple[int, Answer]] = []
-    with suppress(queue.Empty):
-        taken.append(arrived.get(timeout=_LOOK_S))
-        while True:
-            taken.append(arrived.get_nowait())
-    return taken
 
 
 def _failed(why: BaseException) -> Answer:
@@ -150,18 +113,10 @@ class TransactionalSender:
     """
 
     def __init__(self, common: Mapping[str, Any], name: str, timeout_s: float) -> None:
-        timeout_ms = max(1000, int(timeout_s * 1000))
+        settings = underscored(transacting(name, timeout_s))
         self.offsets: list[Offset | None] = []
-        self._timeout_s = timeout_ms / 1000
-        self._settings = {
-            **common,
-            "transactional_id": name,
-            "transaction_timeout_ms": timeout_ms,
-            "delivery_timeout_ms": timeout_ms,
-            "request_timeout_ms": max(500, timeout_ms - 500),
-            "max_block_ms": timeout_ms,
-            "linger_ms": 0,
-        }
+        self._timeout_s = settings["transaction_timeout_ms"] / 1000
+        self._settings = {**common, **settings}
         self._producer: KafkaProducer | None = None
 
     def initialise(self) -> str | None:
