@@ -92,6 +92,14 @@ class _Claim(NamedTuple):
         return self.before is not None and (self.row["high_watermark"] or 0) > self.before
 
 
+class _Reached(NamedTuple):
+    """What a replica's rows say up to a time: its log's furthest end since it last cut it, and its newest epoch."""
+
+    time_ns: int
+    offset: int | None
+    epoch: int | None
+
+
 def find(rows: RunRows) -> Iterator[Finding]:
     """Reference: for each leader, epoch and member the first row that counts on records that are not there."""
     by_replica: dict[tuple[TopicPartition, int], list[Row]] = defaultdict(list)
@@ -101,11 +109,12 @@ def find(rows: RunRows) -> Iterator[Finding]:
             by_replica[where(row), row["node"]].append(row)
         elif row["topic"] is not None and row["kind"] in DECISIONS and row["node"] == CONTROLLER_ID:
             decisions[where(row)].append(row)
+    reached = {replica: list(_reached(own_rows)) for replica, own_rows in by_replica.items()}
     for (place, node), own_rows in by_replica.items():
         found: dict[tuple[int, int, int], Finding] = {}
         for claim in _claims(own_rows, decisions[place]):
             key = (claim.row["incarnation"], claim.row["leader_epoch"], claim.member)
-            finding = _unfounded(rows.run, place, claim, by_replica.get((place, claim.member), []))
+            finding = _unfounded(rows.run, place, claim, reached.get((place, claim.member), []))
             if finding is not None and node != claim.member:
                 found.setdefault(key, finding)
         yield from found.values()
@@ -181,15 +190,33 @@ def _led(row: Row) -> tuple[object, ...]:
     return row["incarnation"], row["role"], row["leader_epoch"]
 
 
-def _unfounded(run: str, place: TopicPartition, claim: _Claim, member_rows: Sequence[Row]) -> Finding | None:
-    """A finding, if the member's log does not justify the claim."""
+def _reached(own_rows: Iterable[Row]) -> Iterator[_Reached]:
+    """By row of a replica, in order of time, what its log has reached then."""
+    offset = epoch = None
+    for row in own_rows:
+        cut = row["kind"] != "state"
+        offset = _higher(None if cut else offset, row["log_end_offset"])
+        epoch = _higher(epoch, row["leader_epoch"])
+        yield _Reached(row["time_ns"], offset, epoch)
+
+
+def _at_ns(reached: _Reached) -> int:
+    return reached.time_ns
+
+
+def _higher(one: int | None, other: int | None) -> int | None:
+    return one if other is None else other if one is None else max(one, other)
+
+
+def _unfounded(run: str, place: TopicPartition, claim: _Claim, member: Sequence[_Reached]) -> Finding | None:
+    """A finding, if what the member had reached does not justify the claim."""
     row = claim.row
-    until_then = [r for r in member_rows if r["time_ns"] <= row["time_ns"]]
-    cut = max((at for at, r in enumerate(until_then) if r["kind"] != "state"), default=0)
-    reached = max((r["log_end_offset"] for r in until_then[cut:] if r["log_end_offset"] is not None), default=None)
-    epoch = max((r["leader_epoch"] for r in until_then if r["leader_epoch"] is not None), default=row["leader_epoch"])
+    known = bisect_right(member, row["time_ns"], key=_at_ns)
+    if not known:
+        return None
+    _, reached, epoch = member[known - 1]
     mark = row["high_watermark"] or 0
-    unheard = claim.rose and epoch < claim.since
+    unheard = claim.rose and (row["leader_epoch"] if epoch is None else epoch) < claim.since
     if reached is None or (mark <= reached and not unheard):
         return None
     return Finding(
