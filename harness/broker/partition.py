@@ -262,7 +262,7 @@ class Partition:
             case AnswerFetch():
                 cast("FetchToken", effect.token).judged(effect)
             case AnswerDeleteRecords(token, error, low_watermark):
-                self._write_down()  # the log start offset, before a client learns it
+                self._write_down(self._state())  # the log start offset, before a client learns it
                 cast("DeleteRecordsToken", token).deleted(error, low_watermark)
             case ProposeIsr():
                 self._owner.propose_isr(self, effect)
@@ -364,7 +364,7 @@ class Partition:
 
     def _answer_produce(self, token: ProduceToken, error: ErrorCode, base_offset: Offset) -> None:
         if error is ErrorCode.NONE:
-            self._write_down()  # the high watermark, before a client learns it
+            self._write_down(self._state())  # the high watermark, before a client learns it
         # An epoch that could not be written down must not be acknowledged, although the records are in the log.
         if self._failure is not None and error is ErrorCode.NONE:
             token.produced(ErrorCode.KAFKA_STORAGE_ERROR, -1)
@@ -395,15 +395,14 @@ class Partition:
         """Report what changed to the timeline and the broker."""
         before, after = self.state, self._state()
         self.state = after
-        self._write_down()
+        self._write_down(after)
         if before != after:
             self._owner.replica_changed(self, before, after)
         if self._failure is not None and before.role != "offline":
             self._report(self._failure)
 
-    def _write_down(self) -> None:
-        """Write to the timeline what it lacks."""
-        state = self._state()
+    def _write_down(self, state: ReplicaState) -> None:
+        """Write to the timeline what it lacks of ``state``, the present one."""
         for kind, detail in self._cuts:
             self._owner.timeline.about_replica(kind, self.name, state, detail)
         self._cuts.clear()
