@@ -124,7 +124,7 @@ class Power:
 class _Exposure:
     """What a run was exposed to: its row of the matrix, records acknowledged with acks=all, proven faults by column.
 
-    ``own``: the rows for some bugs alone that it is like, too.
+    ``own``: the rows for some bugs alone that it is like, too, by its workloads.
     """
 
     workload: str
@@ -224,12 +224,21 @@ def _exposure(run: Run, uncounted: Collection[str]) -> _Exposure:
 
 
 def _own(run: Run) -> Iterator[str]:
-    """The loads under which some bugs alone are looked for: groups, and workloads by their names."""
+    """The loads under which some bugs alone are looked for, as far as one of the run's workloads is like it."""
     if run.verdict.counts.get("partitions_given"):
         yield _GROUPS
     written = run.manifest.configuration.get("workload", {})
-    for one in (written, *written.get("parts", ())):
-        yield str(one.get("name"))
+    for name, load in _measured()["loads"].items():
+        if any(_is_like(load, one) for one in (written, *written.get("parts", ()))):
+            yield name
+
+
+def _is_like(load: Mapping[str, Any], workload: Mapping[str, Any]) -> bool:
+    """Whether a workload has the name of a load, and its other marks; of a list that it is dealt out, among others."""
+    return all(
+        set(mark) <= set(workload.get(name) or ()) if isinstance(mark, list) else workload.get(name) == mark
+        for name, mark in load.items()
+    )
 
 
 def _untried(run: Run) -> Iterator[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
 
-from harness.detection.mixes import OF_SOME, SYNTHETIC, faults_at, workloads_at
+from harness.detection.mixes import OF_SOME, OWN_LOADS, SYNTHETIC, faults_at, workloads_at
 from harness.detection.table import TABLE
 from harness.detection.trial import BROKEN, SCENARIO, Cell, Trial, attempt
 from harness.model import CORE, STACK
@@ -220,6 +220,7 @@ def to_json(matrix: Matrix) -> dict[str, Any]:
     """The matrix as plain data."""
     return {
         "does": {bug.name: bug.does for bug in TABLE if bug.name in matrix.scores},
+        "loads": OWN_LOADS,
         "controls": {_name(cell): _plain(control) for cell, control in sorted(matrix.controls.items())},
         "bugs": {
             bug: {_name(cell): _plain(score) for cell, score in sorted(scores.items())}

@@ -180,6 +180,12 @@ _STACK_WORKLOADS: Mapping[str, Mapping[str, Any]] = {
         "late": 0.1,
     },
 }
+_MARKS = ("name", "protocol", "transactional_ids")
+OWN_LOADS: Mapping[str, Mapping[str, Any]] = {
+    name: {key: value for key, value in _STACK_WORKLOADS[name].items() if key in _MARKS} for name in sorted(OF_SOME)
+}
+"""By load of :data:`OF_SOME`, what a run's workload must be to be like it."""
+
 _LASTS_S: Mapping[str, float] = {
     "single": 3, GROUPS: 8, ASSIGNED: 8, TRANSACTIONS: 6, COMPACTION: 6, PROCESSORS: 8,
 }  # fmt: skip

@@ -115,6 +115,23 @@ def test_what_a_load_of_its_own_shows_is_credited_to_runs_with_that_load_alone(p
     assert "zombies_obeyed" in lows(powered(passed(3, records=2000, configuration={"workload": load})))
 
 
+@pytest.mark.parametrize(
+    ("workload", "bug"),
+    [
+        ({"name": "compacted_keys"}, "cleaner_drops_the_last_value"),
+        ({"name": "consumer_groups", "protocol": ["classic", "consumer"]}, "partitions_given_before_release"),
+        ({"name": "consume_transform_produce", "transactional_ids": "member"}, "txn_commits_unfenced"),
+    ],
+)
+def test_a_load_of_its_own_is_known_by_the_workload_that_makes_it(
+    passed: Callable[..., Path], workload: dict[str, Any], bug: str
+) -> None:
+    others = {"name": workload["name"], "protocol": ["classic"], "transactional_ids": "partition"}
+    assert bug in lows(powered(passed(3, records=5000, configuration={"workload": workload})))
+    if len(workload) > 1:
+        assert bug in powered(passed(3, records=5000, configuration={"workload": others})).unnoticed
+
+
 def test_what_only_a_schedule_shows_is_credited_to_no_run(passed: Callable[..., Path]) -> None:
     found = powered(passed(30, kind="corrupt_log"))
     assert "follower_skips_crc" in found.scheduled
@@ -194,7 +211,12 @@ def test_what_a_run_cannot_be_convicted_of_does_not_count(
 ) -> None:
     score = {"tried": 10, "found": 9, "kinds": {"stuck": 6, "lost-write": 5, "duplicate": 4}}
     controls = {"core/single/none": {"tried": 10, "sends": 10}}
-    measured = {"does": {"a_bug": ""}, "controls": controls, "bugs": {"a_bug": {"core/single/none": score}}}
+    measured = {
+        "loads": {},
+        "does": {"a_bug": ""},
+        "controls": controls,
+        "bugs": {"a_bug": {"core/single/none": score}},
+    }
     monkeypatch.setattr("reports.power._measured", lambda: measured)
     directory = passed(promised=promised)
     (chance,) = powered(directory).likely
