@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,6 +18,9 @@ from harness.scenario import load
 from reports import write
 from tests.attribution.liars import LIES
 from tests.attribution.trial import lying, rehearsed, sides, verdict
+
+if TYPE_CHECKING:
+    from _pytest.mark import ParameterSet
 
 NOT_ENOUGH_REPLICAS = 19
 
@@ -55,6 +59,17 @@ BROKEN: Mapping[str, tuple[str, str, set[str]]] = {
 """By bug of a broker, the load and the faults that show it, and kinds of anomalies that are to be the broker's."""
 
 
+LATE = pytest.mark.nightly("a run like another; by day one of each load, and all that are sent by producers alone")
+BY_DAY = {"misstates_a_commit", "commits_unfenced", "stable_offset_too_high"}
+
+
+def by_day_and_night(loads: Mapping[str, str]) -> list[ParameterSet]:
+    """The lies, or bugs, of ``loads``: their load by their name."""
+    return [
+        pytest.param(name, marks=[] if load == "single" or name in BY_DAY else LATE) for name, load in loads.items()
+    ]
+
+
 def frames_of(found: RunVerdict, kind: str) -> list[str]:
     attributions = [one.attribution for one in found.anomalies if one.kind == kind and one.attribution is not None]
     return [frame.says for one in attributions for frame in one.frames]
@@ -64,7 +79,7 @@ def test_every_lie_is_tried() -> None:
     assert LIES.keys() == LIES_ABOUT.keys()
 
 
-@pytest.mark.parametrize("lie", LIES)
+@pytest.mark.parametrize("lie", by_day_and_night({lie: load for lie, (load, _) in LIES_ABOUT.items()}))
 def test_a_lie_of_a_client_is_put_down_to_the_brokers(lie: str, monkeypatch: pytest.MonkeyPatch) -> None:
     clients, kinds = LIES_ABOUT[lie]
     found = sides(verdict(monkeypatch, lie=lie, load=clients))
@@ -73,7 +88,7 @@ def test_a_lie_of_a_client_is_put_down_to_the_brokers(lie: str, monkeypatch: pyt
     assert not any(Side.BROKER in those for those in found.values()), found
 
 
-@pytest.mark.parametrize("bug", BROKEN)
+@pytest.mark.parametrize("bug", by_day_and_night({bug: load for bug, (load, _, _) in BROKEN.items()}))
 def test_a_bug_of_a_broker_is_put_down_to_the_clients(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     clients, harm, kinds = BROKEN[bug]
     found = sides(verdict(monkeypatch, bugs=bug, load=clients, harm=harm))

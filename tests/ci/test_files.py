@@ -20,6 +20,7 @@ from tests.ci.jobs import ROOT
 from tests.ci.other_systems import GITLAB, JENKINS
 
 ACTIONLINT = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12"
+BUILT = "go compiles it for twenty seconds of a processor; by day the files are held against their schemas"
 GROOVY = "org.apache.groovy:groovy:4.0.33"
 DOCUMENT = ROOT / "docs/ci.md"
 WORKFLOWS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / ".github/workflows").iterdir())
@@ -52,11 +53,13 @@ def actionlint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place / "actionlint"
 
 
+@pytest.mark.nightly(BUILT)
 def test_actionlint_finds_nothing(actionlint: Path) -> None:
     done = subprocess.run((str(actionlint), "-no-color"), cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
 
 
+@pytest.mark.nightly(BUILT)
 def test_actionlint_would_find_an_input_that_is_not_there(actionlint: Path, tmp_path: Path) -> None:
     shutil.copytree(ROOT / ".github", tmp_path / ".github")
     nightly = tmp_path / ".github/workflows/nightly.yml"

@@ -211,12 +211,12 @@ def test_what_is_missed_is_bounded_by_the_largest_cell_alone() -> None:
 
 
 def by_day_and_night() -> Iterator[ParameterSet]:
-    """The bugs that a run shows; by day one of each cell on the whole broker, and what is played in a second."""
-    late, cells = pytest.mark.nightly("the whole broker for seconds; by day it shows one bug of each cell"), set()
+    """The bugs that a run shows; by day a schedule, producers alone and one bug of each cell of theirs."""
+    late, cells = pytest.mark.nightly("whole brokers for seconds; by day tests/workloads has one for each load"), set()
     for bug in TABLE:
         if shown := shown_by(bug):
             cell, _ = shown
-            is_long = cell.depth == STACK and cell.workload != SCENARIO and cell in cells
+            is_long = cell.depth == STACK and cell.workload != SCENARIO and (cell in cells or cell.workload != "single")
             yield pytest.param(bug, id=bug.name, marks=[late] if is_long or bug.name in FOR_SECONDS else [])
             cells.add(cell)
 
