@@ -31,6 +31,7 @@ class Frames:
         of: the frames that name a partition, by API and partition, in the order of the requests.
         endings: those of EndTxn, by producer id and epoch.
         begun: when the send of a value began, by partition and value; rely on it for the finding's own values alone.
+        ended: when a client reported how the send of a value ended, by partition and value; rely on it as on ``begun``.
         asked: when an operation of a group began, by the operation's number and partition.
         acks: the rows that acknowledge a value, by partition and value.
         read: the rows that deliver an offset, by partition and offset.
@@ -51,6 +52,7 @@ class Frames:
             elif row["api"] == END_TXN and row["producer_id"] is not None:
                 self.endings[row["producer_id"], row["producer_epoch"]].append(row)
         self.begun: dict[tuple[TopicPartition, int], int] = {}
+        self.ended: dict[tuple[TopicPartition, int], int] = {}
         self.asked: dict[tuple[int, TopicPartition], int] = {}
         self.acks: dict[tuple[TopicPartition, int], list[Row]] = defaultdict(list)
         self.read: dict[tuple[TopicPartition, int], list[Row]] = defaultdict(list)
@@ -68,8 +70,10 @@ class Frames:
                     self.begun.setdefault((where(row), row["value"]), row["time_ns"])
                 case "commit" | "committed", "invoke":
                     self.asked[row["op"], where(row)] = row["time_ns"]
-                case "send", "ok":
-                    self.acks[where(row), row["value"]].append(row)
+                case "send", kind:
+                    self.ended[where(row), row["value"]] = row["time_ns"]
+                    if kind == "ok":
+                        self.acks[where(row), row["value"]].append(row)
                 case "poll", "ok" | "info" | "fail" if row["offset"] is not None:
                     self.read[where(row), row["offset"]].append(row)
                     if row["final"]:
