@@ -31,7 +31,10 @@ class Frames:
         of: the frames that name a partition, by API and partition, in the order of the requests.
         endings: those of EndTxn, by producer id and epoch.
         begun: when the send of a value began, by partition and value; rely on it for the finding's own values alone.
+        ended: when a client reported how the send of a value ended, by partition and value; rely on it as on ``begun``.
         asked: when an operation of a group began, by the operation's number and partition.
+        drained: when the drain of a share group began, by group and partition.
+        taker: the process that was given a record last, by share group: that to which no more came.
         acks: the rows that acknowledge a value, by partition and value.
         read: the rows that deliver an offset, by partition and offset.
         rows: the history's rows by their positions.
@@ -51,9 +54,12 @@ class Frames:
             elif row["api"] == END_TXN and row["producer_id"] is not None:
                 self.endings[row["producer_id"], row["producer_epoch"]].append(row)
         self.begun: dict[tuple[TopicPartition, int], int] = {}
+        self.ended: dict[tuple[TopicPartition, int], int] = {}
         self.asked: dict[tuple[int, TopicPartition], int] = {}
         self.acks: dict[tuple[TopicPartition, int], list[Row]] = defaultdict(list)
         self.read: dict[tuple[TopicPartition, int], list[Row]] = defaultdict(list)
+        self.drained: dict[tuple[str, TopicPartition], int] = {}
+        self.taker: dict[str, int] = {}
         self.rows: dict[int, Row] = {}
         self.final: dict[TopicPartition, set[int]] = defaultdict(set)
         self._take(sorted((row for row in history if row["topic"] is not None), key=lambda row: int(row["index"])))
@@ -66,10 +72,16 @@ class Frames:
             match row["f"], row["type"]:
                 case "send", "invoke":
                     self.begun.setdefault((where(row), row["value"]), row["time_ns"])
-                case "commit" | "committed", "invoke":
+                case "commit" | "committed" | "acknowledge", "invoke":
                     self.asked[row["op"], where(row)] = row["time_ns"]
-                case "send", "ok":
-                    self.acks[where(row), row["value"]].append(row)
+                case "drain", "invoke":
+                    self.drained[row["group"], where(row)] = row["time_ns"]
+                case "acquire", "ok":
+                    self.taker[row["group"]] = row["process"]
+                case "send", kind:
+                    self.ended[where(row), row["value"]] = row["time_ns"]
+                    if kind == "ok":
+                        self.acks[where(row), row["value"]].append(row)
                 case "poll", "ok" | "info" | "fail" if row["offset"] is not None:
                     self.read[where(row), row["offset"]].append(row)
                     if row["final"]:
@@ -115,8 +127,15 @@ class Frames:
 
 
 def not_understood(wire: Iterable[Row]) -> set[str]:
-    """The APIs of which a frame from or to a client was not understood; "" of a frame whose API is not known."""
-    return {row["api"] or "" for row in wire if row["problem"] is not None and row["peer"] == CLIENTS}
+    """The APIs of which a frame from or to a client was not understood; "" of a frame whose API is not known.
+
+    A frame that names its topic by an id alone is none of the topic's, as far as is known, and so not understood.
+    """
+    return {row["api"] or "" for row in wire if row["peer"] == CLIENTS and _is_unclear(row)}
+
+
+def _is_unclear(row: Row) -> bool:
+    return row["problem"] is not None or (row["topic"] is None and row["partition"] is not None)
 
 
 def cited(frames: Sequence[Row]) -> Iterator[Evidence]:
@@ -138,7 +157,12 @@ def _in_words(row: Row) -> str:
     if row["response_ns"] is None:
         return f"{asked} and was not answered"
     after_ms = (row["response_ns"] - row["request_ns"]) / 1e6
+    if row["acknowledgement"] is not None:
+        asked += f" ({row['acknowledgement']} of {offsets(row['base_offset'], row['end_offset'])})"
+        return f"{asked} and was answered after {after_ms:.1f} ms: error {row['acknowledge_error']}"
     answer = f"{asked} and was answered after {after_ms:.1f} ms: error {row['error']}"
+    if row["delivery_count"] is not None:
+        return f"{answer}, {offsets(row['base_offset'], row['end_offset'])} as delivery {row['delivery_count']}"
     if row["base_offset"] is not None:
         return f"{answer}, {offsets(row['base_offset'], row['end_offset'])}"
     committed = row["api"] in ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT", "OFFSET_FETCH")

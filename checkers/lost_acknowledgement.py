@@ -29,8 +29,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from checkers.attribution import attributed
+from checkers.frames import Frames
 from checkers.row import Row, where
 from checkers.rows import RunRows
+from checkers.share_grounds import confirmed, given
 from checkers.witnesses import Witnesses
 from harness.anomaly import (
     NOTHING,
@@ -44,7 +47,7 @@ from harness.anomaly import (
     Sampled,
     Unseen,
 )
-from harness.checker import Evidence
+from harness.checker import Attribution, Evidence
 from harness.findings import Finding
 from harness.model import TopicPartition
 
@@ -128,6 +131,13 @@ def why(finding: Finding) -> str:
     if finding.kind == "excess-delivery":
         return f"{given} as its delivery {finding.until}, which is beyond the limit of its group."
     return f"{given}, and its group had been confirmed to be done with it before the process polled for the first time."
+
+
+def attribute(finding: Finding, frames: Frames) -> Attribution:
+    """It rests on the delivery; and on the confirmation before it, or on the count."""
+    if finding.kind == "excess-delivery":
+        return attributed(given(frames, finding, finding.until))
+    return attributed(confirmed(frames, finding), given(frames, finding))
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:

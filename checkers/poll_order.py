@@ -49,6 +49,7 @@ from checkers.inconsistent_offsets import sightings
 from checkers.poll_grounds import delivered, sent_again, withheld
 from checkers.row import Read, where
 from checkers.rows import RunRows
+from checkers.send_grounds import committed_if_transactional
 from checkers.transaction_markers import gave_up_some, replaced
 from checkers.unclean_elections import UncleanElection
 from checkers.witnesses import Witnesses
@@ -209,9 +210,9 @@ def why(finding: Finding) -> str:
 
 
 def attribute(finding: Finding, frames: Frames) -> Attribution:
-    """A skip rests on what the poll does not deliver, a step back on what it does."""
+    """A skip rests on the record's commit and on what the poll does not deliver, a step back on what it does."""
     if finding.until is not None:
-        return attributed(withheld(frames, finding))
+        return attributed(committed_if_transactional(frames, finding), withheld(frames, finding))
     return attributed(delivered(frames, finding, finding.offset, finding.value), sent_again(frames, finding))
 
 

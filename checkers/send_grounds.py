@@ -80,21 +80,31 @@ def refused(frames: Frames, finding: Finding) -> Ground:
 
 
 def committed_if_transactional(frames: Frames, finding: Finding) -> Ground:
-    """That the transaction of the finding's value was committed, as its client says; it holds outside of one."""
-    if not _is_transactional(frames, finding):
+    """That the transaction of the finding's value was committed, where its client says so; it holds where none does."""
+    if not frames.acks[place_of(finding), finding.value or 0] or not _is_transactional(frames, finding):
         return Ground(True, "")
     return _ended(frames, finding, frames.batches_of(place_of(finding), finding.value), commits=True)
 
 
 def _ended(frames: Frames, finding: Finding, sent: Sequence[Row], *, commits: bool) -> Ground:
-    did = "commit" if commits else "abort"
+    """By what the coordinator answered between the send and the report of the end.
+
+    Another request may come between, which its client has sent for a transaction before, and given up (KAFKA-17754).
+    """
+    did, own = "commit" if commits else "abort", (place_of(finding), finding.value or 0)
+    begun_ns, told_ns = frames.begun.get(own), frames.ended.get(own)
     for batch in sent:
-        ends = frames.endings[batch["producer_id"], batch["producer_epoch"]]
-        last = next((row for row in ends if row["request_ns"] >= batch["request_ns"]), None)
-        if last is not None and last["commits"] is not commits:
-            return Ground(False, f"the client asked to {'abort' if commits else 'commit'} it", [batch, last])
-        if last is not None and last["error"] == 0:
-            return Ground(True, f"the coordinator acknowledged the {did} of its transaction", [batch, last])
+        several = frames.endings[batch["producer_id"], batch["producer_epoch"]]
+        ends = [
+            row
+            for row in several
+            if (begun_ns or 0) <= row["request_ns"] and (told_ns is None or row["request_ns"] <= told_ns)
+        ]
+        done = [row for row in ends if row["commits"] is commits and row["error"] == 0]
+        if done:
+            return Ground(True, f"the coordinator acknowledged the {did} of its transaction", [batch, done[-1]])
+        if other := [row for row in ends if row["commits"] is not commits]:
+            return Ground(False, f"the client asked to {'abort' if commits else 'commit'} it", [batch, other[-1]])
     return Ground(None, f"no frame shows the {did} of the transaction of value {finding.value}", sent)
 
 

@@ -159,7 +159,8 @@ def frames_of(files: Sequence[TableFile], places: Collection[TopicPartition]) ->
     for file in files:
         rows = read_columns(WIRE, local_path(file))
         of_clients = rows.filter(pc.equal(rows["peer"], CLIENTS))
-        odd = of_clients.filter(pc.is_valid(of_clients["problem"]))
+        unnamed = pc.and_(pc.is_null(of_clients["topic"]), pc.is_valid(of_clients["partition"]))
+        odd = of_clients.filter(pc.or_(pc.is_valid(of_clients["problem"]), unnamed))
         blind |= {api or "" for api in odd["api"].unique().to_pylist()}
         topics = pa.array(sorted({place.topic for place in places}), pa.string())
         named = pc.or_(pc.is_in(of_clients["topic"], value_set=topics), pc.equal(of_clients["api"], END_TXN))

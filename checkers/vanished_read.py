@@ -23,6 +23,7 @@ from checkers.inconsistent_offsets import sent_ns
 from checkers.poll_grounds import delivered, withheld_in_the_end
 from checkers.row import Read
 from checkers.rows import RunRows
+from checkers.send_grounds import committed_if_transactional
 from checkers.transaction_markers import replaced
 from checkers.witnesses import Witnesses
 from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
@@ -85,9 +86,9 @@ def why(finding: Finding) -> str:
 
 
 def attribute(finding: Finding, frames: Frames) -> Attribution:
-    """It rests on the delivery before, and on what the final read does not deliver."""
+    """It rests on the delivery before, on what the producer says of it, and on what the final read does not deliver."""
     known = delivered(frames, finding, finding.offset, finding.value)
-    return attributed(known, withheld_in_the_end(frames, finding))
+    return attributed(known, committed_if_transactional(frames, finding), withheld_in_the_end(frames, finding))
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:

@@ -21,9 +21,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from checkers.attribution import attributed
+from checkers.frames import Frames
 from checkers.lost_acknowledgement import TERMINAL, Began, first_polls
+from checkers.poll_grounds import delivered
 from checkers.row import ALL, Row, where
 from checkers.rows import RunRows
+from checkers.send_grounds import acknowledged
+from checkers.share_grounds import withheld
 from checkers.witnesses import Witnesses
 from harness.anomaly import (
     NOTHING,
@@ -34,7 +39,7 @@ from harness.anomaly import (
     Sampled,
     Unseen,
 )
-from harness.checker import Evidence
+from harness.checker import Attribution, Evidence
 from harness.findings import Finding
 from harness.model import TopicPartition
 
@@ -96,6 +101,13 @@ def why(finding: Finding) -> str:
     before = "was never given it" if not finding.until else f"was not given it again after its delivery {finding.until}"
     was = f"Value {finding.value} was acknowledged at offset {finding.offset}"
     return f"{was}, and a share group that is not done with it {before} {end}."
+
+
+def attribute(finding: Finding, frames: Frames) -> Attribution:
+    """It rests on the producer's acknowledgement, on what the final read delivered, and on what the group was given."""
+    sent = acknowledged(frames, finding, finding.offset, finding.value)
+    there = delivered(frames, finding, finding.offset, finding.value)
+    return attributed(sent, there, withheld(frames, finding))
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:

@@ -3,7 +3,8 @@
 ``checkers.attribution`` decides; this module selects at least the rows that it looks at: the frames from and to clients
 about an offset that a finding names, or with the checksum of a batch that the replicas' logs hold there; those that
 ended a transaction of the producers of these batches, and those that were not understood; the findings' own rows; how
-the sends of their values, and what groups did at their partitions, began; and who did the final reads.
+the sends of their values, and what groups did at their partitions, began; what share groups acknowledged there; and who
+did the final reads, and took the last record of a share group.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ def with_frames(
                 history.join(f.broadcast(named), on=["run", "index"], how="left_semi"),
                 begun.join(f.broadcast(values), on=[*PLACE, "value"], how="left_semi"),
                 asked.join(f.broadcast(places), on=list(PLACE), how="left_semi"),
+                *_of_shares(history, offsets, places),
                 _final_readers(history, places),
             ],
         }
@@ -70,7 +72,8 @@ def with_frames(
 def _not_understood(wire: DataFrame) -> DataFrame:
     """A frame of each API of which one was not understood."""
     first = f.min_by(f.struct(*wire.columns), "request_ns").alias("row")
-    return wire.where(f.col("problem").isNotNull()).groupBy("run", "api").agg(first).select("row.*")
+    unnamed = f.col("topic").isNull() & f.col("partition").isNotNull()
+    return wire.where(f.col("problem").isNotNull() | unnamed).groupBy("run", "api").agg(first).select("row.*")
 
 
 def _final_readers(history: DataFrame, places: DataFrame) -> DataFrame:
@@ -79,6 +82,19 @@ def _final_readers(history: DataFrame, places: DataFrame) -> DataFrame:
     concerned = delivered.join(f.broadcast(places), on=list(PLACE), how="left_semi")
     first = f.min_by(f.struct(*history.columns), "index").alias("row")
     return concerned.groupBy(*PLACE, "process").agg(first).select("row.*")
+
+
+def _of_shares(history: DataFrame, offsets: DataFrame, places: DataFrame) -> list[DataFrame]:
+    """What share groups acknowledged of the offsets, how their drains began, and what each was given last."""
+    said = history.where(f.col("f") == "acknowledge").withColumn("key", f.col("offset"))
+    drains = history.where((f.col("f") == "drain") & (f.col("type") == "invoke"))
+    given = history.where((f.col("f") == "acquire") & (f.col("type") == "ok") & f.col("topic").isNotNull())
+    last = given.groupBy("run", "group").agg(f.max_by(f.struct(*history.columns), "index").alias("row"))
+    return [
+        said.join(f.broadcast(offsets), on=[*PLACE, "key"], how="left_semi").drop("key"),
+        drains.join(f.broadcast(places), on=list(PLACE), how="left_semi"),
+        last.select("row.*"),
+    ]
 
 
 def _sums(rows: Mapping[str, Rows]) -> Iterator[dict[str, Any]]:

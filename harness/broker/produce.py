@@ -184,7 +184,10 @@ class Producing(Delayed[_Slot]):
         return ProduceExpired(slot)
 
     def _answer(self) -> None:
-        responses = [TopicProduceResponse(name, [slot.response for slot in slots]) for name, slots in self._topics]
+        responses = [
+            TopicProduceResponse(name, partition_responses=[slot.response for slot in slots])
+            for name, slots in self._topics
+        ]
         if self._body.acks == 0:
             self._request.answer(None)
             if any(slot.response.error_code for _, slots in self._topics for slot in slots):

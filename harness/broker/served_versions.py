@@ -37,6 +37,10 @@ _BEFORE_TRANSACTION_VERSION_2: Mapping[ApiKey, int] = {
 }
 
 
+_ONLY_AS_OFFERED = frozenset({ApiKey.PRODUCE})
+"""What nodes do not ask each other in newer versions either."""
+
+
 @dataclass(frozen=True, slots=True)
 class Served:
     """What a node serves.
@@ -55,7 +59,9 @@ class Served:
             return True
         if key not in self.versions:
             return False
-        return version <= self.versions[key][1] or self.versions[key][1] == ADVERTISED[key][1]
+        if version <= self.versions[key][1]:
+            return True
+        return self.versions[key][1] == ADVERTISED[key][1] and key not in _ONLY_AS_OFFERED
 
     def answer(self, version: int, error: int = 0) -> ApiVersionsResponse:
         """The answer to ApiVersions in this version."""

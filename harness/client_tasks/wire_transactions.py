@@ -271,7 +271,7 @@ class WireTransactions:
         leader = await self._wire.leader(partition)
         if leader is None:
             return ErrorCode.LEADER_NOT_AVAILABLE, -1
-        topic = TopicProduceData(partition.topic, [PartitionProduceData(partition.partition, records)])
+        topic = TopicProduceData(partition.topic, partition_data=[PartitionProduceData(partition.partition, records)])
         request = ProduceRequest(self._transactional_id, -1, max(1, round(left_s * 1000)), [topic])
         answer = await self._wire.ask(leader, request, _PRODUCE[self._version], left_s)
         if answer is None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-FORMAT_VERSION = 7
+FORMAT_VERSION = 8
 """Raised whenever a column changes its meaning; a reader refuses other versions."""
 
 MOST_OFFSET = 2**63 - 2
@@ -340,7 +340,7 @@ WIRE = Table(
         _c("request_ns", "int64", "when the whole request had come to the tap"),
         _c("response_ns", "int64", "when the whole response had, on its way back; null: no response was seen",
            nullable=True),
-        _c("topic", "string", "null where no partition is concerned, and in a Fetch that names a topic by an id of "
+        _c("topic", "string", "null where no partition is concerned, and where a request names the topic by an id of "
            "which no Metadata response was seen", nullable=True),
         _c("partition", "int32", "null where no partition is concerned", nullable=True, least=0),
         _c("error", "int32", "the error code in the response; 0: none", nullable=True),
@@ -350,9 +350,11 @@ WIRE = Table(
            nullable=True, least=0),
         _c("batch", "int32", "the batch's position among those of its partition in the frame, from 0", nullable=True,
            least=0),
-        _c("base_offset", "int64", "of a Produce the base offset in the response, of a Fetch that of a batch in it",
+        _c("base_offset", "int64", "of a Produce the base offset in the response, of a Fetch that of a batch in it; of "
+           "a ShareFetch or a ShareAcknowledge the first of the offsets that a consumer is given, or acknowledges",
            nullable=True, least=0),
-        _c("end_offset", "int64", "the offset behind the last record of that batch: exclusive", nullable=True, least=0),
+        _c("end_offset", "int64", "the offset behind the last record of that batch, or of those offsets: exclusive",
+           nullable=True, least=0),
         _c("records", "int32", "the number of records in the batch, by its header", nullable=True, least=0),
         _c("batch_crc", "int64", "the checksum in the batch's header, as in `replica_logs`", nullable=True),
         _c("producer_id", "int64", "of the batch, or of a request about a transaction, or as InitProducerId gave it",
@@ -368,10 +370,16 @@ WIRE = Table(
         _c("last_stable_offset", "int64", "as high_watermark", nullable=True),
         _c("log_start_offset", "int64", "in the response; of a DeleteRecords the low watermark", nullable=True),
         _c("log_append_ms", "int64", "in the response to a Produce, where the topic has LogAppendTime", nullable=True),
-        _c("group", "string", "the consumer group that the request is about", nullable=True),
+        _c("group", "string", "the consumer group, or the share group, that the request is about", nullable=True),
         _c("generation", "int32", "of the group, in the request; -1: the client is no member", nullable=True),
         _c("transactional_id", "string", "in the request", nullable=True),
         _c("commits", "bool", "of an EndTxn or a WriteTxnMarkers: whether to commit", nullable=True),
+        _c("delivery_count", "int32", "of offsets that a consumer of a share group is given: how often by then, as the "
+           "broker counts", nullable=True),
+        _c("acknowledgement", "string", "of offsets that a consumer of a share group acknowledges: accept, release, "
+           "reject, renew, gap (there is no record), or the number of a type that is not known", nullable=True),
+        _c("acknowledge_error", "int32", "of a ShareFetch or a ShareAcknowledge: the error code of what it "
+           "acknowledges; 0: none", nullable=True),
         _c("problem", "string", "why the request, or its response, is not understood", nullable=True),
     ),
 )  # fmt: skip

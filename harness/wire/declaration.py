@@ -256,6 +256,11 @@ def records(*, since: int = 0, until: int = LATEST) -> Buffer | None:
     return _field("records", since, until, None, None, nullable=since)
 
 
+def whole_records() -> Buffer:
+    """Record batches, kept opaque and uncopied, that are never null."""
+    return _field("records", 0, LATEST, b"", None)
+
+
 def nullable_struct(cls: type[StructType], *, tag: int | None = None, since: int = 0) -> StructType | None:
     """A struct that may be null, and is by default; a tagged one is None while it has its default."""
     return _field("struct", since, LATEST, None, tag, nullable=since if tag is None else None, element=cls)
@@ -280,6 +285,11 @@ def nullable_array(
     It is null by default: the caller has to set a list to encode a version in which it must not be null.
     """
     return _field("array", since, until, None, None, nullable=since if nullable is None else nullable, element=cls)
+
+
+def int8s(*, since: int = 0, until: int = LATEST) -> list[int]:
+    """A list of signed bytes."""
+    return _list(since, until, None, list, "int8")
 
 
 def int32s(*, since: int = 0, until: int = LATEST) -> list[int]:

@@ -58,6 +58,8 @@ _NOT_FOR_CLIENTS = {
     ApiKey.BROKER_HEARTBEAT,
     ApiKey.ALLOCATE_PRODUCER_IDS,
     ApiKey.ASSIGN_REPLICAS_TO_DIRS,
+    ApiKey.SHARE_ACKNOWLEDGE,  # for wire taps, and so is SHARE_FETCH; the built-in cluster has no share groups
+    ApiKey.SHARE_FETCH,
 }
 
 ADVERTISED: Mapping[ApiKey, tuple[int, int]] = MappingProxyType(
@@ -67,7 +69,7 @@ ADVERTISED: Mapping[ApiKey, tuple[int, int]] = MappingProxyType(
         ApiKey.FETCH: (4, 12),  # 3 is for asking brokers of 0.10.2; the later ones, with topic ids, are for replicas
         ApiKey.DESCRIBE_LOG_DIRS: (1, SUPPORTED[ApiKey.DESCRIBE_LOG_DIRS][1]),  # KIP-896; 0: real brokers of 1.0
         ApiKey.METADATA: (0, 12),  # 13 is read where a client asks a real broker
-        ApiKey.PRODUCE: (0, SUPPORTED[ApiKey.PRODUCE][1]),  # KAFKA-18659: see harness.wire.messages.produce
+        ApiKey.PRODUCE: (0, 12),  # see harness.wire.messages.produce: 0 by KAFKA-18659, and 13 is for wire taps
         ApiKey.OFFSET_FOR_LEADER_EPOCH: (2, SUPPORTED[ApiKey.OFFSET_FOR_LEADER_EPOCH][1]),  # KIP-896; 0-1: replicas
     }
 )

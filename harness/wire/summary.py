@@ -14,10 +14,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
 from harness.model import NO_OFFSET
-from harness.wire.batches.header import CONTROL, TRANSACTIONAL, BatchHeader, headers
-from harness.wire.batches.stored import pieces
+from harness.wire.batches.header import CONTROL, TRANSACTIONAL, BatchHeader
 from harness.wire.declaration import Buffer, Message
-from harness.wire.errors import CorruptBatch, WireError
+from harness.wire.errors import WireError
 from harness.wire.frames import SUPPORTED, UnsupportedVersion, decode_request, decode_response
 from harness.wire.keys import ApiKey
 from harness.wire.messages.consumers import (
@@ -37,6 +36,12 @@ from harness.wire.messages.offsets import (
 )
 from harness.wire.messages.operators import DeleteRecordsRequest, DeleteRecordsResponse
 from harness.wire.messages.produce import ProduceRequest, ProduceResponse
+from harness.wire.messages.shares import (
+    ShareAcknowledgeRequest,
+    ShareAcknowledgeResponse,
+    ShareFetchRequest,
+    ShareFetchResponse,
+)
 from harness.wire.messages.transactions import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -45,9 +50,8 @@ from harness.wire.messages.transactions import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-
-Part = dict[str, Any]
-"""What a frame says of one partition, by the columns of the table ``wire``; JSON can carry it."""
+from harness.wire.parts import Names, Part, batch_headers, known, of_batch
+from harness.wire.share_parts import acknowledge_request, acknowledge_response, fetch_request, fetch_response
 
 _HEADER = struct.Struct(">hhih")
 _CORRELATION = struct.Struct(">i")
@@ -137,6 +141,8 @@ def merged(asked: Sequence[Part], answered: Sequence[Part]) -> list[Part]:
     taken = set()
     for part in asked:
         own = [one for one in replies.get(_place(part), ()) if _concerns(part, one)]
+        if "acknowledgement" in part:
+            own = [{name: one[name] for name in _OF_ACKNOWLEDGEMENTS if name in one} for one in own[:1]]
         taken.add(_place(part))
         if own or "topic" in part or not replies:
             found += [_whole({**part, **general, **one}) for one in own or [{}]]
@@ -147,6 +153,10 @@ def merged(asked: Sequence[Part], answered: Sequence[Part]) -> list[Part]:
 
 _OF_THE_WHOLE = frozenset({"group", "generation", "transactional_id", "acks"})
 """What a request says once for all its partitions."""
+
+
+_OF_ACKNOWLEDGEMENTS = ("error", "acknowledge_error")
+"""What a response to a ShareFetch or a ShareAcknowledge says of all that was acknowledged of a partition."""
 
 
 def _place(part: Part) -> tuple[Any, Any]:
@@ -188,80 +198,48 @@ def _decoded_response(key: ApiKey, version: int, frame: Buffer) -> tuple[int, Me
 # ------------------------------------------------------------------------------------------------------ the messages
 
 
-Names = Mapping[bytes, str]
-"""The names of topics by id."""
-
-
-def _known(number: int) -> int | None:
-    """A number of which -1 means that there is none."""
-    return None if number < 0 else number
-
-
-def _batches(records: Buffer | None) -> Iterator[BatchHeader]:
-    """The headers of the batches up to the first that is torn, as the last one of a fetch may be, or of format 0 or 1.
-
-    A batch that claims nonsense ends them, too.
-    """
-    for piece in pieces(memoryview(records or b"")):
-        try:
-            yield from headers(piece)
-        except CorruptBatch:
-            return
-
-
 def _with_batches(common: Part, batches: Iterable[Part]) -> Iterator[Part]:
     """A part for each batch, or one without."""
     parts = [{**common, **batch, "batch": position} for position, batch in enumerate(batches)]
     yield from parts or [common]
 
 
-def _batch(header: BatchHeader) -> Part:
-    numbered = header.producer_id >= 0
-    return {
-        "records": header.record_count,
-        "batch_crc": header.crc,
-        "producer_id": header.producer_id if numbered else None,
-        "producer_epoch": header.producer_epoch if numbered else None,
-        "base_sequence": _known(header.base_sequence) if numbered else None,
-    }
-
-
 def _of_no_partition(body: Any, _: Names) -> Iterator[Part]:
     """What requests and responses of many APIs have, whatever else they say."""
-    producer_id = _known(getattr(body, "producer_id", NO_OFFSET))
+    producer_id = known(getattr(body, "producer_id", NO_OFFSET))
     yield {
         "error": getattr(body, "error_code", None),
         "group": getattr(body, "group_id", None),
         "generation": getattr(body, "generation_id", None),
         "transactional_id": getattr(body, "transactional_id", None),
         "producer_id": producer_id,
-        "producer_epoch": None if producer_id is None else _known(body.producer_epoch),
+        "producer_epoch": None if producer_id is None else known(body.producer_epoch),
         "commits": getattr(body, "committed", None),
     }
 
 
-def _produce_request(body: ProduceRequest, _: Names) -> Iterator[Part]:
+def _produce_request(body: ProduceRequest, names: Names) -> Iterator[Part]:
     for topic in body.topic_data:
         for one in topic.partition_data:
             common = {
-                "topic": topic.name,
+                "topic": topic.name or names.get(topic.topic_id),
                 "partition": one.index,
                 "acks": body.acks,
                 "transactional_id": body.transactional_id,
             }
-            yield from _with_batches(common, map(_batch, _batches(one.records)))
+            yield from _with_batches(common, map(of_batch, batch_headers(one.records)))
 
 
-def _produce_response(body: ProduceResponse, _: Names) -> Iterator[Part]:
+def _produce_response(body: ProduceResponse, names: Names) -> Iterator[Part]:
     for topic in body.responses:
         for one in topic.partition_responses:
             yield {
-                "topic": topic.name,
+                "topic": topic.name or names.get(topic.topic_id),
                 "partition": one.index,
                 "error": one.error_code,
-                "base_offset": _known(one.base_offset),
-                "log_start_offset": _known(one.log_start_offset),
-                "log_append_ms": _known(one.log_append_time_ms),
+                "base_offset": known(one.base_offset),
+                "log_start_offset": known(one.log_start_offset),
+                "log_append_ms": known(one.log_append_time_ms),
             }
 
 
@@ -271,8 +249,8 @@ def _fetch_request(body: FetchRequest, names: Names) -> Iterator[Part]:
             yield {
                 "topic": topic.topic or names.get(topic.topic_id),
                 "partition": one.partition,
-                "offset": _known(one.fetch_offset),
-                "current_leader_epoch": _known(one.current_leader_epoch),
+                "offset": known(one.fetch_offset),
+                "current_leader_epoch": known(one.current_leader_epoch),
             }
 
 
@@ -285,12 +263,12 @@ def _fetch_response(body: FetchResponse, names: Names) -> Iterator[Part]:
                 "topic": topic.topic or names.get(topic.topic_id),
                 "partition": one.partition_index,
                 "error": one.error_code or body.error_code,
-                "high_watermark": _known(one.high_watermark),
-                "last_stable_offset": _known(one.last_stable_offset),
-                "log_start_offset": _known(one.log_start_offset),
+                "high_watermark": known(one.high_watermark),
+                "last_stable_offset": known(one.last_stable_offset),
+                "log_start_offset": known(one.log_start_offset),
             }
             listed = Aborted(one.aborted_transactions or ())
-            batches = ({**_fetched_batch(x), "aborted": listed.has(x)} for x in _batches(one.records))
+            batches = ({**_fetched_batch(x), "aborted": listed.has(x)} for x in batch_headers(one.records))
             yield from _with_batches(common, batches)
 
 
@@ -313,34 +291,34 @@ class Aborted:
 
 def _fetched_batch(header: BatchHeader) -> Part:
     place = {"base_offset": header.base_offset, "end_offset": header.end_offset}
-    return {**_batch(header), **place, "leader_epoch": _known(header.leader_epoch)}
+    return {**of_batch(header), **place, "leader_epoch": known(header.leader_epoch)}
 
 
 def _list_offsets_request(body: ListOffsetsRequest, _: Names) -> Iterator[Part]:
     for topic in body.topics:
         for one in topic.partitions:
-            epoch = _known(one.current_leader_epoch)
+            epoch = known(one.current_leader_epoch)
             yield {"topic": topic.name, "partition": one.partition_index, "current_leader_epoch": epoch}
 
 
 def _list_offsets_response(body: ListOffsetsResponse, _: Names) -> Iterator[Part]:
     for topic in body.topics:
         for one in topic.partitions:
-            answer = {"offset": _known(one.offset), "leader_epoch": _known(one.leader_epoch)}
+            answer = {"offset": known(one.offset), "leader_epoch": known(one.leader_epoch)}
             yield {"topic": topic.name, "partition": one.partition_index, "error": one.error_code, **answer}
 
 
 def _epoch_request(body: OffsetForLeaderEpochRequest, _: Names) -> Iterator[Part]:
     for topic in body.topics:
         for one in topic.partitions:
-            epochs = {"leader_epoch": one.leader_epoch, "current_leader_epoch": _known(one.current_leader_epoch)}
+            epochs = {"leader_epoch": one.leader_epoch, "current_leader_epoch": known(one.current_leader_epoch)}
             yield {"topic": topic.topic, "partition": one.partition, **epochs}
 
 
 def _epoch_response(body: OffsetForLeaderEpochResponse, _: Names) -> Iterator[Part]:
     for topic in body.topics:
         for one in topic.partitions:
-            answer = {"leader_epoch": _known(one.leader_epoch), "offset": _known(one.end_offset)}
+            answer = {"leader_epoch": known(one.leader_epoch), "offset": known(one.end_offset)}
             yield {"topic": topic.topic, "partition": one.partition, "error": one.error_code, **answer}
 
 
@@ -358,7 +336,7 @@ def _offset_commit_request(body: OffsetCommitRequest | TxnOffsetCommitRequest, _
     for topic in body.topics:
         for one in topic.partitions:
             place = {"topic": topic.name, "partition": one.partition_index}
-            stored = {"offset": _known(one.committed_offset), "leader_epoch": _known(one.committed_leader_epoch)}
+            stored = {"offset": known(one.committed_offset), "leader_epoch": known(one.committed_leader_epoch)}
             yield {**common, **place, **stored}
 
 
@@ -387,14 +365,14 @@ def _offset_fetch_response(body: OffsetFetchResponse, _: Names) -> Iterator[Part
             yield {"group": group, "error": of.error_code}
         for topic in of.topics:
             for one in topic.partitions:
-                answer = {"offset": _known(one.committed_offset), "leader_epoch": _known(one.committed_leader_epoch)}
+                answer = {"offset": known(one.committed_offset), "leader_epoch": known(one.committed_leader_epoch)}
                 error = one.error_code or of.error_code
                 place = {"topic": topic.name, "partition": one.partition_index}
                 yield {"group": group, **place, "error": error, **answer}
 
 
 def _init_response(body: InitProducerIdResponse, _: Names) -> Iterator[Part]:
-    given = {"producer_id": _known(body.producer_id), "producer_epoch": _known(body.producer_epoch)}
+    given = {"producer_id": known(body.producer_id), "producer_epoch": known(body.producer_epoch)}
     yield {"error": body.error_code, **(given if body.producer_id >= 0 else {})}
 
 
@@ -451,13 +429,13 @@ def _markers_response(body: WriteTxnMarkersResponse, _: Names) -> Iterator[Part]
 def _delete_request(body: DeleteRecordsRequest, _: Names) -> Iterator[Part]:
     for topic in body.topics:
         for one in topic.partitions:
-            yield {"topic": topic.name, "partition": one.partition_index, "offset": _known(one.offset)}
+            yield {"topic": topic.name, "partition": one.partition_index, "offset": known(one.offset)}
 
 
 def _delete_response(body: DeleteRecordsResponse, _: Names) -> Iterator[Part]:
     for topic in body.topics:
         for one in topic.partitions:
-            answer = {"error": one.error_code, "log_start_offset": _known(one.low_watermark)}
+            answer = {"error": one.error_code, "log_start_offset": known(one.low_watermark)}
             yield {"topic": topic.name, "partition": one.partition_index, **answer}
 
 
@@ -488,6 +466,10 @@ _PARTS: Mapping[type[Message], _Summarise] = MappingProxyType(
             WriteTxnMarkersResponse: _markers_response,
             DeleteRecordsRequest: _delete_request,
             DeleteRecordsResponse: _delete_response,
+            ShareFetchRequest: fetch_request,
+            ShareFetchResponse: fetch_response,
+            ShareAcknowledgeRequest: acknowledge_request,
+            ShareAcknowledgeResponse: acknowledge_response,
         },
     )
 )

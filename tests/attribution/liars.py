@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from harness.client_ports import Answered, CommittedOffset, Polled, not_recorded
+from harness.client_ports import Answered, CommittedOffset, Polled, Transacted, not_recorded
 from harness.history.recorder import PolledRecord
 from harness.history.sends import Answer
 from harness.model import TopicPartition
@@ -27,6 +27,7 @@ LIES = {
     "makes_up_a_record": "delivers a record that it was not sent",
     "commits_nothing": "reports a commit that it did not send",
     "misstates_a_commit": "reports another committed offset than the coordinator answered",
+    "ends_a_transaction_otherwise": "aborts what it reports as committed, and the other way round",
     "remembers_a_commit": "reports the coordinator's first answer, and does not ask again",
 }
 """What clients may do, by the name of the lie."""
@@ -49,6 +50,9 @@ class Liar:
 
     def producer(self, *arguments: Any, **named: Any) -> Any:
         return LyingProducer(self._clients.producer(*arguments, **named), self._lie)
+
+    def transactional_producer(self, *arguments: Any, **named: Any) -> Any:
+        return LyingTransactionalProducer(self._clients.transactional_producer(*arguments, **named), self._lie)
 
     def consumer(self, *arguments: Any, **named: Any) -> Any:
         return LyingConsumer(self._clients.consumer(*arguments, **named), self._lie)
@@ -101,6 +105,15 @@ class LyingProducer(_Lying):
 def _told(answers: list[Answer], answered: Callable[[Sequence[int], Sequence[Answer]], None]) -> list[Answer]:
     answered(range(len(answers)), answers)
     return answers
+
+
+class LyingTransactionalProducer(_Lying):
+    """Lies about the ends of transactions."""
+
+    async def end(self, *, commits: bool) -> Transacted:
+        lies = self._lies("ends_a_transaction_otherwise")
+        ended: Transacted = await self._true.end(commits=commits is not lies)
+        return ended._replace(kind="ok" if commits else "fail") if lies and ended.kind != "info" else ended
 
 
 class LyingConsumer(_Lying):

@@ -35,6 +35,7 @@ LIES_ABOUT: Mapping[str, tuple[str, set[str]]] = {
     "makes_up_a_record": ("single", {"unwritten-read", "altered-record", "lost-write"}),
     "commits_nothing": ("groups", {"lost-commit"}),
     "misstates_a_commit": ("groups", {"lost-commit"}),
+    "ends_a_transaction_otherwise": ("transactions", {"lost-write", "aborted-read"}),
     "remembers_a_commit": ("groups", {"lost-commit"}),
 }
 """By lie, the load under which a client tells it, and kinds of anomalies that are to be the client's."""
@@ -95,6 +96,22 @@ def test_a_bug_of_a_broker_is_put_down_to_the_clients(bug: str, monkeypatch: pyt
     assert kinds <= found.keys()
     assert all(found[kind] == {Side.BROKER} for kind in kinds), found
     assert not any(Side.CLIENT in those for those in found.values()), found
+
+
+@pytest.mark.parametrize(
+    ("scenario", "protocol", "kind"),
+    [
+        ("late-commit-ends-the-next-transaction", "2.8", "aborted-read"),
+        ("late-abort-ends-the-next-transaction", "2.8", "lost-write"),
+        ("late-batch-joins-the-next-transaction", "4.1", "aborted-read"),
+    ],
+)
+def test_a_late_request_of_another_transaction_is_put_down_to_the_client(
+    scenario: str, protocol: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reports what it was answered, and what is late it had given up (KAFKA-17754)."""
+    found = verdict(monkeypatch, scenario=load(scenario), protocol=protocol)
+    assert sides(found) == {kind: {Side.BROKER}}
 
 
 def test_what_only_a_record_s_bytes_show_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:

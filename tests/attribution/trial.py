@@ -39,12 +39,13 @@ def rehearsed(
     tap: bool = True,
     scenario: Scenario | None = None,
     duration_s: float | None = None,
+    protocol: str = "4.1",
 ) -> Rehearsal:
     """The run: of a cell of the detection matrix, unless a scenario is given."""
     overrides = {"replication.bugs": bugs} if bugs else {}
     what = scenario or stack_scenario(load, harm)
     with lying(monkeypatch, lie):
-        return rehearse(plan(what, "simulated", "4.1", seed, overrides=overrides, tap=tap, duration_s=duration_s))
+        return rehearse(plan(what, "simulated", protocol, seed, overrides=overrides, tap=tap, duration_s=duration_s))
 
 
 def verdict(monkeypatch: pytest.MonkeyPatch, **asked: Any) -> RunVerdict:

@@ -73,7 +73,7 @@ def high_watermark(cluster: SimulatedCluster, broker: str) -> int:
 
 def produce(cluster: SimulatedCluster, number: int, *, acks: int) -> int:
     """The offset of a batch of one record."""
-    data = TopicProduceData(TOPIC, [PartitionProduceData(0, wire.build([b"m%d" % number]))])
+    data = TopicProduceData(TOPIC, partition_data=[PartitionProduceData(0, wire.build([b"m%d" % number]))])
     answer = ask(cluster, "0", ApiKey.PRODUCE, 9, ProduceRequest(acks=acks, timeout_ms=9_000, topic_data=[data]))
     offset: int = answer.responses[0].partition_responses[0].base_offset
     return offset

@@ -10,6 +10,8 @@ from harness.checker import differing_parts, from_json
 from harness.detection.mixes import stack_scenario
 from harness.history.run_directory import RunDirectory
 from harness.runner import plan, run
+from harness.scenario import load
+from tests.attribution.share_stories import TOLD, told
 from tests.attribution.trial import lying, sides
 from tests.spark_analysis.one_job import OneJob
 
@@ -30,7 +32,9 @@ def write_runs(root: Path) -> list[Path | str]:
         with pytest.MonkeyPatch.context() as patched, lying(patched, lie):
             made = plan(stack_scenario(clients, harm), "simulated", "4.1", 2, overrides=overrides, tap=True)
             written.append(run(made, root / str(number)).path)
-    return written
+    late = plan(load("late-abort-ends-the-next-transaction"), "simulated", "2.8", 2, tap=True)
+    written.append(run(late, root / "late").path)
+    return [*written, *(told(name).write(root / name) for name in TOLD)]
 
 
 def test_the_engines_disagree_about_whose_anomalies_are(one_job: OneJob) -> None:

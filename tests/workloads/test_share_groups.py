@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ import yaml
 
 from checkers import check
 from harness import runner, scenario
-from harness.checker import Outcome, RunVerdict, Verdict
+from harness.checker import Outcome, RunVerdict, Side, Verdict
 from harness.clients.threaded_clients import ThreadedClients
 from harness.errors import UsageError
 from harness.history.run_directory import RunDirectory
@@ -24,12 +23,12 @@ from harness.runner import run_environment
 from harness.runner.client_libraries import require_client
 from harness.share_ports import Acquired, ShareConsumer, ShareMembership
 from harness.workload import Circumstances
+from tests.attribution.trial import sides
 from tests.harness.targets.contract import fetched_or_skip
 from workloads import parse
 
 NEWEST = "4.3.0"
 MOST = 25
-PAGE = Path(__file__).parents[2] / "docs/share-groups.md"
 REAL_KAFKA = pytest.mark.nightly("starts real Kafka and its clients; by day the rules are asked about stories")
 
 Row = dict[str, Any]
@@ -53,7 +52,7 @@ SCENARIO: dict[str, Any] = {
 def loaded(out: Path) -> tuple[Sequence[Row], RunVerdict]:
     """A run on real Kafka: its history, and what the checkers make of it."""
     fetched_or_skip(NEWEST)
-    plan = runner.plan(scenario.parse(yaml.safe_dump(SCENARIO)), f"process:{NEWEST}", seed=1)
+    plan = runner.plan(scenario.parse(yaml.safe_dump(SCENARIO)), f"process:{NEWEST}", seed=1, tap=True)
     path = runner.run(plan, out).path
     (verdict,) = check([path], "reference")
     return RunDirectory(path).read_table("history"), verdict
@@ -123,16 +122,20 @@ def test_a_consumer_that_does_otherwise_than_it_reports_is_not_found(
     _, verdict = loaded(tmp_path)
     guilty = {one.kind for one in verdict.anomalies if one.verdict is Verdict.VIOLATION}
     assert guilty == {"lost-acknowledgement", "excess-delivery", "withheld-record"}
+    assert sides(verdict) == {kind: {Side.CLIENT} for kind in guilty}
 
 
 @REAL_KAFKA
 def test_what_a_late_write_makes_of_share_groups_is_not_found(tmp_path: Path) -> None:
     fetched_or_skip(NEWEST)
-    [text] = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    path = runner.run(runner.plan(scenario.parse(text), f"process:{NEWEST}", seed=1), tmp_path).path
+    path = runner.run(
+        runner.plan(scenario.load("late-share-write"), f"process:{NEWEST}", seed=1, tap=True), tmp_path
+    ).path
     (verdict,) = check([path], "reference")
-    assert {(one.kind, one.verdict) for one in verdict.anomalies} == {("lost-acknowledgement", Verdict.VIOLATION)}
+    assert verdict.outcome is Outcome.AS_PREDICTED, verdict.reasons
+    assert {(one.kind, one.verdict) for one in verdict.anomalies} == {("lost-acknowledgement", Verdict.EXPECTED)}
     assert {one.offset for one in verdict.anomalies} <= set(range(20, 45))
+    assert sides(verdict) == {"lost-acknowledgement": {Side.BROKER}}
 
 
 def test_it_runs_where_brokers_have_no_share_groups() -> None:

@@ -214,7 +214,7 @@ class Producer:
             return None
         left_s = (deadline_ns - self._client.world.now_ns) / _NS_PER_S
         timeout_s = min(left_s, self._manner.retry_after_s) if self._manner.retries else left_s
-        data = TopicProduceData(partition.topic, [PartitionProduceData(partition.partition, records)])
+        data = TopicProduceData(partition.topic, partition_data=[PartitionProduceData(partition.partition, records)])
         patience_ms = round(min(left_s, self._manner.request_timeout_s(self._timeout_s)) * 1000)
         request = ProduceRequest(acks=self._acks, timeout_ms=max(1, patience_ms), topic_data=[data])
         call = Call(ApiKey.PRODUCE, _PRODUCE_VERSION, request, timeout_s, has_answer=self._acks != 0)

@@ -276,7 +276,7 @@ class TransactionalProducer:
         leader = await self._client.leader(partition, deadline_ns)
         if leader is None:
             return ErrorCode.LEADER_NOT_AVAILABLE, -1
-        topic = TopicProduceData(partition.topic, [PartitionProduceData(partition.partition, records)])
+        topic = TopicProduceData(partition.topic, partition_data=[PartitionProduceData(partition.partition, records)])
         request = ProduceRequest(self._transactional_id, -1, round(_ASK_TIMEOUT_S * 1000), [topic])
         answer = await self._client.ask(leader.address, Call(ApiKey.PRODUCE, _PRODUCE_VERSION, request, _ASK_TIMEOUT_S))
         if isinstance(answer, Silence):

@@ -20,6 +20,7 @@ from harness.model import CONTROLLER, NodeId, node_id
 from harness.target import Ending, Receipt
 from harness.targets.addresses import Address
 from harness.targets.compose import compose_tool
+from harness.targets.compose.client_relays import ClientRoutes
 from harness.targets.compose.image import OWN_IMAGES, has_image
 from harness.targets.compose.inspected_stack import InspectedStack
 from harness.targets.compose.leftovers import owner
@@ -37,11 +38,13 @@ from harness.targets.compose.overlay import (
 from harness.targets.compose.project import TOOLS_IMAGE, TOXIPROXY_IMAGE, Project, connected, image_of
 from harness.targets.compose.removal import left_of, removed
 from harness.targets.compose.rewriting import container_name, rewritten
+from harness.targets.kafka.proxies import Proxies
 from harness.targets.kafka.real import RealKafka
 from harness.targets.kafka.releases import Metadata
 from harness.targets.kafka.server_properties import KafkaSettings
 from harness.targets.kafka.zookeeper import answers, registered
 from harness.targets.link_probe import ping_as_client
+from harness.targets.node_evidence import NODE_WIRE, folder_of, wire_rows
 from harness.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 DISK_MIB = 1024
@@ -99,8 +102,18 @@ class ComposeCluster(RealKafka[ComposeNode]):
         self._nodes = {}
         self._has_come_up = False
         self._endings: Sequence[Ending] = []
+        self._taps: dict[str, Path] = {}
+        self._relays: Proxies | None = None
 
     # ------------------------------------------------------------------------------------------------ life
+
+    def tap(self) -> None:
+        """See :class:`harness.controls.WireTaps`: on the clients' way to the brokers."""
+        self._taps = {name: self._directory / folder_of(name) / NODE_WIRE for name in self.brokers()}
+
+    def wire(self) -> Iterator[dict[str, Any]]:
+        """See :class:`harness.controls.WireTaps`."""
+        return (row for name, path in self._taps.items() for row in wire_rows(node_id(name), path))
 
     def start(self) -> None:
         """See :class:`harness.target.Target`."""
@@ -113,8 +126,9 @@ class ComposeCluster(RealKafka[ComposeNode]):
             client.close()
             raise
         name = f"seawall-{random.SystemRandom().getrandbits(32):08x}"
-        self._name, self._ports = name, free_ports(self.brokers())
+        self._name, self._ports = name, free_ports(self.brokers(), relayed=bool(self._taps))
         self._project = Project(client, name, self._file.nodes)
+        self._open_relays(self._ports)
         stack = self._stack(name, self._ports)
         self._coming(name, [container_name(name, service) for service in stack["services"]])
         begun_ns = time.monotonic_ns()
@@ -135,12 +149,23 @@ class ComposeCluster(RealKafka[ComposeNode]):
             return
         with ExitStack() as last_things_first:
             last_things_first.callback(self._remove, self._project)
+            if self._relays is not None:
+                last_things_first.callback(self._relays.stop)
             if self._nodes:
                 last_things_first.callback(self._keep_logs)
                 if self._has_come_up:
                     last_things_first.callback(self._keep_disks)
                 last_things_first.callback(self._kill_all)
                 last_things_first.callback(self._note_endings)
+
+    def _open_relays(self, ports: Ports) -> None:
+        """Let clients reach Toxiproxy's ports through the relays that have the wire taps, if there is to be any."""
+        for path in self._taps.values():
+            path.parent.mkdir(parents=True, exist_ok=True)
+        if self._taps:
+            routes = ClientRoutes(ports.advertised, ports.clients)
+            self._relays = Proxies(routes, self._directory / "links", self._taps)
+            self._relays.start()
 
     def endings(self) -> Sequence[Ending]:
         """See :class:`harness.target.Target`."""
@@ -228,7 +253,7 @@ class ComposeCluster(RealKafka[ComposeNode]):
 
     def bootstrap(self) -> str:
         """See :class:`harness.target.Target`."""
-        return ",".join(f"127.0.0.1:{self.ports.clients[name]}" for name in self.brokers())
+        return ",".join(f"127.0.0.1:{self.ports.advertised[name]}" for name in self.brokers())
 
     # ------------------------------------------------------------------------------------------------ nodes
 
@@ -367,8 +392,8 @@ def _require_images(client: docker.DockerClient) -> None:
             )
 
 
-def free_ports(brokers: Sequence[str]) -> Ports:
-    """Free ports of 127.0.0.1.
+def free_ports(brokers: Sequence[str], *, relayed: bool) -> Ports:
+    """Free ports of 127.0.0.1; ``relayed``: clients reach Toxiproxy through relays.
 
     Raises:
         EnvironmentFault: there are not enough.
@@ -376,7 +401,8 @@ def free_ports(brokers: Sequence[str]) -> Ports:
     free = _free_ports()
     try:
         clients, harness = ({name: next(free) for name in brokers} for _ in range(2))
-        return Ports(clients, harness, next(free), next(free), next(free))
+        advertised = {name: next(free) for name in brokers} if relayed else clients
+        return Ports(clients, advertised, harness, next(free), next(free), next(free))
     except StopIteration:
         raise EnvironmentFault(f"no free ports are left from {_PORTS.start} to {_PORTS.stop - 1}.") from None
 

@@ -19,6 +19,7 @@ from harness.controls import (
     Power,
     Processes,
     WallClocks,
+    WireTaps,
 )
 from harness.errors import EnvironmentFault, UsageError
 from harness.model import CONTROLLER
@@ -37,7 +38,7 @@ from harness.targets.kafka.releases import Release
 PATTERN_MARK = "#"
 """Between the path of the file and the pattern of its services."""
 
-_ALWAYS: frozenset[type[Target]] = frozenset({Processes, Links, DiskSpace, DiskContents, Elections})
+_ALWAYS: frozenset[type[Target]] = frozenset({Processes, Links, DiskSpace, DiskContents, Elections, WireTaps})
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,7 @@ class Ports:
 
     Attributes:
         clients: of each broker, by its name: through Toxiproxy, for clients.
+        advertised: of each broker, by its name: where clients are to connect: that of its relay, or else ``clients``.
         harness: of each broker, by its name: past Toxiproxy.
         toxiproxy: of Toxiproxy's API.
         probe: for probes of a link through Toxiproxy.
@@ -61,6 +62,7 @@ class Ports:
     """
 
     clients: Mapping[str, int]
+    advertised: Mapping[str, int]
     harness: Mapping[str, int]
     toxiproxy: int
     probe: int
@@ -162,7 +164,7 @@ def _named(file: ComposeFile) -> Iterator[tuple[str, KafkaService]]:
 
 def _broker(broker: KafkaService, node: str, wishes: Wishes) -> dict[str, Any]:
     own = {
-        **_listeners(broker, wishes.ports.clients[node], wishes.ports.harness[node]),
+        **_listeners(broker, wishes.ports.advertised[node], wishes.ports.harness[node]),
         "log.dirs": f"{DISK}/{DATA}",
     }
     if broker.name in wishes.metadata:  # the metadata log must not fill a broker's disk

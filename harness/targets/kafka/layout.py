@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import product
-from typing import Self
+from typing import Protocol, Self
 
 from harness.model import CLIENTS, CONTROLLER, CONTROLLER_ID, NodeId, is_broker, node_id, node_name
 from harness.targets.addresses import Address, claim_network, node_host
@@ -91,6 +91,27 @@ class Route:
     listener: Listener
     listens: Address
     leads_to: Address
+
+
+class Routing(Protocol):
+    """The proxies of a cluster."""
+
+    @property
+    def nodes(self) -> Sequence[str]:
+        """The names of the nodes."""
+        ...
+
+    def listeners(self, node: str) -> Sequence[Listener]:
+        """The listeners of ``node``."""
+        ...
+
+    def proxy_host(self, source: str) -> str:
+        """The host to which ``source``, a node or ``CLIENTS``, connects for every destination."""
+        ...
+
+    def routes(self) -> Sequence[Route]:
+        """Every proxy."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

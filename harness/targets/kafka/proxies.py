@@ -1,6 +1,6 @@
 """A process of TCP proxies that can cut or stall each *directed* link of a real Kafka cluster.
 
-The process has a listening socket for every route of the :class:`~harness.targets.kafka.layout.Layout`, and a gate
+The process has a listening socket for every route of the :class:`~harness.targets.kafka.layout.Routing`, and a gate
 (:mod:`harness.targets.kafka.relay`) for every directed link. All bytes from x to y pass it, whether x or y made the
 connection. A link can also be stalled in its present connections alone: bytes in flight there arrive after those sent
 in new connections. The harness sends the process one JSON line per request over its control channel, as to a node of
@@ -36,7 +36,7 @@ from harness.model import CLIENTS, Link
 from harness.target import Receipt
 from harness.targets.addresses import Address
 from harness.targets.control_client import ask
-from harness.targets.kafka.layout import Layout, Listener, Route
+from harness.targets.kafka.layout import Listener, Route, Routing
 from harness.targets.kafka.relay import Gate, Relay
 from harness.targets.link_probe import API_VERSIONS_REQUEST, probe_link, try_link
 from harness.targets.stalling import ClientWitness, Witness, probe_stall, try_stalled
@@ -58,13 +58,13 @@ class Proxies:
     """The harness's end.
 
     Args:
-        layout: has the routes.
+        routing: the routes.
         directory: for the process's configuration and its log; created when missing.
         taps: by node, the file to which its wire tap appends; empty: there is none.
     """
 
-    def __init__(self, layout: Layout, directory: Path, taps: Mapping[str, Path] = MappingProxyType({})) -> None:
-        self._layout = layout
+    def __init__(self, routing: Routing, directory: Path, taps: Mapping[str, Path] = MappingProxyType({})) -> None:
+        self._routing = routing
         self._taps = taps
         self._directory = directory
         self._cut: set[Link] = set()
@@ -82,7 +82,7 @@ class Proxies:
         """
         assert threading.current_thread() is threading.main_thread(), "it would die with any other thread"
         self._directory.mkdir(parents=True, exist_ok=True)
-        with socket.create_server((self._layout.proxy_host(CLIENTS), 0)) as control:
+        with socket.create_server((self._routing.proxy_host(CLIENTS), 0)) as control:
             self._control = control.getsockname()
             config = self._directory / "proxies.json"
             config.write_text(json.dumps(self._config(control.fileno())))
@@ -174,7 +174,7 @@ class Proxies:
         with socket.socket() as connection:
             connection.settimeout(_PING_TIMEOUT_S)
             if link.destination == CLIENTS:
-                connection.bind((self._layout.proxy_host(CLIENTS), 0))
+                connection.bind((self._routing.proxy_host(CLIENTS), 0))
                 self._ask(op="probe_back", address=list(connection.getsockname()))
             try:
                 connection.connect(self._leading_to(link).listens)
@@ -189,9 +189,9 @@ class Proxies:
 
     def _route(self, source: str, destination: str) -> Route:
         wanted = Listener.CLIENTS if source == CLIENTS else Listener.PEERS
-        if Listener.PEERS not in self._layout.listeners(destination):
+        if Listener.PEERS not in self._routing.listeners(destination):
             wanted = Listener.CONTROLLER
-        for route in self._layout.routes():
+        for route in self._routing.routes():
             if (route.source, route.destination, route.listener) == (source, destination, wanted):
                 return route
         raise NoSuchProbe(f"no bytes flow on the link {source}->{destination}: no node connects that way.")
@@ -207,9 +207,9 @@ class Proxies:
         self._stalled = links
 
     def _require_known(self, links: Iterable[Link]) -> None:
-        unknown = sorted({end for link in links for end in link} - {*self._layout.nodes, CLIENTS})
+        unknown = sorted({end for link in links for end in link} - {*self._routing.nodes, CLIENTS})
         if unknown:
-            nodes = ", ".join(self._layout.nodes)
+            nodes = ", ".join(self._routing.nodes)
             raise EnvironmentFault(f"there is no node {unknown[0]!r}; the nodes are {nodes}.")
 
     def _ask(self, timeout_s: float = _CONTROL_TIMEOUT_S, /, **request: Any) -> dict[str, Any]:
@@ -228,7 +228,7 @@ class Proxies:
                 "listens": route.listens,
                 "leads_to": route.leads_to,
             }
-            for route in self._layout.routes()
+            for route in self._routing.routes()
         ]
         taps = {node: str(path) for node, path in self._taps.items()}
         return {"parent_pid": os.getpid(), "control": control, "routes": routes, "taps": taps}

@@ -1,7 +1,8 @@
 """Produce (``ProduceRequest.json``, ``ProduceResponse.json``).
 
 Versions 0 to 2 carried the record formats before v2; there is no codec for them. They are advertised all the
-same, because librdkafka before 2.1 stops compressing when the first version is not 0 (KAFKA-18659).
+same, because librdkafka before 2.1 stops compressing when the first version is not 0 (KAFKA-18659). Version 13, which
+names topics by their ids, is for wire taps: no built-in node serves it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from harness.wire.declaration import (
     sentence,
     string,
     struct,
+    uuid,
 )
 from harness.wire.keys import ApiKey
 from harness.wire.messages.leadership import LeaderIdAndEpoch, NodeEndpoint
@@ -40,11 +42,12 @@ class PartitionProduceData(Struct):
 class TopicProduceData(Struct):
     """Batches for the partitions of one topic."""
 
-    name: str = string()
+    name: str = string(until=12)
+    topic_id: bytes = uuid(since=13)
     partition_data: list[PartitionProduceData] = array(PartitionProduceData)
 
 
-@request(ApiKey.PRODUCE, versions=(3, 12), flexible=9)
+@request(ApiKey.PRODUCE, versions=(3, 13), flexible=9)
 class ProduceRequest(Message):
     """Sends batches to be appended. ``acks`` is 0, 1, or -1 for all; 0 means that no response is expected at all."""
 
@@ -61,6 +64,7 @@ class ProduceRequest(Message):
             [
                 TopicProduceResponse(
                     topic.name,
+                    topic.topic_id,
                     [PartitionProduceResponse(one.index, error, NO_OFFSET) for one in topic.partition_data],
                 )
                 for topic in self.topic_data
@@ -94,11 +98,12 @@ class PartitionProduceResponse(Struct):
 class TopicProduceResponse(Struct):
     """The results for one topic."""
 
-    name: str = string()
+    name: str = string(until=12)
+    topic_id: bytes = uuid(since=13)
     partition_responses: list[PartitionProduceResponse] = array(PartitionProduceResponse)
 
 
-@response(ApiKey.PRODUCE, versions=(3, 12), flexible=9)
+@response(ApiKey.PRODUCE, versions=(3, 13), flexible=9)
 class ProduceResponse(Message):
     """The results of the appends. ``node_endpoints`` belong to the leaders named in it (KIP-951)."""
 

@@ -76,7 +76,7 @@ class RawClient:
 def produce_request(
     topic: str, records: bytes | bytearray, acks: int = -1, partition: int = 0, **fields: Any
 ) -> ProduceRequest:
-    data = TopicProduceData(topic, [PartitionProduceData(partition, records)])
+    data = TopicProduceData(topic, partition_data=[PartitionProduceData(partition, records)])
     return ProduceRequest(acks=acks, timeout_ms=fields.pop("timeout_ms", 30_000), topic_data=[data], **fields)
 
 

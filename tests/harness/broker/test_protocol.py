@@ -69,11 +69,17 @@ def values(records: Any) -> list[bytes | None]:
 # ------------------------------------------------------------------------------------------------- Produce
 
 
-@pytest.mark.parametrize("version", range(SUPPORTED[ApiKey.PRODUCE][0], SUPPORTED[ApiKey.PRODUCE][1] + 1))
+@pytest.mark.parametrize("version", range(SUPPORTED[ApiKey.PRODUCE][0], ADVERTISED[ApiKey.PRODUCE][1] + 1))
 def test_every_version_of_produce_is_served(client: RawClient, version: int) -> None:
     answer = produce(client, produce_request("shared", batch()), version)
     assert answer.error_code == ErrorCode.NONE
     assert answer.base_offset >= 0
+
+
+def test_a_produce_that_names_topics_by_ids_alone_is_served(client: RawClient) -> None:
+    """Its codec is for wire taps."""
+    client.send(ApiKey.PRODUCE, ADVERTISED[ApiKey.PRODUCE][1] + 1, produce_request("shared", batch()))
+    assert client.is_hung_up()
 
 
 @pytest.mark.parametrize("acks", [1, -1])
@@ -161,8 +167,10 @@ def test_an_empty_produce_is_answered(client: RawClient) -> None:
 def test_one_request_may_carry_good_and_bad_partitions(client: RawClient, topic: str) -> None:
     request = produce_request(topic, batch(b"good"))
     request.topic_data += [
-        TopicProduceData("nothing", [PartitionProduceData(0, batch())]),
-        TopicProduceData(topic, [PartitionProduceData(0, b"bad"), PartitionProduceData(0, batch(b"good"))]),
+        TopicProduceData("nothing", partition_data=[PartitionProduceData(0, batch())]),
+        TopicProduceData(
+            topic, partition_data=[PartitionProduceData(0, b"bad"), PartitionProduceData(0, batch(b"good"))]
+        ),
     ]
     answer = client.ask(ApiKey.PRODUCE, 9, request)
     outcomes = [(p.error_code, p.base_offset) for t in answer.responses for p in t.partition_responses]

@@ -290,7 +290,7 @@ def _old_produce(client: RawClient, version: int, topic: str, records: bytes) ->
 
 
 def _asked(client: RawClient, topic: str, case: Case) -> Answer:
-    data = TopicProduceData(topic, [PartitionProduceData(0, case.records)])
+    data = TopicProduceData(topic, partition_data=[PartitionProduceData(0, case.records)])
     body = ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=[data])
     client.socket.settimeout(10)
     try:

@@ -34,7 +34,7 @@ def cluster(directory: Path, *, tapped: bool = True) -> SimulatedTarget:
 
 
 def send(target: SimulatedTarget, timeout_s: float = 5.0) -> object:
-    batch = [TopicProduceData("ledger", [PartitionProduceData(0, build([b"a", b"b"]))])]
+    batch = [TopicProduceData("ledger", partition_data=[PartitionProduceData(0, build([b"a", b"b"]))])]
     return target.cluster.ask("0", Request(ApiKey.PRODUCE, 9, ProduceRequest(None, -1, 1_000, batch), timeout_s))
 
 

@@ -90,5 +90,5 @@ class PlayedBroker:
             case ApiKey.PRODUCE:
                 offset = -1 if self.produce_error else next(self._offsets)
                 answer = PartitionProduceResponse(0, self.produce_error, offset)
-                return ProduceResponse([TopicProduceResponse(TOPIC, [answer])])
+                return ProduceResponse([TopicProduceResponse(TOPIC, partition_responses=[answer])])
         raise AssertionError(f"{header.api_key.name} is not played")

@@ -13,6 +13,7 @@ from harness.runner import Plan, plan
 from harness.runner.expectation import expectations
 from harness.runner.manifest import manifest, now
 from harness.targets.kinds import cluster_kind
+from tests.shipped import ON_REAL_KAFKA_ALONE
 
 HEAD = """\
 id: small
@@ -35,8 +36,15 @@ def refusal(text: str, **overrides: str) -> str:
     return str(refused.value)
 
 
-def test_every_shipped_scenario_can_be_planned_on_every_generation() -> None:
-    for one in scenario.shipped():
+@pytest.mark.parametrize("name", sorted(ON_REAL_KAFKA_ALONE))
+def test_a_scenario_that_only_real_kafka_can_play_is_refused_elsewhere_with_a_reason(name: str) -> None:
+    for target in ("builtin", "simulated"):
+        with pytest.raises(UsageError, match=f"{name}: workload share_groups needs .*, and target '{target}' has none"):
+            plan(scenario.load(name), target)
+
+
+def test_every_other_shipped_scenario_can_be_planned_on_every_generation() -> None:
+    for one in (one for one in scenario.shipped() if one.id not in ON_REAL_KAFKA_ALONE):
         oldest = "0.11" if one.transacts else "0.10"
         for generation in expectations(one) or (oldest, "2.8", "3.7"):
             assert plan(one, generation=generation).generation == generation

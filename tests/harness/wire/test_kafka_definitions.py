@@ -11,11 +11,16 @@ from zipfile import ZipFile
 import pytest
 
 from harness.wire.declaration import LATEST, MESSAGES, Message, Struct, Wire, all_fields, default_of
-from harness.wire.frames import ADVERTISED
+from harness.wire.frames import ADVERTISED, ApiKey
 from tests.harness.targets.contract import fetched_or_skip
 
 KINDS = {"bool": "boolean"}
-CLIENT_FACING = [pytest.param(cls, id=cls.__name__) for (_, key), cls in MESSAGES.items() if key in ADVERTISED]
+OF_SHARE_GROUPS = {ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE}
+CLIENT_FACING = [
+    pytest.param(cls, id=cls.__name__)
+    for (_, key), cls in MESSAGES.items()
+    if key in ADVERTISED.keys() | OF_SHARE_GROUPS
+]
 
 
 def definition(name: str) -> dict[str, Any]:
@@ -32,8 +37,8 @@ def definition(name: str) -> dict[str, Any]:
 
 
 def of_kafka(name: str) -> str:
-    libraries = fetched_or_skip("4.1.0").home / "libs"
-    with ZipFile(libraries / "kafka-clients-4.1.0.jar") as jar:
+    libraries = fetched_or_skip("4.3.0").home / "libs"
+    with ZipFile(libraries / "kafka-clients-4.3.0.jar") as jar:
         return jar.read(f"common/message/{name}.json").decode()
 
 

@@ -43,7 +43,8 @@ from harness.wire.messages.transactions import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from harness.wire.summary import Part, Summaries, merged
+from harness.wire.parts import Part
+from harness.wire.summary import Summaries, merged
 from tests.harness.wire.every_message import EVERY
 from tests.harness.wire.test_hostile_bytes import frame_of
 
@@ -66,11 +67,15 @@ def exchanged(asked: Message, answered: Message | None, version: int, summaries:
 
 
 def produce(acks: int = -1) -> ProduceRequest:
-    return ProduceRequest(acks=acks, topic_data=[TopicProduceData("ledger", [PartitionProduceData(3, SENT)])])
+    return ProduceRequest(
+        acks=acks, topic_data=[TopicProduceData("ledger", partition_data=[PartitionProduceData(3, SENT)])]
+    )
 
 
 def test_a_produced_batch_lacks_what_its_answer_says_of_it() -> None:
-    answer = ProduceResponse([TopicProduceResponse("ledger", [PartitionProduceResponse(3, 0, 100)])])
+    answer = ProduceResponse(
+        [TopicProduceResponse("ledger", partition_responses=[PartitionProduceResponse(3, 0, 100)])]
+    )
     (row,) = exchanged(produce(), answer, 9)
     assert (row["topic"], row["partition"], row["acks"], row["error"]) == ("ledger", 3, -1, 0)
     assert (row["base_offset"], row["end_offset"], row["records"]) == (100, 102, 2)
@@ -79,7 +84,7 @@ def test_a_produced_batch_lacks_what_its_answer_says_of_it() -> None:
 
 
 def test_a_refused_batch_is_given_an_offset() -> None:
-    answer = ProduceResponse([TopicProduceResponse("ledger", [PartitionProduceResponse(3, 6, -1)])])
+    answer = ProduceResponse([TopicProduceResponse("ledger", partition_responses=[PartitionProduceResponse(3, 6, -1)])])
     (row,) = exchanged(produce(), answer, 9)
     assert row["error"] == 6
     assert not {"base_offset", "end_offset"} & row.keys()
@@ -177,7 +182,9 @@ def test_hostile_bytes_end_a_tap(seed: int) -> None:
         assert Summaries().request(frame).parts
         for api in ApiKey:
             assert Summaries().response(api.name, random.randrange(20), noise).parts
-    assert exchanged(ProduceRequest(topic_data=[TopicProduceData("t", [PartitionProduceData(0, records)])]), None, 9)
+    assert exchanged(
+        ProduceRequest(topic_data=[TopicProduceData("t", partition_data=[PartitionProduceData(0, records)])]), None, 9
+    )
 
 
 def test_an_unknown_api_or_version_is_no_row() -> None:

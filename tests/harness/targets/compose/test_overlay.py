@@ -9,12 +9,15 @@ import pytest
 from harness.errors import UsageError
 from harness.targets.compose.compose_file import ComposeFile
 from harness.targets.compose.overlay import Addition, Ports, Wishes, needed, overlay
+from harness.targets.compose.project import TOXIPROXY
 from harness.targets.kafka.releases import release
 from harness.targets.kafka.server_properties import understood
 from tests.harness.targets.compose.files import APACHE_COMBINED, BITNAMI, CONFLUENT_ZOOKEEPER, WURSTMEISTER, read
 
 
-def made(file: ComposeFile, version: str = "4.1.0", **clocks: Addition) -> dict[str, Any]:
+def made(
+    file: ComposeFile, version: str = "4.1.0", *, is_relayed: bool = False, **clocks: Addition
+) -> dict[str, Any]:  # fmt: skip
     nodes = [str(number) for number in range(len(file.brokers))]
     kept = [one.name for one in file.zookeepers] or [one.name for one in file.kafkas]
     wishes = Wishes(
@@ -22,6 +25,7 @@ def made(file: ComposeFile, version: str = "4.1.0", **clocks: Addition) -> dict[
         owner="me",
         ports=Ports(
             clients={node: 21000 + int(node) for node in nodes},
+            advertised={node: (26000 if is_relayed else 21000) + int(node) for node in nodes},
             harness={node: 22000 + int(node) for node in nodes},
             toxiproxy=23000,
             probe=24000,
@@ -35,6 +39,14 @@ def made(file: ComposeFile, version: str = "4.1.0", **clocks: Addition) -> dict[
         disk_mib=64,
     )
     return overlay(file, wishes)
+
+
+def test_clients_are_led_past_the_relays_that_have_a_tap_or_toxiproxy_is_not_where_these_lead() -> None:
+    services = made(read(APACHE_COMBINED), is_relayed=True)["services"]
+    brokers = [one for name, one in services.items() if not name.startswith("seawall-")]
+    advertised = [one["environment"]["KAFKA_ADVERTISED_LISTENERS"] for one in brokers]
+    assert all(f"SEAWALL_CLIENTS://127.0.0.1:2600{number}" in one for number, one in enumerate(advertised))
+    assert "127.0.0.1:21000:20000" in services[TOXIPROXY]["ports"]
 
 
 def test_brokers_keep_their_own_listeners_and_get_one_for_clients_and_one_for_the_harness() -> None:

@@ -14,7 +14,7 @@ NUMBERING = Numbering({NodeId(0): 3, NodeId(1): 5, NodeId(2): 7})
 
 
 def scene(controllers: Sequence[str]) -> ComposeScene:
-    ports = Ports({}, {"0": 20_000, "1": 20_001, "2": 20_002}, toxiproxy=1, probe=2, controller=20_100)
+    ports = Ports({}, {}, {"0": 20_000, "1": 20_001, "2": 20_002}, toxiproxy=1, probe=2, controller=20_100)
     return ComposeScene(
         release=release("4.1.0"),
         broker_names=("0", "1", "2"),

@@ -19,7 +19,7 @@ from harness.cli.verdicts import Engine as Judge
 from harness.cli.verdicts import judge
 from harness.clock import SystemClock
 from harness.errors import EnvironmentFault
-from harness.model import NodeId
+from harness.model import CLIENTS, NodeId
 from harness.runner import plan
 from harness.runner.journal import heal_leftovers
 from harness.target import TopicSpec
@@ -151,6 +151,7 @@ def test_a_broker_is_cut_off_and_killed_and_what_is_the_users_stays_as_it_was(en
     file.write_text(yaml.safe_dump({**stack, "volumes": {"data": {"name": precious.name}}}))
     kafka = find(str(file))
     target = ComposeTarget(tmp_path / "cluster", kafka, understood({}, kafka.release, 1))
+    target.tap()
     try:
         target.start()
         project = target.project.name
@@ -168,6 +169,10 @@ def test_a_broker_is_cut_off_and_killed_and_what_is_the_users_stays_as_it_was(en
         target.stop()
         assert {row["node"] for row in target.timeline("r") if row["kind"] == "final"} == {0, 100}
         assert [row["offset"] for row in held(target) if row["topic"] == LEDGER.topic] == [0]
+        produced = [row for row in target.wire() if row["api"] == "PRODUCE"]
+        assert [(row["node"], row["peer"], row["topic"], row["error"], row["base_offset"]) for row in produced] == [
+            (0, CLIENTS, LEDGER.topic, 0, 0)
+        ]
         assert precious in engine.client.volumes.list()
     finally:
         target.stop()
@@ -183,7 +188,8 @@ def test_a_broker_is_cut_off_and_killed_and_what_is_the_users_stays_as_it_was(en
 @pytest.mark.nightly("a whole run in containers")
 def test_a_quorum_of_brokers_elects_another_leader_and_keeps_everything(engine: Engine, tmp_path: Path) -> None:
     file = combined(tmp_path, (7, 3, 5))
-    directory = runner.run(plan(scenario.parse(LEADER_IS_ALONE), f"compose:{file}", seed=1), tmp_path / "runs")
+    made = plan(scenario.parse(LEADER_IS_ALONE), f"compose:{file}", seed=1, tap=True)
+    directory = runner.run(made, tmp_path / "runs")
     verdict = judge([directory.path], Judge.REFERENCE)[0].verdict
     assert verdict.outcome.value == "pass", verdict.reasons
     assert directory.manifest().configuration["compose"]["brokers"]["0"]["service"] == "kafka-3"
@@ -195,3 +201,7 @@ def test_a_quorum_of_brokers_elects_another_leader_and_keeps_everything(engine: 
     logs = directory.read_table("replica_logs")
     assert {row["node"] for row in logs if row["topic"] == METADATA_TOPIC} == {0, 1, 2}
     assert all(row["intact"] for row in logs)
+    acknowledged = {
+        row["node"] for row in directory.read_table("wire") if row["api"] == "PRODUCE" and row["error"] == 0
+    }
+    assert acknowledged == {0, 1}
