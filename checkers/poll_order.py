@@ -47,7 +47,7 @@ from checkers.attribution import attributed
 from checkers.frames import Frames
 from checkers.inconsistent_offsets import sightings
 from checkers.poll_grounds import delivered, sent_again, withheld
-from checkers.row import Read, where
+from checkers.row import REBALANCES, Read, where
 from checkers.rows import RunRows
 from checkers.transaction_markers import gave_up_some, replaced
 from checkers.unclean_elections import UncleanElection
@@ -141,9 +141,6 @@ INT_POLL_SKIP = AnomalyKind(
     sampled=Sampled(found=Found.ALL, unseen=Unseen.DELETION),
 )
 KINDS = (NONMONOTONIC_POLL, POLL_SKIP, INT_NONMONOTONIC_POLL, INT_POLL_SKIP)
-
-REBALANCES = ("assigned", "revoked", "lost")
-"""What a rebalance did to a process: the ``f`` of its rows."""
 
 
 class Step(NamedTuple):
