@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from checkers.attribution import Ground, gravest, unless_blind
-from checkers.frames import Frames, client_id_of, identity, place_of
+from checkers.frames import Frames, client_id_of, identity, is_between, place_of
 from checkers.row import Row, where
+from harness.client_ports import TRUNCATED
 from harness.findings import Finding
+
+_OFFSET_OUT_OF_RANGE = 1
 
 
 def delivered(frames: Frames, finding: Finding, offset: int | None, value: int | None) -> Ground:
@@ -138,6 +141,45 @@ def withheld_in_the_end(frames: Frames, finding: Finding) -> Ground:
         words = f"a broker sent the final read value {finding.value} at offset {offset}, and it does not report it"
         return Ground(False, words, had)
     return Ground(True, "no broker sent it to the final read")
+
+
+def sent_as_asked(frames: Frames, finding: Finding) -> Ground:
+    """That a client delivers the finding's offset because of what brokers sent: never, where it should not ask for it.
+
+    It has asked for it, or delivers what it was sent before it was given the partition, or behind what it asked for.
+    """
+    if finding.offset is None or finding.process is None:
+        return Ground(None, "the delivery is not known")
+    given = frames.given(place_of(finding), finding.offset, finding.process, finding.time_ns or 0)
+    asked = [row for row in given if row["offset"] is not None and row["offset"] <= finding.offset]
+    if again := [row for row in asked if row["request_ns"] >= (finding.since_ns or 0)]:
+        return Ground(
+            False, f"the client asked for offset {again[-1]['offset']} when it was given the partition", again
+        )
+    return Ground(False, f"the client kept offset {finding.offset} from before it was given the partition", given)
+
+
+def refused_position(frames: Frames, finding: Finding) -> Ground:
+    """That a broker answered a fetch from the finding's other offset with OFFSET_OUT_OF_RANGE.
+
+    A truncation (KIP-320) a client learns from answers that the frames do not have.
+    """
+    row = frames.rows.get(-1 if finding.row is None else finding.row)
+    if row is None or finding.process is None:
+        return Ground(None, "the row is not known")
+    asked = [
+        frame
+        for frame in frames.of["FETCH", place_of(finding)]
+        if frame["offset"] == finding.other_offset and frame["client_id"] == client_id_of(finding.process)
+        and is_between(frame, None, finding.time_ns or 0)
+    ]  # fmt: skip
+    told = [frame for frame in asked if frame["error"] == _OFFSET_OUT_OF_RANGE]
+    if told:
+        return Ground(True, f"a broker answered that offset {finding.other_offset} is out of range", told[-1:])
+    if row["error"] == TRUNCATED:
+        return Ground(None, "the frames do not show what the client was told of leader epochs", asked[-1:])
+    words = f"no broker answered the client that offset {finding.other_offset} is out of range"
+    return unless_blind(frames, Ground(False, words, asked[-1:]), "FETCH")
 
 
 def _comes_later(row: Row, other: Row) -> bool:

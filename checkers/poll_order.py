@@ -47,7 +47,7 @@ from checkers.attribution import attributed
 from checkers.frames import Frames
 from checkers.inconsistent_offsets import sightings
 from checkers.poll_grounds import delivered, sent_again, withheld
-from checkers.row import Read, where
+from checkers.row import REBALANCES, Read, where
 from checkers.rows import RunRows
 from checkers.send_grounds import committed_if_transactional
 from checkers.transaction_markers import gave_up_some, replaced
@@ -142,9 +142,6 @@ INT_POLL_SKIP = AnomalyKind(
     sampled=Sampled(found=Found.ALL, unseen=Unseen.DELETION),
 )
 KINDS = (NONMONOTONIC_POLL, POLL_SKIP, INT_NONMONOTONIC_POLL, INT_POLL_SKIP)
-
-REBALANCES = ("assigned", "revoked", "lost")
-"""What a rebalance did to a process: the ``f`` of its rows."""
 
 
 class Step(NamedTuple):

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from harness.history.delete_records_log import DeleteRecordsLog
+from harness.history.polls import OutOfRange
 from harness.history.recorder import Change, PolledRecord, Recorder
 from harness.history.sends import Answer, Completion
 from harness.model import NO_EPOCH, GroupProtocol, Offset, ProcessId, TopicPartition
@@ -54,10 +55,11 @@ one too, must reach a client that still waits."""
 
 
 class Polled(NamedTuple):
-    """What one poll delivered: records in order, and the name of the error that ended it, if one did."""
+    """What one poll delivered: records in order, the name of the error that ended it, and the position it is about."""
 
     records: list[PolledRecord]
     error: str | None
+    out_of_range: OutOfRange | None = None
 
 
 class Bounds(NamedTuple):

@@ -58,7 +58,7 @@ class Finding(NamedTuple):
             cannot have been lost; of ``poll-skip`` when the delivery before was written, of ``lost-commit`` when the
             commit was acknowledged, of a finding about a group's generations when a member of one subscribed, of a
             finding about a transaction when its record's send began, of ``lost-acknowledgement`` when that was
-            confirmed; None: not known.
+            confirmed, of ``group-repeat`` when the member was given the partition; None: not known.
         by_ns: by when what explains it must have happened: of ``duplicate`` when its send was first acknowledged, of
             ``inconsistent-offsets`` and ``lost-write`` when another value was first known to be there; of
             ``lost-acknowledgement`` when the consumer first polled; None: not known.

@@ -50,9 +50,10 @@ class Views:
         partitions: see :mod:`spark_analysis.partitions`.
         uses: what clients of any of the runs did besides sending and polling: ``txn``, ``commit`` (or ``committed``),
             ``program`` (a user's program has an input and an output), ``scan`` (a compacted log was read), ``share``
-            (there were share groups), ``move`` (assignments, subscriptions, rebalances), ``rereading`` (several
-            processes of the final read were given the same partition), ``nothing`` (a poll of the final read gave
-            nothing); and ``record`` where there are any ``records``. What is not in it need not be planned for.
+            (there were share groups), ``reset`` (a consumer was out of range), ``move`` (assignments, subscriptions,
+            rebalances), ``rereading`` (several processes of the final read were given the same partition), ``nothing``
+            (a poll of the final read gave nothing); and ``record`` where there are any ``records``. What is not in it
+            need not be planned for.
         sampled: the runs whose timelines consist of samples of the brokers' states.
         at_rest: the runs that promise to come to rest, and in which every fault was healed.
         min_isr: by run, how large an ISR has to be for acks=all; without runs that do not state it.
@@ -160,6 +161,7 @@ def _uses(done: DataFrame) -> frozenset[str]:
         "program": f.col("f").isin("output", "reached"),
         "scan": f.col("f") == "scan",
         "share": f.col("f").isin("acquire", "acknowledge", "drain"),
+        "reset": f.col("f") == "out_of_range",
         "move": f.col("f").isin("assign", "subscribe", "assigned", "revoked", "lost"),
         "nothing": f.col("final") & (f.col("f") == "poll") & (f.col("type") == "ok") & f.col("topic").isNull(),
     }

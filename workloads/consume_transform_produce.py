@@ -377,7 +377,7 @@ class ConsumeTransformProduce(Workload):
                 while bounds is not None and error is None and deadline.left_s():
                     if all(_has_come_to(one, consumer.positions[name]) for name, one in bounds.items()):
                         return records
-                    polled, error = await poll(self.context.recorder, process, consumer, final=False)
+                    polled, error, _ = await poll(self.context.recorder, process, consumer, final=False)
                     records += polled
             finally:
                 consumer.close()

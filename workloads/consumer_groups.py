@@ -5,24 +5,24 @@ join, leave, hang, or are removed by their coordinator. A member that is given a
 committed, and begins there.
 
 Promised: as under unique_sends; the coordinator answers a member that asks for its group's commit with the last one
-that was acknowledged, or one that was under way since, also after another broker has taken the group over; no commit
-lies beyond the end of the log; while a member has a partition, it is given the records in order and none is left out;
-nor is one by the group as a whole, below what it has committed; a commit is acknowledged to members of the present
-generation alone, in which each partition has one owner, and in the consumer protocol (KIP-848) to the owner of its
-partition alone, in the owner's member epoch; a healed cluster gives a new member all partitions of a group
-that the others have left.
+that was acknowledged, or one that was under way since, also after another broker has taken the group over; a member
+begins at the commit that it asked for, and is told that it is out of range only where it is; no commit lies beyond the
+end of the log; while a member has a partition, it is given the records in order and none is left out; nor is one by
+the group as a whole, below what it has committed; a commit is acknowledged to members of the present generation alone,
+in which each partition has one owner, and in the consumer protocol (KIP-848) to the owner of its partition alone, in
+the owner's member epoch; a healed cluster gives a new member all partitions of a group that the others have left.
 
-Judged: as under unique_sends, each such answer against all commits of the group, each commit against the log and the
+Judged: as under unique_sends, each such answer against all commits of the group, where each member begins against the
+answers, a position out of range against what had been delivered before it, each commit against the log and the
 generations that were known when it began, the polls of each member between two rebalances, and those of all members
 against the log up to the last commit, and what a new member of each group is given in the end; on the built-in and the
 simulated cluster also the replicas of ``__consumer_offsets``.
 
 Missed: two members that have one partition in different epochs, where the former owner commits nothing any more; an
-earlier commit with which a coordinator answers after a fault has cut brokers off or had them stand still,
-for it may not have known of its successor; a record that is given to a second member although a commit of the first
-lies beyond it; a commit of a static member that another one of its name has replaced; a rebalance that takes long, or
-ends only with the run. In virtual time the members are the simulation's own, not librdkafka, whose heartbeats go on
-while a member hangs.
+earlier commit with which a coordinator answers after a fault has cut brokers off or had them stand still, for it may
+not have known of its successor; where members begin in a group of which one was out of range; a commit of a static
+member that another one of its name has replaced; a rebalance that takes long, or ends only with the run. In virtual
+time the members are the simulation's own, not librdkafka, whose heartbeats go on while a member hangs.
 """
 
 from __future__ import annotations

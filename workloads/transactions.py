@@ -221,7 +221,7 @@ class Transactions(Workload):
         """
         consumer = self._readers.get(number) or self._reader(number, dict.fromkeys(self._partitions, BEGINNING))
         process.begin_poll()
-        records, error = await consumer.poll(_POLL_RECORDS, _POLL_S)
+        records, error, _ = await consumer.poll(_POLL_RECORDS, _POLL_S)
         process.end_poll(records)
         if error is not None:
             consumer.close()

@@ -4,10 +4,12 @@ A consumer whose poll ended with an error ends there; a new one goes on where it
 where the log no longer reaches that far, from the beginning.
 
 Promised: what is acknowledged with acks=all is on every in-sync replica, once where the producer numbers its records or
-sends each only once, in the order in which its process has sent it, and is given to every consumer that comes that far.
+sends each only once, in the order in which its process has sent it, and is given to every consumer that comes that
+far; none is told that its position is out of range where the log has it.
 
 Judged: the answer to each send against the logs of all replicas and the final read, the polls of each consumer against
-one another and the log, and what the brokers believed meanwhile: watermarks, leader epochs and in-sync replicas.
+one another and the log, a position out of range against what had been delivered before it, and what the brokers
+believed meanwhile: watermarks, leader epochs and in-sync replicas.
 
 Missed: what takes two records in a batch, a codec, two requests of a producer in flight, a group or a transaction.
 """

@@ -11,7 +11,7 @@ from functools import partial
 from typing import NamedTuple, cast
 
 from harness.broker.codes import FrontError
-from harness.broker.injected_bugs import answered, begun, served, served_up_to
+from harness.broker.injected_bugs import answered, begun, is_refused_at_the_end, served, served_up_to
 from harness.broker.kafka_time import kafka_time_ns
 from harness.broker.metadata import ClusterMetadata
 from harness.broker.partition import Partition
@@ -200,7 +200,7 @@ class Fetching:
         elif self._replica is None:
             if "fetch_epochs_unchecked" in self._services.knobs.bugs:
                 part.asked.current_leader_epoch = NO_EPOCH
-            part.answer = _judge_consumer(part, part.partition)
+            part.answer = _judge_consumer(self._services, part, part.partition)
         elif first:
             part.received = self._received(part, self._replica)
             part.partition.handle(part.received)
@@ -316,13 +316,15 @@ def _stable(partition: Partition, answer: AnswerFetch) -> Offset:
     return NO_OFFSET if answer.high_watermark == NO_OFFSET else partition.replica.log.last_stable_offset
 
 
-def _judge_consumer(part: _Part, partition: Partition) -> AnswerFetch:
+def _judge_consumer(services: FetchServices, part: _Part, partition: Partition) -> AnswerFetch:
     """Accept any offset within the log; a consumer gets the records below the high watermark."""
     replica = partition.replica
     error = replica.leader_error(max(part.asked.current_leader_epoch, NO_EPOCH))
     if error is not ErrorCode.NONE:
         return _refusal(part, error)
-    if not replica.log_start_offset <= part.asked.fetch_offset <= replica.log_end_offset:
+    offset = part.asked.fetch_offset
+    is_within = replica.log_start_offset <= offset <= replica.log_end_offset
+    if not is_within or is_refused_at_the_end(services.knobs, services.clock, partition, offset):
         error = ErrorCode.OFFSET_OUT_OF_RANGE
     return AnswerFetch(
         part, error, replica.high_watermark, replica.log_start_offset, replica.log_end_offset, diverging=None

@@ -124,6 +124,12 @@ def served_up_to(knobs: Knobs, bound: Offset) -> Offset:
     return min(bound, _FAR) if "fetch_stops_short" in knobs.bugs else bound
 
 
+def is_refused_at_the_end(knobs: Knobs, clock: Clock, partition: Partition, offset: Offset) -> bool:
+    """Whether a leader answers a consumer's fetch from ``offset`` that it is out of range, though it is not."""
+    is_refusing = "consumer_refused_at_the_end" in knobs.bugs and _is_due(clock)
+    return is_refusing and offset == partition.replica.log_end_offset
+
+
 def marker_is_lost(knobs: Knobs, clock: Clock) -> bool:
     """Whether a leader says that it has written the marker of a transaction, and has not."""
     return "marker_lost" in knobs.bugs and _is_due(clock)

@@ -24,7 +24,7 @@ from harness.client_ports import (
     TransactionalProducer,
 )
 from harness.client_tasks.group_process import GroupProcess
-from harness.client_tasks.polling import POLL_S
+from harness.client_tasks.polling import POLL_S, end_poll
 from harness.history.recorder import Change, PolledRecord
 from harness.model import Offset, TopicPartition
 
@@ -92,12 +92,10 @@ class GroupLife:
     async def poll(self) -> str | None:
         """Poll once; returns the name of the error that ended it."""
         self._op = self._recorder.invoke_poll(self._process, False, self._group, self._member.isolation)
-        records, error = await self._member.poll(_POLL_RECORDS, POLL_S)
+        polled = await self._member.poll(_POLL_RECORDS, POLL_S)
+        end_poll(self._recorder, self._op, polled)
+        records, error, _ = polled
         self.polled = records
-        if error is not None and not records:
-            self._recorder.poll_failed(self._op, error)
-        else:
-            self._recorder.complete_poll(self._op, records)
         self.reached |= {TopicPartition(one.topic, one.partition): one.offset + 1 for one in records}
         self.moved = error in MOVED_ERRORS
         return error

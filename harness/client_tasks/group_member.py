@@ -138,7 +138,7 @@ class GroupMember:
         while not in_range or least.left_s() or max(first, consumer.positions[partition]) < bounds.end_offset:
             if not self._deadline.left_s():
                 return _TIMED_OUT
-            records, error = await poll(
+            records, error, _ = await poll(
                 self._context.recorder, process, consumer, final=False, group=self._order.group, wait_s=_POLL_S
             )
             for record in records:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.client_ports import BEGINNING, MOVED_ERRORS, ClientContext, Clients, Consumer, Isolation, Polled
+from harness.history.polls import record_out_of_range
 from harness.history.recorder import PolledRecord, Recorder
 from harness.model import Offset, ProcessId, TopicPartition
 
@@ -26,11 +27,19 @@ async def poll(
     """Poll as ``process``, for ``group``, and record the outcome; ``final`` marks the final read."""
     op = recorder.invoke_poll(process, final, group, consumer.isolation)
     polled = await consumer.poll(_POLL_RECORDS, wait_s)
-    if polled.error is not None and not polled.records:
-        recorder.poll_failed(op, polled.error)
-    else:
-        recorder.complete_poll(op, polled.records)
+    end_poll(recorder, op, polled)
     return polled
+
+
+def end_poll(recorder: Recorder, op: int, polled: Polled) -> None:
+    """Record the outcome of the poll ``op``, and first whether its consumer learned that it was out of range."""
+    records, error, out_of_range = polled
+    if error is not None and error in MOVED_ERRORS:
+        record_out_of_range(recorder, op, error, out_of_range)
+    if error is not None and not records:
+        recorder.poll_failed(op, error)
+    else:
+        recorder.complete_poll(op, records)
 
 
 class Tails:
@@ -88,7 +97,7 @@ async def _tail_as(
     """Poll until an error; returns where the next process begins."""
     process, consumer = client
     while not clients.stopping:
-        records, error = await poll(context.recorder, process, consumer, final=False)
+        records, error, _ = await poll(context.recorder, process, consumer, final=False)
         came(records, {name: offset for name, offset in consumer.positions.items() if offset != BEGINNING})
         if error in MOVED_ERRORS:
             return dict.fromkeys(consumer.positions, BEGINNING)

@@ -72,14 +72,14 @@ class GroupConsumer:
 
     def poll(self, max_records: int, timeout_s: float) -> Polled:
         """Wait up to ``timeout_s`` for up to ``max_records`` records."""
-        records, failure = consumed(self._consumer, max_records, timeout_s)
-        for record in records:
+        polled = consumed(self._consumer, max_records, timeout_s)
+        for record in polled.records:
             name = TopicPartition(record.topic, record.partition)
             if name in self._has:  # it may have been given up since librdkafka drew the record from its queue
                 self.positions[name] = CommittedOffset.after(record)
         if self._is_lost_in_doubt:
-            failure = failure or LEFT_UNKNOWN
-        return Polled(records, failure)
+            return polled._replace(error=polled.error or LEFT_UNKNOWN)
+        return polled
 
     def commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> str | None:
         """Commit ``offsets``, and wait for the answer; returns the error's name, None for success."""

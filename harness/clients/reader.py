@@ -17,10 +17,11 @@ from confluent_kafka import (
 from confluent_kafka import TopicPartition as Assigned
 
 from harness import payload
-from harness.client_ports import TRUNCATED, Bounds, Isolation, Polled
+from harness.client_ports import MOVED_ERRORS, TRUNCATED, Bounds, Isolation, Polled
 from harness.clients.group import assigned
 from harness.clients.librdkafka import ClientError, Configuration, calling, configuration, made
 from harness.errors import EnvironmentFault
+from harness.history.polls import OutOfRange
 from harness.history.recorder import PolledRecord
 from harness.model import NO_EPOCH, Offset, TopicPartition
 from harness.payload import Headers, StoredRecord
@@ -132,8 +133,14 @@ def consumed(
         elif error.code() == KafkaError._PARTITION_EOF and ends is not None:  # noqa: SLF001 (its own codes begin so)
             ends[_place(message)] = message.offset() or 0
         else:
-            return Polled(records, _name(error))
+            return Polled(records, _name(error), _out_of_range(message, _name(error)))
     return Polled(records, None)
+
+
+def _out_of_range(message: Message, name: str) -> OutOfRange | None:
+    """What an error of that name says of a consumer's position; None: it is about something else."""
+    offset = message.offset()
+    return OutOfRange(_place(message), offset) if name in MOVED_ERRORS and offset is not None and offset >= 0 else None
 
 
 def _place(message: Message) -> TopicPartition:

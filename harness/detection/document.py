@@ -21,8 +21,11 @@ NO_VIOLATION: Mapping[str, tuple[str, str]] = {
 }
 """Why no bug can be convicted of a kind, and which bug shows it all the same."""
 
-NO_BROKER = ("int-nonmonotonic-send",)
-"""The kinds of which no broker here can be guilty: no transaction of theirs has several batches under way."""
+NO_BROKER: Mapping[str, str] = {
+    "int-nonmonotonic-send": "no transaction has several batches under way",
+    "group-repeat": "its client decides where a member begins",
+}
+"""The kinds of which no broker here can be guilty, and why."""
 
 OF_PROGRAMS = tuple(kind.name for kind in unprocessed.KINDS if kind is not unprocessed.PROCESSED_TWICE)
 """The kinds of which a user's program is guilty, and no bug here: the tests of the workload run broken programs."""
@@ -196,8 +199,8 @@ def _bound(scores: Mapping[Cell, Score]) -> str:
 def _kinds(matrix: Matrix, bugs: Sequence[Bug]) -> Iterator[str]:
     yield "## Which bug causes which anomaly\n"
     yield "The kinds are those of [anomalies](anomalies.md). In italics: bugs that only made-up histories show."
-    why = "no transaction has several batches under way"
-    yield f"No broker here can be guilty of {', '.join(NO_BROKER)}: {why}.\n"
+    reasons = "; or of ".join(f"{kind}: {why}" for kind, why in NO_BROKER.items())
+    yield f"No broker here can be guilty of {reasons}.\n"
     yield "| kind | bugs |\n|---|---|"
     for kind in KINDS:
         names = [

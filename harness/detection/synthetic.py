@@ -287,6 +287,30 @@ def _commit_beyond_the_log(tale: Tale) -> None:
     tale.forget(lambda one: one["final"] and one["partition"] == p and one["offset"] >= end)
 
 
+def _fetched_before_the_rebalance(tale: Tale) -> None:
+    """A member is given a partition, is told its group's commit, and is given a record before it."""
+    known = [
+        (answer, record)
+        for answer in tale.rows_of("committed")
+        for record in tale.logs[answer["partition"]][: answer["offset"]]
+        if record["readable"]
+    ]
+    answer, record = tale.chance.choice(known)
+    place, named = _place(answer["partition"]), {**dict.fromkeys(answer), "run": tale.run, "group": answer["group"]}
+    polls = {**named, "process": _LAST + 3, "op": tale.op(), "f": "poll", "txn": False, "mop": 0, "final": False}
+    asks = {**answer, "process": _LAST + 4, "op": tale.op()}
+    rows = [
+        {**polls, "type": "invoke"},
+        {**polls, **place, "f": "assigned", "type": "info", "generation": 1},
+        {**asks, "type": "invoke", "offset": None},
+        asks,
+        {**polls, **place, "type": "ok", "offset": record["offset"], "value": record["value"], "leader_epoch": 0,
+         "intact": True},
+    ]  # fmt: skip
+    for row in reversed(rows):
+        tale.after(answer, row)
+
+
 def _retry_appended_again(tale: Tale) -> None:
     """A record lies at the end of its log for a second time, with the same sequence number, and is read so."""
     p = tale.chance.choice(_PARTITIONS)
@@ -352,6 +376,7 @@ HARM: Mapping[str, Callable[[Tale], None]] = MappingProxyType(
         "commit_of_another_generation": _commit_of_another_generation,
         "commits_lost_with_the_coordinator": _commits_lost_with_the_coordinator,
         "commit_beyond_the_log": _commit_beyond_the_log,
+        "fetched_before_the_rebalance": _fetched_before_the_rebalance,
         "retry_appended_again": _retry_appended_again,
         "sequence_gap_appended": _sequence_gap_appended,
         "zombie_producer": _zombie_producer,

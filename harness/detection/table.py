@@ -126,6 +126,8 @@ _MADE_UP = (
         unnoticed="a history does not say of which generation a commit is, and a group may go back"),
     _told("commits_lost_with_the_coordinator", "the log of __consumer_offsets cut", "A group's last commit is gone."),
     _told("commit_beyond_the_log", "a truncation under a consumer", "The log is cut below what a group has committed."),
+    _told("fetched_before_the_rebalance", "fetched records that a client keeps when its partitions are taken away",
+          "A member is given records again that lie before what its group has committed."),
     _told("retry_appended_again", "KIP-98 without its check",
           "A batch with the same sequence number is appended again."),
     _told("sequence_gap_appended", "KIP-98 without its check",

@@ -337,14 +337,16 @@ class Recorder:
         ``generation``: the one in which the client was assigned them; None: it does not say, or they were revoked.
         ``protocol``: of its group.
         """
+        named: dict[str, Any] = {"f": change, "generation": generation, "group_protocol": protocol}
+        self.note(op, lambda bare: _per_partition(replace(bare, **named), partitions))
+
+    def note(self, op: int, rows: Callable[[Row], list[Row]]) -> None:
+        """Add rows about what happened during the operation ``op``, made of one that has its columns and no more."""
         with self._lock:
             assert op in self._open, f"operation {op} was never invoked or has already completed"
             first = self._open[op][0]
-            bare = Row(
-                self.run, first.process, op, "info", change, txn=first.txn, final=first.final, group=first.group,
-                generation=generation, group_protocol=protocol,
-            )  # fmt: skip
-            due = self._append(_per_partition(bare, partitions))
+            bare = Row(self.run, first.process, op, "info", "", txn=first.txn, final=first.final, group=first.group)
+            due = self._append(rows(bare))
         if due:
             self._write_part()
 

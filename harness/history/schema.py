@@ -93,7 +93,8 @@ HISTORY = Table(
             "f",
             "string",
             "send, poll, assign, subscribe, commit, committed (what a commit is read back as), crash; "
-            "assigned, revoked, lost (a rebalance during the operation); output (a record that a user's program has "
+            "assigned, revoked, lost (a rebalance during the operation), out_of_range (the consumer learned during the "
+            "poll that its position is not in the log); output (a record that a user's program has "
             "put out, as the harness read it), reached (up to where the program is done with its input); put (a record "
             "of the compacted topic is sent), scan (the compacted log is read from its beginning); acquire (a share "
             "consumer polls), acknowledge (it says what became of records that it was given), drain (a share group is "
@@ -110,6 +111,7 @@ HISTORY = Table(
                 "assigned",
                 "revoked",
                 "lost",
+                "out_of_range",
                 "output",
                 "reached",
                 "put",
@@ -132,7 +134,7 @@ HISTORY = Table(
             "int64",
             "the record's offset where the row knows it; of a commit and of a reached the next one to be read; of an "
             "output that is in no partition its position among those of the process; of the invoke of a scan the high "
-            "watermark up to which it reads",
+            "watermark up to which it reads; of an out_of_range the consumer's position, null: it does not say which",
             nullable=True,
             least=0,
             most=MOST_OFFSET,

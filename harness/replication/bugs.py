@@ -234,6 +234,8 @@ SERVING = (
          unnoticed="the protocol lets a leader send what lies before the offset asked for, and clients leave it out"),
     _bug("fetch_stops_short", "an index that is not extended any more",
          "A leader gives a consumer nothing from offset 40 on.", STACK),
+    _bug("consumer_refused_at_the_end", "KAFKA-9543, the end of a segment taken for that of the log",
+         "A leader answers a consumer at the end of its log with OFFSET_OUT_OF_RANGE, every 16th time.", STACK),
     _bug("fetch_loses_a_batch", "a response cut and glued together",
          "A leader leaves out the second of several batches that it gives a consumer.", STACK),
     _bug("fetch_swaps_batches", "responses put together by several threads",

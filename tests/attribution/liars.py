@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from harness.client_ports import Answered, CommittedOffset, Polled, Transacted, not_recorded
-from harness.history.recorder import PolledRecord
+from harness.client_ports import (
+    BEGINNING, Answered, Begins, CommittedOffset, Polled, Rebalanced, Transacted, not_recorded,
+)  # fmt: skip
+from harness.history.polls import OutOfRange
+from harness.history.recorder import Change, PolledRecord
 from harness.history.sends import Answer
 from harness.model import TopicPartition
 from harness.payload import ProducerRecord
@@ -28,6 +31,8 @@ LIES = {
     "commits_nothing": "reports a commit that it did not send",
     "misstates_a_commit": "reports another committed offset than the coordinator answered",
     "ends_a_transaction_otherwise": "aborts what it reports as committed, and the other way round",
+    "says_that_it_is_out_of_range": "reports that its position is out of range, which no broker has said",
+    "begins_anew": "begins at the beginning of its partitions, and reports what its group has committed",
     "remembers_a_commit": "reports the coordinator's first answer, and does not ask again",
 }
 """What clients may do, by the name of the lie."""
@@ -58,7 +63,20 @@ class Liar:
         return LyingConsumer(self._clients.consumer(*arguments, **named), self._lie)
 
     def member(self, *arguments: Any, **named: Any) -> Any:
-        return LyingMember(self._clients.member(*arguments, **named), self._lie)
+        *others, rebalanced = arguments
+        if self._lie == "begins_anew":
+            rebalanced = _at_the_beginning(rebalanced)
+        return LyingMember(self._clients.member(*others, rebalanced, **named), self._lie)
+
+
+def _at_the_beginning(rebalanced: Rebalanced) -> Rebalanced:
+    """Ask where to begin, and begin elsewhere."""
+
+    async def lying(change: Change, partitions: Sequence[TopicPartition]) -> Begins | None:
+        begins = await rebalanced(change, partitions)
+        return begins and dict.fromkeys(begins, CommittedOffset(BEGINNING))
+
+    return lying
 
 
 class _Lying:
@@ -121,7 +139,11 @@ class LyingConsumer(_Lying):
 
     async def poll(self, max_records: int, timeout_s: float) -> Polled:
         polled: Polled = await self._true.poll(max_records, timeout_s)
-        return Polled(self._bent(polled.records), polled.error)
+        records = self._bent(polled.records)
+        if records and self._lies("says_that_it_is_out_of_range"):
+            place = TopicPartition(records[-1].topic, records[-1].partition)
+            return Polled(records, "_AUTO_OFFSET_RESET", OutOfRange(place, records[-1].offset + 1))
+        return polled._replace(records=records)
 
     def _bent(self, records: Sequence[PolledRecord]) -> list[PolledRecord]:
         bent: list[PolledRecord] = []

@@ -36,6 +36,8 @@ LIES_ABOUT: Mapping[str, tuple[str, set[str]]] = {
     "commits_nothing": ("groups", {"lost-commit"}),
     "misstates_a_commit": ("groups", {"lost-commit"}),
     "ends_a_transaction_otherwise": ("transactions", {"lost-write", "aborted-read"}),
+    "says_that_it_is_out_of_range": ("single", {"unfounded-reset"}),
+    "begins_anew": ("groups", {"group-repeat"}),
     "remembers_a_commit": ("groups", {"lost-commit"}),
 }
 """By lie, the load under which a client tells it, and kinds of anomalies that are to be the client's."""
@@ -43,6 +45,7 @@ LIES_ABOUT: Mapping[str, tuple[str, set[str]]] = {
 BROKEN: Mapping[str, tuple[str, str, set[str]]] = {
     "fetch_skips_a_batch": ("single", "none", {"poll-skip"}),
     "fetch_loses_a_batch": ("single", "none", {"lost-write", "vanished-read", "int-poll-skip"}),
+    "consumer_refused_at_the_end": ("single", "none", {"unfounded-reset"}),
     "fetch_swaps_batches": ("single", "none", {"int-nonmonotonic-poll", "int-poll-skip"}),
     "fetch_repeats_contents": ("single", "none", {"altered-record", "duplicate", "inconsistent-offsets"}),
     "garbled_before_crc": ("single", "none", {"corrupt-read"}),

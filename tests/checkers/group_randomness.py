@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import random
 
-from tests.checkers.clients import poll
+from tests.checkers.clients import deliver, poll
+from tests.checkers.resets import be_refused
 from tests.checkers.story import NODES, Row, Story
 
 _MEMBERS = (70, 71, 72)
@@ -26,13 +27,15 @@ def act_in_groups(story: Story, rng: random.Random) -> None:
     for _ in range(rng.randrange(3, 12)):
         generation = max(0, generation + rng.choice((0, 0, 1, 1, -1)))
         p = rng.choice(list(story.partitions))
-        match rng.randrange(5):
+        match rng.randrange(6):
             case 0 | 1:
                 _be_given(story, rng, p, generation, protocol)
             case 2:
                 _read(story, rng, p)
             case 3 | 4:
                 _commit(story, rng, p, generation, protocol)
+            case 5:
+                _begin(story, rng, p, generation)
         if rng.random() < 0.03:
             times = {"injected_ns": story.now + 1, "healed_ns": story.now + 3, "heal_proven_ns": story.now + 4}
             story.fault(f"dark-{story.now}", kind="power_loss", nodes=[str(node) for node in NODES], **times)
@@ -54,6 +57,28 @@ def _read(story: Story, rng: random.Random, p: int) -> None:
     offsets = [offset for offset in range(first, min(end, first + 3)) if rng.random() < 0.8]
     poll(story, rng.choice(_MEMBERS), offsets, p, rng.choice(("ok", "ok", "info")), group="m",
          isolation=rng.choice((None, "read_uncommitted")))  # fmt: skip
+
+
+def _begin(story: Story, rng: random.Random, p: int, generation: int) -> None:
+    """A member is given a partition, is told what its group has committed, and begins there or elsewhere."""
+    process, end = rng.choice(_MEMBERS), len(story.partitions[p].logs[story.partitions[p].leader])
+    op = next(story.ops)
+    about: Row = {"process": process, "op": op, "group": "m"}
+    place: Row = {"topic": "ledger", "partition": p}
+    story.row(**about, f="poll", type="invoke")
+    story.row(**about, **place, f="assigned", type="info", generation=rng.choice((generation, None)))
+    for _ in range(rng.choice((0, 1, 1, 1, 2))):
+        told = rng.choice((None, end, rng.randrange(end + 1), rng.randrange(end + 1)))
+        asked: Row = {"process": 83, "op": next(story.ops), "f": "committed", "group": "m", **place}
+        story.row(**asked, type="invoke")
+        story.row(**asked, type=rng.choice(("ok", "ok", "ok", "fail")), offset=told)
+    given = range(rng.randrange(end + 1), end)
+    at_once = rng.random() < 0.5
+    deliver(story, about | {"f": "poll"}, "ok", given if at_once else (), p)
+    if rng.random() < 0.1:
+        be_refused(story, process, end, group="m")
+    if not at_once:
+        poll(story, process, given, p, group="m")
 
 
 def _commit(story: Story, rng: random.Random, p: int, generation: int, protocol: str | None) -> None:

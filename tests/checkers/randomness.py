@@ -32,6 +32,7 @@ from tests.checkers.planting import (
 )
 from tests.checkers.programs import plant_a_program
 from tests.checkers.resend_cases import calm, hit, send_twice
+from tests.checkers.resets import plant_resets
 from tests.checkers.sampling import SAMPLED, some_of
 from tests.checkers.sharing import plant_shares
 from tests.checkers.story import CONTROLLER, NODES, Row, Story
@@ -81,6 +82,7 @@ _RARE: dict[str, Callable[[Story, random.Random], None]] = {
     "program": plant_a_program,
     "keys": plant_keys,
     "shares": plant_shares,
+    "resets": plant_resets,
 }
 """What every story may have besides, by the name of its own chance."""
 

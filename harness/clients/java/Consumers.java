@@ -19,6 +19,7 @@ import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetOutOfRangeException;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
@@ -117,6 +118,11 @@ final class Consumers implements Driver.Client, ConsumerRebalanceListener {
             polled.forEach(one -> records.add(written(one)));
         } catch (KafkaException failed) {
             answer.put("error", Driver.name(failed)).put("text", String.valueOf(failed.getMessage()));
+            if (failed instanceof OffsetOutOfRangeException moved) {
+                ArrayNode places = answer.putArray("out_of_range");
+                moved.offsetOutOfRangePartitions().forEach((place, position) ->
+                        places.addArray().add(place.topic()).add(place.partition()).add(position));
+            }
         }
         ArrayNode positions = answer.putArray("positions");
         for (TopicPartition place : consumer.assignment()) {

@@ -13,6 +13,7 @@ from harness.clients.java.driver import Answer as Said
 from harness.clients.java.driver import Driver, written_offsets
 from harness.clients.library import OnRebalance
 from harness.errors import EnvironmentFault
+from harness.history.polls import OutOfRange
 from harness.history.recorder import PolledRecord
 from harness.model import NO_EPOCH, NO_GENERATION, Offset, TopicPartition
 from harness.payload import StoredRecord
@@ -151,7 +152,7 @@ class Member(GroupOffsets):
             if name in self._has:
                 self.positions[name] = CommittedOffset.after(record)
         if self._is_lost_in_doubt:
-            return Polled(polled.records, polled.error or LEFT_UNKNOWN)
+            return polled._replace(error=polled.error or LEFT_UNKNOWN)
         return polled
 
     def close(self) -> None:
@@ -197,7 +198,8 @@ class Member(GroupOffsets):
 
 
 def _polled(said: Said) -> Polled:
-    return Polled([polled_record(one) for one in said.get("records", ())], said.get("error"))
+    found = [OutOfRange(TopicPartition(*place), position) for *place, position in said.get("out_of_range", ())]
+    return Polled([polled_record(one) for one in said.get("records", ())], said.get("error"), next(iter(found), None))
 
 
 def polled_record(written: Sequence[Any]) -> PolledRecord:

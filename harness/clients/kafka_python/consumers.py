@@ -13,7 +13,7 @@ from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssi
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.errors import KafkaError as Refused
-from kafka.errors import KafkaTimeoutError
+from kafka.errors import KafkaTimeoutError, OffsetOutOfRangeError
 from kafka.structs import TopicPartition as Place
 
 from harness import payload
@@ -23,6 +23,7 @@ from harness.clients.kafka_python.errors import made, name_of
 from harness.clients.kafka_python.producers import written_offsets
 from harness.clients.library import OnRebalance
 from harness.errors import EnvironmentFault
+from harness.history.polls import OutOfRange
 from harness.history.recorder import Change, PolledRecord
 from harness.model import NO_EPOCH, NO_GENERATION, Offset, TopicPartition
 from harness.payload import StoredRecord
@@ -50,7 +51,9 @@ def _polled(consumer: KafkaConsumer, max_records: int, timeout_s: float) -> Poll
     try:
         found = consumer.poll(timeout_ms=int(timeout_s * 1000), max_records=max_records)
     except Refused as failed:
-        return Polled([], name_of(failed))
+        places = failed.args[0] if isinstance(failed, OffsetOutOfRangeError) else {}
+        found = [OutOfRange(TopicPartition(*place), position) for place, position in places.items()]
+        return Polled([], name_of(failed), next(iter(found), None))
     return Polled([_record(one) for records in found.values() for one in records], None)
 
 
@@ -76,7 +79,8 @@ class Reader:
 
     def poll(self, max_records: int, timeout_s: float) -> Polled:
         """See :class:`harness.clients.library.Reader`."""
-        records, error = _polled(self._consumer, max_records, timeout_s)
+        polled = _polled(self._consumer, max_records, timeout_s)
+        error = polled.error
         for name in self.positions:
             try:
                 position = self._consumer.position(Place(*name), timeout_ms=0)
@@ -85,7 +89,7 @@ class Reader:
                 continue
             except Refused as failed:  # it says so once, as of a log that was truncated
                 error = error or name_of(failed)
-        return Polled(records, error)
+        return polled._replace(error=error)
 
     def bounds(self, partition: TopicPartition, timeout_s: float) -> Bounds:
         """See :class:`harness.clients.library.Reader`."""
@@ -177,7 +181,7 @@ class Member(GroupOffsets):
             if name in self._has:
                 self.positions[name] = CommittedOffset.after(record)
         if self._is_lost_in_doubt:
-            return Polled(polled.records, polled.error or LEFT_UNKNOWN)
+            return polled._replace(error=polled.error or LEFT_UNKNOWN)
         return polled
 
     def close(self) -> None:

@@ -116,7 +116,7 @@ class Consumer:
         """Until there is an error, which is returned."""
         wait_s = self._environment.configuration.poll_every_ms / 1000
         while True:
-            records, error = await reader.poll(_POLL_RECORDS, wait_s)
+            records, error, _ = await reader.poll(_POLL_RECORDS, wait_s)
             damaged = [one for one in records if not one.intact]
             assert not damaged, f"the consumer was given damaged records: {damaged}"
             if records:

@@ -11,7 +11,8 @@ from confluent_kafka import KafkaError
 
 from harness import payload
 from harness.broker.codecs import inflate
-from harness.client_ports import BEGINNING, Bounds, Isolation, Polled
+from harness.client_ports import BEGINNING, MOVED_ERRORS, TRUNCATED, Bounds, Isolation, Polled
+from harness.history.polls import OutOfRange
 from harness.history.recorder import PolledRecord
 from harness.model import NO_EPOCH, Offset, TopicPartition
 from harness.payload import StoredRecord
@@ -84,6 +85,13 @@ class _Passed(NamedTuple):
     position: Offset
 
 
+class _Failed(NamedTuple):
+    """A consumer of a partition has met an error; ``out_of_range``: its position, if the error is about that."""
+
+    error: str
+    out_of_range: OutOfRange | None
+
+
 class Reader:
     """One consumer of ``positions``, with ``auto.offset.reset=error``.
 
@@ -104,7 +112,7 @@ class Reader:
         self.positions = dict(positions)
         self.isolation = isolation
         self._client = client
-        self._ready: deque[PolledRecord | _Passed | str] = deque()
+        self._ready: deque[PolledRecord | _Passed | _Failed] = deque()
         self._arrival: Promise[None] | None = None
         self._room: list[Promise[None]] = []
         known = epochs or {}
@@ -121,11 +129,11 @@ class Reader:
         if not self._ready:
             await self._next_arrival(timeout_s)
         records: list[PolledRecord] = []
-        error = None
-        while self._ready and len(records) < max_records and error is None:
+        failed = None
+        while self._ready and len(records) < max_records and failed is None:
             next_one = self._ready.popleft()
-            if isinstance(next_one, str):
-                error = next_one
+            if isinstance(next_one, _Failed):
+                failed = next_one
             elif isinstance(next_one, _Passed):
                 self.positions[next_one.partition] = next_one.position
             else:
@@ -136,7 +144,7 @@ class Reader:
             promise.keep(None)
         for follower in self._followers:
             follower.result()  # a bug in one of them must not look like silence
-        return Polled(records, error)
+        return Polled(records, None) if failed is None else Polled(records, *failed)
 
     async def bounds(self, partition: TopicPartition, timeout_s: float) -> Bounds | None:
         """What there is to read of ``partition``, asked of its leader; None when it does not answer in time."""
@@ -168,7 +176,7 @@ class Reader:
             self._room.append(room)
             await room
 
-    def _tell(self, news: Sequence[PolledRecord | _Passed | str]) -> None:
+    def _tell(self, news: Sequence[PolledRecord | _Passed | _Failed]) -> None:
         self._ready += news
         if self._arrival is not None:
             self._arrival.keep(None)
@@ -202,7 +210,7 @@ class _Follower:
         isolation: Isolation,
         *,
         deliver: Callable[[Sequence[PolledRecord | _Passed]], Awaitable[None]],
-        tell: Callable[[list[str]], None],
+        tell: Callable[[list[_Failed]], None],
     ) -> None:
         self._client = client
         self._partition = partition
@@ -220,7 +228,8 @@ class _Follower:
                 continue
             outcome = await self._step(leader)
             if isinstance(outcome, str):
-                self._tell([outcome])
+                place = OutOfRange(self._partition, self._position) if outcome in MOVED_ERRORS else None
+                self._tell([_Failed(outcome, place)])
                 return
             if outcome is _Again.ELSEWHERE:
                 self._client.forget_leader(self._partition)
@@ -248,7 +257,7 @@ class _Follower:
         if result.error_code:
             return _Again.ELSEWHERE
         if result.end_offset < self._position:
-            return "_LOG_TRUNCATION"
+            return TRUNCATED
         self._validated_in = leader.epoch
         return _Again.HERE
 

@@ -17,13 +17,14 @@ import pytest
 from checkers.check import check
 from harness import payload, runner, scenario
 from harness.checker import Outcome
-from harness.client_ports import BEGINNING, MOVED_ERRORS, PLAIN, Begins, CommittedOffset, Manner, Membership
+from harness.client_ports import BEGINNING, MOVED_ERRORS, PLAIN, Begins, CommittedOffset, Manner, Membership, Polled
 from harness.clients.java.driver import Driver
 from harness.clients.java.library import Java
 from harness.clients.library import ClientLibrary, Member, Reader
 from harness.clients.librdkafka_library import Librdkafka
 from harness.clients.threaded_clients import ThreadedClients
 from harness.errors import EnvironmentFault, UsageError
+from harness.history.polls import OutOfRange
 from harness.history.recorder import Change, PolledRecord
 from harness.history.sends import Answer
 from harness.model import NO_GENERATION, TopicPartition
@@ -96,7 +97,7 @@ def read(reader: Reader, end: int) -> list[PolledRecord]:
     deadline = time.monotonic() + PATIENCE_S
     while max(reader.positions.values()) < end:
         assert time.monotonic() < deadline
-        polled, error = reader.poll(500, 0.2)
+        polled, error, _ = reader.poll(500, 0.2)
         assert error is None
         found += polled
     return found
@@ -131,11 +132,12 @@ def test_what_is_not_answered_is_unknown(library: ClientLibrary) -> None:
 def test_a_position_behind_the_end_is_an_error(library: ClientLibrary, places: list[TopicPartition]) -> None:
     sent(library, places[0], [1])
     reader = library.reader("reader", {places[0]: 5}, None, "read_uncommitted")
-    deadline, error = time.monotonic() + PATIENCE_S, None
-    while error is None and time.monotonic() < deadline:
-        error = reader.poll(500, 0.2).error
+    deadline, polled = time.monotonic() + PATIENCE_S, Polled([], None)
+    while polled.error is None and time.monotonic() < deadline:
+        polled = reader.poll(500, 0.2)
     reader.close()
-    assert error in MOVED_ERRORS
+    assert polled.error in MOVED_ERRORS
+    assert polled.out_of_range == OutOfRange(places[0], 5)
 
 
 def test_transactions_are_whole_and_the_next_process_fences_the_last(

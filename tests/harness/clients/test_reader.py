@@ -13,6 +13,7 @@ from harness.client_ports import BEGINNING, MOVED_ERRORS, Polled
 from harness.clients.reader import Reader
 from harness.clients.sender import Sender
 from harness.errors import EnvironmentFault
+from harness.history.polls import OutOfRange
 from harness.history.recorder import PolledRecord
 from harness.model import Offset, TopicPartition
 from harness.targets.builtin import BuiltinTarget
@@ -34,7 +35,7 @@ def polled(reader: Reader, count: int) -> list[PolledRecord]:
     records: list[PolledRecord] = []
     deadline = time.monotonic() + 60
     while len(records) < count and time.monotonic() < deadline:
-        found, error = reader.poll(count, 0.2)
+        found, error, _ = reader.poll(count, 0.2)
         assert error is None
         records += found
     return records
@@ -95,6 +96,7 @@ def test_a_position_beyond_the_log_is_an_error_and_no_jump(sent: BuiltinTarget, 
         while (answer := reader.poll(10, 0.2)).error is None and time.monotonic() < deadline:
             assert not answer.records
         assert answer.error in MOVED_ERRORS
+        assert answer.out_of_range == OutOfRange(ZERO, 1000)
         assert reader.positions[ZERO] == 1000
 
 

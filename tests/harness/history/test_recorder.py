@@ -7,6 +7,7 @@ import pytest
 
 from harness.clock import Clock, SystemClock
 from harness.history.kept_recorder import KeptRecorder
+from harness.history.polls import OutOfRange, record_out_of_range
 from harness.history.recorder import Output, PolledRecord, Polling, Recorder, Sending
 from harness.history.run_directory import Manifest, RunDirectory
 from harness.history.sends import Answer, Sends
@@ -146,6 +147,19 @@ def test_a_rebalance_has_the_group_of_its_poll_and_the_generation_of_its_client(
     history.close()
     known = [(r["f"], r["group"], r["generation"]) for r in directory.read_table("history")]
     assert known[1:3] == [("assigned", "g", 3), ("lost", "g", None)]
+
+
+def test_a_position_out_of_range_has_the_operation_of_its_poll(directory: RunDirectory) -> None:
+    history = recorder(directory)
+    op = history.invoke_poll(P0, False, "g")
+    record_out_of_range(history, op, "OFFSET_OUT_OF_RANGE", OutOfRange(TopicPartition("t", 1), 7))
+    record_out_of_range(history, op, "_LOG_TRUNCATION", None)
+    history.poll_failed(op, "OFFSET_OUT_OF_RANGE")
+    history.close()
+    first, second = (row for row in directory.read_table("history") if row["f"] == "out_of_range")
+    assert (first["op"], first["type"], first["group"], first["error"]) == (op, "info", "g", "OFFSET_OUT_OF_RANGE")
+    assert (first["topic"], first["partition"], first["offset"]) == ("t", 1, 7)
+    assert (second["topic"], second["partition"], second["offset"]) == (None, None, None)
 
 
 def test_a_transaction_ends_with_a_row_for_everything_that_it_did(directory: RunDirectory) -> None:

@@ -54,7 +54,7 @@ class Group:
             if number in self.hangs:
                 await self.clients.sleep(0.1)
                 continue
-            _, error = await member.poll(100, 0.1)
+            _, error, _ = await member.poll(100, 0.1)
             if error is not None:
                 self.errors.append((number, error))
                 break

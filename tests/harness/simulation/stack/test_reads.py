@@ -91,6 +91,8 @@ def test_a_log_that_was_cut_below_the_consumer_is_told_and_read_again_from_the_s
     loaded.clock.sleep(10)
     (told,) = loaded.rows("poll", type="fail")
     assert told["error"] == error
+    (lost,) = loaded.rows("out_of_range", type="info")
+    assert (lost["op"], lost["partition"], lost["offset"], lost["error"]) == (told["op"], 0, 4, error)
     assert [offset for offset, _ in delivered(loaded, final=False)] == [0, 1, 2, 3, *again]
 
 

@@ -103,7 +103,7 @@ class Load:
 
         async def poll() -> None:
             for _ in range(4):
-                records, error = await consumer.poll(100, 0.3)
+                records, error, _ = await consumer.poll(100, 0.3)
                 assert error is None
                 values.extend(one.value for one in records)
 
@@ -379,7 +379,7 @@ def test_a_consumer_behind_the_marker_of_a_later_epoch_goes_on_when_the_leader_c
 
     async def tail() -> None:
         while not load.clients.stopping:
-            records, error = await consumer.poll(100, 0.3)
+            records, error, _ = await consumer.poll(100, 0.3)
             seen.append(([one.value for one in records], error))
 
     load.clients.begin(tail())

@@ -1,0 +1,137 @@
+"""A member of a group begins where its group has committed, and is not given again what lies before that.
+
+* ``group-repeat``: the first record of a partition that a member was given, since the group gave it the partition, lies
+  before every offset that the group was told to be its commit in the meantime.
+
+``lost-commit`` judges what the coordinator answers, this rule whether the member begins there; ``nonmonotonic-poll``
+compares the deliveries that follow, and ``group-skip`` finds a member that begins behind the commit. Of several answers
+the lowest counts, for one of them may be another member's. The poll that learned of the assignment counts only where
+the member never had the partition before: it may deliver a record that was fetched for an earlier assignment, by which
+the client had not begun yet.
+
+Judged are members that name their generation, which seawall runs: others may seek wherever they like. A group in which
+a member has learned that it is out of range is not judged from there on, for the next member begins at the beginning.
+
+Severity: ``VIOLATION``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from checkers.attribution import attributed
+from checkers.frames import Frames
+from checkers.poll_grounds import delivered, sent_as_asked
+from checkers.row import REBALANCES, Row, where
+from checkers.rows import RunRows
+from checkers.witnesses import Witnesses
+from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
+from harness.checker import Attribution, Evidence
+from harness.findings import Finding
+from harness.model import TopicPartition
+
+GROUP_REPEAT = AnomalyKind(
+    name="group-repeat",
+    invariants=("C7",),
+    meaning="A member of a group began before the offset that the group was told to be its commit.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.HISTORY}),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=NOTHING,
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+)
+KINDS = (GROUP_REPEAT,)
+
+Owned = tuple[int, TopicPartition]
+"""A process, and a partition that a group gave it."""
+
+
+class _Told(NamedTuple):
+    """What the members of one run were given and told: rows in their order.
+
+    ``lost``: by group, the first row by which a member learned that it is out of range.
+    """
+
+    moves: dict[Owned, list[Row]]
+    given: dict[Owned, list[Row]]
+    commits: dict[tuple[str, TopicPartition], list[Row]]
+    lost: dict[str, int]
+
+
+def find(rows: RunRows) -> Iterator[Finding]:
+    """Reference: every member of one run that began before what its group had committed."""
+    told = _told(rows)
+    for owned, changes in told.moves.items():
+        for number, change in enumerate(changes):
+            group, given = change["group"], told.given[owned]
+            if change["f"] == "assigned" and None not in (change["generation"], group):
+                end = changes[number + 1]["index"] if number + 1 < len(changes) else None
+                first = _first(given, change, end, is_new=number == 0)
+                if first is not None and first["index"] < told.lost.get(group, first["index"] + 1):
+                    yield from _repeated(rows, change, first, told.commits[group, owned[1]])
+
+
+def why(finding: Finding) -> str:
+    """The finding in a sentence."""
+    return (
+        f"Process {finding.process} was given a partition whose committed offset was {finding.other_offset}, and began "
+        f"at offset {finding.offset}."
+    )
+
+
+def attribute(finding: Finding, frames: Frames) -> Attribution:
+    """It rests on where its client begins, whatever brokers send."""
+    return attributed(delivered(frames, finding, finding.offset, finding.value), sent_as_asked(frames, finding))
+
+
+def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
+    """The last commit of that offset, and the first delivery."""
+    yield from witnesses.commits(finding, finding.other_offset)
+    yield from witnesses.read_by(finding, finding.offset, finding.row)
+
+
+def _told(rows: RunRows) -> _Told:
+    told = _Told(defaultdict(list), defaultdict(list), defaultdict(list), {})
+    for row in sorted(rows.operations, key=lambda one: int(one["index"])):
+        match row["f"], row["type"]:
+            case "out_of_range", _ if row["group"] is not None:
+                told.lost.setdefault(row["group"], row["index"])
+            case f, _ if f in REBALANCES and row["topic"] is not None:
+                told.moves[row["process"], where(row)].append(row)
+            case "poll", "ok" | "info" | "fail" if row["topic"] is not None:
+                told.given[row["process"], where(row)].append(row)
+            case "committed", "ok" if None not in (row["topic"], row["group"]):
+                told.commits[row["group"], where(row)].append(row)
+    return told
+
+
+def _first(given: list[Row], change: Row, end: int | None, *, is_new: bool) -> Row | None:
+    """The first delivery after an assignment, and before the partition was moved again."""
+    later = (
+        row
+        for row in given
+        if row["index"] > change["index"]
+        and (end is None or row["index"] < end)
+        and (is_new or row["op"] != change["op"])
+    )
+    return next(later, None)
+
+
+def _repeated(rows: RunRows, change: Row, first: Row, answers: list[Row]) -> Iterator[Finding]:
+    offsets = [row["offset"] for row in answers if change["index"] < row["index"] < first["index"]]
+    if offsets and None not in offsets and first["offset"] < min(offsets):
+        yield Finding(
+            rows.run, "group-repeat", *where(first),
+            offset=first["offset"],
+            value=first["value"],
+            leader_epoch=first["leader_epoch"],
+            row=first["index"],
+            time_ns=first["time_ns"],
+            process=first["process"],
+            other_offset=min(offsets),
+            since_ns=change["time_ns"],
+        )  # fmt: skip
