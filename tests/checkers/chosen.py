@@ -19,8 +19,10 @@ def delivery(run: Run) -> list[Row]:
 
 
 def record(run: Run) -> list[Row]:
-    """That record in one replica's log."""
-    return run.copies(run.acknowledged())[:1]
+    """That record in the log of the leader that the partition has in the end."""
+    ours = run.acknowledged()
+    leaders = run.rows("timeline", kind="final", role="leader", topic=ours["topic"], partition=ours["partition"])
+    return [copy for copy in run.copies(ours) if copy["node"] == leaders[-1]["node"]]
 
 
 def records(run: Run) -> list[Row]:
@@ -44,8 +46,9 @@ def last_rows(run: Run) -> list[Row]:
 
 
 def ends(run: Run) -> list[Row]:
-    """How one replica was found in the end."""
-    return [row for row in run.rows("timeline", kind="final", node=1) if row["topic"] is not None][:1]
+    """How one replica of the run's topics was found in the end."""
+    found = [row for row in run.rows("timeline", kind="final", node=1) if row["topic"] in ("audit", "ledger")]
+    return [row for row in found if row["incarnation"] == found[-1]["incarnation"]][:1]
 
 
 def tail(run: Run) -> list[Row]:

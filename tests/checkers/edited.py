@@ -76,12 +76,27 @@ class Run:
         return self.tables["faults"]
 
     def acknowledged(self) -> Row:
-        """The acknowledgement of a record in the middle of its partition, that the final read delivers."""
+        """The acknowledgement of a record in the middle of its partition, that the final read delivers.
+
+        Where producers number records, it is the first of its producer there, and at least one follows.
+        """
         delivered = {row["value"] for row in self.finals()}
         acks = [row for row in self.rows("history", f="send", type="ok", acks=-1) if row["value"] in delivered]
         longest = max(sorted({_place(row) for row in acks}), key=[_place(row) for row in acks].count)
         ours = sorted((row for row in acks if _place(row) == longest), key=lambda row: int(row["offset"]))
-        return ours[len(ours) // 2]
+        first = self._first_of_their_producers(longest) or {row["offset"] for row in ours}
+        middle = ours[len(ours) // 2]["offset"]
+        return min((row for row in ours if row["offset"] in first), key=lambda row: abs(row["offset"] - middle))
+
+    def _first_of_their_producers(self, place: tuple[object, object]) -> set[int]:
+        """The offsets of the records that a producer numbered 0, and did not end with."""
+        logged = [row for row in self.tables["replica_logs"] if _place(row) == place and row["producer_id"] is not None]
+        more = {(row["producer_id"], row["producer_epoch"]) for row in logged if row["sequence"] == 1}
+        return {
+            row["offset"]
+            for row in logged
+            if row["sequence"] == 0 and (row["producer_id"], row["producer_epoch"]) in more
+        }
 
     def finals(self, **known: object) -> list[Row]:
         """The records that the final read delivers, those of which ``known`` is true."""
