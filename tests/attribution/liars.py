@@ -7,8 +7,15 @@ from types import MappingProxyType
 from typing import Any
 
 from harness.client_ports import (
-    BEGINNING, Answered, Begins, CommittedOffset, Polled, Rebalanced, Transacted, not_recorded,
-)  # fmt: skip
+    BEGINNING,
+    Answered,
+    Begins,
+    CommittedOffset,
+    Polled,
+    Rebalanced,
+    Transacted,
+    not_recorded,
+)
 from harness.history.polls import OutOfRange
 from harness.history.recorder import Change, PolledRecord
 from harness.history.sends import Answer
