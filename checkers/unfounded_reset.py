@@ -10,7 +10,8 @@ position is exactly behind that record, and so within every leader's log. Not ju
 holds a marker, or which no consumer had reached; records of which the leader epoch is not known; and rows that do not
 say which position it was. Where a leader of an earlier epoch than the record's had not heard of its successor since the
 record was delivered, that one may have answered: before KIP-320 (2.1) clients believe what it says of itself, and not
-every client since then knows better.
+every client since then knows better. A truncation is judged only if that consumer itself was given the record: epochs
+tell it of what it has read before, which may be another record at that offset.
 
 Severity: ``VIOLATION``. ``DOCUMENTED`` when records up to the position, and beyond, had been deleted on purpose by then
 (see :mod:`checkers.deletions`), or an unclean election before had given up the record, and the configuration permits
@@ -29,6 +30,7 @@ from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
 from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Retention, Sampled, Unseen
 from harness.checker import Attribution, Evidence
+from harness.client_ports import TRUNCATED
 from harness.findings import Excuse, Finding
 from harness.model import TopicPartition
 
@@ -95,7 +97,9 @@ def _was_reached(rows: RunRows, record: Row, refusal: Row) -> bool:
     times = [
         read.time_ns
         for read in rows.delivered.get((place, record["offset"], record["value"]), [])
-        if (read.row < refusal["index"] or read.op == refusal["op"]) and read.leader_epoch in (None, epoch)
+        if (read.row < refusal["index"] or read.op == refusal["op"])
+        and read.leader_epoch in (None, epoch)
+        and (read.process == refusal["process"] or refusal["error"] != TRUNCATED)
     ]
     if epoch < 0 or not times:
         return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from harness.client_ports import TRUNCATED
 from spark_analysis.leadership import deleted_to, led_between, thrown_back
 from spark_analysis.question import Question
 from spark_analysis.records import reads
@@ -18,6 +19,7 @@ def unfounded_resets(views: Views) -> DataFrame:
     refused = history.where((f.col("f") == "out_of_range") & (f.col("offset") > 0)).select(
         *PLACE, (f.col("offset") - 1).alias("offset"), f.col("index").alias("at"), f.col("op").alias("during"),
         f.col("time_ns").alias("told_ns"), f.col("process").alias("consumer"),
+        (f.col("error") == TRUNCATED).alias("by_epochs"),
     )  # fmt: skip
     asked = f.broadcast(with_partitions(refused, views).where(f.col("leader").isNotNull()))
     held = (
@@ -26,13 +28,14 @@ def unfounded_resets(views: Views) -> DataFrame:
         .join(asked, on=[*PLACE, "offset"], how="inner")
         .where(f.col("node") == f.col("leader.node"))
     )
-    given = reads(history).select(*PLACE, "offset", "value", "row", "op", "leader_epoch", "time_ns")
+    given = reads(history).select(*PLACE, "offset", "value", "row", "op", "leader_epoch", "time_ns", "process")
     before = (f.col("row") < f.col("at")) | (f.col("op") == f.col("during"))
     same = f.col("leader_epoch").isNull() | (f.col("leader_epoch") == f.col("epoch"))
+    own = (f.col("process") == f.col("consumer")) | ~f.col("by_epochs")
     refusal = (*PLACE, "offset", "at", "told_ns", "consumer", "unclean", "deleted", "sampled")
     found = (
         held.join(given, on=[*PLACE, "offset", "value"], how="inner")
-        .where(before & same & (f.col("epoch") >= 0))
+        .where(before & same & own & (f.col("epoch") >= 0))
         .groupBy(*refusal, "terms", "value", "epoch")
         .agg(f.min("time_ns").alias("since_ns"))
         .where(~_may_have_lacked_it())
