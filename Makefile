@@ -123,6 +123,7 @@ $(STAMP): pyproject.toml requirements.lock requirements-uv.lock
 	@$(BIN)/python -m pip install --quiet --require-hashes --no-deps --only-binary :all: --requirement requirements-uv.lock
 	@$(BIN)/python -m uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes --requirement requirements.lock
 	@$(BIN)/python -m uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -q -j 0 checkers faults harness reports spark_analysis tests workloads
 	@touch $@
 
 define find_python

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import grimp
@@ -47,10 +48,16 @@ def relative(paths: Iterator[Path] | list[Path]) -> list[str]:
     return [str(path.relative_to(ROOT)) for path in paths]
 
 
+@cache
+def tree(path: Path) -> ast.Module:
+    """What a file of Python says; parsing all of them takes seconds."""
+    return ast.parse(path.read_text())
+
+
 def functions() -> Iterator[tuple[str, int]]:
     """Every function with its length in lines, docstring and decorators not counted."""
     for path in python_files():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree(path)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno:
                 first = node.body[1] if ast.get_docstring(node) and len(node.body) > 1 else node.body[0]
                 yield f"{path.relative_to(ROOT)}:{node.lineno} {node.name}", node.end_lineno - first.lineno + 1
@@ -71,7 +78,7 @@ def test_every_module_is_named_for_a_thing() -> None:
 
 
 def test_every_module_says_what_it_is() -> None:
-    silent = [path for path in python_files() if not ast.get_docstring(ast.parse(path.read_text()))]
+    silent = [path for path in python_files() if not ast.get_docstring(tree(path))]
     assert not [name for name in relative(silent) if not name.startswith("tests/")]
 
 

@@ -16,6 +16,11 @@ from workloads.consumer_groups import ConsumerGroupsParameters, Slot
 
 CONSUMER = {"workload.protocol": "[consumer]"}
 
+EPOCHS = "stale_member_epochs_obeyed"
+LATE = pytest.mark.nightly(
+    "a run like another; by day one coordinator that lets a former owner commit, and a sound one"
+)
+
 
 def played(faults: str = "kill", bugs: str = "", workload: str = "groups") -> Rehearsal:
     scenario = stack_scenario(workload, faults)
@@ -68,7 +73,7 @@ def test_a_member_of_the_consumer_protocol_that_has_hung_commits_in_an_epoch_tha
     assert {row["f"] for row in history} >= {"revoked", "lost"}
 
 
-@pytest.mark.parametrize("bug", ["", "partitions_given_before_release", "stale_member_epochs_obeyed"])
+@pytest.mark.parametrize("bug", ["", "partitions_given_before_release", pytest.param(EPOCHS, marks=LATE)])
 def test_the_checkers_find_a_commit_of_a_former_owner_and_nothing_where_there_is_no_bug(bug: str) -> None:
     rehearsal = played("all", bug, "assigned")
     tables = rehearsal.archive.tables

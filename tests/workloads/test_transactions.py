@@ -51,6 +51,7 @@ def test_a_broken_transaction_is_found(bug: str) -> None:
     assert SHOWN[bug] in {one.kind for one in verdict.anomalies if one.verdict is Verdict.VIOLATION}
 
 
+@LATE
 def test_transactions_that_read_each_other_are_found() -> None:
     verdict = judged(played({"rate": 40, "producers": 4, "timeout_s": 2}, "stable_offset_too_high"))
     kinds = {one.kind for one in verdict.anomalies if one.verdict is Verdict.VIOLATION}
