@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from types import MappingProxyType
+from typing import Any
 
 from harness.wire.messages.shares import (
     AcknowledgementBatch,
@@ -29,49 +30,42 @@ def fetch_request(body: ShareFetchRequest, names: Names) -> Iterator[Part]:
     """A part for each partition to fetch, and for each run of offsets that is acknowledged."""
     if not body.topics:
         yield {"group": body.group_id}
-    for topic in body.topics:
-        for one in topic.partitions:
-            common = {"group": body.group_id, "topic": names.get(topic.topic_id), "partition": one.partition_index}
-            yield common
-            yield from _acknowledged(common, one.acknowledgement_batches)
+    for place, one in _placed(body.topics, names):
+        yield {"group": body.group_id, **place}
+        yield from _acknowledged({"group": body.group_id, **place}, one.acknowledgement_batches)
 
 
 def fetch_response(body: ShareFetchResponse, names: Names) -> Iterator[Part]:
     """A part for each run of acquired offsets, or one for a partition of which nothing was acquired."""
     if body.error_code or not body.responses:
         yield {"error": body.error_code}
-    for topic in body.responses:
-        for one in topic.partitions:
-            common: Part = {
-                "topic": names.get(topic.topic_id),
-                "partition": one.partition_index,
-                "error": one.error_code,
-                "acknowledge_error": one.acknowledge_error_code,
-            }
-            acquired = [*_acquired(one)]
-            yield from ({**common, **run} for run in acquired)
-            if not acquired:
-                yield common
+    for place, one in _placed(body.responses, names):
+        common = {**place, "error": one.error_code, "acknowledge_error": one.acknowledge_error_code}
+        for run in [*_acquired(one)] or [{}]:
+            yield {**common, **run}
 
 
 def acknowledge_request(body: ShareAcknowledgeRequest, names: Names) -> Iterator[Part]:
     """A part for each run of offsets that is acknowledged."""
     if not any(one.acknowledgement_batches for topic in body.topics for one in topic.partitions):
         yield {"group": body.group_id}
-    for topic in body.topics:
-        for one in topic.partitions:
-            common = {"group": body.group_id, "topic": names.get(topic.topic_id), "partition": one.partition_index}
-            yield from _acknowledged(common, one.acknowledgement_batches)
+    for place, one in _placed(body.topics, names):
+        yield from _acknowledged({"group": body.group_id, **place}, one.acknowledgement_batches)
 
 
 def acknowledge_response(body: ShareAcknowledgeResponse, names: Names) -> Iterator[Part]:
     """A part for each partition."""
     if body.error_code or not body.responses:
         yield {"error": body.error_code}
-    for topic in body.responses:
+    for place, one in _placed(body.responses, names):
+        yield {**place, "acknowledge_error": one.error_code}
+
+
+def _placed(topics: Iterable[Any], names: Names) -> Iterator[tuple[Part, Any]]:
+    """What a message says of each partition, and the columns that name it."""
+    for topic in topics:
         for one in topic.partitions:
-            place = {"topic": names.get(topic.topic_id), "partition": one.partition_index}
-            yield {**place, "acknowledge_error": one.error_code}
+            yield {"topic": names.get(topic.topic_id), "partition": one.partition_index}, one
 
 
 def _acknowledged(common: Part, batches: Iterable[AcknowledgementBatch]) -> Iterator[Part]:
