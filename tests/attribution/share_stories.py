@@ -231,6 +231,12 @@ def a_consumer_reports_another_count(story: Tapped) -> None:
 # ---------------------------------------------------------------------------------------------------- what never came
 
 
+def gave_in_the_drain(story: Tapped, who: int) -> None:
+    """A broker gives the record right after the drain has begun."""
+    begun_ns = next(row["time_ns"] for row in story.history if row["f"] == "drain")
+    story.gave(who, 0, request_ns=begun_ns + 1, response_ns=begun_ns + 2)
+
+
 @tapped("withheld-record", Side.BROKER)
 def a_broker_gives_a_record_to_no_consumer(story: Tapped) -> None:
     story.send()
@@ -256,8 +262,7 @@ def a_broker_refuses_an_accept_and_gives_no_more(story: Tapped) -> None:
 def a_consumer_that_has_gone_was_given_it_in_the_drain(story: Tapped) -> None:
     story.send()
     ended(story)
-    begun = next(row for row in story.history if row["f"] == "drain")
-    story.gave(B, 0, request_ns=begun["time_ns"] + 1, response_ns=begun["time_ns"] + 2)
+    gave_in_the_drain(story, B)
 
 
 @tapped("withheld-record", Side.CLIENT)
@@ -281,16 +286,15 @@ def the_last_consumer_hides_what_it_is_given(story: Tapped) -> None:
     story.send()
     story.now += 10**10
     ended(story)
-    begun, end = (row for row in story.history if row["f"] == "drain")
+    _, end = (row for row in story.history if row["f"] == "drain")
     end["time_ns"] += 10**10
     for row in story.history[end["index"] + 1 :]:
         row["time_ns"] += 10**10
-    story.gave(LAST, 0, request_ns=begun["time_ns"] + 1, response_ns=begun["time_ns"] + 2)
+    gave_in_the_drain(story, LAST)
 
 
 @tapped("withheld-record", Side.UNDECIDED)
 def the_last_consumer_may_not_have_come_to_what_it_was_given(story: Tapped) -> None:
     story.send()
     ended(story)
-    begun = next(row for row in story.history if row["f"] == "drain")
-    story.gave(LAST, 0, request_ns=begun["time_ns"] + 1, response_ns=begun["time_ns"] + 2)
+    gave_in_the_drain(story, LAST)

@@ -18,6 +18,7 @@ from harness.scenario import load
 from reports import write
 from tests.attribution.liars import LIES
 from tests.attribution.trial import lying, rehearsed, sides, verdict
+from tests.by_night import some
 
 if TYPE_CHECKING:
     from _pytest.mark import ParameterSet
@@ -69,9 +70,7 @@ BY_DAY = {"misstates_a_commit", "commits_unfenced", "stable_offset_too_high"}
 
 def by_day_and_night(loads: Mapping[str, str]) -> list[ParameterSet]:
     """The lies, or bugs, of ``loads``: their load by their name."""
-    return [
-        pytest.param(name, marks=[] if load == "single" or name in BY_DAY else LATE) for name, load in loads.items()
-    ]
+    return some(loads, BY_DAY | {name for name, load in loads.items() if load == "single"}, LATE)
 
 
 def frames_of(found: RunVerdict, kind: str) -> list[str]:

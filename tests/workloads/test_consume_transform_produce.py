@@ -20,6 +20,7 @@ from harness.model import NO_GENERATION, TopicPartition
 from harness.runner.rehearsal import Rehearsal, rehearse
 from harness.simulation.stack.group_offsets import GroupMetadata
 from harness.simulation.stack.member import Member
+from tests.by_night import some
 from tests.workloads.test_every_workload import SCENARIO
 
 LOAD = {"rate": 40, "producers": 2, "processors": 3, "timeout_s": 3, "session_timeout_s": 1, "poll_timeout_s": 1,
@@ -34,7 +35,7 @@ SHOWN = {
 }
 
 LATE = pytest.mark.nightly("whole runs; by day one cluster, one program, and the oldest and the newest generation")
-BY_DAY = "committed_marked_aborted"
+BY_DAY = {"committed_marked_aborted"}
 
 ONLY_KILLS = {"stays_s": 0.5, "killed": 1, "late": 0, "aborted": 0}
 """A processor ends by being killed alone, and nothing disturbs it before that."""
@@ -68,7 +69,7 @@ def violations(verdict: RunVerdict) -> set[str]:
     return {one.kind for one in verdict.anomalies if one.verdict is Verdict.VIOLATION}
 
 
-@pytest.mark.parametrize("bug", [pytest.param(bug, marks=[] if bug == BY_DAY else LATE) for bug in SHOWN])
+@pytest.mark.parametrize("bug", some(SHOWN, BY_DAY, LATE))
 def test_a_broken_cluster_is_found(bug: str) -> None:
     verdict = judged(played({}, bug))
     assert verdict.outcome is Outcome.VIOLATION

@@ -12,6 +12,7 @@ from harness.checker import Outcome, RunVerdict, Verdict
 from harness.errors import UsageError
 from harness.replication.bugs import TRANSACTIONS
 from harness.runner.rehearsal import Rehearsal, rehearse
+from tests.by_night import some
 from tests.workloads.test_every_workload import SCENARIO
 
 SHOWN = {
@@ -41,9 +42,7 @@ def judged(run: Rehearsal) -> RunVerdict:
     return decided(run.manifest, (run.archive.history, tables["timeline"], tables["replica_logs"]), tables["faults"])
 
 
-@pytest.mark.parametrize(
-    "bug", [pytest.param(bug.name, marks=[] if bug.name in BY_DAY else LATE) for bug in TRANSACTIONS]
-)
+@pytest.mark.parametrize("bug", some([bug.name for bug in TRANSACTIONS], BY_DAY, LATE))
 def test_a_broken_transaction_is_found(bug: str) -> None:
     run = played({"rate": 40, "producers": 4, "timeout_s": 2, "left_open": 0.05, "replaced": 0.1}, bug)
     verdict = judged(run)
