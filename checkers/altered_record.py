@@ -139,7 +139,7 @@ def _instead(rows: RunRows, place: TopicPartition, offset: int, value: int) -> S
     committed = min(end.high_watermark or 0, end.log_end_offset or 0)
     if end.node is None or not (end.log_start_offset or 0) <= offset < committed:
         return ()
-    held = [row for row in rows.logged.get(place, {}).get(offset, []) if row["node"] == end.node]
+    held = rows.final_records(place, offset)
     return held if all(row["intact"] and row["value"] != value for row in held) else ()
 
 

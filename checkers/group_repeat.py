@@ -1,7 +1,7 @@
 """A member of a group begins where its group has committed, and is not given again what lies before that.
 
 * ``group-repeat``: the first record of a partition that a member was given, since the group gave it the partition, lies
-  before every offset that the group was told to be its commit in the meantime.
+  before every offset that the coordinator answered to the group as its commit in the meantime.
 
 ``lost-commit`` judges what the coordinator answers, this rule whether the member begins there; ``nonmonotonic-poll``
 compares the deliveries that follow, and ``group-skip`` finds a member that begins behind the commit. Of several answers
@@ -17,25 +17,29 @@ Severity: ``VIOLATION``.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import islice
+from operator import itemgetter
 from typing import NamedTuple
 
 from checkers.attribution import attributed
 from checkers.frames import Frames
 from checkers.poll_grounds import delivered, sent_as_asked
-from checkers.row import REBALANCES, Row, where
+from checkers.row import Row, where
 from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
 from harness.checker import Attribution, Evidence
 from harness.findings import Finding
+from harness.history.schema import REBALANCES
 from harness.model import TopicPartition
 
 GROUP_REPEAT = AnomalyKind(
     name="group-repeat",
     invariants=("C7",),
-    meaning="A member of a group began before the offset that the group was told to be its commit.",
+    meaning="A member of a group began before the offset that the coordinator had answered as the group's commit.",
     shows_loss=False,
     relies_on=frozenset({Needs.HISTORY}),
     follows_from=(),
@@ -45,6 +49,8 @@ GROUP_REPEAT = AnomalyKind(
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
 )
 KINDS = (GROUP_REPEAT,)
+
+_index = itemgetter("index")
 
 Owned = tuple[int, TopicPartition]
 """A process, and a partition that a group gave it."""
@@ -111,18 +117,17 @@ def _told(rows: RunRows) -> _Told:
 
 def _first(given: list[Row], change: Row, end: int | None, *, is_new: bool) -> Row | None:
     """The first delivery after an assignment, and before the partition was moved again."""
-    later = (
-        row
-        for row in given
-        if row["index"] > change["index"]
-        and (end is None or row["index"] < end)
-        and (is_new or row["op"] != change["op"])
-    )
-    return next(later, None)
+    for row in islice(given, bisect_right(given, change["index"], key=_index), None):
+        if end is not None and row["index"] >= end:
+            return None
+        if is_new or row["op"] != change["op"]:
+            return row
+    return None
 
 
 def _repeated(rows: RunRows, change: Row, first: Row, answers: list[Row]) -> Iterator[Finding]:
-    offsets = [row["offset"] for row in answers if change["index"] < row["index"] < first["index"]]
+    since = bisect_right(answers, change["index"], key=_index)
+    offsets = [row["offset"] for row in answers[since : bisect_left(answers, first["index"], key=_index)]]
     if offsets and None not in offsets and first["offset"] < min(offsets):
         yield Finding(
             rows.run, "group-repeat", *where(first),

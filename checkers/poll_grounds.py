@@ -162,7 +162,7 @@ def sent_as_asked(frames: Frames, finding: Finding) -> Ground:
 def refused_position(frames: Frames, finding: Finding) -> Ground:
     """That a broker answered a fetch from the finding's other offset with OFFSET_OUT_OF_RANGE.
 
-    A truncation (KIP-320) a client learns from answers that the frames do not have.
+    The frames do not have the answers by which a client learns of a truncation (KIP-320).
     """
     row = frames.rows.get(-1 if finding.row is None else finding.row)
     if row is None or finding.process is None:
@@ -177,7 +177,7 @@ def refused_position(frames: Frames, finding: Finding) -> Ground:
     if told:
         return Ground(True, f"a broker answered that offset {finding.other_offset} is out of range", told[-1:])
     if row["error"] == TRUNCATED:
-        return Ground(None, "the frames do not show what the client was told of leader epochs", asked[-1:])
+        return Ground(None, "the frames do not show what brokers answered the client about leader epochs", asked[-1:])
     words = f"no broker answered the client that offset {finding.other_offset} is out of range"
     return unless_blind(frames, Ground(False, words, asked[-1:]), "FETCH")
 

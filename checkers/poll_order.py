@@ -47,7 +47,7 @@ from checkers.attribution import attributed
 from checkers.frames import Frames
 from checkers.inconsistent_offsets import sightings
 from checkers.poll_grounds import delivered, sent_again, withheld
-from checkers.row import REBALANCES, Read, where
+from checkers.row import Read, where
 from checkers.rows import RunRows
 from checkers.send_grounds import committed_if_transactional
 from checkers.transaction_markers import gave_up_some, replaced
@@ -56,6 +56,7 @@ from checkers.witnesses import Witnesses
 from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
 from harness.checker import Attribution, Evidence
 from harness.findings import Excuse, Finding
+from harness.history.schema import REBALANCES
 from harness.model import TopicPartition
 
 NONMONOTONIC_POLL = AnomalyKind(

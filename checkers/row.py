@@ -11,9 +11,6 @@ from harness.model import TopicPartition
 
 Row = Mapping[str, Any]
 
-REBALANCES = ("assigned", "revoked", "lost")
-"""What a rebalance did to a process: the ``f`` of its rows."""
-
 ALL = -1
 """``acks`` of a sender that waits for every in-sync replica."""
 NO_ACKS = 0

@@ -409,6 +409,11 @@ class RunRows:
             found[where(row)][row["offset"]].append(row)
         return found
 
+    def final_records(self, place: TopicPartition, offset: int) -> list[Row]:
+        """What the final leader's log holds at an offset, also without a value; none where it is not known."""
+        end = self.ends.get(place)
+        return [row for row in self.logged.get(place, {}).get(offset, []) if end and row["node"] == end.node]
+
     def final_log(self, place: TopicPartition) -> list[Row]:
         """The workload's records in the final leader's log."""
         end = self.ends.get(place)

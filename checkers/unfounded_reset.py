@@ -1,4 +1,4 @@
-"""A consumer is told that its position is out of range only where the log does not reach it.
+"""A broker refuses a consumer's position as out of range only where its log does not reach it.
 
 * ``unfounded-reset``: a consumer learned that its position is not in the log (OFFSET_OUT_OF_RANGE, or a truncation by
   epochs, KIP-320), although the record right before that position had been delivered to a consumer, and the final
@@ -37,7 +37,7 @@ from harness.model import TopicPartition
 UNFOUNDED_RESET = AnomalyKind(
     name="unfounded-reset",
     invariants=("C7",),
-    meaning="A consumer was told that its position is not in the log, which holds the record right before it.",
+    meaning="A broker put a consumer's position outside of its log, which holds the record right before it.",
     shows_loss=False,
     relies_on=frozenset(),
     follows_from=(),
@@ -61,8 +61,8 @@ def find(rows: RunRows) -> Iterator[Finding]:
     """Reference: every position of one run's consumers that was refused although the log reached it."""
     for row in rows.operations:
         if row["f"] == "out_of_range" and row["offset"]:
-            place, last = where(row), row["offset"] - 1
-            held = [one for one in rows.final_log(place) if one["offset"] == last and _was_reached(rows, one, row)]
+            place = where(row)
+            held = [one for one in rows.final_records(place, row["offset"] - 1) if _was_reached(rows, one, row)]
             for record in sorted(held, key=lambda one: (one["value"], one["leader_epoch"]))[:1]:
                 yield _finding(rows, place, row, record)
 
@@ -70,8 +70,9 @@ def find(rows: RunRows) -> Iterator[Finding]:
 def why(finding: Finding) -> str:
     """The finding in a sentence."""
     return (
-        f"Process {finding.process} was told that offset {finding.other_offset}, its position, is not in the log, "
-        f"although value {finding.value} at offset {finding.offset} had been delivered, and is there in the end."
+        f"A broker's answer put offset {finding.other_offset}, the position of process {finding.process}, outside of "
+        f"the log, although value {finding.value} at offset {finding.offset} had been delivered, and is "
+        "there in the end."
     )
 
 
@@ -101,7 +102,7 @@ def _was_reached(rows: RunRows, record: Row, refusal: Row) -> bool:
         and read.leader_epoch in (None, epoch)
         and (read.process == refusal["process"] or refusal["error"] != TRUNCATED)
     ]
-    if epoch < 0 or not times:
+    if record["value"] is None or epoch < 0 or not times:
         return False
     leaders = rows.leaders_between(place, min(times), refusal["time_ns"])
     return all(term.leader_epoch >= epoch for term in leaders)

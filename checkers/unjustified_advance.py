@@ -33,6 +33,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from operator import attrgetter
 from typing import NamedTuple
 
 from checkers.row import Row, detail, where
@@ -200,10 +201,6 @@ def _reached(own_rows: Iterable[Row]) -> Iterator[_Reached]:
         yield _Reached(row["time_ns"], offset, epoch)
 
 
-def _at_ns(reached: _Reached) -> int:
-    return reached.time_ns
-
-
 def _higher(one: int | None, other: int | None) -> int | None:
     return one if other is None else other if one is None else max(one, other)
 
@@ -211,7 +208,7 @@ def _higher(one: int | None, other: int | None) -> int | None:
 def _unfounded(run: str, place: TopicPartition, claim: _Claim, member: Sequence[_Reached]) -> Finding | None:
     """A finding, if what the member had reached does not justify the claim."""
     row = claim.row
-    known = bisect_right(member, row["time_ns"], key=_at_ns)
+    known = bisect_right(member, row["time_ns"], key=attrgetter("time_ns"))
     if not known:
         return None
     _, reached, epoch = member[known - 1]

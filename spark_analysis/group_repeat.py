@@ -5,8 +5,9 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
+from harness.history.schema import REBALANCES
 from spark_analysis.question import Question
-from spark_analysis.tables import PLACE, REBALANCES
+from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings
 
 _OWNED = (*PLACE, "process")

@@ -8,11 +8,12 @@ from operator import and_
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
+from harness.history.schema import REBALANCES
 from spark_analysis.blocks import Earlier, with_earlier
 from spark_analysis.leadership import cut_off, deleted_to, gave_up_some, thrown_back
 from spark_analysis.question import Question
 from spark_analysis.records import is_hidden, is_uncommitted, reads
-from spark_analysis.tables import PLACE, REBALANCES
+from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings, with_partitions
 
 _READER = ["process", *PLACE]

@@ -26,9 +26,6 @@ SPARK_TYPES: Mapping[ColumnType, t.DataType] = {
 PLACE = ("run", "topic", "partition")
 """The columns by which everything is partitioned."""
 
-REBALANCES = ("assigned", "revoked", "lost")
-"""What a rebalance did to a process: the ``f`` of its rows."""
-
 
 class Tables(NamedTuple):
     """The tables of the questions. ``faults`` is not among them: it has a row per fault."""

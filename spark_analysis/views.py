@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from harness.findings import COLUMNS
+from harness.history.schema import REBALANCES
 from spark_analysis.chunks import Place
 from spark_analysis.digests import Digests
 from spark_analysis.disorder import order_of, order_of_large, well_formed
@@ -162,7 +163,7 @@ def _uses(done: DataFrame) -> frozenset[str]:
         "scan": f.col("f") == "scan",
         "share": f.col("f").isin("acquire", "acknowledge", "drain"),
         "reset": f.col("f") == "out_of_range",
-        "move": f.col("f").isin("assign", "subscribe", "assigned", "revoked", "lost"),
+        "move": f.col("f").isin("assign", "subscribe", *REBALANCES),
         "nothing": f.col("final") & (f.col("f") == "poll") & (f.col("type") == "ok") & f.col("topic").isNull(),
     }
     final = f.col("final") & (f.col("type") == "ok") & f.col("topic").isNotNull()

@@ -6,11 +6,12 @@ committed, and begins there.
 
 Promised: as under unique_sends; the coordinator answers a member that asks for its group's commit with the last one
 that was acknowledged, or one that was under way since, also after another broker has taken the group over; a member
-begins at the commit that it asked for, and is told that it is out of range only where it is; no commit lies beyond the
-end of the log; while a member has a partition, it is given the records in order and none is left out; nor is one by
-the group as a whole, below what it has committed; a commit is acknowledged to members of the present generation alone,
-in which each partition has one owner, and in the consumer protocol (KIP-848) to the owner of its partition alone, in
-the owner's member epoch; a healed cluster gives a new member all partitions of a group that the others have left.
+begins at the commit that it asked for, and brokers refuse its position only where it is out of range; no commit lies
+beyond the end of the log; while a member has a partition, it is given the records in order and none is left out; nor is
+one by the group as a whole, below what it has committed; a commit is acknowledged to members of the present generation
+alone, in which each partition has one owner, and in the consumer protocol (KIP-848) to the owner of its partition
+alone, in the owner's member epoch; a healed cluster gives a new member all partitions of a group that the others have
+left.
 
 Judged: as under unique_sends, each such answer against all commits of the group, where each member begins against the
 answers, a position out of range against what had been delivered before it, each commit against the log and the

@@ -5,7 +5,7 @@ where the log no longer reaches that far, from the beginning.
 
 Promised: what is acknowledged with acks=all is on every in-sync replica, once where the producer numbers its records or
 sends each only once, in the order in which its process has sent it, and is given to every consumer that comes that
-far; none is told that its position is out of range where the log has it.
+far; no broker refuses a position of theirs that the log has.
 
 Judged: the answer to each send against the logs of all replicas and the final read, the polls of each consumer against
 one another and the log, a position out of range against what had been delivered before it, and what the brokers

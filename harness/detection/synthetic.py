@@ -288,7 +288,7 @@ def _commit_beyond_the_log(tale: Tale) -> None:
 
 
 def _fetched_before_the_rebalance(tale: Tale) -> None:
-    """A member is given a partition, is told its group's commit, and is given a record before it."""
+    """The coordinator answers a new owner its group's commit, and the owner's client delivers a record before that."""
     known = [
         (answer, record)
         for answer in tale.rows_of("committed")

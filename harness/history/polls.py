@@ -1,4 +1,4 @@
-"""Rows about consumers that a broker, or what it said, has told that their position is not in its log."""
+"""Rows about consumers that have learned from a broker's answers that their position is not in its log."""
 
 from __future__ import annotations
 

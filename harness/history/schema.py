@@ -14,6 +14,9 @@ from typing import Literal
 FORMAT_VERSION = 8
 """Raised whenever a column changes its meaning; a reader refuses other versions."""
 
+REBALANCES = ("assigned", "revoked", "lost")
+"""What a rebalance did to a process: the ``f`` of its rows."""
+
 MOST_OFFSET = 2**63 - 2
 """The highest offset of a record: the next one must be an int64, too."""
 
@@ -108,9 +111,7 @@ HISTORY = Table(
                 "commit",
                 "committed",
                 "crash",
-                "assigned",
-                "revoked",
-                "lost",
+                *REBALANCES,
                 "out_of_range",
                 "output",
                 "reached",

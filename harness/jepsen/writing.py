@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, TextIO
 
 from harness.errors import EnvironmentFault, UsageError
 from harness.history.run_directory import RunDirectory
-from harness.history.schema import TABLES
+from harness.history.schema import REBALANCES, TABLES
 from harness.history.table_file import read_files
 from harness.jepsen.edn import vector, written
 
@@ -35,7 +35,6 @@ Place = tuple[str, int]
 
 _STEPS = ("send", "poll")
 _MOVES = ("assign", "subscribe")
-_REBALANCES = ("assigned", "revoked", "lost")
 
 
 class Exported(NamedTuple):
@@ -80,7 +79,7 @@ def _alone(row: Row) -> Row:
 
 def _groups(rows: Iterable[Row]) -> Iterator[list[Row]]:
     """The rows of each invocation, of each completion, and of each rebalance."""
-    for _, group in groupby(rows, key=lambda row: (row["op"], row["type"], row["f"] in _REBALANCES)):
+    for _, group in groupby(rows, key=lambda row: (row["op"], row["type"], row["f"] in REBALANCES)):
         yield list(group)
 
 
@@ -187,7 +186,7 @@ class _Export:
         first = rows[0]
         self._first_ns = first["time_ns"] if self._first_ns is None else self._first_ns
         self._time = first["time_ns"] - self._first_ns
-        if first["f"] in _REBALANCES:
+        if first["f"] in REBALANCES:
             for change, moved in groupby(rows, key=lambda row: row["f"]):
                 keys = vector([self._key(row) for row in moved])
                 self._rebalances[first["op"]].append(f"{{:type :{change}, :keys {keys}}}")
