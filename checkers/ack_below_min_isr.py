@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-from checkers.conclusion import Conclusion, RunFacts, cite, seen_at
+from checkers.views.conclusion import Conclusion, RunFacts, cite, seen_at
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Since, Unseen
 from harness.checker import Evidence
 from harness.facts import StateInterval, ThinAcks

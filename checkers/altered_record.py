@@ -19,14 +19,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from checkers.attribution import attributed
-from checkers.frames import Frames
 from checkers.lost_write import excuse_of
-from checkers.poll_grounds import delivered
-from checkers.row import Read, Row, Send
-from checkers.rows import RunRows
-from checkers.send_grounds import acknowledged
-from checkers.witnesses import Witnesses
+from checkers.views.frames import Frames
+from checkers.views.row import Read, Row, Send
+from checkers.views.rows import RunRows
+from checkers.views.witnesses import Witnesses
+from checkers.wire_tap.attribution import attributed
+from checkers.wire_tap.poll_grounds import delivered
+from checkers.wire_tap.send_grounds import acknowledged
 from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
 from harness.checker import Attribution, Evidence
 from harness.findings import Finding

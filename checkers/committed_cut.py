@@ -12,17 +12,17 @@ replica got it in leader epoch e (while it followed the leader of e, or led), an
 
 A broker reports its log's end after it has written, and what a process has written survives the process. So what a
 broker last reported, and lacks after a restart, counts as cut, unless a fault has taken it from the disk (see
-:mod:`checkers.copies`). What had been deleted on purpose (see :mod:`checkers.deletions`) does not count.
+:mod:`checkers.views.copies`). What had been deleted on purpose (see :mod:`checkers.views.deletions`) does not count.
 
 If the replica fetches the record again, nothing is lost; but meanwhile there is one copy less than the ISR promises,
 and the next election may lose the record.
 
-Severity: ``VIOLATION``. ``DOCUMENTED`` when an unclean election gave it up (see :mod:`checkers.unclean_elections`) and
-the configuration permits such elections; and when a follower cut it in a generation before 2.0.1, where followers cut
-by their own watermark or look an epoch up only once; a loss that results is a finding of its own. (No generation
-permits a restart to lose what was written.) An election excuses only later cuts: the replica must have been in its
-leader epoch, or in a later one. Where a row does not name the epoch, and at a restart, the election must have been
-earlier.
+Severity: ``VIOLATION``. ``DOCUMENTED`` when an unclean election gave it up (see
+:mod:`checkers.views.unclean_elections`) and the configuration permits such elections; and when a follower cut it in a
+generation before 2.0.1, where followers cut by their own watermark or look an epoch up only once; a loss that results
+is a finding of its own. (No generation permits a restart to lose what was written.) An election excuses only later
+cuts: the replica must have been in its leader epoch, or in a later one. Where a row does not name the epoch, and at a
+restart, the election must have been earlier.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from checkers.conclusion import Conclusion, RunFacts, age, cite, detail, seen_at
-from checkers.copies import Copy, copies
-from checkers.generations import since
-from checkers.unclean_elections import UncleanElection
+from checkers.views.conclusion import Conclusion, RunFacts, age, cite, detail, seen_at
+from checkers.views.copies import Copy, copies
+from checkers.views.generations import since
+from checkers.views.unclean_elections import UncleanElection
 from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Since, Unseen
 from harness.checker import Evidence
 from harness.facts import StateInterval

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise, permutations
 
-from checkers.conclusion import Conclusion, RunFacts, cite, detail, seen_at
+from checkers.views.conclusion import Conclusion, RunFacts, cite, detail, seen_at
 from faults import traits_of
 from harness.anomaly import (
     NOTHING,

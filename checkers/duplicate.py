@@ -3,12 +3,12 @@
 ``duplicate``: acknowledgements, polls and the final leader's log name one value at two or more offsets. The clients
 send every value once, so the log has it twice. The anomaly's offset is the lowest, the other the highest.
 
-Severity: ``VIOLATION``; ``DOCUMENTED`` where ``run.json``'s guarantees say that producers are not idempotent, the
-value was not sent in a transaction, whose producer always is (KIP-98), and something happened while it was sent that
-makes a client send again (see :mod:`checkers.resends`). A leader that is deposed while a record waits for its followers
-answers NOT_LEADER_OR_FOLLOWER although it has appended it (KAFKA-13574); librdkafka takes that as proof of the contrary
-and sends the record again, retries allowed or not. An imported history does not say how its clients wait, and the
-guarantee counts. Where a table that may hold the reason has a gap, it is ``INDETERMINATE``.
+Severity: ``VIOLATION``; ``DOCUMENTED`` where ``run.json``'s guarantees say that producers are not idempotent, the value
+was not sent in a transaction, whose producer always is (KIP-98), and something happened while it was sent that makes a
+client send again (see :mod:`checkers.verdicts.resends`). A leader that is deposed while a record waits for its
+followers answers NOT_LEADER_OR_FOLLOWER although it has appended it (KAFKA-13574); librdkafka takes that as proof of
+the contrary and sends the record again, retries allowed or not. An imported history does not say how its clients wait,
+and the guarantee counts. Where a table that may hold the reason has a gap, it is ``INDETERMINATE``.
 
 ``DOCUMENTED``, too, where every copy is in the final leader's log, and each was sent under another producer id or in
 another epoch of it: a leader compares sequence numbers within an epoch alone, so that it was the client who sent the
@@ -18,7 +18,7 @@ behind one that failed (its issue 4953): it goes on in the next epoch, and sends
 A client that learns that its record is lost rightly sends it again. So it is ``DOCUMENTED``, too, when the final
 leader's log has the value at one offset at most, and the copies at the others were given up by an unclean election that
 the configuration permits, or by lossy failures after the last of them was first seen (see
-:mod:`checkers.unclean_elections`, :mod:`checkers.lossy_failures`).
+:mod:`checkers.views.unclean_elections`, :mod:`checkers.views.lossy_failures`).
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from checkers.attribution import attributed
-from checkers.frames import Frames
 from checkers.inconsistent_offsets import Sighting, places, sightings
-from checkers.poll_grounds import delivered
-from checkers.row import Row
-from checkers.rows import RunRows
-from checkers.send_grounds import acknowledged, sent_once
-from checkers.witnesses import Witnesses
+from checkers.views.frames import Frames
+from checkers.views.row import Row
+from checkers.views.rows import RunRows
+from checkers.views.witnesses import Witnesses
+from checkers.wire_tap.attribution import attributed
+from checkers.wire_tap.poll_grounds import delivered
+from checkers.wire_tap.send_grounds import acknowledged, sent_once
 from harness.anomaly import (
     AnomalyKind,
     CauseAt,

@@ -24,9 +24,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from checkers.conclusion import Conclusion, RunFacts, cite, detail, seen_at
-from checkers.copies import robs
-from checkers.generations import since
+from checkers.views.conclusion import Conclusion, RunFacts, cite, detail, seen_at
+from checkers.views.copies import robs
+from checkers.views.generations import since
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Since, Unseen
 from harness.checker import Evidence
 from harness.facts import LogEpoch, StateInterval

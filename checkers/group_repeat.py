@@ -24,12 +24,12 @@ from itertools import islice
 from operator import itemgetter
 from typing import NamedTuple
 
-from checkers.attribution import attributed
-from checkers.frames import Frames
-from checkers.poll_grounds import delivered, sent_as_asked
-from checkers.row import Row, where
-from checkers.rows import RunRows
-from checkers.witnesses import Witnesses
+from checkers.views.frames import Frames
+from checkers.views.row import Row, where
+from checkers.views.rows import RunRows
+from checkers.views.witnesses import Witnesses
+from checkers.wire_tap.attribution import attributed
+from checkers.wire_tap.poll_grounds import delivered, sent_as_asked
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
 from harness.checker import Attribution, Evidence
 from harness.findings import Finding

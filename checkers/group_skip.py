@@ -15,7 +15,7 @@ refused. What the last leader's log does not hold, and what it holds in the end 
 else, is not judged either.
 
 Severity: ``VIOLATION``. ``DOCUMENTED`` when the record had been deleted on purpose by the time of that commit (see
-:mod:`checkers.deletions`) and the configuration permits that, even if a later leader still holds it.
+:mod:`checkers.views.deletions`) and the configuration permits that, even if a later leader still holds it.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from checkers.attribution import UNKNOWN_MEMBER, attributed
-from checkers.commit_grounds import committed, row_of
-from checkers.frames import Frames
-from checkers.group_operations import commits
-from checkers.row import Row, where
-from checkers.rows import RunRows
-from checkers.witnesses import Witnesses
+from checkers.views.frames import Frames
+from checkers.views.group_operations import commits
+from checkers.views.row import Row, where
+from checkers.views.rows import RunRows
+from checkers.views.witnesses import Witnesses
+from checkers.wire_tap.attribution import UNKNOWN_MEMBER, attributed
+from checkers.wire_tap.commit_grounds import committed, row_of
 from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
 from harness.checker import Attribution, Evidence
 from harness.findings import Finding

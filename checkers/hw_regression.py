@@ -14,7 +14,7 @@ Brokers write a row at every change, on the clients' clock, and write a new high
 it. A row that may be missing never makes an anomaly. A killed leader's last row may be, so an acknowledgement is judged
 only when every leader that might have given it wrote a later row, or was started anew before the send began; and a
 delivery only when every leader of that time wrote a later row. A sampled timeline does not show the time of a change,
-so more evidence is required, and less is found: see :mod:`checkers.sampled_timelines`.
+so more evidence is required, and less is found: see :mod:`checkers.views.sampled_timelines`.
 
 Severity: ``VIOLATION``. A ``hw-regression`` at the beginning of an epoch is ``DOCUMENTED`` when that epoch's election
 was unclean, or no leader began between an unclean one and it, and the configuration permits such
@@ -26,11 +26,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from checkers.row import ALL, Read, Row, Send, where
-from checkers.rows import RunRows
-from checkers.terms import Term
-from checkers.watermark_history import WatermarkHistory
-from checkers.witnesses import Witnesses
+from checkers.views.row import ALL, Read, Row, Send, where
+from checkers.views.rows import RunRows
+from checkers.views.terms import Term
+from checkers.views.watermark_history import WatermarkHistory
+from checkers.views.witnesses import Witnesses
 from harness.anomaly import (
     NOTHING,
     AnomalyKind,

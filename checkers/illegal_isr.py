@@ -8,7 +8,7 @@
   eligible, so that fewer than ``min.insync.replicas`` are either (KIP-966): only an unclean election and an unclean
   shutdown of that broker permit it. (A real controller's log does not record which brokers shut down uncleanly, so
   there only decisions that reassign replicas are judged.) Or a broker's session has ended, and the controller keeps
-  that broker as a leader, or in an ISR that has other members (:mod:`checkers.ended_sessions`).
+  that broker as a leader, or in an ISR that has other members (:mod:`checkers.views.ended_sessions`).
 * ``misclassified-election``: an election is recorded as clean although the new leader was neither in the ISR nor an
   eligible leader replica before it, or as unclean although it was (T12). Every excuse by an unclean election depends on
   this record. Or it is not recorded at all: a broker led in a leader epoch, later than the first that was decided, that
@@ -26,9 +26,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise
 
-from checkers.conclusion import Conclusion, RunFacts, age, cite, detail, seen_at
-from checkers.ended_sessions import ENDED, neglected
-from checkers.generations import since
+from checkers.views.conclusion import Conclusion, RunFacts, age, cite, detail, seen_at
+from checkers.views.ended_sessions import ENDED, neglected
+from checkers.views.generations import since
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
 from harness.facts import StateInterval
 from harness.model import CONTROLLER_ID, NO_LEADER, TopicPartition

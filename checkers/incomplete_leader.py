@@ -3,7 +3,7 @@
 * ``incomplete-leader``: a leader began its epoch with a log that is long enough, and holds other records where records
   of an earlier epoch had been committed. What a leader of epoch e wrote and committed begins at its log end when it
   became leader; what another replica had there before it was in e, and has not cut since, is something else (see
-  :mod:`checkers.unclean_elections`). What was deleted on purpose does not count. A log that is too short is a
+  :mod:`checkers.views.unclean_elections`). What was deleted on purpose does not count. A log that is too short is a
   ``hw-regression``.
 * ``incomplete-candidate``: the controller has a replica in the ISR, or as an eligible leader replica, that cut its log
   below what was committed by then, and has not reported since that its log reaches that far again. What a crash took
@@ -22,9 +22,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from checkers.conclusion import Conclusion, RunFacts, age, cite, detail, seen_at
-from checkers.copies import cut_at
-from checkers.unclean_elections import End, had_before
+from checkers.views.conclusion import Conclusion, RunFacts, age, cite, detail, seen_at
+from checkers.views.copies import cut_at
+from checkers.views.unclean_elections import End, had_before
 from harness.anomaly import (
     NOTHING,
     AnomalyKind,

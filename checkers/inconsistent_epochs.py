@@ -14,7 +14,7 @@ polls under load are not judged in a partition in which a record that was read i
 finding of its own (``vanished-read``, ``inconsistent-offsets``), and another record lies there now.
 
 Severity: ``VIOLATION``; of polls under load ``DOCUMENTED`` when an unclean election of a later epoch, or lossy failures
-since (see :mod:`checkers.lossy_failures`), may have given the record up, so that it was sent again.
+since (see :mod:`checkers.views.lossy_failures`), may have given the record up, so that it was sent again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from checkers.conclusion import Conclusion, RunFacts
+from checkers.views.conclusion import Conclusion, RunFacts
 from harness.anomaly import (
     AnomalyKind,
     CauseAt,

@@ -15,13 +15,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from checkers.attribution import attributed
-from checkers.frames import Frames
-from checkers.poll_grounds import delivered
-from checkers.row import ALL, where
-from checkers.rows import RunRows
-from checkers.send_grounds import acknowledged
-from checkers.witnesses import Witnesses
+from checkers.views.frames import Frames
+from checkers.views.row import ALL, where
+from checkers.views.rows import RunRows
+from checkers.views.witnesses import Witnesses
+from checkers.wire_tap.attribution import attributed
+from checkers.wire_tap.poll_grounds import delivered
+from checkers.wire_tap.send_grounds import acknowledged
 from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
 from harness.checker import Attribution, Evidence
 from harness.findings import Excuse, Finding

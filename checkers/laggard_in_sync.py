@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from functools import partial
 
-from checkers.conclusion import Conclusion, RunFacts
-from checkers.quiet_times import Span, had_time
+from checkers.views.conclusion import Conclusion, RunFacts
+from checkers.views.quiet_times import Span, had_time
 from harness.anomaly import (
     AnomalyKind,
     CauseAt,

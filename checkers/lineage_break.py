@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from checkers.conclusion import Conclusion, RunFacts
+from checkers.views.conclusion import Conclusion, RunFacts
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Sampled, Since, Unseen
 from harness.checker import Evidence
 from harness.facts import LogEpoch

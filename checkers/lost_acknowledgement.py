@@ -18,9 +18,9 @@ Counts are judged against the limit alone: a leader keeps them in memory until s
 leader begins anew.
 
 Severity: ``VIOLATION``. A ``lost-acknowledgement`` is ``DOCUMENTED`` when every broker failed lossily at one time since
-the confirmation (see :mod:`checkers.lossy_failures`); and ``INDETERMINATE`` when the configuration permits unclean
-elections and by then there had been a fault that may take a replica out, or such an election, for those of the share
-coordinator's topic are not recorded.
+the confirmation (see :mod:`checkers.views.lossy_failures`); and ``INDETERMINATE`` when the configuration permits
+unclean elections and by then there had been a fault that may take a replica out, or such an election, for those of the
+share coordinator's topic are not recorded.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from checkers.attribution import attributed
-from checkers.frames import Frames
-from checkers.row import Row, where
-from checkers.rows import RunRows
-from checkers.share_grounds import confirmed, given
-from checkers.witnesses import Witnesses
+from checkers.views.frames import Frames
+from checkers.views.row import Row, where
+from checkers.views.rows import RunRows
+from checkers.views.witnesses import Witnesses
+from checkers.wire_tap.attribution import attributed
+from checkers.wire_tap.share_grounds import confirmed, given
 from harness.anomaly import (
     NOTHING,
     AnomalyKind,

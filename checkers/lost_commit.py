@@ -8,7 +8,7 @@
   after a consumer had read that far, and the group will skip what is written there next.
 
 Severity: ``VIOLATION``. A ``lost-commit`` is ``DOCUMENTED`` when every broker failed lossily at one time since the last
-commit was acknowledged (see :mod:`checkers.lossy_failures`); and ``INDETERMINATE`` when the configuration permits
+commit was acknowledged (see :mod:`checkers.views.lossy_failures`); and ``INDETERMINATE`` when the configuration permits
 unclean elections and by then there had been a fault that may take a replica out, or such an election, for those of the
 groups' own topic are not recorded; or when since that commit a fault had brokers cut off from one another, or stand
 still, for a coordinator that does not know of its successor answers from what it knows. All three only when the group
@@ -23,13 +23,13 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from checkers.attribution import attributed
-from checkers.commit_grounds import commit_before, committed, returned, row_of
-from checkers.frames import Frames
-from checkers.group_operations import group_operations
-from checkers.row import Row, where
-from checkers.rows import RunRows
-from checkers.witnesses import Witnesses
+from checkers.views.frames import Frames
+from checkers.views.group_operations import group_operations
+from checkers.views.row import Row, where
+from checkers.views.rows import RunRows
+from checkers.views.witnesses import Witnesses
+from checkers.wire_tap.attribution import attributed
+from checkers.wire_tap.commit_grounds import commit_before, committed, returned, row_of
 from harness.anomaly import (
     AnomalyKind,
     CauseAt,

@@ -19,7 +19,7 @@ be there; what brokers and the controller say of it is judged as of other topics
 
 Severity: ``VIOLATION``. ``DOCUMENTED`` when an unclean election since the acknowledgement may have given the record up
 and the configuration permits such elections, or when every replica failed lossily at one time since then (see
-:mod:`checkers.lossy_failures`).
+:mod:`checkers.views.lossy_failures`).
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from checkers.row import ALL, Row, where
-from checkers.rows import RunRows
-from checkers.witnesses import Witnesses
+from checkers.views.row import ALL, Row, where
+from checkers.views.rows import RunRows
+from checkers.views.witnesses import Witnesses
 from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
 from harness.checker import Evidence
 from harness.compacted import key_number

@@ -10,15 +10,15 @@ Offsets beyond the end of the final read are judged only when it reached the fin
 determines which records are known to be gone.
 
 Severity: ``VIOLATION``. ``WEAK`` when the sender waited for less than all in-sync replicas, that may explain the loss
-(see :mod:`checkers.weak_acks`), and the record was neither delivered to a consumer nor known to be committed (its
-leader's high watermark passed it in the record's own epoch). A leader's watermark does not prove that once the leader
-has come back in the same epoch with a log that ends before the record; nor where a log holds another record of that
-epoch at that offset, unless a log or a poll has this one in it, too. ``DOCUMENTED`` when the final leader's log starts
-behind it because it was deleted on purpose (see :mod:`checkers.deletions`) and the configuration permits that; or when
-an unclean election gave it up and the configuration permits such elections: one that began a later epoch than the
-record's and whose winner did not have it (see :mod:`checkers.unclean_elections`), or lacked the marker that committed
-it, so that the next one aborts it (see :mod:`checkers.transaction_markers`); or, when the record's epoch is unknown,
-one after its invocation.
+(see :mod:`checkers.verdicts.weak_acks`), and the record was neither delivered to a consumer nor known to be committed
+(its leader's high watermark passed it in the record's own epoch). A leader's watermark does not prove that once the
+leader has come back in the same epoch with a log that ends before the record; nor where a log holds another record of
+that epoch at that offset, unless a log or a poll has this one in it, too. ``DOCUMENTED`` when the final leader's log
+starts behind it because it was deleted on purpose (see :mod:`checkers.views.deletions`) and the configuration permits
+that; or when an unclean election gave it up and the configuration permits such elections: one that began a later epoch
+than the record's and whose winner did not have it (see :mod:`checkers.views.unclean_elections`), or lacked the marker
+that committed it, so that the next one aborts it (see :mod:`checkers.views.transaction_markers`); or, when the record's
+epoch is unknown, one after its invocation.
 
 The record's leader epoch is the one in a replica's log, else the one in a poll, else that of the only leader whose log
 end passed the offset while the send was under way. Where there are several, it is excused when one of their epochs is.
@@ -29,16 +29,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from checkers.attribution import attributed
-from checkers.frames import Frames
 from checkers.inconsistent_offsets import first_seen
-from checkers.poll_grounds import withheld_in_the_end
-from checkers.row import ALL, Send
-from checkers.rows import RunRows
-from checkers.send_grounds import acknowledged, committed_if_transactional
-from checkers.terms import Term
-from checkers.transaction_markers import replaced
-from checkers.witnesses import Witnesses
+from checkers.views.frames import Frames
+from checkers.views.row import ALL, Send
+from checkers.views.rows import RunRows
+from checkers.views.terms import Term
+from checkers.views.transaction_markers import replaced
+from checkers.views.witnesses import Witnesses
+from checkers.wire_tap.attribution import attributed
+from checkers.wire_tap.poll_grounds import withheld_in_the_end
+from checkers.wire_tap.send_grounds import acknowledged, committed_if_transactional
 from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
 from harness.checker import Attribution, Evidence
 from harness.findings import Excuse, Finding

@@ -24,7 +24,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from checkers.conclusion import Conclusion, RunFacts, cite, detail, seen_at
+from checkers.views.conclusion import Conclusion, RunFacts, cite, detail, seen_at
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
 from harness.facts import StateInterval
 from harness.model import CONTROLLER_ID, TopicPartition

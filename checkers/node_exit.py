@@ -18,9 +18,9 @@ Severity: ``VIOLATION``. ``DOCUMENTED`` when it ended
 
 Its last words give the reason. Where they name no error, as those of a broker that is gone at once (0.10), they are
 compatible with any fault. A fault that was injected counts, proven or not: where it was not, the run is ``INVALID``.
-One that is misfiled (:mod:`checkers.proofs_match`) excuses nothing, and the run is ``INVALID``, too. An end that its
-environment caused (a signal that seawall has not sent, a machine without memory or room) is no anomaly, and makes the
-run ``INVALID``.
+One that is misfiled (:mod:`checkers.views.proofs_match`) excuses nothing, and the run is ``INVALID``, too. An end that
+its environment caused (a signal that seawall has not sent, a machine without memory or room) is no anomaly, and makes
+the run ``INVALID``.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from checkers.conclusion import Conclusion, RunFacts
-from checkers.cuts import ends_of, links_of
-from checkers.generations import since
-from checkers.row import Row
+from checkers.views.conclusion import Conclusion, RunFacts
+from checkers.views.cuts import ends_of, links_of
+from checkers.views.generations import since
+from checkers.views.row import Row
 from faults import traits_of
 from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Retention, Sampled, Unseen
 from harness.downtime import in_force

@@ -27,12 +27,12 @@ transactions it may also be a later marker or aborted record that a leader wrote
 consumer was not reset where the log before the new end still holds a record older than the election that it would have
 been given on the way.
 
-A skip is ``DOCUMENTED`` when all skipped records had been deleted on purpose by then (see :mod:`checkers.deletions`)
-and the configuration permits that, even if a later leader still holds them. Where the configuration permits unclean
-elections, it is so, too, when an earlier one gave up the consumer's position, which then has no meaning in the new log;
-or the skipped record, which the leader lacked then; or the marker that committed it, so that the next one aborts it
-(see :mod:`checkers.transaction_markers`); or, where epochs are unknown, when a later one gave up everything from there
-on.
+A skip is ``DOCUMENTED`` when all skipped records had been deleted on purpose by then (see
+:mod:`checkers.views.deletions`) and the configuration permits that, even if a later leader still holds them. Where the
+configuration permits unclean elections, it is so, too, when an earlier one gave up the consumer's position, which then
+has no meaning in the new log; or the skipped record, which the leader lacked then; or the marker that committed it, so
+that the next one aborts it (see :mod:`checkers.views.transaction_markers`); or, where epochs are unknown, when a later
+one gave up everything from there on.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from checkers.attribution import attributed
-from checkers.frames import Frames
 from checkers.inconsistent_offsets import sightings
-from checkers.poll_grounds import delivered, sent_again, withheld
-from checkers.row import Read, where
-from checkers.rows import RunRows
-from checkers.send_grounds import committed_if_transactional
-from checkers.transaction_markers import gave_up_some, replaced
-from checkers.unclean_elections import UncleanElection
-from checkers.witnesses import Witnesses
+from checkers.views.frames import Frames
+from checkers.views.row import Read, where
+from checkers.views.rows import RunRows
+from checkers.views.transaction_markers import gave_up_some, replaced
+from checkers.views.unclean_elections import UncleanElection
+from checkers.views.witnesses import Witnesses
+from checkers.wire_tap.attribution import attributed
+from checkers.wire_tap.poll_grounds import delivered, sent_again, withheld
+from checkers.wire_tap.send_grounds import committed_if_transactional
 from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
 from harness.checker import Attribution, Evidence
 from harness.findings import Excuse, Finding

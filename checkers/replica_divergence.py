@@ -13,10 +13,10 @@ One anomaly per offset. Its value and leader epoch are those of the record of th
 the newer leader's record should have replaced (or that should have survived); the evidence names every side.
 
 Severity: ``VIOLATION``. ``DOCUMENTED`` when an unclean election gave up the record of the oldest epoch there (see
-:mod:`checkers.unclean_elections`), one of the replicas has not heard of that election's epoch in the end, and the
+:mod:`checkers.views.unclean_elections`), one of the replicas has not heard of that election's epoch in the end, and the
 configuration permits such elections. A replica that has heard of it must have come to agree. ``DOCUMENTED``, too, when
-only logs disagree that a fault has damaged unnoticed (see :mod:`checkers.rotten_logs`): by what is damaged there, and
-by what they lack from there on; their sound records are compared as ever. And when only records of another cluster
+only logs disagree that a fault has damaged unnoticed (see :mod:`checkers.views.rotten_logs`): by what is damaged there,
+and by what they lack from there on; their sound records are compared as ever. And when only records of another cluster
 disagree that a fault has put into a log of the partition, where the others have one of the same leader epoch.
 """
 
@@ -24,9 +24,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from checkers.row import Row, where
-from checkers.rows import RunRows
-from checkers.witnesses import Witnesses
+from checkers.views.row import Row, where
+from checkers.views.rows import RunRows
+from checkers.views.witnesses import Witnesses
 from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
 from harness.checker import Evidence
 from harness.findings import Finding

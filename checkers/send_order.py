@@ -27,14 +27,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
-from checkers.attribution import attributed
-from checkers.frames import Frames
 from checkers.inconsistent_offsets import places, sent_ns
-from checkers.poll_grounds import delivered
-from checkers.row import ALL, Row, Send, where
-from checkers.rows import RunRows
-from checkers.send_grounds import acknowledged, order_of_sends
-from checkers.witnesses import Witnesses
+from checkers.views.frames import Frames
+from checkers.views.row import ALL, Row, Send, where
+from checkers.views.rows import RunRows
+from checkers.views.witnesses import Witnesses
+from checkers.wire_tap.attribution import attributed
+from checkers.wire_tap.poll_grounds import delivered
+from checkers.wire_tap.send_grounds import acknowledged, order_of_sends
 from harness.anomaly import (
     AnomalyKind,
     CauseAt,

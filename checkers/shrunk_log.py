@@ -10,7 +10,7 @@ The first row of a life about a replica gives which log it found; where that row
 of it. Not judged:
 
 * where a power loss, a full disk or a wiped disk was in force on the node in between, or a log directory of it had
-  failed, or its log been damaged, at any time before: see :mod:`checkers.lossy_failures`;
+  failed, or its log been damaged, at any time before: see :mod:`checkers.views.lossy_failures`;
 * where the replica was, or is, offline, or the first row shows that its log begins anew, and not where it ended;
 * in real time the end, where the replica did not lead to the last by every row of the controller, for it may have been
   killed between a cut of its log and the row about it; and the beginning, for so it may between a deletion and its row.
@@ -25,8 +25,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from checkers.conclusion import Conclusion, RunFacts, cite, detail, seen_at
-from checkers.row import Row
+from checkers.views.conclusion import Conclusion, RunFacts, cite, detail, seen_at
+from checkers.views.row import Row
 from faults import traits_of
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
 from harness.downtime import in_force

@@ -22,9 +22,9 @@ A coordinator that does not know of its successor cannot acknowledge a commit: i
 stored it, as it has waited before it gave a generation its partitions.
 
 Severity: ``VIOLATION``. ``DOCUMENTED`` when every broker failed lossily at one time after the member of the later
-generation, or the first owner, had subscribed (see :mod:`checkers.lossy_failures`): the group may have gone back to an
-earlier generation. ``INDETERMINATE`` when the configuration permits unclean elections and by then there had been a
-fault that may take a replica out, or such an election, for those of the groups' own topic are not recorded.
+generation, or the first owner, had subscribed (see :mod:`checkers.views.lossy_failures`): the group may have gone back
+to an earlier generation. ``INDETERMINATE`` when the configuration permits unclean elections and by then there had been
+a fault that may take a replica out, or such an election, for those of the groups' own topic are not recorded.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from checkers.attribution import UNKNOWN_ASSIGNMENT, attributed
-from checkers.commit_grounds import committed, row_of
-from checkers.frames import Frames
-from checkers.group_operations import commits
-from checkers.row import Row, where
-from checkers.rows import RunRows
-from checkers.witnesses import Witnesses
+from checkers.views.frames import Frames
+from checkers.views.group_operations import commits
+from checkers.views.row import Row, where
+from checkers.views.rows import RunRows
+from checkers.views.witnesses import Witnesses
+from checkers.wire_tap.attribution import UNKNOWN_ASSIGNMENT, attributed
+from checkers.wire_tap.commit_grounds import committed, row_of
 from harness.anomaly import (
     AnomalyKind,
     CauseAt,

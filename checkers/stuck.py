@@ -17,10 +17,10 @@ the partitions of Kafka's own topics, which the configuration does not name: the
 coordinator writes there when the sessions of members end, long after all load has stopped.
 
 Severity: ``VIOLATION``. ``DOCUMENTED`` when the replica that is missing was not running at the end of a run that
-promises to settle: what is down cannot be in sync; when there is no leader, and every broker that could be
-elected cleanly has ended itself, or none can be and machines lost what they had not flushed; and when a fault has
-damaged a log of the partition in a way that no start has to notice (:mod:`checkers.rotten_logs`): a follower refuses
-what it finds damaged for as long as its leader has it.
+promises to settle: what is down cannot be in sync; when there is no leader, and every broker that could be elected
+cleanly has ended itself, or none can be and machines lost what they had not flushed; and when a fault has damaged a log
+of the partition in a way that no start has to notice (:mod:`checkers.views.rotten_logs`): a follower refuses what it
+finds damaged for as long as its leader has it.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from checkers.conclusion import Conclusion, RunFacts, cite, detail, seen_at
-from checkers.copies import robs
-from checkers.generations import since
-from checkers.lossy_failures import LOSSY
-from checkers.recovery import all_healed, comes_to_rest, stood_still
-from checkers.rotten_logs import rotten, swapped
+from checkers.views.conclusion import Conclusion, RunFacts, cite, detail, seen_at
+from checkers.views.copies import robs
+from checkers.views.generations import since
+from checkers.views.lossy_failures import LOSSY
+from checkers.views.recovery import all_healed, comes_to_rest, stood_still
+from checkers.views.rotten_logs import rotten, swapped
 from harness.anomaly import (
     AnomalyKind,
     CauseAt,

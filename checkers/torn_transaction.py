@@ -10,12 +10,12 @@
 None of this is promised to read_uncommitted consumers.
 
 Severity: ``VIOLATION``. A ``torn-transaction`` is ``DOCUMENTED`` when the missing record may have been deleted on
-purpose (see :mod:`checkers.deletions`) and the configuration permits that: its offset was, or, where that is unknown, a
-deletion since it was sent went beyond where the leaders since then had begun; or when an unclean election may have
-given it up and the configuration permits such elections: one of a later epoch than that of a leader which can have
-written it, whose winner lacked that offset, or, where that is unknown, anything that this leader had written; or whose
-winner lacked the marker, so that the next one aborts it (see :mod:`checkers.transaction_markers`). What is delivered
-because a commit marker took another one's place does not prove that a transaction was committed.
+purpose (see :mod:`checkers.views.deletions`) and the configuration permits that: its offset was, or, where that is
+unknown, a deletion since it was sent went beyond where the leaders since then had begun; or when an unclean election
+may have given it up and the configuration permits such elections: one of a later epoch than that of a leader which can
+have written it, whose winner lacked that offset, or, where that is unknown, anything that this leader had written; or
+whose winner lacked the marker, so that the next one aborts it (see :mod:`checkers.views.transaction_markers`). What is
+delivered because a commit marker took another one's place does not prove that a transaction was committed.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from checkers.attribution import UNKNOWN_END, attributed
-from checkers.frames import Frames
-from checkers.poll_grounds import delivered, sent_uncommitted, withheld_in_the_end
-from checkers.row import Send, where
-from checkers.rows import RunRows
-from checkers.terms import Term
-from checkers.transaction_markers import gave_up_some, proofs, replaced
-from checkers.witnesses import Witnesses
+from checkers.views.frames import Frames
+from checkers.views.row import Send, where
+from checkers.views.rows import RunRows
+from checkers.views.terms import Term
+from checkers.views.transaction_markers import gave_up_some, proofs, replaced
+from checkers.views.witnesses import Witnesses
+from checkers.wire_tap.attribution import UNKNOWN_END, attributed
+from checkers.wire_tap.poll_grounds import delivered, sent_uncommitted, withheld_in_the_end
 from harness.anomaly import (
     NOTHING,
     AnomalyKind,

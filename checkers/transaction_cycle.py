@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from checkers.conclusion import Conclusion, RunFacts
+from checkers.views.conclusion import Conclusion, RunFacts
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
 from harness.checker import Evidence
 from harness.facts import Dependency

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from checkers.conclusion import Conclusion, RunFacts
+from checkers.views.conclusion import Conclusion, RunFacts
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Sampled, Since, Unseen
 from harness.checker import Evidence
 from harness.model import TopicPartition

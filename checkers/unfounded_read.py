@@ -10,21 +10,21 @@ One anomaly per partition, offset and value, in this order of precedence. Final 
 
 Severity: ``VIOLATION``. An ``aborted-read`` of a transaction's record is ``DOCUMENTED`` when an unclean election before
 it may have given up the marker that aborted the record, so that a commit marker took its place (see
-:mod:`checkers.transaction_markers`), and the configuration permits such elections.
+:mod:`checkers.views.transaction_markers`), and the configuration permits such elections.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from checkers.attribution import attributed
-from checkers.frames import Frames
-from checkers.poll_grounds import delivered, stored_damaged
-from checkers.row import Read, Send
-from checkers.rows import RunRows
-from checkers.send_grounds import refused, sent_by_a_client
-from checkers.transaction_markers import replaced
-from checkers.witnesses import Witnesses
+from checkers.views.frames import Frames
+from checkers.views.row import Read, Send
+from checkers.views.rows import RunRows
+from checkers.views.transaction_markers import replaced
+from checkers.views.witnesses import Witnesses
+from checkers.wire_tap.attribution import attributed
+from checkers.wire_tap.poll_grounds import delivered, stored_damaged
+from checkers.wire_tap.send_grounds import refused, sent_by_a_client
 from harness.anomaly import (
     NOTHING,
     AnomalyKind,

@@ -14,20 +14,20 @@ every client since then knows better. A truncation is judged only if that consum
 tell it of what it has read before, which may be another record at that offset.
 
 Severity: ``VIOLATION``. ``DOCUMENTED`` when records up to the position, and beyond, had been deleted on purpose by then
-(see :mod:`checkers.deletions`), or an unclean election before had given up the record, and the configuration permits
-that: another log may have brought it back since.
+(see :mod:`checkers.views.deletions`), or an unclean election before had given up the record, and the configuration
+permits that: another log may have brought it back since.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from checkers.attribution import attributed
-from checkers.frames import Frames
-from checkers.poll_grounds import refused_position
-from checkers.row import Row, where
-from checkers.rows import RunRows
-from checkers.witnesses import Witnesses
+from checkers.views.frames import Frames
+from checkers.views.row import Row, where
+from checkers.views.rows import RunRows
+from checkers.views.witnesses import Witnesses
+from checkers.wire_tap.attribution import attributed
+from checkers.wire_tap.poll_grounds import refused_position
 from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Retention, Sampled, Unseen
 from harness.checker import Attribution, Evidence
 from harness.client_ports import TRUNCATED

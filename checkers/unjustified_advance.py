@@ -36,9 +36,9 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
-from checkers.row import Row, detail, where
-from checkers.rows import RunRows
-from checkers.witnesses import Witnesses
+from checkers.views.row import Row, detail, where
+from checkers.views.rows import RunRows
+from checkers.views.witnesses import Witnesses
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Since, Unseen
 from harness.checker import Evidence
 from harness.findings import Finding

@@ -31,8 +31,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import zip_longest
 
-from checkers.conclusion import Conclusion, RunFacts
-from checkers.generations import since
+from checkers.views.conclusion import Conclusion, RunFacts
+from checkers.views.generations import since
 from faults import traits_of
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
 from harness.checker import Evidence

@@ -22,8 +22,8 @@ Severity: ``VIOLATION``; ``DOCUMENTED`` where the scenario does not promise othe
 with is ``INDETERMINATE``: it had no time, or no cluster, to finish. What an unclean election gave up, in any partition
 of the run, may have been a record of the output, or a commit, and the program may have been given another record in its
 place: where the configuration permits such elections, the first three are ``DOCUMENTED``. They are, too, when every
-replica failed lossily at one time since the record was sent (see :mod:`checkers.lossy_failures`). A fault that puts
-records of another cluster into a log excuses a ``made-up-output``.
+replica failed lossily at one time since the record was sent (see :mod:`checkers.views.lossy_failures`). A fault that
+puts records of another cluster into a log excuses a ``made-up-output``.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from checkers.row import Row, where
-from checkers.rows import RunRows
-from checkers.witnesses import Witnesses
+from checkers.views.row import Row, where
+from checkers.views.rows import RunRows
+from checkers.views.witnesses import Witnesses
 from harness.anomaly import (
     NOTHING,
     AnomalyKind,

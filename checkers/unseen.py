@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from checkers.row import ALL
-from checkers.rows import RunRows
-from checkers.witnesses import Witnesses
+from checkers.views.row import ALL
+from checkers.views.rows import RunRows
+from checkers.views.witnesses import Witnesses
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Sampled, Unseen
 from harness.checker import Evidence
 from harness.findings import Finding

@@ -7,25 +7,25 @@ A record of a failed transaction is an ``aborted-read`` instead; one of a transa
 when a read_committed consumer was given it.
 
 Severity: ``VIOLATION``, whatever the sender waited for: consumers are given committed records only. ``DOCUMENTED`` when
-the final leader's log starts behind it because it was deleted on purpose (see :mod:`checkers.deletions`) and the
+the final leader's log starts behind it because it was deleted on purpose (see :mod:`checkers.views.deletions`) and the
 configuration permits that; or when an unclean election gave it up and the configuration permits such
 elections: one that began a later epoch than the record's and whose winner did not have it (see
-:mod:`checkers.unclean_elections`); or, when no poll names the record's epoch, one after the first delivery.
+:mod:`checkers.views.unclean_elections`); or, when no poll names the record's epoch, one after the first delivery.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from checkers.attribution import attributed
-from checkers.frames import Frames
 from checkers.inconsistent_offsets import sent_ns
-from checkers.poll_grounds import delivered, withheld_in_the_end
-from checkers.row import Read
-from checkers.rows import RunRows
-from checkers.send_grounds import committed_if_transactional
-from checkers.transaction_markers import replaced
-from checkers.witnesses import Witnesses
+from checkers.views.frames import Frames
+from checkers.views.row import Read
+from checkers.views.rows import RunRows
+from checkers.views.transaction_markers import replaced
+from checkers.views.witnesses import Witnesses
+from checkers.wire_tap.attribution import attributed
+from checkers.wire_tap.poll_grounds import delivered, withheld_in_the_end
+from checkers.wire_tap.send_grounds import committed_if_transactional
 from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
 from harness.checker import Attribution, Evidence
 from harness.findings import Excuse, Finding

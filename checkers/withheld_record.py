@@ -21,15 +21,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from checkers.attribution import attributed
-from checkers.frames import Frames
 from checkers.lost_acknowledgement import TERMINAL, Began, first_polls
-from checkers.poll_grounds import delivered
-from checkers.row import ALL, Row, where
-from checkers.rows import RunRows
-from checkers.send_grounds import acknowledged
-from checkers.share_grounds import withheld
-from checkers.witnesses import Witnesses
+from checkers.views.frames import Frames
+from checkers.views.row import ALL, Row, where
+from checkers.views.rows import RunRows
+from checkers.views.witnesses import Witnesses
+from checkers.wire_tap.attribution import attributed
+from checkers.wire_tap.poll_grounds import delivered
+from checkers.wire_tap.send_grounds import acknowledged
+from checkers.wire_tap.share_grounds import withheld
 from harness.anomaly import (
     NOTHING,
     AnomalyKind,

@@ -1,6 +1,7 @@
 """DeleteRecords deletes what it is asked to, all of it, and nothing else (KIP-107).
 
-Judged by the orders that the run has recorded (:mod:`checkers.orders`); a run without them is not judged.
+Judged by the orders that the run has recorded (:mod:`checkers.views.delete_records_orders`); a run without them is not
+judged.
 
 ``wrong-deletion``:
 
@@ -30,8 +31,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from checkers.conclusion import Conclusion, RunFacts, cite, detail, seen_at
-from checkers.orders import Order
+from checkers.views.conclusion import Conclusion, RunFacts, cite, detail, seen_at
+from checkers.views.delete_records_orders import Order
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
 from harness.downtime import in_force
 from harness.facts import StateInterval

@@ -3,7 +3,7 @@
 In the final leader's log the records of a transaction are closed by the next marker of their producer. A transaction is
 known to be committed when its client was answered so, when a read_committed consumer was delivered one of its records,
 or when any of its records is closed by a commit marker; and to have failed when its client proved it. A commit marker
-that may have taken the place of another one, after an unclean election (see :mod:`checkers.transaction_markers`),
+that may have taken the place of another one, after an unclean election (see :mod:`checkers.views.transaction_markers`),
 proves nothing, nor does what was delivered because of it.
 
 * ``wrong-marker``: records of a transaction that is known to be committed are closed by an abort marker, so that
@@ -21,7 +21,7 @@ coordinator writes markers in its own time; and ``DOCUMENTED`` when an unclean e
 record's and the configuration permits such elections: it may have given the marker up. A ``wrong-marker`` is, when one
 between the record and that marker gave up something behind the record. Both are ``DOCUMENTED`` also when lossy failures
 may have taken the right marker since the record was sent, and before the wrong one was written; and ``INDETERMINATE``
-when they may have taken the coordinator's log (see :mod:`checkers.lossy_failures`).
+when they may have taken the coordinator's log (see :mod:`checkers.views.lossy_failures`).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from checkers.row import Send
-from checkers.rows import RunRows
-from checkers.transaction_markers import TransactionEnd, proofs, transaction_ends
-from checkers.witnesses import Witnesses
+from checkers.views.row import Send
+from checkers.views.rows import RunRows
+from checkers.views.transaction_markers import TransactionEnd, proofs, transaction_ends
+from checkers.views.witnesses import Witnesses
 from harness.anomaly import (
     AnomalyKind,
     CauseAt,

@@ -442,7 +442,7 @@ class TransactionalClients(Clients, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class RealTime:
     """Where a run in real time takes place.
 
     Attributes:
@@ -468,7 +468,7 @@ class ClientContext:
         failed: called in real time, in any thread, with what has ended background load before its time; a virtual run
             learns of it when the load stops.
         carried: what of a record the cluster stores as it was sent.
-        scene: None in virtual time, which passes nowhere.
+        real_time: None in virtual time, which passes nowhere.
     """
 
     new_clients: Callable[[], Clients]
@@ -477,7 +477,7 @@ class ClientContext:
     seed: int
     failed: Callable[[BaseException], None] = lambda failure: None
     carried: Carried = EVERYTHING
-    scene: Scene | None = None
+    real_time: RealTime | None = None
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def new_process(self) -> ProcessId:

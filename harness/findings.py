@@ -1,7 +1,7 @@
 """The answers to questions about runs: findings, ends of partitions and replicas, counts.
 
 Both engines produce them, ``spark_analysis`` with Spark and the references in ``checkers`` in plain Python;
-``checkers.judge`` judges them.
+``checkers.verdicts.judge`` judges them.
 """
 
 from __future__ import annotations

@@ -13,10 +13,10 @@ from markupsafe import Markup
 from harness.anomaly import LOST_WRITE
 from harness.checker import Anomaly, offsets
 from harness.model import TopicPartition
-from reports import glossary, losses, replicas, story
+from reports import glossary, lost_records, replicas, story
 from reports.exhibits import Exhibit, evidence, exhibits, times_of
 from reports.incidents import Incident, Piece
-from reports.loss import Loss
+from reports.lost_range import Loss
 from reports.records import Record, records
 from reports.run import PartitionRows, Run, partition_of
 from reports.scale import NS
@@ -128,7 +128,7 @@ class Sources:
 
     run: Run
     rows_of: Callable[[TopicPartition], PartitionRows]
-    sends_of: Callable[[TopicPartition], losses.Acknowledged]
+    sends_of: Callable[[TopicPartition], lost_records.Acknowledged]
 
 
 def chapters(sources: Sources, found: Sequence[Incident], detail: Detail) -> Sequence[Chapter]:
@@ -155,7 +155,7 @@ def place(partition: TopicPartition | None, offset: int | None, end_offset: int 
 
 
 def _chapter(sources: Sources, incident: Incident, detail: Detail, *, told: bool) -> Chapter:
-    run, lost = sources.run, losses.lost(incident)
+    run, lost = sources.run, lost_records.lost(incident)
     stories = _stories(sources, incident, lost[: detail.stories if told else 0])
     spans = _spans(incident)
     drawn = detail.stories if told and "replica_logs" not in run.left_out else 0
@@ -214,7 +214,7 @@ def _offsets(piece: Piece) -> str:
     return f"{offsets(piece.offset, piece.end_offset)}{many}"
 
 
-def _stories(sources: Sources, incident: Incident, lost: Sequence[losses.Lost]) -> Sequence[tuple[Told, Loss]]:
+def _stories(sources: Sources, incident: Incident, lost: Sequence[lost_records.Lost]) -> Sequence[tuple[Told, Loss]]:
     found = []
     for number, one in enumerate(lost, 1):
         loss = Loss(sources.run, sources.rows_of(one.partition), one.offset, one.end_offset)
@@ -246,7 +246,7 @@ def _spans(incident: Incident) -> Sequence[tuple[TopicPartition, int, int, str]]
 
 
 def _merged(spans: Sequence[tuple[int, int, str]]) -> Iterator[tuple[int, int, str]]:
-    for first, end in losses.merged([(first, end) for first, end, _ in spans], _NEAR - 1):
+    for first, end in lost_records.merged([(first, end) for first, end, _ in spans], _NEAR - 1):
         kinds = {kind for begin, _, kind in spans if first <= begin < end}
         yield first, end, ", ".join(sorted(kinds))
 

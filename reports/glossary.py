@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-from checkers.promises import CONCLUSIONS, KINDS, PROMISES
+from checkers.registry import CONCLUSIONS, KINDS, PROMISES
 from harness.checker import Outcome, Verdict
 
 VERDICTS: Final[Mapping[Verdict, str]] = MappingProxyType(

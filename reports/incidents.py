@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from checkers.promises import KINDS
+from checkers.registry import KINDS
 from harness.anomaly import LOST_WRITE
 from harness.checker import EXCUSED, Anomaly, Extent, LossStory, OffsetRange, RunVerdict, Verdict
 from harness.model import TopicPartition

@@ -16,9 +16,9 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from checkers.promises import KINDS
+from checkers.registry import KINDS
 from harness.model import TopicPartition
-from reports import chapters, glossary, groups, latency, losses, records, sentences, service, strip
+from reports import chapters, glossary, groups, latency, lost_records, records, sentences, service, strip
 from reports.chapters import Chapter, Detail
 from reports.incidents import Incident
 from reports.lanes.frame import Frame
@@ -71,7 +71,7 @@ def rendered(run: Run, found: Sequence[Incident], sources: chapters.Sources) -> 
 def sources_of(run: Run) -> chapters.Sources:
     """Where the chapters are read from; each partition is read once."""
     rows_of = cache(run.rows_of)
-    return chapters.Sources(run, rows_of, cache(lambda place: losses.acknowledged(run, rows_of(place))))
+    return chapters.Sources(run, rows_of, cache(lambda place: lost_records.acknowledged(run, rows_of(place))))
 
 
 def _render(run: Run, found: Sequence[Incident], sources: chapters.Sources, detail: Detail) -> str:
@@ -132,7 +132,7 @@ def _policy(style: str, script: str) -> str:
 
 def _chosen(run: Run, limit: int) -> Sequence[TopicPartition]:
     """The partitions worth a strip: those with anomalies, then those where most happened."""
-    accused = losses.accused_by_partition(run.verdict)
+    accused = lost_records.accused_by_partition(run.verdict)
     cut, elected = run.truncations_by_partition(), run.elections_by_partition()
     unsure = run.unacknowledged_by_partition()
 
@@ -151,14 +151,14 @@ def _strip(run: Run, rows: PartitionRows, frame: Frame, found: Sequence[Incident
     number = sum(extent.count for extent in extents)
     pieces = [p for one in found for p in (*one.roots, *one.consequences) if p.partition == rows.partition]
     unmarked = sum(piece.count for piece in pieces if piece.offset is not None and not piece.is_listed)
-    whole = strip.drawn(frame, rows, _scene(run, rows, found, 130.0 if number else 74.0))
+    whole = strip.drawn(frame, rows, _strip_content(run, rows, found, 130.0 if number else 74.0))
     return Strip(rows.partition, number, whole, unmarked)
 
 
-def _scene(run: Run, rows: PartitionRows, found: Sequence[Incident], height: float) -> strip.Scene:
-    accused = losses.charges(run, rows, found)
+def _strip_content(run: Run, rows: PartitionRows, found: Sequence[Incident], height: float) -> strip.StripContent:
+    accused = lost_records.charges(run, rows, found)
     has_sends = "history" not in run.left_out
-    return strip.Scene(
+    return strip.StripContent(
         run.faults, outages(run), run.starts(), accused, run.final_read_ns(), height, run.sampled, has_sends
     )
 
@@ -168,7 +168,7 @@ def _closeup(run: Run, rows_of: Any, chapter: Chapter, found: Sequence[Incident]
     partition, start_ns, end_ns = chapter.closeup
     window = Window(run.start_ns, start_ns, end_ns)
     rows = rows_of(partition)
-    drawn = strip.drawn(Frame(window, run.brokers, detail.bins), rows, _scene(run, rows, found, 130.0))
+    drawn = strip.drawn(Frame(window, run.brokers, detail.bins), rows, _strip_content(run, rows, found, 130.0))
     return f"{partition}, {window.seconds(start_ns)} to {window.seconds(end_ns)}", drawn
 
 

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow.compute as pc
 
-from checkers.promises import KINDS
+from checkers.registry import KINDS
 from faults import traits_of
 from harness.anomaly import Found
 from harness.checker import Outcome

@@ -13,7 +13,7 @@ from harness.checker import Anomaly
 from harness.model import TopicPartition
 from harness.scratch import unfinished
 from reports.incidents import Incident, Piece
-from reports.losses import Acknowledged
+from reports.lost_records import Acknowledged
 from reports.rows import Send
 from reports.run import Run
 from reports.scale import NS

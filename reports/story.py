@@ -14,8 +14,8 @@ from typing import Final
 
 from harness.checker import Anomaly, offsets
 from harness.downtime import in_force
-from reports import looks, rows
-from reports.loss import Loss
+from reports import rows, successive_samples
+from reports.lost_range import Loss
 from reports.scale import NS, seconds
 
 _BEFORE_NS: Final = 5 * NS
@@ -103,7 +103,7 @@ def _acknowledged(loss: Loss) -> Iterator[Event]:
 
 
 def _held(loss: Loss, time_ns: int) -> Event:
-    then = [s for states in loss.known.states.values() if (s := looks.at(states, time_ns)) is not None]
+    then = [s for states in loss.known.states.values() if (s := successive_samples.at(states, time_ns)) is not None]
     holders = [s for s in then if (s.log_end_offset or 0) >= loss.end_offset]
     if not then:
         return Event(time_ns, "unknown", "No row shows which logs held it then.", "")
@@ -116,13 +116,13 @@ def _held(loss: Loss, time_ns: int) -> Event:
 
 def _looked_at(loss: Loss, time_ns: int) -> Iterator[Event]:
     """The logs that held it by the last samples up to then, and those that did so only afterwards, in that term."""
-    then = [s for states in loss.known.states.values() if (s := looks.at(states, time_ns)) is not None]
+    then = [s for states in loss.known.states.values() if (s := successive_samples.at(states, time_ns)) is not None]
     holders = [s for s in then if (s.log_end_offset or 0) >= loss.end_offset]
     if not then:
         yield Event(time_ns, "unknown", "No broker had been looked at by then.", "")
     else:
         whose = _several("the log of broker", "the logs of brokers", [s.node for s in holders])
-        found = "; ".join(looks.marks(s, time_ns) for s in then)
+        found = "; ".join(successive_samples.marks(s, time_ns) for s in then)
         words = f"At the last looks by then, {whose if holders else 'no log'} reached past it: {found}."
         yield Event(time_ns, "committed" if holders else "unknown", words, _rows_of(then))
     term = loss.term(time_ns)
@@ -130,10 +130,11 @@ def _looked_at(loss: Loss, time_ns: int) -> Iterator[Event]:
     later = [
         s
         for states in others
-        if term is not None and (s := looks.reached(states, time_ns, loss.end_offset, term.epoch)) is not None
+        if term is not None
+        and (s := successive_samples.reached(states, time_ns, loss.end_offset, term.epoch)) is not None
     ]
     if later:
-        found = "; ".join(looks.marks(s, time_ns) for s in later)
+        found = "; ".join(successive_samples.marks(s, time_ns) for s in later)
         words = f"Seen to reach past it only afterwards, in the same epoch: {found}."
         yield Event(max(s.time_ns for s in later), "committed", words, _rows_of(later))
 
@@ -230,7 +231,7 @@ def _fallen(loss: Loss) -> Iterator[Event]:
 def _unseen(loss: Loss) -> Iterator[Event]:
     """What removed it where no log was seen to lose it."""
     closed = next((a for a in loss.run.verdict.anomalies if _closes(a, loss)), None)
-    behind = looks.ends_behind(loss.known.states, loss.end_offset - 1)
+    behind = successive_samples.ends_behind(loss.known.states, loss.end_offset - 1)
     if closed is not None:
         words = f"Hidden, not gone: {closed.why} A read_committed consumer is not given it."
         yield Event(loss.run.end_ns, "loss", words, "verdict.json")

@@ -25,7 +25,7 @@ _EDGE = 6.0
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class StripContent:
     """What a strip shows besides its partition's own rows.
 
     Attributes:
@@ -47,14 +47,14 @@ class Scene:
     has_sends: bool
 
 
-def drawn(frame: Frame, rows: PartitionRows, scene: Scene) -> Markup:
+def drawn(frame: Frame, rows: PartitionRows, content: StripContent) -> Markup:
     """A partition's strip as an ``svg`` element."""
-    accused = [s for s in rows.sends if s.value in scene.accused.kinds]
-    gone = [s.time_ns for s in accused if any(map(is_gone, scene.accused.kinds[s.value or 0]))]
+    accused = [s for s in rows.sends if s.value in content.accused.kinds]
+    gone = [s.time_ns for s in accused if any(map(is_gone, content.accused.kinds[s.value or 0]))]
     gone = [t for t in gone if frame.window.overlaps(t, t)]
-    label = described(frame, rows, scene, len(accused))
-    lanes, read_ns = _lanes(frame, rows, scene), scene.final_read_ns
-    return stacked(frame, lanes, scene.faults, label=label, gone=gone, final_read_ns=read_ns)
+    label = described(frame, rows, content, len(accused))
+    lanes, read_ns = _lanes(frame, rows, content), content.final_read_ns
+    return stacked(frame, lanes, content.faults, label=label, gone=gone, final_read_ns=read_ns)
 
 
 def stacked(
@@ -111,25 +111,25 @@ def stacked(
     )
 
 
-def described(frame: Frame, rows: PartitionRows, scene: Scene, accused: int) -> str:
+def described(frame: Frame, rows: PartitionRows, content: StripContent, accused: int) -> str:
     """The strip in one sentence, for screen readers."""
     elections = sum(c.kind == "election" for c in rows.changes)
-    cuts = "truncations not recorded" if scene.sampled else f"{len(rows.truncations)} truncations"
-    sent = f"{len(rows.sends)} sends, {accused} of them in anomalies" if scene.has_sends else "sends not drawn"
+    cuts = "truncations not recorded" if content.sampled else f"{len(rows.truncations)} truncations"
+    sent = f"{len(rows.sends)} sends, {accused} of them in anomalies" if content.has_sends else "sends not drawn"
     return (
         f"Time strip of {rows.partition}, {frame.span(frame.window.start_ns, frame.window.end_ns)}: "
         f"{sent}, {elections} elections, {cuts}."
     )
 
 
-def _lanes(frame: Frame, rows: PartitionRows, scene: Scene) -> Sequence[Lane]:
+def _lanes(frame: Frame, rows: PartitionRows, content: StripContent) -> Sequence[Lane]:
     return (
-        faults.lane(frame, scene.faults),
-        leadership.lane(frame, rows, scene.outages, scene.starts),
+        faults.lane(frame, content.faults),
+        leadership.lane(frame, rows, content.outages, content.starts),
         isr.lane(frame, rows),
-        watermarks.lane(frame, rows, scene.outages, scene.watermark_height),
-        watermarks.truncations(frame, rows.truncations, sampled=scene.sampled),
-        *([sends.lane(frame, rows.sends, scene.accused)] if scene.has_sends else []),
+        watermarks.lane(frame, rows, content.outages, content.watermark_height),
+        watermarks.truncations(frame, rows.truncations, sampled=content.sampled),
+        *([sends.lane(frame, rows.sends, content.accused)] if content.has_sends else []),
     )
 
 

@@ -1,10 +1,10 @@
 """Selects the frames of a wire tap, and the rows of the history, by which findings are attributed.
 
-``checkers.attribution`` decides; this module selects at least the rows that it looks at: the frames from and to clients
-about an offset that a finding names, or with the checksum of a batch that the replicas' logs hold there; those that
-ended a transaction of the producers of these batches, and those that were not understood; the findings' own rows; how
-the sends of their values, and what groups did at their partitions, began; what share groups acknowledged there; and who
-did the final reads, and took the last record of a share group.
+``checkers.wire_tap.attribution`` decides; this module selects at least the rows that it looks at: the frames from and
+to clients about an offset that a finding names, or with the checksum of a batch that the replicas' logs hold there;
+those that ended a transaction of the producers of these batches, and those that were not understood; the findings' own
+rows; how the sends of their values, and what groups did at their partitions, began; what share groups acknowledged
+there; and who did the final reads, and took the last record of a share group.
 """
 
 from __future__ import annotations

@@ -58,8 +58,8 @@ class Asked:
     """The inputs of a digest of the history besides its rows.
 
     Attributes:
-        since: by partition, the row at which its final read begins; see ``checkers.final_reads``. In a partition that
-            is not there all rows marked as final are of the final read.
+        since: by partition, the row at which its final read begins; see ``checkers.views.final_reads``. In a partition
+            that is not there all rows marked as final are of the final read.
         healed_ns: by run, when its last fault was healed.
         shift: by how many bits a number is shifted to the number of its word.
         rows: how many rows are digested together.

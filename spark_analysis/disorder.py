@@ -14,7 +14,7 @@ from spark_analysis.result_cache import Hold
 
 
 def is_malformed() -> Column:
-    """Whether a row of the history lacks what identifies it, as ``checkers.row.is_malformed`` defines it."""
+    """Whether a row of the history lacks what identifies it, as ``checkers.views.row.is_malformed`` defines it."""
     lacking = f.col("topic").isNull() | f.col("partition").isNull()
     named = f.col("topic").isNotNull() | f.col("partition").isNotNull()
     unknown = f.col("offset").isNull()

@@ -1,4 +1,4 @@
-"""Which readers of the final read show what a partition holds in the end? See ``checkers.final_reads``."""
+"""Which readers of the final read show what a partition holds in the end? See ``checkers.views.final_reads``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def final_readers(done: DataFrame, history: DataFrame | None) -> DataFrame:
 
     Returns:
         ``run, topic, partition, process, first, last, reach, stalled, quiet, exhausted``: the fields of
-        ``checkers.final_reads.FinalReader``.
+        ``checkers.views.final_reads.FinalReader``.
     """
     final = done.where("final")
     named = (f.col("type") == "ok") & f.col("topic").isNotNull()
@@ -57,8 +57,8 @@ def ended(readers: DataFrame, leaders: DataFrame) -> DataFrame:
         leaders: from :func:`spark_analysis.leadership.leadership`.
 
     Returns:
-        ``run, topic, partition, since, exhausted_at, short``: the fields of ``checkers.final_reads.Ended``, but of
-        ``exhausted_at`` only the furthest.
+        ``run, topic, partition, since, exhausted_at, short``: the fields of ``checkers.views.final_reads.Ended``, but
+        of ``exhausted_at`` only the furthest.
     """
     ends = leaders.select(*PLACE, f.col("leader.high_watermark").alias("watermark"))
     of_place = Window.partitionBy(*PLACE)
@@ -81,7 +81,7 @@ def ended(readers: DataFrame, leaders: DataFrame) -> DataFrame:
 def superseded(history: DataFrame, begun: DataFrame) -> DataFrame:
     """``history``, in which of every partition only those rows are final that are in its final read.
 
-    Scans, and records of a program's output, stay what they are; see ``checkers.final_reads.is_superseded``.
+    Scans, and records of a program's output, stay what they are; see ``checkers.views.final_reads.is_superseded``.
 
     Args:
         history: the table.

@@ -20,7 +20,7 @@ def first_of_groups(found: DataFrame) -> DataFrame:
 
 
 def deleted_together(found: DataFrame, partitions: DataFrame) -> DataFrame:
-    """Of the findings that a deletion may excuse the last of each deletion, see ``checkers.deleted_together``.
+    """The last of the findings that one deletion may excuse; see ``checkers.reference.deleted_together``.
 
     Args:
         found: every finding, with the columns of ``harness.findings.COLUMNS``.

@@ -13,7 +13,7 @@ _SAME_LAG = (*SAME_ISR, "member", "since_ns", "reached")
 
 
 def lags(timeline: DataFrame, allowed: DataFrame) -> DataFrame:
-    """The fields of :class:`harness.facts.Lag`, as ``checkers.lags`` defines them.
+    """The fields of :class:`harness.facts.Lag`, as ``checkers.reference.lags`` defines them.
 
     Replicas without a row for so long are few, so the leaders' rows are looked up among them, and not sorted.
 

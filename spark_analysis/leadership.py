@@ -18,17 +18,18 @@ def leadership(timeline: DataFrame) -> DataFrame:
           log_start_offset}``: of the replicas that are leaders as collected at the end, the one of the
           highest epoch; null when there is none;
         * ``unclean``: an array of ``{time_ns, leader_epoch, taken, log_end, before, heard}``, the unclean elections and
-          what they gave up, as ``checkers.unclean_elections`` defines it: ``before`` is an array of ``{leader_epoch,
-          incarnation, sequence, last, lowest}``, ``last`` being the log end in row ``sequence`` of that incarnation,
-          its last in that epoch; ``heard``: every replica is in the election's epoch in the end, or in a later one;
+          what they gave up, as ``checkers.views.unclean_elections`` defines it: ``before`` is an array of
+          ``{leader_epoch, incarnation, sequence, last, lowest}``, ``last`` being the log end in row ``sequence`` of
+          that incarnation, its last in that epoch; ``heard``: every replica is in the election's epoch in the end, or
+          in a later one;
         * ``terms``: an array of ``{leader_epoch, begin_ns, node, incarnation, end_ns, first_sequence, first_log_end,
           log_end, high_watermark, log_start, last_row_ns, last_ns, next_ns, there_ns}``, ordered by its fields in this
           order. A term lasts from a node's first row in that role and epoch to its first row in another (``end_ns``,
           null: never); ``log_end``, ``high_watermark`` and ``log_start`` are its maxima, ``last_row_ns`` is when its
           last row was written; ``last_ns`` is when that incarnation of the node last wrote anything, ``there_ns`` until
           when it is known to have lasted, ``next_ns`` when its next incarnation first wrote (null: never);
-        * ``deleted``: an array of ``{time_ns, log_start}``, what was deleted on purpose, as ``checkers.deletions``
-          defines it;
+        * ``deleted``: an array of ``{time_ns, log_start}``, what was deleted on purpose, as
+          ``checkers.views.deletions`` defines it;
         * ``log_starts``: an array of the offsets at which a replica's log started at some time.
     """
     terms = _terms(timeline)

@@ -15,7 +15,7 @@ _SAID = ("op", "mop", "index", "value", "time_ns")
 
 
 def refusals(views: Views) -> DataFrame | None:
-    """The fields of :class:`harness.facts.Refusal`, as ``checkers.refusals`` defines them; None: there are none.
+    """The fields of :class:`harness.facts.Refusal`, as ``checkers.reference.refusals`` has them; None: there are none.
 
     Such errors are rare, so nothing else is planned before one is found.
     """

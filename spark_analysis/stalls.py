@@ -10,7 +10,7 @@ from spark_analysis.tables import PLACE
 
 
 def stalls(timeline: DataFrame, allowed: DataFrame) -> DataFrame:
-    """The fields of :class:`harness.facts.Stall`, as ``checkers.stalls`` defines them.
+    """The fields of :class:`harness.facts.Stall`, as ``checkers.reference.stalls`` defines them.
 
     Args:
         timeline: the table.

@@ -13,7 +13,7 @@ _VERSION = (*PLACE, "node", "incarnation", "leader_epoch", "partition_epoch", "i
 
 
 def thin_acks(views: Views, wanted: DataFrame) -> DataFrame | None:
-    """The fields of :class:`harness.facts.ThinAcks`, as ``checkers.thin_acks`` defines them.
+    """The fields of :class:`harness.facts.ThinAcks`, as ``checkers.reference.thin_acks`` defines them.
 
     ISRs that are small are few, so the acknowledgements are looked up among them.
 

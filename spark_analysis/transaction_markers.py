@@ -10,7 +10,7 @@ from spark_analysis.tables import PLACE
 
 
 def transaction_ends(replica_logs: DataFrame, ends: DataFrame) -> DataFrame:
-    """The records in the final leaders' logs that have a producer, as ``checkers.transaction_markers`` closes them.
+    """The final leaders' records that have a producer, as ``checkers.views.transaction_markers`` closes them.
 
     Args:
         replica_logs: the table.

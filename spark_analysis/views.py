@@ -38,7 +38,7 @@ class Views:
 
     Attributes:
         tables: the tables, of the history only well-formed rows; ``final`` are only the rows of the final read by
-            ``checkers.final_reads``.
+            ``checkers.views.final_reads``.
         done: what clients did, see :mod:`spark_analysis.tally`.
         log_words: what the replicas' logs hold, see :mod:`spark_analysis.log_bitmaps`.
         unsettled: the :attr:`records` that are not settled, see :mod:`spark_analysis.settled`; of runs that are not

@@ -14,7 +14,7 @@ from typing import Any
 
 import faults
 import workloads
-from checkers.promises import CONCLUSIONS, KINDS, PROMISES
+from checkers.registry import CONCLUSIONS, KINDS, PROMISES
 from harness.targets import kinds
 
 ROOT = Path(__file__).parent.parent
@@ -72,17 +72,17 @@ LISTED: Mapping[str, Collection[str]] = {
     ],
     # Losses are what a run is about: they are counted, told as stories, and looked for among what was cut.
     "harness/anomaly.py": ["lost-write"],
-    "checkers/facts.py": ["lost-write"],
-    "checkers/weak_acks.py": ["lost-write"],
-    "checkers/judge.py": [
+    "checkers/reference/facts.py": ["lost-write"],
+    "checkers/verdicts/weak_acks.py": ["lost-write"],
+    "checkers/verdicts/judge.py": [
         *("committed-cut", "inconsistent-epochs", "inconsistent-offsets", "lost-write", "vanished-read"),
     ],
-    "checkers/stories.py": ["unseen"],
-    "checkers/seen_copies.py": ["unseen"],
+    "checkers/verdicts/stories.py": ["unseen"],
+    "checkers/views/seen_copies.py": ["unseen"],
     # Single kinds that are judged, excused or put in words in a way of their own.
-    "checkers/excuses.py": ["lost-acknowledgement", "lost-commit", "replica-divergence", "withheld-record"],
-    "checkers/severity.py": ["committed-cut", "open-transaction", "stuck", "unseen", "wrong-marker"],
-    "checkers/verdict_reasons.py": ["open-transaction", "unseen"],
+    "checkers/verdicts/excuses.py": ["lost-acknowledgement", "lost-commit", "replica-divergence", "withheld-record"],
+    "checkers/verdicts/severity.py": ["committed-cut", "open-transaction", "stuck", "unseen", "wrong-marker"],
+    "checkers/verdicts/verdict_reasons.py": ["open-transaction", "unseen"],
     "reports/power.py": ["stuck"],
     "reports/story.py": ["wrong-marker"],
     # One question to Spark about two kinds that hw_regression declares.

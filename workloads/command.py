@@ -29,7 +29,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from harness.client_ports import ClientContext, Scene
+from harness.client_ports import ClientContext, RealTime
 from harness.client_tasks.program_input import InputProcesses
 from harness.client_tasks.steady_sends import SteadySends, SteadySendsParameters
 from harness.clients.librdkafka import ClientError
@@ -163,12 +163,12 @@ class Command(Workload):
 
     def __init__(self, parameters: CommandParameters, context: ClientContext) -> None:
         super().__init__(context)
-        assert context.scene is not None, "a program runs in real time, or not at all"
-        self._scene: Scene = context.scene
+        assert context.real_time is not None, "a program runs in real time, or not at all"
+        self._real_time: RealTime = context.real_time
         self._parameters = parameters
         self._readers = context.new_clients()
         self._input = sorted(context.partitions)
-        self._files = self._scene.directory / _FILES
+        self._files = self._real_time.directory / _FILES
         self._posts = Posts(self._files / _POSTED) if parameters.output == "http" else None
         self._keeping: Keeping | None = None
         self._seen: set[tuple[TopicPartition, Offset, tuple[int, ...]]] = set()
@@ -234,7 +234,7 @@ class Command(Workload):
     def _program(self) -> Program:
         ours = self._parameters
         values = {
-            "bootstrap": self._scene.bootstrap,
+            "bootstrap": self._real_time.bootstrap,
             "input": ",".join(sorted({name.topic for name in self._input})),
             "output": ours.output_topic if ours.output == "topic" else "",
             "group": ours.group,
@@ -252,10 +252,10 @@ class Command(Workload):
         deadline_s = time.monotonic() + _LEADERS_S
         while time.monotonic() < deadline_s:
             try:
-                ends = bounds(self._scene.bootstrap, self._input, self._scene.log, stable=False)
+                ends = bounds(self._real_time.bootstrap, self._input, self._real_time.log, stable=False)
                 return dict(zip(self._input, ends, strict=True))
             except ClientError as refused:
-                self._scene.log.info("the ends of the input: %s", refused)
+                self._real_time.log.info("the ends of the input: %s", refused)
                 time.sleep(_AGAIN_S)
         return None
 
@@ -307,7 +307,7 @@ class Command(Workload):
         """Read the output topic while the program runs, so that what the cluster loses later is known."""
         while not self._readers.stopping:
             process = self.context.new_process()
-            reader = OutputReader(self._scene.bootstrap, f"seawall-{process}", self._output, self._scene.log)
+            reader = OutputReader(self._real_time.bootstrap, f"seawall-{process}", self._output, self._real_time.log)
             try:
                 while not self._readers.stopping:
                     polled = reader.poll()
@@ -336,7 +336,7 @@ class Command(Workload):
         if not self._output:
             return None
         records = read_to_the_end(
-            self._scene.bootstrap, self._output, self._scene.log, self._parameters.drain_s
+            self._real_time.bootstrap, self._output, self._real_time.log, self._parameters.drain_s
         )  # fmt: skip
         if isinstance(records, str):
             return f"OUTPUT_UNREAD: {records}"

@@ -229,7 +229,7 @@ def plugins() -> Iterator[Finding]:
     """Every installed plugin, loaded."""
     import faults
     import workloads
-    from checkers.promises import CHECKERS
+    from checkers.registry import CHECKERS
     from harness.targets import kinds
 
     registries: list[Registry[Any]] = [faults.KINDS, workloads.KINDS, kinds.KINDS, CHECKERS]

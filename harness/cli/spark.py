@@ -20,7 +20,7 @@ def warm_up() -> None:
     from spark_analysis.installed import has_spark
 
     if has_spark():
-        from checkers.promises import RULES
+        from checkers.registry import RULES
         from spark_analysis import warmup
 
         warmup.warm_up(RULES)

@@ -147,7 +147,7 @@ def _judge_twice(run_directories: Sequence[Path], say: Say) -> list[Judged]:
 
 
 def _are_short(run_directories: Sequence[Path]) -> bool:
-    from checkers.sources import LocalRun
+    from checkers.verdicts.sources import LocalRun
     from spark_analysis.files import SMALL
 
     return sum(LocalRun(directory).size() for directory in run_directories) <= SMALL

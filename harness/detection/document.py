@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from checkers import lost_acknowledgement, unprocessed, withheld_record
-from checkers.promises import KINDS
+from checkers.registry import KINDS
 from harness.detection.matrix import Matrix, Score
 from harness.detection.mixes import CHAOS, FAULTS, OF_SOME, SYNTHETIC, WORKLOADS, Mix, faults_at, workloads_at
 from harness.detection.table import TABLE

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import faults
 from checkers import check
-from checkers.check import Engine
+from checkers.verdicts.check import Engine
 from harness.checker import Outcome
 from harness.cli.findings import details
 from harness.client_ports import ClientContext

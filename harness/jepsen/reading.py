@@ -19,8 +19,8 @@ offsets or values. Jepsen's workload sends no value to a key twice; the import r
 record must identify its send.
 
 **What is missing.** There is no evidence from brokers: no timeline, no replicas' logs, no faults. The checker skips the
-questions about them; see ``Expected.brokers`` in :mod:`checkers.expected`. The import counts operations of the nemesis
-and of the admin client and ignores them otherwise.
+questions about them; see ``Expected.brokers`` in :mod:`checkers.views.expected`. The import counts operations of the
+nemesis and of the admin client and ignores them otherwise.
 """
 
 from __future__ import annotations

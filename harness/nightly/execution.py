@@ -13,9 +13,9 @@ from harness.nightly import results_file
 from harness.nightly.attempt import Attempt
 from harness.nightly.cells import Cell
 from harness.nightly.conclusion import FAILURES, SKIPS
+from harness.nightly.expected_outcome import compared
 from harness.nightly.keeping import prune
 from harness.nightly.night_directory import Night, NightDirectory
-from harness.nightly.prediction import compared
 from harness.nightly.prose import seconds as lasting
 from harness.nightly.reading import Reading, read
 from harness.nightly.result import CellOutcome, CellResult, Measures, Try, signature_of

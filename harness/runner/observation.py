@@ -12,12 +12,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from checkers import reference
-from checkers.judge import judge
-from checkers.memory import rows_in_memory
-from checkers.rows import RunRows
-from checkers.severity import Evidence
-from checkers.witnesses import Witnesses
+from checkers.reference import engine
+from checkers.verdicts.judge import judge
+from checkers.verdicts.memory import rows_in_memory
+from checkers.verdicts.severity import Evidence
+from checkers.views.rows import RunRows
+from checkers.views.witnesses import Witnesses
 from harness.checker import Anomaly, Outcome, Prediction, RunVerdict, Verdict
 from harness.history.run_directory import Manifest, RunDirectory
 from harness.history.schema import TABLES
@@ -139,7 +139,7 @@ def differences(expected: Expectation, observed: Observed) -> list[str]:
 
 def _verdicts(run: Gathered, rows: RunRows) -> tuple[RunVerdict, RunVerdict]:
     """The verdict without and with the predictions."""
-    answers = reference.answer([rows])
+    answers = engine.answer([rows])
     witnesses = Witnesses(run.history, run.timeline, run.replica_logs, run.faults)
     evidence = Evidence(run.manifest, run.faults, predictions=run.predictions)
     plain, predicted = (

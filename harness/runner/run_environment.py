@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 import workloads
-from harness.client_ports import ClientContext, Clients, Scene
+from harness.client_ports import ClientContext, Clients, RealTime
 from harness.client_tasks.final_reader import FinalReader
 from harness.client_tasks.scheduled_client import OrderedClient
 from harness.clients.threaded_clients import ThreadedClients
@@ -83,9 +83,9 @@ def environment_of(plan: Plan, directory: Path, voice: Voice, journal: StartJour
         bootstrap = target.bootstrap()
         library = client_library(plan.workload.client, bootstrap, voice.log, voice.failed)
         started.callback(library.close)
-        scene = Scene(bootstrap, directory, voice.log)
+        real_time = RealTime(bootstrap, directory, voice.log)
         in_real_time = partial(ThreadedClients, bootstrap, voice.log, library)
-        return _clients(plan, in_real_time, voice.failed, recorder, scene)
+        return _clients(plan, in_real_time, voice.failed, recorder, real_time)
 
     return RunEnvironment(target, SystemClock(), clients, started.close)
 
@@ -99,10 +99,10 @@ def _clients(
     new_clients: Callable[[], Clients],
     failed: Callable[[BaseException], None],
     recorder: Recorder,
-    scene: Scene | None = None,
+    real_time: RealTime | None = None,
 ) -> RunClients:
     carried = carried_by(plan.workload.client, plan.system.carried)
-    context = ClientContext(new_clients, plan.partitions, recorder, plan.seed, failed, carried, scene)
+    context = ClientContext(new_clients, plan.partitions, recorder, plan.seed, failed, carried, real_time)
     workload = workloads.KINDS[plan.scenario.workload.name].make(plan.workload, context)
     size, isolation = plan.workload.size, plan.workload.isolation
     return RunClients(workload, OrderedClient(context, size), FinalReader(context, isolation))

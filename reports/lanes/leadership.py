@@ -40,7 +40,7 @@ def lane(frame: Frame, rows: PartitionRows, outages: Sequence[Outage], starts: M
         starts: by node: when it was started, ascending; what it believed before is void from then on.
     """
     until = frame.window.end_ns
-    beliefs = [
+    claimed = [
         (f"broker {b}", believed(states, until, starts.get(b, ())), b)
         for b, states in sorted(rows.states.items())
         if states
@@ -48,9 +48,9 @@ def lane(frame: Frame, rows: PartitionRows, outages: Sequence[Outage], starts: M
     reigns = [("controller", decided(rows.changes, until), None)] if any(_elections(rows.changes)) else []
     lines = [
         _line(frame, name, terms, [o for o in outages if o.node == node], number * _ROW)
-        for number, (name, terms, node) in enumerate([*reigns, *beliefs])
+        for number, (name, terms, node) in enumerate([*reigns, *claimed])
     ]
-    rows_named = [*reigns, *beliefs]
+    rows_named = [*reigns, *claimed]
     names = [text(LEFT - 6, n * _ROW + 11, name, class_="row-name") for n, (name, _, _) in enumerate(rows_named)]
     return Lane("leader, epoch", _ROW * max(1, len(lines)), join(lines), join(names))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from checkers import check
-from checkers.memory import decided
+from checkers.verdicts.memory import decided
 from harness.checker import RunVerdict, Side, Verdict
 from harness.cli.findings import details
 from harness.detection.mixes import stack_scenario

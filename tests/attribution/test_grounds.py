@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from checkers.attribution import Ground
-from checkers.commit_grounds import committed, returned, row_of
-from checkers.frames import Frames
-from checkers.row import Row
-from checkers.send_grounds import acknowledged, refused
+from checkers.views.frames import Frames
+from checkers.views.row import Row
+from checkers.wire_tap.attribution import Ground
+from checkers.wire_tap.commit_grounds import committed, returned, row_of
+from checkers.wire_tap.send_grounds import acknowledged, refused
 from harness.findings import Finding
 from harness.history.schema import HISTORY, REPLICA_LOGS, WIRE
 from harness.model import CLIENTS

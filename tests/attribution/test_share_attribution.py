@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from checkers.memory import decided
+from checkers.verdicts.memory import decided
 from harness.checker import RunVerdict
 from tests.attribution.share_stories import TOLD, told
 from tests.attribution.trial import sides

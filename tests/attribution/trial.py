@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from checkers.memory import decided
+from checkers.verdicts.memory import decided
 from harness.checker import RunVerdict, Side
 from harness.detection.mixes import stack_scenario
 from harness.runner import plan, run_environment

@@ -26,7 +26,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from checkers.memory import decided
+from checkers.verdicts.memory import decided
 from harness.checker import Outcome
 from harness.replication.knobs import REMEDIES, Knobs, written
 from harness.runner import plan

@@ -18,7 +18,7 @@ import psutil
 import typer
 
 from checkers import check
-from checkers.promises import RULES
+from checkers.registry import RULES
 from harness import runner
 from harness.runner.expectation import expectations
 from harness.scenario import shipped

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from checkers.capped_findings import Rest
-from checkers.promises import KINDS
+from checkers.registry import KINDS
+from checkers.verdicts.capped_findings import Rest
 from harness.checker import Verdict
 from harness.findings import Finding, FindingRange
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import harness
-from checkers.guarantees_are_configured import misstated
+from checkers.completeness.guarantees_are_configured import misstated
 from harness.errors import UsageError
 from harness.replication.knobs import GENERATIONS
 from harness.runner.manifest import manifest, now

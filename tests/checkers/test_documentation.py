@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from checkers.promises import KINDS
+from checkers.registry import KINDS
 from harness.checker import Outcome, Verdict
 from harness.findings import KEPT_PER_GROUP
 from tests.checkers.kinds_table import INVARIANT, PAGE, homes, table, with_invariants, with_table

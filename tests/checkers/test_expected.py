@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from checkers.expected import Replicas, expected
+from checkers.views.expected import Replicas, expected
 from harness.history.run_directory import Manifest
 from harness.model import TopicPartition
 from harness.runner.manifest import manifest, now

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from checkers import check
-from checkers.history_is_complete import idle, unharmed
+from checkers.completeness.history_is_complete import idle, unharmed
 from harness.checker import Outcome
 from harness.history.run_directory import Manifest
 from tests.checkers.cases import write

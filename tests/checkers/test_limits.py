@@ -8,7 +8,7 @@ import pytest
 
 from checkers import check
 from harness.facts import UNWATCHED_NS
-from harness.targets.kafka.silence import UNSEEN_NS
+from harness.targets.kafka.unobserved_time import UNSEEN_NS
 from tests.checkers.cases import write
 from tests.checkers.sampled_cases import LONG, see, who_was_not_looked_at_for_long_says_so
 from tests.checkers.sampling import SAMPLED

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from checkers import CONCLUSIONS, PROMISES, check
-from checkers.memory import decided
-from checkers.promises import KINDS
+from checkers.registry import KINDS
+from checkers.verdicts.memory import decided
 from harness.checker import RunVerdict
 from tests.checkers.cases import Case
 from tests.checkers.evidence_cases import CASES

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from checkers.history_is_complete import unplaced
+from checkers.completeness.history_is_complete import unplaced
 from harness.history.run_directory import Manifest
 
 NOWHERE = {"acked_nowhere": 3}

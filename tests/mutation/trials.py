@@ -16,7 +16,7 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from checkers.memory import decided
+from checkers.verdicts.memory import decided
 from harness.checker import Outcome, Verdict
 from harness.detection.mixes import core_setup
 from harness.detection.trial import OWN_SCENARIOS, SCENARIO, Endless, limited, scenario_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from checkers.judge import _because
-from checkers.promises import KINDS
+from checkers.registry import KINDS
+from checkers.verdicts.judge import _because
 from harness.checker import Anomaly, LossStory, Outcome, RunVerdict, Verdict
 from harness.findings import Finding
 from reports import glossary

@@ -10,9 +10,9 @@ import pytest
 from checkers import check
 from harness.checker import Anomaly, Outcome, RunVerdict, Verdict
 from harness.history.run_directory import Manifest
-from reports import losses, story
+from reports import lost_records, story
 from reports.incidents import incidents
-from reports.loss import Loss
+from reports.lost_range import Loss
 from reports.run import Run, read
 from tests.checkers.sampled_stories import Looks, last_page_cache, two_failovers
 from tests.reports.conftest import Recording, manifest, page
@@ -27,7 +27,7 @@ def run_of(told: Looks, path: Path) -> Run:
 
 def events(run: Run) -> list[str]:
     """Everything that is told of the run's first loss, with its time in seconds."""
-    lost = losses.lost(incidents(run.verdict)[0])[0]
+    lost = lost_records.lost(incidents(run.verdict)[0])[0]
     loss = Loss(run, run.rows_of(lost.partition), lost.offset, lost.end_offset)
     return [
         f"{'after' if e.time_ns is None else f'{(e.time_ns - run.start_ns) / 1e9:.3f}'} {e.words} [{e.source}]"

@@ -20,8 +20,8 @@ import typer
 from pyspark.sql import SparkSession
 
 from checkers import check
-from checkers.promises import KINDS
-from checkers.sources import LocalRun, Opened
+from checkers.registry import KINDS
+from checkers.verdicts.sources import LocalRun, Opened
 from harness.checker import RunVerdict, differing_parts, to_json
 from spark_analysis import blocks, digesting, disorder, session, sizing
 from tests.checkers.dealing import deal

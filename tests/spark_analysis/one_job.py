@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from checkers import check
-from checkers.sources import Opened
+from checkers.verdicts.sources import Opened
 from harness.checker import RunVerdict
 from spark_analysis import sizing
 from tests.spark_analysis.differential import Verdicts, opened_once

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from checkers.sources import LocalRun
+from checkers.verdicts.sources import LocalRun
 from harness.history.arrow import write_columns
 from harness.history.run_directory import RunDirectory
 from harness.history.schema import TABLES

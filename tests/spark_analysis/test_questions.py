@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 import spark_analysis
 from checkers import check
-from checkers.promises import RULES
+from checkers.registry import RULES
 from harness.checker import Outcome, RunVerdict
 from harness.findings import COLUMNS, COUNTS
 from harness.history.arrow import arrow_schema

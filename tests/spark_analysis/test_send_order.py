@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from checkers import check
-from checkers.promises import RULES
+from checkers.registry import RULES
 from harness.checker import Outcome
 from spark_analysis import answers, send_order
 from spark_analysis.question import Question, questions_of

@@ -16,7 +16,7 @@ import psutil
 import pytest
 from py4j.protocol import Py4JNetworkError
 
-from checkers.promises import RULES
+from checkers.registry import RULES
 from harness.errors import EnvironmentFault
 from spark_analysis import session, warmup
 from tests.harness.fake_java import fake_java
@@ -159,7 +159,7 @@ def test_a_session_whose_jvm_has_gone_is_stopped_without_a_complaint(
 )
 def test_a_command_that_ends_soon_ends_what_warms_spark_up_without_a_word(after_s: float) -> None:
     script = (
-        "import time; from checkers.promises import RULES; from spark_analysis import session, warmup\n"
+        "import time; from checkers.registry import RULES; from spark_analysis import session, warmup\n"
         f"warmup.warm_up(RULES); time.sleep({after_s}); session.end()\n"
         "import psutil; print(len(psutil.Process().children()))\n"
     )

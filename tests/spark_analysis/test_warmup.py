@@ -8,7 +8,7 @@ from unittest.mock import patch
 import pytest
 from pyspark.sql import SparkSession
 
-from checkers.promises import RULES
+from checkers.registry import RULES
 from harness.findings import Answers
 from spark_analysis import answers
 from spark_analysis.views import Views, views_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from checkers.memory import decided
+from checkers.verdicts.memory import decided
 from harness import compacted, runner
 from harness.checker import RunVerdict, Verdict
 from harness.detection.mixes import COMPACTION, stack_scenario

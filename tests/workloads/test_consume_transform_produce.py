@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from checkers.memory import decided
+from checkers.verdicts.memory import decided
 from harness import runner, scenario
 from harness.checker import Outcome, RunVerdict, Verdict
 from harness.client_ports import CommittedOffset, Transacted, TransactionalProducer

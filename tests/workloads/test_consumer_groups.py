@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from checkers.memory import decided
+from checkers.verdicts.memory import decided
 from harness.checker import Verdict
 from harness.detection.mixes import stack_scenario
 from harness.errors import UsageError

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 import workloads
-from checkers.memory import decided
+from checkers.verdicts.memory import decided
 from harness import runner, scenario
 from harness.checker import Outcome, RunVerdict, Verdict
 from harness.runner.rehearsal import rehearse

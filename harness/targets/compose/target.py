@@ -19,6 +19,7 @@ from harness.targets.compose.containers import told_by
 from harness.targets.compose.held_disk import HeldDisk
 from harness.targets.compose.inspected_stack import InspectedStack
 from harness.targets.compose.network import Network
+from harness.targets.compose.observed_containers import ObservedContainers
 from harness.targets.compose.overlay import (
     CLIENTS_PORT,
     HELD_METADATA,
@@ -28,7 +29,6 @@ from harness.targets.compose.overlay import (
     proxy_port,
 )
 from harness.targets.compose.project import DATA, DISK, HOLDER, KEPT
-from harness.targets.compose.scene import ComposeScene
 from harness.targets.compose.toxics import Toxics
 from harness.targets.compose.volumes import Volumes
 from harness.targets.kafka import flushed
@@ -148,7 +148,7 @@ class ComposeTarget(ComposeCluster):
     def observation(self) -> ClusterObservation:
         """Observes the running cluster."""
         return ClusterObservation(
-            ComposeScene(
+            ObservedContainers(
                 release=self._kafka.release,
                 broker_names=self.brokers(),
                 controllers=self._controllers(),

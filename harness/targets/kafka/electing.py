@@ -105,7 +105,7 @@ class Electing:
     # ------------------------------------------------------------------------------------------------ how one asks
 
     def _request_reassignment(self, partition: TopicPartition, replicas: Sequence[NodeId]) -> None:
-        known = [self._observation.scene.kafka_id(node) for node in replicas]
+        known = [self._observation.cluster.kafka_id(node) for node in replicas]
         wish = ReassignableTopic(partition.topic, [ReassignablePartition(partition.partition, known)])
         request = AlterPartitionReassignmentsRequest(topics=[wish])
         with closing(self._controller()) as controller:
@@ -142,12 +142,12 @@ class Electing:
         )
         if metadata is None:
             raise NoAnswer("no broker knows Kafka's controller.")
-        controller = self._observation.scene.node(metadata.controller_id)
+        controller = self._observation.cluster.node(metadata.controller_id)
         return self._observation.conversation(node_name(controller), _TIMEOUT_S)
 
     def _write_wish(self, path: str, wish: dict[str, object]) -> None:
         """Write ``wish`` into ZooKeeper and wait until the controller has removed it."""
-        with zookeeper(self._observation.scene.zookeeper()) as client:
+        with zookeeper(self._observation.cluster.zookeeper()) as client:
             text = json.dumps({"version": 1, "partitions": [wish]}).encode()
             try:
                 client.create(path, text)

@@ -35,7 +35,7 @@ log4j.appender.out.layout=org.apache.log4j.PatternLayout
 log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
 """
 
-"""Only this log has the controller's requests and when a broker applies them (:mod:`harness.targets.kafka.beliefs`)."""
+"""Only this log has the controller's requests and when a broker applies them (:mod:`.logged_roles`)."""
 
 _LOG4J_2 = """\
 status=error

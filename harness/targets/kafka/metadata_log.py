@@ -9,6 +9,7 @@ from pathlib import Path
 from harness.model import NodeId, Offset, TopicPartition
 from harness.replication.controller_messages import PartitionState
 from harness.targets.kafka.decisions import ControllerDecision, Decision, PartitionDecision, SessionDecision
+from harness.targets.kafka.growing_log import GrowingLog, Mark
 from harness.targets.kafka.metadata_records import (
     NO_LEADER_CHANGE,
     BrokerRegistrationChangeRecord,
@@ -23,7 +24,6 @@ from harness.targets.kafka.metadata_records import (
     decode,
     leader_change,
 )
-from harness.targets.kafka.rereading import Mark, RereadLog
 from harness.wire import batches
 from harness.wire.batches import BatchHeader
 
@@ -31,7 +31,7 @@ DIRECTORY = "__cluster_metadata-0"
 """Of the log, below a controller's metadata directory."""
 
 
-class MetadataLog(RereadLog):
+class MetadataLog(GrowingLog):
     """A :class:`~harness.targets.kafka.decisions.ControllerLog`.
 
     Args:

@@ -10,12 +10,12 @@ from harness.clients.conversation import Conversation
 from harness.errors import NoAnswer
 from harness.model import CONTROLLER, CONTROLLER_ID, NO_LEADER, NodeId, Offset, TopicPartition, node_id, node_name
 from harness.target import ClusterView, QuorumView, ReplicaView
-from harness.targets.kafka.beliefs import Beliefs
 from harness.targets.kafka.decisions import ControllerLog, Decision, PartitionDecision, Withdrawal, partition_view
+from harness.targets.kafka.logged_roles import LoggedRoles
+from harness.targets.kafka.observed_cluster import ObservedCluster
 from harness.targets.kafka.quorum import QuorumProbe, described
 from harness.targets.kafka.releases import Metadata, numbers
 from harness.targets.kafka.replica_probe import ReplicaProbe
-from harness.targets.kafka.scene import Scene
 from harness.targets.kafka.zookeeper import answers
 from harness.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from harness.wire.messages.consumers import OffsetFetchRequest, OffsetFetchResponse
@@ -38,27 +38,27 @@ class ClusterObservation:
     """The observing methods of :class:`harness.target.Target`.
 
     Args:
-        scene: where the nodes and the controller's log are.
+        cluster: where the nodes and the controller's log are.
     """
 
-    def __init__(self, scene: Scene) -> None:
-        self.scene = scene
-        self.release = scene.release
+    def __init__(self, cluster: ObservedCluster) -> None:
+        self.cluster = cluster
+        self.release = cluster.release
         self._log = self.controller_log()
         self._leaders = Leaders()
-        self._probes = {name: self.replica_probe(name, _TIMEOUT_S) for name in scene.broker_names}
-        self._talks = {name: self.conversation(name, _TIMEOUT_S) for name in scene.broker_names}
+        self._probes = {name: self.replica_probe(name, _TIMEOUT_S) for name in cluster.broker_names}
+        self._talks = {name: self.conversation(name, _TIMEOUT_S) for name in cluster.broker_names}
         self._controllers = {
             name: Conversation(node_id(name), address, _TIMEOUT_S)
-            for name in (scene.controllers if scene.release.metadata is Metadata.KRAFT else ())
-            if (address := scene.controller_address(name)) is not None
+            for name in (cluster.controllers if cluster.release.metadata is Metadata.KRAFT else ())
+            if (address := cluster.controller_address(name)) is not None
         }
 
     # ------------------------------------------------------------------------------------------------ views
 
     def view(self) -> ClusterView:
         """See :class:`harness.target.Target`."""
-        now_ns, controllers = time.monotonic_ns(), tuple(self.scene.controllers)
+        now_ns, controllers = time.monotonic_ns(), tuple(self.cluster.controllers)
         controlling = self._controlling()
         if controlling is None:
             only = controllers[0] if len(controllers) == 1 else None
@@ -95,7 +95,7 @@ class ClusterObservation:
         found = self.first_answer(
             lambda talk: talk.ask(request, FindCoordinatorResponse, _FIND_COORDINATOR), lambda one: one.error_code == 0
         )
-        if found is None or (name := node_name(self.scene.node(found.node_id))) not in self._talks:
+        if found is None or (name := node_name(self.cluster.node(found.node_id))) not in self._talks:
             return {}
         return self._committed(self._talks[name], group)
 
@@ -116,24 +116,24 @@ class ClusterObservation:
 
     def controller_log(self) -> ControllerLog:
         """The controller's log, from its beginning."""
-        return self.scene.controller_log()
+        return self.cluster.controller_log()
 
     def replica_probe(self, broker: str, timeout_s: float) -> ReplicaProbe:
         """A new probe for the replicas of a broker."""
         tells = self.release.numbers >= numbers(TELLS_EPOCHS_SINCE)
-        beliefs = None if tells else Beliefs(self.scene.printed(broker))
-        return ReplicaProbe(node_id(broker), self.scene.address(broker), timeout_s, beliefs)
+        logged_roles = None if tells else LoggedRoles(self.cluster.printed(broker))
+        return ReplicaProbe(node_id(broker), self.cluster.address(broker), timeout_s, logged_roles)
 
     def quorum_probe(self, controllers: Iterable[str], timeout_s: float) -> QuorumProbe:
         """A new probe for the quorum of these controllers."""
-        addresses = {name: self.scene.controller_address(name) for name in controllers}
+        addresses = {name: self.cluster.controller_address(name) for name in controllers}
         return QuorumProbe(
             {name: Conversation(node_id(name), at, timeout_s) for name, at in addresses.items() if at is not None}
         )
 
     def conversation(self, broker: str, timeout_s: float) -> Conversation:
         """A new conversation with a broker."""
-        return Conversation(node_id(broker), self.scene.address(broker), timeout_s)
+        return Conversation(node_id(broker), self.cluster.address(broker), timeout_s)
 
     def asks_controllers(self) -> bool:
         """Whether requests go to KRaft's controllers directly; else brokers forward them."""
@@ -148,13 +148,13 @@ class ClusterObservation:
         controlling = self._controlling()
         if controlling is None:
             raise NoAnswer("no controller is active.")
-        address = self.scene.controller_address(controlling[0])
+        address = self.cluster.controller_address(controlling[0])
         assert address is not None, "controllers are asked themselves"
         return Conversation(node_id(controlling[0]), address, timeout_s)
 
     def first_answer(self, ask: Callable[[Conversation], Answer], serves: Callable[[Answer], bool]) -> Answer | None:
         """The first broker's answer that ``serves``; None: there is none."""
-        for name in self.scene.broker_names:
+        for name in self.cluster.broker_names:
             try:
                 answer = ask(self._talks[name])
             except NoAnswer:
@@ -178,11 +178,11 @@ class ClusterObservation:
     def _controlling(self) -> tuple[str, QuorumView | None] | None:
         """The active controller, if it answers, and its view of the quorum, if it is asked; None: there is none."""
         if self.release.metadata is Metadata.ZOOKEEPER:
-            return (CONTROLLER, None) if answers(self.scene.zookeeper()) else None
+            return (CONTROLLER, None) if answers(self.cluster.zookeeper()) else None
         self._read_on()
         if self._log.controller is None:
             return None
-        name = self.scene.controller_named(self._log.controller)
+        name = self.cluster.controller_named(self._log.controller)
         if name not in self._controllers:
             return None if self.first_answer(_ping, lambda _: True) is None else (name, None)
         quorum = self._quorum(name)
@@ -197,7 +197,7 @@ class ClusterObservation:
         return QuorumView(quorum.leader_epoch, quorum.high_watermark, ends)
 
     def _named(self, kafka_id: int) -> str:
-        return self.scene.controller_named(self.scene.node(kafka_id))
+        return self.cluster.controller_named(self.cluster.node(kafka_id))
 
 
 def _ping(talk: Conversation) -> ApiVersionsResponse:

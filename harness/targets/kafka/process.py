@@ -30,8 +30,8 @@ from harness.targets.kafka.local import LocalKafka
 from harness.targets.kafka.metadata_log import DIRECTORY
 from harness.targets.kafka.nodes import KafkaNode
 from harness.targets.kafka.observation import ClusterObservation
+from harness.targets.kafka.observed_cluster import ObservedProcesses
 from harness.targets.kafka.releases import Metadata
-from harness.targets.kafka.scene import LocalScene
 from harness.targets.kafka.server_properties import KafkaSettings, metadata_dir
 from harness.targets.kafka.timeline_sampler import TimelineSampler
 from harness.targets.node_logs import copy_logs
@@ -112,7 +112,7 @@ class ProcessTarget(KafkaClocks):
         """Observes the running cluster."""
         logs = {name: self._node(name).log for name in self.brokers()}
         disks = {name: metadata_dir(name, self._node(name).data_dir) for name in self._controllers}
-        return ClusterObservation(LocalScene(self.layout, self._release, disks, logs))
+        return ClusterObservation(ObservedProcesses(self.layout, self._release, disks, logs))
 
     @cached_property
     def sampler(self) -> TimelineSampler:

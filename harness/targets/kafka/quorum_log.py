@@ -16,8 +16,8 @@ from pathlib import Path
 
 from harness.model import Offset
 from harness.targets.kafka.decisions import Decision
+from harness.targets.kafka.growing_log import Mark
 from harness.targets.kafka.metadata_log import MetadataLog
-from harness.targets.kafka.rereading import Mark
 from harness.wire import batches
 from harness.wire.batches import BatchHeader
 

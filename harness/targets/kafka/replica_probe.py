@@ -7,8 +7,8 @@ watermark and log start of a :class:`ReplicaObservation` held together at one in
 before in the same epoch, in which the log only grows: it is exact or too small. A replica without an epoch refuses no
 epoch, so the probe asks it once more.
 
-Before 2.4 the broker's own log has its role and epoch (:mod:`harness.targets.kafka.beliefs`); an observation counts
-when they were the same before and after.
+Before 2.4 the broker's own log has its role and epoch (:mod:`harness.targets.kafka.logged_roles`); an observation
+counts when they were the same before and after.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeVar
 from harness.clients.conversation import Conversation
 from harness.model import NodeId, Offset, TopicPartition
 from harness.targets.addresses import Address
-from harness.targets.kafka.beliefs import Beliefs
+from harness.targets.kafka.logged_roles import LoggedRoles
 from harness.wire.frames import ApiKey
 from harness.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
 from harness.wire.messages.offsets import (
@@ -70,12 +70,12 @@ class ReplicaProbe:
         node: the broker.
         address: where it listens for the harness.
         timeout_s: how long each answer may take.
-        beliefs: from its own log, for a release before 2.4; None where the broker returns its epochs.
+        logged_roles: from its own log, for a release before 2.4; None where the broker returns its epochs.
     """
 
-    def __init__(self, node: NodeId, address: Address, timeout_s: float, beliefs: Beliefs | None) -> None:
+    def __init__(self, node: NodeId, address: Address, timeout_s: float, logged_roles: LoggedRoles | None) -> None:
         self._conversation = Conversation(node, address, timeout_s)
-        self._beliefs = beliefs
+        self._logged_roles = logged_roles
         self._roles: dict[tuple[TopicPartition, int], str] = {}
 
     def look(self, names: Iterable[TopicPartition]) -> Mapping[TopicPartition, ReplicaObservation]:
@@ -84,7 +84,7 @@ class ReplicaProbe:
         Raises:
             NoAnswer: it does not answer.
         """
-        return self._fenced(names) if self._beliefs is None else self._believed(names, self._beliefs)
+        return self._fenced(names) if self._logged_roles is None else self._by_logged_roles(names, self._logged_roles)
 
     def close(self) -> None:
         """Close the connection and forget the roles, which do not hold for the broker's next incarnation."""
@@ -124,15 +124,15 @@ class ReplicaProbe:
 
     # ------------------------------------------------------------------------------------------------ before 2.4
 
-    def _believed(
-        self, names: Iterable[TopicPartition], beliefs: Beliefs
+    def _by_logged_roles(
+        self, names: Iterable[TopicPartition], logged_roles: LoggedRoles
     ) -> Mapping[TopicPartition, ReplicaObservation]:
-        before = beliefs.read_on()
+        before = logged_roles.read_on()
         ends = self._ends(name for name in names if name in before)
         asked_ns = time.monotonic_ns()
         fetched = list(self._fetch(ends, {}))
         starts = self._log_starts(fetched)
-        after = beliefs.read_on()
+        after = logged_roles.read_on()
         return {
             name: ReplicaObservation(*before[name], seen.high_watermark, end, starts[name], asked_ns)
             for name, end, seen in fetched

@@ -10,8 +10,8 @@ The sampler asks the dedicated controllers of a quorum, too: the leader's log en
 about ``__cluster_metadata``. At the end there is such a row for each of them.
 
 Observations go past every proxy, and a broker that does not answer delays no other. Where a broker that was up could
-not be observed for more than :data:`~harness.targets.kafka.silence.UNSEEN_NS`, the ``detail`` of its next row has the
-duration. If a thread fails, there is no timeline: :meth:`TimelineSampler.rows` raises its error.
+not be observed for more than :data:`~harness.targets.kafka.unobserved_time.UNSEEN_NS`, the ``detail`` of its next row
+has the duration. If a thread fails, there is no timeline: :meth:`TimelineSampler.rows` raises its error.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from harness.targets.kafka.decisions import Decision, PartitionDecision, Withdra
 from harness.targets.kafka.observation import ClusterObservation, Leaders
 from harness.targets.kafka.quorum import QuorumObservation
 from harness.targets.kafka.replica_probe import ReplicaObservation, ReplicaProbe
-from harness.targets.kafka.silence import Silence
+from harness.targets.kafka.unobserved_time import UnobservedTime
 from harness.targets.replica_logs import STATE_COLUMNS, Row, epochs_of, final_rows, replicas
 from harness.wire.messages.quorum import METADATA_TOPIC
 
@@ -82,8 +82,8 @@ class TimelineSampler:
         self._disks = disks
         self._clock_offset_ms = clock_offset_ms
         self._is_up = is_up
-        self._silences = {name: Silence() for name in disks}
-        self._lives: dict[str, list[Row]] = {name: [] for name in (*observation.scene.nodes, CONTROLLER)}
+        self._silences = {name: UnobservedTime() for name in disks}
+        self._lives: dict[str, list[Row]] = {name: [] for name in (*observation.cluster.nodes, CONTROLLER)}
         self._quorum = [name for name in self._lives if name not in (*disks, CONTROLLER)]
         self._log = observation.controller_log()
         self._decided: list[Decision] = []
@@ -230,7 +230,7 @@ class TimelineSampler:
         seen = probe.look()
         probe.close()
         for voter in seen.quorum.current_voters if seen is not None else ():
-            name = self._observation.scene.controller_named(NodeId(voter.replica_id))
+            name = self._observation.cluster.controller_named(NodeId(voter.replica_id))
             if seen is not None and name in self._quorum and self._is_up(name) and voter.log_end_offset >= 0:
                 known = self._state_of_quorum(seen)
                 committed = min(seen.quorum.high_watermark, voter.log_end_offset)
@@ -267,7 +267,7 @@ class TimelineSampler:
         With several controllers whose clocks have different offsets, it is the time of reading. A decision is never
         earlier than the read before, which did not find it: a controller may write it later than the first one.
         """
-        offset_ms, *others = {self._clock_offset_ms(name) for name in self._observation.scene.controllers}
+        offset_ms, *others = {self._clock_offset_ms(name) for name in self._observation.cluster.controllers}
         if others:
             return read_ns
         true_ms = decision.wall_ms - offset_ms

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from harness.model import NodeId, TopicPartition
 from harness.replication.controller_messages import PartitionState
 from harness.targets.kafka.decisions import Decision, PartitionDecision, SessionDecision
-from harness.targets.kafka.rereading import Mark, RereadLog
+from harness.targets.kafka.growing_log import GrowingLog, Mark
 
 DIRECTORY = "version-2"
 """Of the logs, below ZooKeeper's data directory."""
@@ -56,7 +56,7 @@ class _Transaction(NamedTuple):
         return f"transaction {self.zxid:#x} of ZooKeeper"
 
 
-class ZooKeeperLog(RereadLog):
+class ZooKeeperLog(GrowingLog):
     """A :class:`~harness.targets.kafka.decisions.ControllerLog`.
 
     Args:

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from checkers.check import check
+from checkers.verdicts.check import check
 from harness import payload, runner, scenario
 from harness.checker import Outcome
 from harness.client_ports import BEGINNING, MOVED_ERRORS, PLAIN, Begins, CommittedOffset, Manner, Membership, Polled

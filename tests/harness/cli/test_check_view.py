@@ -55,7 +55,7 @@ def test_spark_that_has_not_been_started_computes_nothing(monkeypatch: pytest.Mo
 
 def test_the_reference_engine_names_every_rule(seawall: Seawall, recorded: Path) -> None:
     from checkers import check
-    from checkers.promises import PROMISES
+    from checkers.registry import PROMISES
 
     stages: list[str] = []
     check([recorded], "reference", report=stages.append)

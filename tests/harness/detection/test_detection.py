@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from checkers.memory import decided
-from checkers.promises import KINDS
+from checkers.registry import KINDS
+from checkers.verdicts.memory import decided
 from harness.broker.settings import Settings
 from harness.checker import Verdict
 from harness.detection.document import NO_BROKER, NO_VIOLATION, OF_PROGRAMS, OF_SHARE_GROUPS, document

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from checkers.memory import decided
+from checkers.verdicts.memory import decided
 from harness import scenario
 from harness.checker import Outcome, Verdict
 from harness.clock import PacedClock

@@ -8,8 +8,8 @@ from functools import partial
 
 import pytest
 
-from checkers.memory import decided
-from checkers.recovery import broken_unrest
+from checkers.verdicts.memory import decided
+from checkers.views.recovery import broken_unrest
 from harness import scenario
 from harness.checker import Verdict
 from harness.clock import SystemClock

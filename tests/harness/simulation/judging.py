@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from checkers.memory import decided
+from checkers.verdicts.memory import decided
 from harness.checker import RunVerdict
 from harness.model import NO_LEADER
 from harness.simulation.core.configuration import Setup

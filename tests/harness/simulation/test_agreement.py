@@ -8,8 +8,8 @@ from typing import cast
 
 import pytest
 
-from checkers.check import check
-from checkers.promises import KINDS
+from checkers.registry import KINDS
+from checkers.verdicts.check import check
 from harness.checker import Anomaly, Outcome, Verdict
 from harness.simulation.core.configuration import setup
 from harness.simulation.core.core_simulation import CoreSimulation

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from checkers.memory import decided
+from checkers.verdicts.memory import decided
 from harness.checker import RunVerdict, Verdict
 from harness.simulation.core.configuration import setup
 from harness.simulation.core.recording import Recording

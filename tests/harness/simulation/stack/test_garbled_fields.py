@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from checkers.memory import decided
+from checkers.verdicts.memory import decided
 from harness.checker import Outcome, Verdict
 from harness.runner import plan
 from harness.runner.rehearsal import rehearse

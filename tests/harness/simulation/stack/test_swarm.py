@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from checkers.check import check
-from checkers.memory import decided
+from checkers.verdicts.check import check
+from checkers.verdicts.memory import decided
 from harness.broker.segments import SegmentLog
 from harness.checker import Outcome, Verdict
 from harness.cli import main

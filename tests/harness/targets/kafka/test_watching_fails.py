@@ -22,8 +22,8 @@ from harness.targets.kafka.decisions import Decision, PartitionDecision, Withdra
 from harness.targets.kafka.observation import ClusterObservation
 from harness.targets.kafka.quorum import QuorumObservation
 from harness.targets.kafka.replica_probe import ReplicaObservation
-from harness.targets.kafka.silence import UNSEEN_NS, Silence
 from harness.targets.kafka.timeline_sampler import TimelineSampler
+from harness.targets.kafka.unobserved_time import UNSEEN_NS, UnobservedTime
 from harness.wire.messages.quorum import QuorumPartition, QuorumReplica
 
 LEDGER = TopicPartition("ledger", 0)
@@ -38,7 +38,7 @@ class Scripted:
     decide: Callable[[], Sequence[Decision | Withdrawal]] = tuple
     looked: threading.Event = field(default_factory=threading.Event)
     decided: threading.Event = field(default_factory=threading.Event)
-    scene: Any = field(default_factory=lambda: SimpleNamespace(nodes=("0", CONTROLLER), controllers=(CONTROLLER,)))
+    cluster: Any = field(default_factory=lambda: SimpleNamespace(nodes=("0", CONTROLLER), controllers=(CONTROLLER,)))
     partitions: Mapping[TopicPartition, PartitionState] = field(default_factory=lambda: {LEDGER: ALONE})
 
     def controller_log(self) -> Scripted:
@@ -137,7 +137,7 @@ def test_a_thread_that_does_not_end_leaves_no_timeline(tmp_path: Path, monkeypat
 
 
 def test_a_broker_that_was_up_and_not_looked_at_for_long_has_a_row_that_says_so() -> None:
-    silence, row = Silence(), {"kind": "final", "detail": json.dumps({"source": "live"})}
+    silence, row = UnobservedTime(), {"kind": "final", "detail": json.dumps({"source": "live"})}
     silence.note(True, 0)
     silence.note(False, UNSEEN_NS)
     assert silence.annotated(row) == row
@@ -147,7 +147,7 @@ def test_a_broker_that_was_up_and_not_looked_at_for_long_has_a_row_that_says_so(
 
 
 def test_the_time_without_an_attempt_counts_and_that_of_a_broker_that_was_down_does_not() -> None:
-    starved, down = Silence(), Silence()
+    starved, down = UnobservedTime(), UnobservedTime()
     for now_ns in (0, 2 * UNSEEN_NS):
         starved.note(True, now_ns)
     for now_ns in range(0, 2 * UNSEEN_NS, UNSEEN_NS // 10):
@@ -157,7 +157,7 @@ def test_the_time_without_an_attempt_counts_and_that_of_a_broker_that_was_down_d
 
 
 def test_the_row_that_follows_a_long_silence_tells_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.targets.kafka.silence.UNSEEN_NS", -1)
+    monkeypatch.setattr("harness.targets.kafka.unobserved_time.UNSEEN_NS", -1)
     decisions = [PartitionDecision(None, ALONE, 0, 0, "test")]
     seen = ReplicaObservation("leader", 0, 3, 3, 0, 1)
     scripted = Scripted(see=lambda: {LEDGER: seen}, decide=lambda: [decisions.pop()] if decisions else [])
@@ -175,7 +175,7 @@ def test_the_row_that_follows_a_long_silence_tells_of_it(tmp_path: Path, monkeyp
 class ScriptedQuorum(Scripted):
     """The same with two controllers of its own, of whom the first leads and the second has not got as far."""
 
-    scene: Any = field(
+    cluster: Any = field(
         default_factory=lambda: SimpleNamespace(
             nodes=("0", CONTROLLER, "controller-1", "controller-2"),
             controllers=(CONTROLLER,),
@@ -236,7 +236,7 @@ def test_an_election_that_a_power_loss_took_back_is_no_row_of_the_timeline(tmp_p
 def test_of_controllers_whose_clocks_differ_no_clock_is_believed(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     offsets = {"controller-1": 0, "controller-2": 0, "controller-3": 0}
-    scripted = Scripted(scene=SimpleNamespace(nodes=("0", *offsets), controllers=tuple(offsets)))
+    scripted = Scripted(cluster=SimpleNamespace(nodes=("0", *offsets), controllers=tuple(offsets)))
     watched = TimelineSampler(
         cast("ClusterObservation", scripted), tmp_path, {"0": tmp_path}, clock_offset_ms=offsets.__getitem__, is_up=bool
     )
@@ -250,7 +250,7 @@ def test_of_controllers_whose_clocks_differ_no_clock_is_believed(tmp_path: Path)
 
 
 def test_every_life_of_a_controller_of_a_quorum_is_told(tmp_path: Path) -> None:
-    scripted = Scripted(scene=SimpleNamespace(nodes=("0", "controller-1"), controllers=("controller-1",)))
+    scripted = Scripted(cluster=SimpleNamespace(nodes=("0", "controller-1"), controllers=("controller-1",)))
     watched = sampler(scripted, tmp_path)
     for node, incarnation in (("0", 0), ("controller-1", 0), ("controller-1", 1)):
         watched.started(node, incarnation, incarnation)

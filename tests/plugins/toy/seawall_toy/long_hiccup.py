@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from checkers.conclusion import Conclusion, RunFacts
+from checkers.views.conclusion import Conclusion, RunFacts
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
 from harness.findings import Finding
 

@@ -1,0 +1,200 @@
+"""The promises that are checked, in the order in which causes come before their consequences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, Protocol, runtime_checkable
+
+from checkers import (
+    ack_below_min_isr,
+    altered_record,
+    committed_cut,
+    defective_log,
+    duplicate,
+    epoch_regression,
+    follower_hw_regression,
+    group_repeat,
+    group_skip,
+    hw_regression,
+    illegal_isr,
+    incomplete_leader,
+    inconsistent_epochs,
+    inconsistent_offsets,
+    laggard_in_sync,
+    lineage_break,
+    lost_acknowledgement,
+    lost_commit,
+    lost_key,
+    lost_write,
+    metadata_divergence,
+    node_exit,
+    poll_order,
+    replica_divergence,
+    send_order,
+    shrunk_log,
+    stale_commit,
+    stalled_watermark,
+    stuck,
+    torn_transaction,
+    transaction_cycle,
+    unfenced_read,
+    unfounded_read,
+    unfounded_reset,
+    unjustified_advance,
+    unjustified_refusal,
+    unprocessed,
+    unseen,
+    vanished_read,
+    withheld_record,
+    wrong_deletion,
+    wrong_marker,
+)
+from checkers.views.conclusion import FactRule
+from checkers.views.frames import Frames
+from checkers.views.rows import RunRows
+from checkers.views.witnesses import Witnesses
+from harness.anomaly import AnomalyKind
+from harness.checker import Attribution, Evidence
+from harness.findings import Finding
+from harness.plugins import Registry
+
+
+class Promise(Protocol):
+    """One promise: a module whose docstring states what is promised, and how a breach is judged.
+
+    A new one is a module with these names, a line in :data:`PROMISES`, and the same question put to Spark in the
+    module of ``spark_analysis`` that has the same file name.
+    """
+
+    __name__: str
+
+    @property
+    def KINDS(self) -> tuple[AnomalyKind, ...]:  # noqa: N802 - a module's constant
+        """The kinds of anomaly that breach it."""
+        ...
+
+    def find(self, rows: RunRows) -> Iterator[Finding]:
+        """Reference: every breach in one run."""
+        ...
+
+    def why(self, finding: Finding) -> str:
+        """A breach in a sentence."""
+        ...
+
+    def evidence(self, finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
+        """The rows that show a breach."""
+        ...
+
+
+@runtime_checkable
+class AboutClients(Protocol):
+    """A promise about what clients report, so that a wire tap shows whose a breach of it is."""
+
+    def attribute(self, finding: Finding, frames: Frames) -> Attribution:
+        """Whose a breach is, by the reports that it rests on."""
+        ...
+
+
+CONCLUSIONS: tuple[FactRule, ...] = (
+    node_exit,
+    inconsistent_epochs,
+    unfenced_read,
+    epoch_regression,
+    illegal_isr,
+    metadata_divergence,
+    incomplete_leader,
+    ack_below_min_isr,
+    follower_hw_regression,
+    laggard_in_sync,
+    stalled_watermark,
+    unjustified_refusal,
+    committed_cut,
+    defective_log,
+    shrunk_log,
+    lineage_break,
+    stuck,
+    wrong_deletion,
+    transaction_cycle,
+)
+"""The rules on facts, run by the same code for both engines."""
+
+PROMISES: tuple[Promise, ...] = (
+    lost_write,
+    vanished_read,
+    replica_divergence,
+    altered_record,
+    inconsistent_offsets,
+    unfounded_read,
+    duplicate,
+    unseen,
+    torn_transaction,
+    wrong_marker,
+    send_order,
+    poll_order,
+    unfounded_reset,
+    group_skip,
+    group_repeat,
+    lost_commit,
+    stale_commit,
+    unprocessed,
+    lost_key,
+    lost_acknowledgement,
+    withheld_record,
+    hw_regression,
+    unjustified_advance,
+)
+
+RULES: tuple[str, ...] = tuple(promise.__name__.rpartition(".")[2] for promise in PROMISES)
+"""The file names of the promises' modules, by which Spark finds its questions."""
+
+_OWN: Mapping[str, AnomalyKind] = MappingProxyType(
+    {kind.name: kind for kinds in (*(p.KINDS for p in PROMISES), *(c.KINDS for c in CONCLUSIONS)) for kind in kinds}
+)
+
+
+def _flaw(name: str, loaded: Any) -> str:
+    """What is wrong with a plugin's checker."""
+    del name
+    kinds = getattr(loaded, "KINDS", None)
+    if not (isinstance(kinds, tuple) and kinds and all(isinstance(kind, AnomalyKind) for kind in kinds)):
+        return "its KINDS is no tuple of AnomalyKind, see checkers/views/conclusion.py."
+    if taken := sorted({kind.name for kind in kinds} & set(_OWN)):
+        return f"its kind {taken[0]!r} is one of seawall's own."
+    return "" if callable(getattr(loaded, "conclude", None)) else "it does not define 'conclude'."
+
+
+CHECKERS: Registry[FactRule] = Registry("seawall.checkers", {}, _flaw)
+"""The checkers of installed plugins: each is asked about every run."""
+
+
+def fact_rules() -> Sequence[FactRule]:
+    """All rules on facts, plugins' checkers last.
+
+    Raises:
+        EnvironmentFault: a plugin's checker cannot be used; without it, a run would pass that it may object to.
+    """
+    return [*CONCLUSIONS, *CHECKERS.values()]
+
+
+class _Kinds(Mapping[str, AnomalyKind]):
+    """Kinds by name; plugins are loaded when one is first looked up."""
+
+    @cached_property
+    def _known(self) -> Mapping[str, AnomalyKind]:
+        added = {kind.name: kind for checker in CHECKERS.values() for kind in checker.KINDS}
+        return MappingProxyType({**_OWN, **added})
+
+    def __getitem__(self, name: str) -> AnomalyKind:
+        return self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+KINDS: Mapping[str, AnomalyKind] = _Kinds()
+"""Every kind of anomaly by its name, causes before their consequences; those of plugins last."""

@@ -1,0 +1,204 @@
+"""The severity of a finding without predictions: what excuses it, what may, and what evidence is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from checkers.completeness.guarantees_are_configured import MISSTATED
+from checkers.registry import KINDS
+from checkers.verdicts.excuses import (
+    is_unobserved,
+    is_unrecorded,
+    is_watched,
+    may_be_archived,
+    may_be_deposed,
+    tables_of_excuses,
+)
+from checkers.verdicts.permitted_deletions import may_be_deleted
+from checkers.verdicts.resends import reason_to_resend
+from checkers.verdicts.verdict_reasons import Doubts
+from checkers.verdicts.weak_acks import may_have_gone
+from checkers.views.conclusion import RunFacts
+from checkers.views.extents import group_of
+from checkers.views.generations import is_promised
+from checkers.views.lossy_failures import documented, is_unknown
+from checkers.views.message_formats import cuts_by_watermark
+from checkers.views.row import ALL, Row
+from checkers.views.sampled_timelines import unseen_excuse
+from harness.anomaly import AnomalyKind, Needs, Retention
+from harness.checker import Verdict
+from harness.findings import Excuse, Finding
+from harness.history.run_directory import Manifest
+from harness.model import TopicPartition
+
+GIVEN_AWAY = frozenset({"group", "interleaving", "down", "damage", "renumbered", "harmed", "exits", "bare"})
+"""The excuses that always hold. The others hold when the configuration permits them, by the guarantee's name in
+``run.json``."""
+
+OF_THE_CLIENT = frozenset({"renumbered", "unnumbered"})
+"""The excuses by which a client brought it about; where a wire tap shows that it has not, they do not hold."""
+
+_LEFT_OPEN = frozenset({"entangled", "unread", "unfinished"})
+"""The excuses of which it is not known whether they hold."""
+
+_GUARANTEE: Mapping[str, tuple[str, bool]] = MappingProxyType(
+    {
+        "retention": ("retention", True),
+        "unclean": ("unclean_election", True),
+        "unnumbered": ("idempotent_producers", False),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A run's evidence besides the engine's answers.
+
+    Attributes:
+        unreadable: by table, why it or a file of it cannot be read.
+        faults: the rows of the table.
+        predictions: those that replace the predictions of its manifest; None: none do.
+    """
+
+    manifest: Manifest
+    faults: Sequence[Row] = ()
+    unreadable: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    predictions: Sequence[Mapping[str, Any]] | None = None
+
+    @property
+    def foreseen(self) -> Sequence[Mapping[str, Any]]:
+        """The predictions by which the run is judged."""
+        return self.manifest.predictions if self.predictions is None else self.predictions
+
+
+class Severity(NamedTuple):
+    """The severity of a finding without predictions.
+
+    Attributes:
+        verdict: on it.
+        excuse: what excuses it, or may; None: nothing does.
+        doubts: what else may.
+    """
+
+    verdict: Verdict
+    excuse: Excuse | None = None
+    doubts: Doubts = Doubts()
+
+
+def severity_of(run: Evidence, facts: RunFacts, gaps: set[str], finding: Finding) -> Severity:
+    """The severity of one finding; ``gaps``: what is incomplete, by the values of ``Needs``, and :data:`MISSTATED`."""
+    manifest, guarantees, kind = run.manifest, run.manifest.guarantees, KINDS[finding.kind]
+    excuse = _excuse(facts, manifest, finding, kind)
+    doubts = _doubts(facts, manifest, finding, kind)
+    left_open = Severity(Verdict.INDETERMINATE, excuse, doubts)
+    seen_by_runner = finding.kind == "stuck" and finding.node is None  # run.json has it, and no table
+    relied_on = {need.value for need in kind.relies_on if not seen_by_runner}
+    lacking = (relied_on | {MISSTATED}) & gaps
+    if lacking:
+        return left_open._replace(doubts=doubts._replace(resent=Needs.VALUES.value in lacking))
+    if excuse == "acks" and may_have_gone(facts, finding, kind):
+        return Severity(Verdict.WEAK, excuse)
+    unbounded = finding.kind == "open-transaction" and finding.excuse is None and guarantees.get("settles") is not True
+    unwatched = excuse == "acks" and "timeline" in gaps
+    permitted = guarantees.get(kind.permitted_by) is True
+    unclear = finding.excuse in _LEFT_OPEN and not permitted
+    if finding.kind == "unseen" or unclear or unbounded or unwatched:
+        return left_open
+    if finding.kind == "committed-cut" and excuse != "restart" and cuts_by_watermark(manifest):
+        excuse = "bare"
+    accepted = _is_given_away(facts, excuse) and (excuse != "unnumbered" or bool(reason_to_resend(facts, finding)))
+    given_away = accepted or permitted or (excuse != "restart" and not is_promised(kind, manifest.generation))
+    if given_away or _may_be_repeated(facts, finding) or documented(facts, manifest, finding, kind):
+        return Severity(Verdict.DOCUMENTED, excuse if accepted else None)
+    if any(doubts) or gaps.intersection(tables_of_excuses(facts, manifest, finding, kind)):
+        return left_open
+    return Severity(Verdict.VIOLATION)
+
+
+def _excuse(facts: RunFacts, manifest: Manifest, finding: Finding, kind: AnomalyKind) -> Excuse | None:
+    """What excuses a finding, or may: of a sampled timeline also what no sample may show.
+
+    The engines call it a deletion when the last log begins behind a record, and look no further. Where none that the
+    configuration permits can have removed the record, its sender may have waited for too little, or an unclean election
+    may have given it up.
+    """
+    excuse = finding.excuse or unseen_excuse(facts, finding, kind)
+    permitted = facts.guarantees.get("retention") is True
+    if excuse != "retention" or (permitted and may_be_deleted(facts, manifest, finding, kind)):
+        return excuse
+    if kind.excuses.retention is not Retention.OF_A_SENT_RECORD:
+        return None
+    if finding.acks not in (None, ALL) and finding.committed is False:
+        return "acks"
+    return unseen_excuse(facts, finding, kind) or _given_up(facts, finding)
+
+
+def _given_up(facts: RunFacts, finding: Finding) -> Excuse | None:
+    """Whether an unclean election since the record was sent gave it up.
+
+    In a sampled timeline only where the record's epoch is unknown: what else it may not show is in the samples' rules.
+    """
+    if facts.sampled and finding.leader_epoch is not None:
+        return None
+    elections = facts.unclean_elections.get(TopicPartition(finding.topic, finding.partition), ())
+    since = [one for one in elections if one.time_ns >= (finding.since_ns or 0)]
+    return "unclean" if any(one.gave_up(finding.leader_epoch, finding.offset) for one in since) else None
+
+
+def _doubts(facts: RunFacts, manifest: Manifest, finding: Finding, kind: AnomalyKind) -> Doubts:
+    return Doubts(
+        unrecorded=is_unrecorded(facts, finding, kind),
+        deposed=may_be_deposed(facts, finding),
+        unknown=is_unknown(facts, manifest, finding, kind),
+        unobserved=is_unobserved(facts, manifest, finding, kind),
+        archived=may_be_archived(manifest, finding),
+    )
+
+
+def _is_given_away(facts: RunFacts, excuse: Excuse | None) -> bool:
+    guarantee, given = _GUARANTEE.get(excuse or "", ("", True))
+    return excuse in GIVEN_AWAY or facts.guarantees.get(guarantee) is given
+
+
+def _may_be_repeated(facts: RunFacts, finding: Finding) -> bool:
+    """Whether it is a duplicate in a run that does not record which of its producers are idempotent."""
+    if finding.kind != "duplicate" or facts.guarantees.get("idempotent_producers") is not False:
+        return False
+    return not is_watched(facts) or (finding.excuse is not None and reason_to_resend(facts, finding) is not None)
+
+
+def gravest(severity: Callable[[Finding], Severity], deleted: Sequence[Finding], last: Finding) -> Verdict:
+    """The gravest verdict on what was only counted: what explains a finding may depend on its times.
+
+    Of what may have been deleted, each deletion is judged by itself, unless all that it removed was kept.
+
+    Args:
+        severity: of one finding.
+        deleted: see :attr:`harness.findings.Answers.deleted`.
+        last: the last of its group that was kept.
+    """
+    beyond = -1 if last.offset is None else last.offset
+    rest = [one for one in deleted if group_of(one) == group_of(last) and (one.offset is None or one.offset > beyond)]
+    alike = rest or [last]
+    verdicts = {verdict for one in alike for verdict in _at_any_time(severity, one)}
+    return next(verdict for verdict in Verdict if verdict in verdicts)
+
+
+def _at_any_time(severity: Callable[[Finding], Severity], last: Finding) -> set[Verdict]:
+    """The verdicts on a group of findings like this one.
+
+    Which times belong together is not known. So one of them that began the last of all is given the time until the
+    last was seen, and until any marker was written; and one that was seen the first of all the time since the first
+    began. Of what is excused by senders that waited for too little, some may have waited for nothing: all count as the
+    last.
+    """
+    if last.excuse == "acks":
+        return {severity(last).verdict}
+    latest = last._replace(since_ns=last.latest_since_ns, time_ns=last.latest_ns, by_ns=None)
+    if last.kind == "wrong-marker":
+        latest = latest._replace(other_offset=None)
+    earliest = last._replace(since_ns=last.earliest_since_ns, time_ns=last.earliest_ns, by_ns=None)
+    return {severity(one).verdict for one in (last, latest, earliest)}

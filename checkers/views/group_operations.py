@@ -1,0 +1,23 @@
+"""What the clients of consumer groups committed, and what they asked about commits: the rows of each operation."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from checkers.views.row import Row, where
+from checkers.views.rows import RunRows
+from harness.model import TopicPartition
+
+
+def group_operations(rows: RunRows) -> list[list[Row]]:
+    """By operation and partition the rows of commits, and of questions about them: the invocation first."""
+    found: dict[tuple[int, TopicPartition], list[Row]] = defaultdict(list)
+    for row in rows.operations:
+        if row["f"] in ("commit", "committed") and row["topic"] is not None:
+            found[row["op"], where(row)].append(row)
+    return [sorted(group, key=lambda r: (r["type"] != "invoke", r["index"])) for group in found.values()]
+
+
+def commits(rows: RunRows) -> list[tuple[Row, Row]]:
+    """The first and the last row of each commit, which are the same while its invocation is all that there is."""
+    return [(group[0], group[-1]) for group in group_operations(rows) if group[0]["f"] == "commit"]
