@@ -89,9 +89,12 @@ _UNCAUGHT = re.compile(r"(?<!common\.errors\.)\b\w*(?:Error|Exception)\b")
 """Matches the error that ended a node; not an error of Kafka's protocol, which a request was answered with."""
 
 _LOST_CONTACT = re.compile(
-    "timed out waiting for connection|unable to register with the controller quorum|NodeExists", re.IGNORECASE
+    "timed out waiting for connection|unable to register with the controller quorum|NodeExists|"
+    "fatal error while waiting for the controller to acknowledge that we are caught up",
+    re.IGNORECASE,
 )
-"""Matches the last words of a real broker that gave up as it started."""
+"""Matches the last words of a real broker that gave up as it started. Those of 4.3, the last ones, say that it has
+cancelled the wait, for the time to register was over."""
 
 _START_NS = 120_000_000_000
 """For how long a broker waits for its controller at the most, until it gives up."""
@@ -146,7 +149,8 @@ def _may_keep_out(run: RunFacts, fault: Row, node: str) -> bool:
     links = links_of(fault)
     if links is not None:
         return any(among.issuperset(link) for link in links)
-    # A node that waits for another uses the monotonic clock, which no fault moves.
+    # A step of a clock may stop a controller's own timer (its follower then waits for a leader that is gone), but keeps
+    # no broker out by itself: that takes a fault which takes the leader.
     return not traits_of(fault["kind"]).moves_clock and bool(among)
 
 

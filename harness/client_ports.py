@@ -69,6 +69,13 @@ class Bounds(NamedTuple):
     end_offset: Offset
 
 
+class OffsetForTime(NamedTuple):
+    """The first offset whose record is as young as was asked for, None: no record is; ``error``: there is no answer."""
+
+    offset: Offset | None
+    error: str | None = None
+
+
 class CommittedOffset(NamedTuple):
     """The offset of the next record to read, and the epoch of the last one read; ``NO_EPOCH``: not known."""
 
@@ -206,6 +213,10 @@ class Consumer(Protocol):
 
     async def bounds(self, partition: TopicPartition, timeout_s: float) -> Bounds | None:
         """What there is to read of ``partition``, asked of its leader; None when it does not answer in time."""
+        ...
+
+    async def offset_for_time(self, partition: TopicPartition, timestamp_ms: int, timeout_s: float) -> OffsetForTime:
+        """Ask the leader for the first offset whose record is of ``timestamp_ms``, since the Unix epoch, or later."""
         ...
 
     def close(self) -> None:
@@ -483,17 +494,3 @@ class ClientContext:
     def new_process(self) -> ProcessId:
         """A process number that was never used before in this run; any thread may ask."""
         return ProcessId(next(self._numbers))
-
-
-class Deadline:
-    """How long a task goes on trying: not beyond the stop of its clients."""
-
-    def __init__(self, clients: Clients, timeout_s: float) -> None:
-        self._clients = clients
-        self._until_ns = clients.monotonic_ns() + round(timeout_s * 1e9)
-
-    def left_s(self) -> float:
-        """Seconds left; 0 when there are none."""
-        if self._clients.stopping:
-            return 0.0
-        return max(0.0, (self._until_ns - self._clients.monotonic_ns()) / 1e9)

@@ -112,6 +112,11 @@ class WorkloadParameters(BaseModel, ABC):
         return False
 
     @property
+    def deletes_records(self) -> bool:
+        """Whether the background load asks for records to be deleted (KIP-107)."""
+        return False
+
+    @property
     def must_kill_clients(self) -> bool:
         """Whether the scenario asks for clients of the load to be killed: a run that has killed none shows nothing."""
         return False

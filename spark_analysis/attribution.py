@@ -23,7 +23,8 @@ from spark_analysis.tables import PLACE, spark_schema, table_of
 from spark_analysis.witnesses import Rows, collected, keys
 
 _PLACES: Mapping[str, ColumnType] = {"run": "string", "topic": "string", "partition": "int32"}
-_COMMITS = ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT", "OFFSET_FETCH")
+_WHOLE = ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT", "OFFSET_FETCH", "LIST_OFFSETS")
+"""The APIs whose frames about a finding's partition are all selected: few, and without batches."""
 
 
 def with_frames(
@@ -51,7 +52,7 @@ def with_frames(
             "wire": [
                 at.where(covers).drop("key"),
                 wire.join(f.broadcast(sums), on=[*PLACE, "batch_crc"], how="left_semi"),
-                wire.where(f.col("api").isin(*_COMMITS)).join(f.broadcast(places), on=list(PLACE), how="left_semi"),
+                wire.where(f.col("api").isin(*_WHOLE)).join(f.broadcast(places), on=list(PLACE), how="left_semi"),
                 wire.where(f.col("api") == "END_TXN").join(
                     f.broadcast(producers), on=["run", "producer_id"], how="left_semi"
                 ),

@@ -187,6 +187,15 @@ def led_between(term: Column, begin_ns: Column, end_ns: Column) -> Column:
     return (f.col("sampled") | (term["begin_ns"] <= end_ns)) & ~ended
 
 
+def may_have_lacked(leader_epoch: Column, since_ns: Column, until_ns: Column) -> Column:
+    """Whether one of the row's ``terms`` in that time was of an earlier epoch than a record's."""
+
+    def lacked(term: Column) -> Column:
+        return led_between(term, since_ns, until_ns) & (term["leader_epoch"] < leader_epoch)
+
+    return f.coalesce(f.exists("terms", lacked), f.lit(False))
+
+
 def given_up(leader_epoch: Column, offset: Column, time_ns: Column) -> Column:
     """Whether one of the row's ``unclean`` elections gave up a record of ``leader_epoch`` at ``offset``.
 

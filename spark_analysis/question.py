@@ -23,7 +23,7 @@ class Question:
     """
 
     ask: Callable[[Views], DataFrame | None]
-    about: Literal["record", "txn", "commit", "move", "program", "scan", "share", "reset"] | None = None
+    about: Literal["record", "txn", "commit", "move", "program", "scan", "share", "reset", "lookup"] | None = None
 
 
 def questions_of(rules: Iterable[str]) -> list[Question]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from harness.client_ports import TRUNCATED
-from spark_analysis.leadership import deleted_to, led_between, thrown_back
+from spark_analysis.leadership import deleted_to, may_have_lacked, thrown_back
 from spark_analysis.question import Question
 from spark_analysis.records import reads
 from spark_analysis.tables import PLACE
@@ -38,7 +38,7 @@ def unfounded_resets(views: Views) -> DataFrame:
         .where(before & same & own & (f.col("epoch") >= 0))
         .groupBy(*refusal, "terms", "value", "epoch")
         .agg(f.min("time_ns").alias("since_ns"))
-        .where(~_may_have_lacked_it())
+        .where(~may_have_lacked(f.col("epoch"), f.col("since_ns"), f.col("told_ns")))
         .groupBy(*refusal)
         .agg(f.min(f.struct("value", "epoch")).alias("record"))
     )
@@ -56,15 +56,6 @@ def unfounded_resets(views: Views) -> DataFrame:
         process="consumer",
         other_offset=f.col("offset") + 1,
     )
-
-
-def _may_have_lacked_it() -> Column:
-    """Whether a leader of an earlier epoch than the record's may have led since the record was delivered."""
-
-    def lacked(term: Column) -> Column:
-        return led_between(term, f.col("since_ns"), f.col("told_ns")) & (term["leader_epoch"] < f.col("epoch"))
-
-    return f.coalesce(f.exists("terms", lacked), f.lit(False))
 
 
 QUESTIONS = (Question(unfounded_resets, about="reset"),)

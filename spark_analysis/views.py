@@ -163,6 +163,7 @@ def _uses(done: DataFrame) -> frozenset[str]:
         "scan": f.col("f") == "scan",
         "share": f.col("f").isin("acquire", "acknowledge", "drain"),
         "reset": f.col("f") == "out_of_range",
+        "lookup": f.col("f") == "offset_for_time",
         "move": f.col("f").isin("assign", "subscribe", *REBALANCES),
         "nothing": f.col("final") & (f.col("f") == "poll") & (f.col("type") == "ok") & f.col("topic").isNull(),
     }

@@ -51,6 +51,7 @@ LISTED: Mapping[str, Collection[str]] = {
         "consume_transform_produce",
         "consumer_groups",
         "corrupt_log",
+        "deleted_records",
         "disk_full",
         "power_loss",
         "unique_sends",

@@ -35,10 +35,10 @@ from harness.client_ports import (
     Bounds,
     ClientContext,
     Clients,
-    Deadline,
     Isolation,
     Membership,
 )
+from harness.client_tasks.deadline import Deadline
 from harness.client_tasks.polling import poll, tail
 from harness.client_tasks.processor import MOMENTS, NO_PAUSE, Fate, Kill, Pause, Processing, Processor
 from harness.client_tasks.program_input import InputProcesses

@@ -100,6 +100,11 @@ class SeveralWorkloadsParameters(WorkloadParameters):
         return any(load.transacts for _, load in self.loads)
 
     @property
+    def deletes_records(self) -> bool:
+        """See :class:`harness.workload.WorkloadParameters`."""
+        return any(load.deletes_records for _, load in self.loads)
+
+    @property
     def appends_once(self) -> bool:
         """See :class:`harness.workload.WorkloadParameters`."""
         return all(load.appends_once for _, load in self.loads if load.has_background_load)

@@ -131,7 +131,9 @@ def _of_target(
     real = was_real_kafka(manifest.configuration)
     yield "timeline", "sampled" if real else None
     yield "time", "virtual" if was_in_virtual_time(manifest.configuration) else None
-    yield "retention", _may_delete(scenario, settings, steps, real=real)
+    load = recorded_load(manifest.configuration)
+    deletes = load is not None and load.deletes_records
+    yield "retention", deletes or _may_delete(scenario, settings, steps, real=real)
     if real:
         yield "settles", False
     elif manifest.state == "complete" and not scenario.get("outcomes"):

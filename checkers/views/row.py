@@ -75,6 +75,7 @@ class Read(NamedTuple):
     read_committed: bool
     txn: bool
     named: int | None
+    timestamp_ms: int | None
 
 
 def is_malformed(row: Row) -> bool:
@@ -134,5 +135,5 @@ def read_of(row: Row) -> Read:
     return Read(
         where(row), row["offset"], row["value"], row["leader_epoch"], row["final"], sound,
         row["index"], row["time_ns"], row["process"], row["op"], row["type"], row["isolation"] != "read_uncommitted",
-        row["txn"], row["current_leader_epoch"],
+        row["txn"], row["current_leader_epoch"], row["timestamp_ms"],
     )  # fmt: skip

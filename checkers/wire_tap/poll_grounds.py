@@ -182,6 +182,23 @@ def refused_position(frames: Frames, finding: Finding) -> Ground:
     return unless_blind(frames, Ground(False, words, asked[-1:]), "FETCH")
 
 
+def answered_for_time(frames: Frames, finding: Finding) -> Ground:
+    """That a broker answered the consumer's lookup by time with the finding's other offset, None: with none."""
+    if finding.process is None:
+        return Ground(None, "the client is not known")
+    answered = [
+        frame
+        for frame in frames.of["LIST_OFFSETS", place_of(finding)]
+        if frame["client_id"] == client_id_of(finding.process) and is_between(frame, None, finding.time_ns or 0)
+        and frame["error"] == 0
+    ][-1:]  # fmt: skip
+    answer = "no offset" if finding.other_offset is None else f"offset {finding.other_offset}"
+    if answered and answered[0]["offset"] == finding.other_offset:
+        return Ground(True, f"a broker answered the lookup with {answer}", answered)
+    words = f"no broker answered the lookup with {answer}"
+    return unless_blind(frames, Ground(False, words, answered), "LIST_OFFSETS")
+
+
 def _comes_later(row: Row, other: Row) -> bool:
     """Whether the client was sent a batch after another one, in a later response or behind it in the same."""
     if identity(row) == identity(other):

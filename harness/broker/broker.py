@@ -160,7 +160,7 @@ class Broker:
         return {
             ApiKey.PRODUCE: partial(produce, producing),
             ApiKey.FETCH: partial(fetch, fetching),
-            ApiKey.LIST_OFFSETS: partial(list_offsets, replicas),
+            ApiKey.LIST_OFFSETS: partial(list_offsets, replicas, knobs),
             ApiKey.METADATA: partial(metadata, self.metadata, self.controller, self._config),
             ApiKey.FIND_COORDINATOR: partial(find_coordinator, self.metadata, self.controller, self._config),
             ApiKey.CREATE_TOPICS: partial(create_topics, self.controller),

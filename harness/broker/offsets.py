@@ -11,6 +11,7 @@ from harness.broker.replicas import Replicas
 from harness.broker.session import Request
 from harness.model import NO_EPOCH, NO_OFFSET, Offset, TopicPartition
 from harness.replication.error_codes import ErrorCode
+from harness.replication.knobs import Knobs
 from harness.wire.messages.offsets import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
@@ -39,7 +40,7 @@ class _Found(NamedTuple):
     leader_epoch: int = NO_EPOCH
 
 
-def list_offsets(replicas: Replicas, request: Request) -> None:
+def list_offsets(replicas: Replicas, knobs: Knobs, request: Request) -> None:
     """Serve ListOffsets: the latest offset is the high watermark, or the log end for a (claimed) replica.
 
     For a reader of committed records it is the last stable offset.
@@ -56,7 +57,7 @@ def list_offsets(replicas: Replicas, request: Request) -> None:
                 ListOffsetsTopicResponse(
                     topic.name,
                     [
-                        _list_one(replicas, request, topic.name, one, is_replica)
+                        _list_one((replicas, knobs), request, topic.name, one, is_replica)
                         if (topic.name, one.partition_index) in once
                         else ListOffsetsPartitionResponse(one.partition_index, ErrorCode.INVALID_REQUEST)
                         for one in topic.partitions
@@ -69,9 +70,9 @@ def list_offsets(replicas: Replicas, request: Request) -> None:
 
 
 def _list_one(
-    replicas: Replicas, request: Request, topic: str, asked: ListOffsetsPartition, is_replica: bool
+    services: tuple[Replicas, Knobs], request: Request, topic: str, asked: ListOffsetsPartition, is_replica: bool
 ) -> ListOffsetsPartitionResponse:
-    name = TopicPartition(topic, asked.partition_index)
+    (replicas, knobs), name = services, TopicPartition(topic, asked.partition_index)
     partition = replicas.get(name)
     error = replicas.absence_of(name) if partition is None else _leader_error(partition, asked.current_leader_epoch)
     if partition is None or error is not ErrorCode.NONE:
@@ -82,7 +83,9 @@ def _list_one(
     bound = replica.log_end_offset if is_replica else replica.high_watermark
     if cast("ListOffsetsRequest", request.body).isolation_level == READ_COMMITTED and not is_replica:
         bound = replica.log.last_stable_offset
-    found = _find(partition, asked.timestamp, bound)
+    found = _find(partition, asked.timestamp, bound, knobs)
+    if found.offset == NO_OFFSET and not is_replica and not replica.knows_latest():
+        return ListOffsetsPartitionResponse(name.partition, _not_yet(request.version))
     return ListOffsetsPartitionResponse(
         name.partition, ErrorCode.NONE, found.timestamp, found.offset, found.leader_epoch
     )
@@ -93,7 +96,7 @@ def _not_yet(version: int) -> int:
     return FrontError.OFFSET_NOT_AVAILABLE if version >= _OFFSET_NOT_AVAILABLE_SINCE else ErrorCode.LEADER_NOT_AVAILABLE
 
 
-def _find(partition: Partition, timestamp: int, bound: Offset) -> _Found:
+def _find(partition: Partition, timestamp: int, bound: Offset, knobs: Knobs) -> _Found:
     match timestamp:
         case _ if timestamp == LATEST_TIMESTAMP:
             return _Found(bound, leader_epoch=partition.replica.leader_epoch)
@@ -102,7 +105,8 @@ def _find(partition: Partition, timestamp: int, bound: Offset) -> _Found:
         case _ if timestamp == MAX_TIMESTAMP:
             return _latest_record(partition, bound)
         case _:
-            return _first_since(partition, timestamp, bound)
+            is_strict = "lookup_is_strict" in knobs.bugs
+            return _first_since(partition, timestamp + is_strict, bound)
 
 
 def _first_epoch(partition: Partition) -> int:

@@ -16,13 +16,13 @@ from harness.client_ports import (
     ClientContext,
     Clients,
     CommittedOffset,
-    Deadline,
     Isolation,
     Member,
     Membership,
     Transacted,
     TransactionalProducer,
 )
+from harness.client_tasks.deadline import Deadline
 from harness.client_tasks.group_process import GroupProcess
 from harness.client_tasks.polling import POLL_S, end_poll
 from harness.history.recorder import Change, PolledRecord

@@ -14,9 +14,9 @@ from harness.client_ports import (
     Clients,
     CommittedOffset,
     Consumer,
-    Deadline,
     GroupOffsets,
 )
+from harness.client_tasks.deadline import Deadline
 from harness.client_tasks.group_process import GroupProcess
 from harness.client_tasks.polling import poll
 from harness.model import NO_EPOCH, Offset, ProcessId, TopicPartition

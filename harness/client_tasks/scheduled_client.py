@@ -10,12 +10,12 @@ from harness.client_ports import (
     PLAIN,
     ClientContext,
     Clients,
-    Deadline,
     Manner,
     Producer,
     TransactionalClients,
     TransactionalSends,
 )
+from harness.client_tasks.deadline import Deadline
 from harness.client_tasks.group_member import GroupMember, commit
 from harness.client_tasks.sending_process import SendingProcesses, TransactingProcess
 from harness.model import TopicPartition

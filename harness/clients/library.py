@@ -17,6 +17,7 @@ from harness.client_ports import (
     Isolation,
     Manner,
     Membership,
+    OffsetForTime,
     Polled,
     Transacted,
 )
@@ -102,6 +103,10 @@ class Reader(Protocol):
         Raises:
             EnvironmentFault: no leader answered in time.
         """
+        ...
+
+    def offset_for_time(self, partition: TopicPartition, timestamp_ms: int, timeout_s: float) -> OffsetForTime:
+        """See the port."""
         ...
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ from confluent_kafka import (
 from confluent_kafka import TopicPartition as Assigned
 
 from harness import payload
-from harness.client_ports import MOVED_ERRORS, TRUNCATED, Bounds, Isolation, Polled
+from harness.client_ports import MOVED_ERRORS, TRUNCATED, Bounds, Isolation, OffsetForTime, Polled
 from harness.clients.group import assigned
 from harness.clients.librdkafka import ClientError, Configuration, calling, configuration, made
 from harness.errors import EnvironmentFault
@@ -91,6 +91,17 @@ class Reader:
         if answer is None:
             raise EnvironmentFault(f"the end of {partition} is not known: no answer in {timeout_s:g} s.")
         return Bounds(*map(int, answer))
+
+    def offset_for_time(self, partition: TopicPartition, timestamp_ms: int, timeout_s: float) -> OffsetForTime:
+        """See :class:`harness.client_ports.Consumer`; librdkafka answers with the log's end where no record is."""
+        try:
+            with calling():
+                [found] = self._consumer.offsets_for_times([Assigned(*partition, timestamp_ms)], timeout=timeout_s)
+        except ClientError as refused:
+            return OffsetForTime(None, refused.name)
+        if found.error is not None:
+            return OffsetForTime(None, _name(found.error))
+        return OffsetForTime(found.offset if found.offset >= 0 else None)
 
     def close(self) -> None:
         """Close the connections."""

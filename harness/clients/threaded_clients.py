@@ -22,6 +22,7 @@ from harness.client_ports import (
     Manner,
     Member,
     Membership,
+    OffsetForTime,
     Polled,
     Rebalanced,
     Transacted,
@@ -308,6 +309,9 @@ class _Consumer:
         except EnvironmentFault as unknown:
             self._log.info("%s", unknown)
             return None
+
+    async def offset_for_time(self, partition: TopicPartition, timestamp_ms: int, timeout_s: float) -> OffsetForTime:
+        return self._reader.offset_for_time(partition, timestamp_ms, timeout_s)
 
     def close(self) -> None:
         self._reader.close()

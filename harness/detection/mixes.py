@@ -60,6 +60,8 @@ WORKLOADS = (
     Mix("processors", "acks=all, a record at a time; three processors in a group, which put out a result of each in "
         "transactions; they come, stand still, are killed and go",
         "what takes a transactional id for each partition, or a group of the consumer protocol"),
+    Mix("lookups", "acks=all, a record at a time; clients delete the beginning of logs, and look offsets up by time",
+        "what takes a lookup in a log of many segments, or of timestamps that are not in order"),
 )  # fmt: skip
 
 FAULTS = (
@@ -94,10 +96,10 @@ CHAOS = (
 """Ways to play the faults of a scenario with ``chaos``."""
 
 SINGLE = WORKLOADS[0].name
-GROUPS, ASSIGNED, TRANSACTIONS, COMPACTION, PROCESSORS = [mix.name for mix in WORKLOADS[-5:]]
+GROUPS, ASSIGNED, TRANSACTIONS, COMPACTION, PROCESSORS, LOOKUPS = [mix.name for mix in WORKLOADS[-6:]]
 NONE, ALL = FAULTS[0].name, FAULTS[-1].name
 
-OF_SOME = frozenset({GROUPS, ASSIGNED, TRANSACTIONS, COMPACTION, PROCESSORS})
+OF_SOME = frozenset({GROUPS, ASSIGNED, TRANSACTIONS, COMPACTION, PROCESSORS, LOOKUPS})
 """Loads under which some bugs alone are looked for, and no others: see :attr:`harness.replication.bugs.Bug.load`."""
 
 _CORE_WORKLOADS: Mapping[str, Settings] = {
@@ -179,6 +181,15 @@ _STACK_WORKLOADS: Mapping[str, Mapping[str, Any]] = {
         "away_s": 0.2,
         "late": 0.1,
     },
+    LOOKUPS: {
+        "name": "deleted_records",
+        "delivery_timeout_s": 0.6,
+        "producers": 3,
+        "consumers": 1,
+        "rate": 80,
+        "delete_every_s": 0.4,
+        "lookup_every_s": 0.1,
+    },
 }
 _MARKS = ("name", "protocol", "transactional_ids")
 OWN_LOADS: Mapping[str, Mapping[str, Any]] = {
@@ -187,7 +198,7 @@ OWN_LOADS: Mapping[str, Mapping[str, Any]] = {
 """By load of :data:`OF_SOME`, what a run's workload must be to be like it."""
 
 _LASTS_S: Mapping[str, float] = {
-    "single": 3, GROUPS: 8, ASSIGNED: 8, TRANSACTIONS: 6, COMPACTION: 6, PROCESSORS: 8,
+    "single": 3, GROUPS: 8, ASSIGNED: 8, TRANSACTIONS: 6, COMPACTION: 6, PROCESSORS: 8, LOOKUPS: 4,
 }  # fmt: skip
 _SETTINGS: Mapping[str, Mapping[str, Any]] = {COMPACTION: {"log.cleaner.backoff.ms": 250}}
 _STACK_FAULTS: Mapping[str, list[dict[str, Any]]] = {

@@ -19,7 +19,7 @@ ABOUT_PARTITIONS = ("state", "truncation", "log_start", "election", "isr")
 """The kinds of timeline rows that are about a partition."""
 
 
-PLACED = ("send", "assigned", "revoked", "lost", "put", "scan", "acknowledge", "drain")
+PLACED = ("send", "assigned", "revoked", "lost", "put", "scan", "offset_for_time", "acknowledge", "drain")
 """The values of ``f`` in history rows that are always about a partition."""
 
 GIVEN = ("offset", "intact")

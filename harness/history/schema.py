@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-FORMAT_VERSION = 8
+FORMAT_VERSION = 9
 """Raised whenever a column changes its meaning; a reader refuses other versions."""
 
 REBALANCES = ("assigned", "revoked", "lost")
@@ -99,7 +99,8 @@ HISTORY = Table(
             "assigned, revoked, lost (a rebalance during the operation), out_of_range (the consumer learned during the "
             "poll that its position is not in the log); output (a record that a user's program has "
             "put out, as the harness read it), reached (up to where the program is done with its input); put (a record "
-            "of the compacted topic is sent), scan (the compacted log is read from its beginning); acquire (a share "
+            "of the compacted topic is sent), scan (the compacted log is read from its beginning); offset_for_time (a "
+            "consumer asks from which offset on records are as young as a time); acquire (a share "
             "consumer polls), acknowledge (it says what became of records that it was given), drain (a share group is "
             "given all that it is not done with, until no more comes); or close (the last row of a complete history; "
             "written once)",
@@ -117,6 +118,7 @@ HISTORY = Table(
                 "reached",
                 "put",
                 "scan",
+                "offset_for_time",
                 "acquire",
                 "acknowledge",
                 "drain",
@@ -135,7 +137,8 @@ HISTORY = Table(
             "int64",
             "the record's offset where the row knows it; of a commit and of a reached the next one to be read; of an "
             "output that is in no partition its position among those of the process; of the invoke of a scan the high "
-            "watermark up to which it reads; of an out_of_range the consumer's position, null: it does not say which",
+            "watermark up to which it reads; of an out_of_range the consumer's position, null: it does not say which; "
+            "of the ok of an offset_for_time the answer, null: no record is as young",
             nullable=True,
             least=0,
             most=MOST_OFFSET,
@@ -179,8 +182,8 @@ HISTORY = Table(
         _c(
             "timestamp_ms",
             "int64",
-            "of a send the CreateTime that its client chose, of a polled record its timestamp; null: not known, or the "
-            "record has none",
+            "of a send the CreateTime that its client chose, of a polled record its timestamp, of an offset_for_time "
+            "the time that it asks about; null: not known, or the record has none",
             nullable=True,
         ),
         _c(

@@ -118,7 +118,7 @@ def _retention(plan: Plan) -> bool:
 
     Kafka's default limit is seven days; no run lasts that long, but clocks or timestamps may be off by enough.
     """
-    if any(step.delete_records is not None for step in plan.steps.values()):
+    if plan.workload.deletes_records or any(step.delete_records is not None for step in plan.steps.values()):
         return True
     settings = plan.system.properties()
     limits = {name: str(settings[name]) for name in (*_AGE_LIMITS, _SIZE_LIMIT) if name in settings}

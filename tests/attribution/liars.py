@@ -11,6 +11,7 @@ from harness.client_ports import (
     Answered,
     Begins,
     CommittedOffset,
+    OffsetForTime,
     Polled,
     Rebalanced,
     Transacted,
@@ -40,6 +41,7 @@ LIES = {
     "ends_a_transaction_otherwise": "aborts what it reports as committed, and the other way round",
     "says_that_it_is_out_of_range": "reports that its position is out of range, which no broker has said",
     "begins_anew": "begins at the beginning of its partitions, and reports what its group has committed",
+    "leaves_a_record_out": "reports a later offset than it was answered for a time",
     "remembers_a_commit": "reports the coordinator's first answer, and does not ask again",
 }
 """What clients may do, by the name of the lie."""
@@ -151,6 +153,12 @@ class LyingConsumer(_Lying):
             place = TopicPartition(records[-1].topic, records[-1].partition)
             return Polled(records, "_AUTO_OFFSET_RESET", OutOfRange(place, records[-1].offset + 1))
         return polled._replace(records=records)
+
+    async def offset_for_time(self, partition: TopicPartition, timestamp_ms: int, timeout_s: float) -> OffsetForTime:
+        found: OffsetForTime = await self._true.offset_for_time(partition, timestamp_ms, timeout_s)
+        if found.offset is None or not self._lies("leaves_a_record_out"):
+            return found
+        return OffsetForTime(found.offset + 1)
 
     def _bent(self, records: Sequence[PolledRecord]) -> list[PolledRecord]:
         bent: list[PolledRecord] = []

@@ -223,6 +223,25 @@ def a_broker_that_stands_still_may_be_the_controller_of_another(story: Story) ->
     story.timeline = samples(story.timeline, lambda _: True)
 
 
+NOT_REGISTERED = (
+    "ERROR Exiting Kafka due to fatal exception during startup. (kafka.Kafka$) | java.lang.RuntimeException: Received "
+    "a fatal error while waiting for the controller to acknowledge that we are caught up | Caused by: "
+    "java.util.concurrent.CancellationException"
+)
+
+
+@case(Outcome.PASS, EXCUSED, configuration=COMBINED, guarantees=OF_REAL, **ended(NOT_REGISTERED))
+def a_broker_of_4_3_that_could_not_register_in_time_gives_up(story: Story) -> None:
+    in_force(story, "kill", "2")
+    story.timeline = samples(story.timeline, lambda _: True)
+
+
+@case(Outcome.VIOLATION, EXITED, **ended(NOT_REGISTERED))
+def one_that_no_fault_kept_from_registering_is_found(story: Story) -> None:
+    write(story, 2)
+    story.finish()
+
+
 @case(Outcome.VIOLATION, EXITED, **ended(TIMED_OUT))
 def a_clock_keeps_no_broker_from_its_controller(story: Story) -> None:
     in_force(story, "clock", "1")

@@ -19,6 +19,7 @@ from tests.checkers.election_randomness import name_markers, transact_across_ele
 from tests.checkers.exit_cases import ended
 from tests.checkers.group_randomness import act_in_groups
 from tests.checkers.keys import plant_keys
+from tests.checkers.lookups import plant_lookups
 from tests.checkers.planting import (
     FALSE_PLANTS,
     PLANTS,
@@ -83,6 +84,7 @@ _RARE: dict[str, Callable[[Story, random.Random], None]] = {
     "keys": plant_keys,
     "shares": plant_shares,
     "resets": plant_resets,
+    "lookups": plant_lookups,
 }
 """What every story may have besides, by the name of its own chance."""
 

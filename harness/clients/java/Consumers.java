@@ -21,6 +21,7 @@ import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetOutOfRangeException;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.consumer.OffsetAndTimestamp;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.Header;
@@ -78,6 +79,7 @@ final class Consumers implements Driver.Client, ConsumerRebalanceListener {
                 poll(request, answer);
             }
             case "bounds" -> bounds(request, answer);
+            case "offset_for_time" -> offsetForTime(request, answer);
             case "commit" -> consumer.commitSync(offsets(request.get("offsets")), timeout(request));
             case "committed" -> committed(request, answer);
             case "generation" -> answer.put("generation", consumer.groupMetadata().generationId());
@@ -152,6 +154,15 @@ final class Consumers implements Driver.Client, ConsumerRebalanceListener {
         Set<TopicPartition> asked = Set.of(place);
         answer.put("start", consumer.beginningOffsets(asked, timeout(request)).get(place));
         answer.put("stop", consumer.endOffsets(asked, timeout(request)).get(place));
+    }
+
+    private void offsetForTime(JsonNode request, ObjectNode answer) {
+        TopicPartition place = new TopicPartition(request.get("topic").asText(), request.get("partition").asInt());
+        Map<TopicPartition, Long> asked = Map.of(place, request.get("timestamp_ms").asLong());
+        OffsetAndTimestamp found = consumer.offsetsForTimes(asked, timeout(request)).get(place);
+        if (found != null) {
+            answer.put("offset", found.offset());
+        }
     }
 
     private void committed(JsonNode request, ObjectNode answer) {

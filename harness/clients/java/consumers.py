@@ -7,7 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from harness import payload
-from harness.client_ports import LEFT_UNKNOWN, Begins, Bounds, CommittedOffset, Isolation, Membership, Polled
+from harness.client_ports import (
+    LEFT_UNKNOWN,
+    Begins,
+    Bounds,
+    CommittedOffset,
+    Isolation,
+    Membership,
+    OffsetForTime,
+    Polled,
+)
 from harness.clients import kafka_settings
 from harness.clients.java.driver import Answer as Said
 from harness.clients.java.driver import Driver, written_offsets
@@ -85,6 +94,14 @@ class Reader:
         if "error" in said:
             raise EnvironmentFault(f"the end of {partition} is not known: {said['error']}.")
         return Bounds(said["start"], said["stop"])
+
+    def offset_for_time(self, partition: TopicPartition, timestamp_ms: int, timeout_s: float) -> OffsetForTime:
+        """See :class:`harness.client_ports.Consumer`."""
+        said = self._driver.ask(
+            self._client, "offset_for_time", topic=partition.topic, partition=partition.partition,
+            timestamp_ms=timestamp_ms, timeout_ms=int(timeout_s * 1000),
+        )  # fmt: skip
+        return OffsetForTime(said.get("offset"), said.get("error"))
 
     def close(self) -> None:
         """See :class:`harness.clients.library.Reader`."""

@@ -17,7 +17,17 @@ from kafka.errors import KafkaTimeoutError, OffsetOutOfRangeError
 from kafka.structs import TopicPartition as Place
 
 from harness import payload
-from harness.client_ports import BEGINNING, LEFT_UNKNOWN, Begins, Bounds, CommittedOffset, Isolation, Membership, Polled
+from harness.client_ports import (
+    BEGINNING,
+    LEFT_UNKNOWN,
+    Begins,
+    Bounds,
+    CommittedOffset,
+    Isolation,
+    Membership,
+    OffsetForTime,
+    Polled,
+)
 from harness.clients import kafka_settings
 from harness.clients.kafka_python.errors import made, name_of
 from harness.clients.kafka_python.producers import written_offsets
@@ -99,6 +109,15 @@ class Reader:
             return Bounds(start, self._consumer.end_offsets([place], timeout_ms=timeout_ms)[place])
         except Refused as failed:
             raise EnvironmentFault(f"the end of {partition} is not known: {name_of(failed)}.") from failed
+
+    def offset_for_time(self, partition: TopicPartition, timestamp_ms: int, timeout_s: float) -> OffsetForTime:
+        """See :class:`harness.client_ports.Consumer`."""
+        place = Place(*partition)
+        try:
+            found = self._consumer.offsets_for_times({place: timestamp_ms}, timeout_ms=int(timeout_s * 1000))[place]
+        except Refused as failed:
+            return OffsetForTime(None, name_of(failed))
+        return OffsetForTime(None if found is None else found.offset)
 
     def close(self) -> None:
         """See :class:`harness.clients.library.Reader`."""

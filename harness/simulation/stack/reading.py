@@ -11,10 +11,10 @@ from confluent_kafka import KafkaError
 
 from harness import payload
 from harness.broker.codecs import inflate
-from harness.client_ports import BEGINNING, MOVED_ERRORS, TRUNCATED, Bounds, Isolation, Polled
+from harness.client_ports import BEGINNING, MOVED_ERRORS, TRUNCATED, Bounds, Isolation, OffsetForTime, Polled
 from harness.history.polls import OutOfRange
 from harness.history.recorder import PolledRecord
-from harness.model import NO_EPOCH, Offset, TopicPartition
+from harness.model import NO_EPOCH, NO_OFFSET, Offset, TopicPartition
 from harness.payload import StoredRecord
 from harness.simulation.stack.client import Call, Client, Leader, Silence
 from harness.simulation.stack.tasks import Promise, Task
@@ -161,6 +161,19 @@ class Reader:
                 return None
             ends.append(offset)
         return Bounds(*ends)
+
+    async def offset_for_time(self, partition: TopicPartition, timestamp_ms: int, timeout_s: float) -> OffsetForTime:
+        """The first offset whose record is as young; asks again until the leader has answered, or time is up."""
+        deadline_ns = self._client.world.now_ns + round(timeout_s * _NS_PER_S)
+        while self._client.world.now_ns < deadline_ns and not self._client.is_closed:
+            leader = await self._client.leader(partition, deadline_ns)
+            if leader is not None:
+                offset = await list_offset(self._client, partition, leader, timestamp_ms, self.isolation)
+                if offset is not None:
+                    return OffsetForTime(None if offset == NO_OFFSET else offset)
+            self._client.forget_leader(partition)
+            await self._client.sleep(_BACKOFF_S)
+        return OffsetForTime(None, "_TIMED_OUT")
 
     def close(self) -> None:
         """Close the connections."""

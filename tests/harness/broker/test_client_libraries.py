@@ -17,7 +17,17 @@ import pytest
 from checkers.verdicts.check import check
 from harness import payload, runner, scenario
 from harness.checker import Outcome
-from harness.client_ports import BEGINNING, MOVED_ERRORS, PLAIN, Begins, CommittedOffset, Manner, Membership, Polled
+from harness.client_ports import (
+    BEGINNING,
+    MOVED_ERRORS,
+    PLAIN,
+    Begins,
+    CommittedOffset,
+    Manner,
+    Membership,
+    OffsetForTime,
+    Polled,
+)
 from harness.clients.java.driver import Driver
 from harness.clients.java.library import Java
 from harness.clients.library import ClientLibrary, Member, Reader
@@ -70,22 +80,26 @@ def places(cluster: Cluster) -> list[TopicPartition]:
     return [TopicPartition(name, number) for number in range(2)]
 
 
-def records(library: ClientLibrary, place: TopicPartition, values: Sequence[int]) -> list[ProducerRecord]:
+def records(
+    library: ClientLibrary, place: TopicPartition, values: Sequence[int], created_ms: int = CREATED_MS
+) -> list[ProducerRecord]:
     client = KAFKA_PYTHON if type(library).__name__ == "KafkaPython" else ""
     carried = carried_by(client, payload.EVERYTHING)
-    return [payload.encode(value, *place, timestamp_ms=CREATED_MS, carried=carried) for value in values]
+    return [payload.encode(value, *place, timestamp_ms=created_ms, carried=carried) for value in values]
 
 
 def sent(
-    library: ClientLibrary, place: TopicPartition, values: Sequence[int], manner: Manner = NUMBERED
-) -> list[Answer]:
+    library: ClientLibrary, place: TopicPartition, values: Sequence[int], manner: Manner = NUMBERED,
+    created_ms: int = CREATED_MS,
+) -> list[Answer]:  # fmt: skip
     sender = library.sender("sender", -1, 10.0, manner)
     told: list[int] = []
 
     def answered(which: Sequence[int], answers: Sequence[Answer]) -> None:
         told.extend(which)
 
-    answers = sender.send_batch(place, records(library, place, values), give_up=threading.Event(), answered=answered)
+    batch = records(library, place, values, created_ms)
+    answers = sender.send_batch(place, batch, give_up=threading.Event(), answered=answered)
     sender.close()
     assert sorted(told) == list(range(len(values)))
     return answers
@@ -138,6 +152,19 @@ def test_a_position_behind_the_end_is_an_error(library: ClientLibrary, places: l
     reader.close()
     assert polled.error in MOVED_ERRORS
     assert polled.out_of_range == OutOfRange(places[0], 5)
+
+
+def test_an_offset_is_found_by_its_time(library: ClientLibrary, places: list[TopicPartition]) -> None:
+    for value in range(3):
+        sent(library, places[0], [value], created_ms=CREATED_MS + 10 * value)
+    reader = library.reader("reader", {}, None, "read_uncommitted")
+    times = (CREATED_MS - 5, CREATED_MS + 10, CREATED_MS + 11, CREATED_MS + 21)
+    answers = [reader.offset_for_time(places[0], at, 10.0) for at in times]
+    lost = reader.offset_for_time(TopicPartition("nowhere", 0), CREATED_MS, 1.0)
+    reader.close()
+    assert answers == [OffsetForTime(0), OffsetForTime(1), OffsetForTime(2), OffsetForTime(None)]
+    assert lost.offset is None
+    assert lost.error
 
 
 def test_transactions_are_whole_and_the_next_process_fences_the_last(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from harness.client_ports import Bounds, ClientContext, Isolation, Polled
+from harness.client_ports import Bounds, ClientContext, Isolation, OffsetForTime, Polled
 from harness.client_tasks import final_reader
 from harness.client_tasks.final_reader import FinalReader
 from harness.clients.threaded_clients import ThreadedClients
@@ -31,6 +31,9 @@ class Empty:
 
     async def bounds(self, partition: TopicPartition, timeout_s: float) -> Bounds | None:
         return None if partition == LEADERLESS else Bounds(0, 0)
+
+    async def offset_for_time(self, partition: TopicPartition, timestamp_ms: int, timeout_s: float) -> OffsetForTime:
+        return OffsetForTime(None)
 
     def close(self) -> None:
         pass
