@@ -22,7 +22,7 @@ from itertools import chain
 from checkers.views.conclusion import Conclusion, RunFacts, cite, seen_at
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Since, Unseen
 from harness.checker import Evidence
-from harness.facts import StateInterval, ThinAcks
+from harness.facts import AcksBelowMinIsr, StateInterval
 from harness.model import TopicPartition
 
 ADVANCE_BELOW_MIN_ISR = AnomalyKind(
@@ -60,7 +60,7 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
         for one in (x for intervals in nodes.values() for x in intervals):
             if one.role == "leader" and one.isr is not None and least is not None and len(one.isr) < least:
                 yield from _advanced(run, place, one, least)
-    for acks in run.facts.thin_acks:
+    for acks in run.facts.acks_below_min_isr:
         yield from _taken(run, TopicPartition(acks.topic, acks.partition), acks)
 
 
@@ -95,7 +95,7 @@ def _highest(run: RunFacts, place: TopicPartition, one: StateInterval) -> int | 
     return max((x.high_watermark or 0 for x in chain(before, others)), default=0)
 
 
-def _taken(run: RunFacts, place: TopicPartition, acks: ThinAcks) -> Iterator[Conclusion]:
+def _taken(run: RunFacts, place: TopicPartition, acks: AcksBelowMinIsr) -> Iterator[Conclusion]:
     least = run.least_isr(place)
     if least is None or acks.members >= least or (not acks.logged and _may_be_another_s(run, place, acks)):
         return
@@ -117,7 +117,7 @@ def _taken(run: RunFacts, place: TopicPartition, acks: ThinAcks) -> Iterator[Con
     )  # fmt: skip
 
 
-def _may_be_another_s(run: RunFacts, place: TopicPartition, acks: ThinAcks) -> bool:
+def _may_be_another_s(run: RunFacts, place: TopicPartition, acks: AcksBelowMinIsr) -> bool:
     """Whether another node, or this one in another epoch, had led by then and had committed what was acknowledged."""
     mine = (acks.node, acks.incarnation, acks.leader_epoch)
     led = (

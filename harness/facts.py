@@ -206,7 +206,7 @@ class Stall(NamedTuple):
     log_end: int
 
 
-class ThinAcks(NamedTuple):
+class AcksBelowMinIsr(NamedTuple):
     """Sends acknowledged with acks=all whose records one leader appended while the ISR that it knew was small.
 
     Smaller than the run's ``guarantees.min_insync_replicas``. The leader's rows are of one version of that ISR: the log
@@ -394,7 +394,7 @@ class Facts:
     dependencies: Sequence[Dependency] = ()
     lags: Sequence[Lag] = ()
     stalls: Sequence[Stall] = ()
-    thin_acks: Sequence[ThinAcks] = ()
+    acks_below_min_isr: Sequence[AcksBelowMinIsr] = ()
     unwatched: Sequence[Unwatched] = ()
     read_epochs: Sequence[ReadEpoch] = ()
     unfenced_reads: Sequence[UnfencedRead] = ()

@@ -31,7 +31,7 @@ class Standing:
 
 
 def standings(run: Run) -> Sequence[Standing]:
-    """Every group that the schedule has used, partition by partition; empty where there is no diary."""
+    """Every group that the schedule has used, partition by partition; empty where there is no schedule log."""
     return [
         _standing(run, group, partition_named(name), position)
         for group in sorted(run.groups)

@@ -95,9 +95,9 @@ def _chip(title: str, name: str) -> Markup:
     return Markup('<span class="record" title="{}">{}</span>').format(title, name)
 
 
-def scheduled(diary: Mapping[str, Any]) -> Mapping[int, str]:
-    """By value, the names in ``diary.json``."""
-    return {value: name for known in diary.get("values", {}).values() for name, value in known.items()}
+def scheduled(schedule_log: Mapping[str, Any]) -> Mapping[int, str]:
+    """By value, the names in ``schedule_log.json``."""
+    return {value: name for known in schedule_log.get("values", {}).values() for name, value in known.items()}
 
 
 def ordinal(number: int) -> str:

@@ -48,10 +48,10 @@ class Run:
     Attributes:
         faults: by the time they were aimed.
         brokers: the ids of all brokers, ascending.
-        left_out: by table, or ``diary``, that is missing, broken or too large, a sentence; it is empty here, and
+        left_out: by table, or ``schedule_log``, that is missing, broken or too large, a sentence; it is empty here, and
             nothing may be concluded from that.
         doubts: why the verdict may not be that of this run, a sentence each; see ``harness.history.seal``.
-        diary: ``diary.json``; empty where there is none.
+        schedule_log: ``schedule_log.json``; empty where there is none.
     """
 
     directory: Path
@@ -66,17 +66,19 @@ class Run:
     end_ns: int
     left_out: Mapping[str, str]
     doubts: Sequence[str] = ()
-    diary: Mapping[str, Any] = field(default_factory=dict)
+    schedule_log: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def names(self) -> Names:
         """What people call its records."""
-        return Names(scheduled(self.diary), set(pc.unique(_where(self.history, f="send")["process"]).to_pylist()))
+        return Names(
+            scheduled(self.schedule_log), set(pc.unique(_where(self.history, f="send")["process"]).to_pylist())
+        )
 
     @property
     def groups(self) -> Mapping[str, Any]:
         """By name, the consumer groups of the schedule."""
-        groups: Mapping[str, Any] = self.diary.get("groups", {})
+        groups: Mapping[str, Any] = self.schedule_log.get("groups", {})
         return groups
 
     @property
@@ -203,7 +205,7 @@ def read(path: Path) -> Run:
     if document is None:
         raise InvalidRun(f"{directory.verdict_path} is missing: the run has not been checked.", "Check it first.")
     tables, left_out = _tables(directory)
-    diary, unread = _diary(directory)
+    schedule_log, unread = _schedule_log(directory)
     faults = [rows.fault(r) for r in _sorted(tables["faults"], ("aimed_ns", "fault"))]
     start_ns, end_ns = _extent(tables, faults)
     return Run(
@@ -219,7 +221,7 @@ def read(path: Path) -> Run:
         end_ns=end_ns,
         left_out={**left_out, **unread},
         doubts=doubts(directory, document),
-        diary=diary,
+        schedule_log=schedule_log,
     )
 
 
@@ -244,14 +246,14 @@ def _tables(directory: RunDirectory) -> tuple[Mapping[str, pa.Table], Mapping[st
     return tables, left_out
 
 
-def _diary(directory: RunDirectory) -> tuple[Mapping[str, Any], Mapping[str, str]]:
-    """The diary, and why it was not looked at; a run may have none."""
-    if not (directory.path / "diary.json").exists():
+def _schedule_log(directory: RunDirectory) -> tuple[Mapping[str, Any], Mapping[str, str]]:
+    """The schedule log, and why it was not looked at; a run may have none."""
+    if not (directory.path / "schedule_log.json").exists():
         return {}, {}
     try:
-        return directory.read_diary(), {}
+        return directory.read_schedule_log(), {}
     except InvalidRun as error:
-        return {}, {"diary": f"Not looked at: {error.sentence}"}
+        return {}, {"schedule_log": f"Not looked at: {error.sentence}"}
 
 
 def _extent(tables: Mapping[str, pa.Table], faults: Sequence[rows.Fault]) -> tuple[int, int]:

@@ -30,6 +30,7 @@ from harness.findings import (
     position,
 )
 from spark_analysis import sizing
+from spark_analysis.acks_below_min_isr import acks_below_min_isr
 from spark_analysis.attribution import with_frames
 from spark_analysis.completeness import counts, lives, replicas
 from spark_analysis.dependencies import dependencies
@@ -41,15 +42,14 @@ from spark_analysis.finding_ranges import finding_ranges
 from spark_analysis.lags import lags
 from spark_analysis.lost_write import lost_ranges
 from spark_analysis.packing import packed
-from spark_analysis.parallel_jobs import together
+from spark_analysis.parallel_jobs import in_parallel
 from spark_analysis.question import Question, questions_of
-from spark_analysis.result_cache import holding
+from spark_analysis.result_cache import cached_results
 from spark_analysis.session import innermost
 from spark_analysis.sizing import gathered
 from spark_analysis.stalls import stalls
 from spark_analysis.state_intervals import intervals
 from spark_analysis.tables import PLACE, read_tables, table_of, united
-from spark_analysis.thin_acks import thin_acks
 from spark_analysis.unwatched import unwatched
 from spark_analysis.views import Log, Views, views_of
 from spark_analysis.witnesses import Rows, witnesses
@@ -110,7 +110,7 @@ def ask(
         _asking,
         packed(spark, files) as read,
         sizing.laid_out(spark, sizing.content(_sizes(read)), large=large),
-        holding(spark, beside, large=large) as hold,
+        cached_results(spark, beside, large=large) as hold,
     ):
         only_run = names[0] if large and len(names) == 1 else None
         tables = read_tables(spark, read, only_run)
@@ -131,7 +131,7 @@ def ask(
             )
             nodes = partial(_of_nodes, spark, tables.timeline, lag_ns, sampled)
             asked = partial(_asked, spark, questions, looking, healed, report)
-            parts = together(spark, [partial(_collected, nodes), asked])
+            parts = in_parallel(spark, [partial(_collected, nodes), asked])
             answers = _answers(names, [row for rows in parts for row in rows])
             report("the evidence of the findings")
             if not answers.findings:
@@ -167,7 +167,7 @@ def _asked(
     views, healings = looking(), _by_run(spark, "healed_ns", healed)
     sensible = _sensible(questions, views)
     sections = [partial(_of_findings, spark, sensible, views, report), partial(_of_runs, spark, views, healings)]
-    return [row for rows in together(spark, [partial(_collected, one) for one in sections]) for row in rows]
+    return [row for rows in in_parallel(spark, [partial(_collected, one) for one in sections]) for row in rows]
 
 
 def _collected(sections: Callable[[], Mapping[str, DataFrame | None]]) -> list[Row]:
@@ -191,7 +191,7 @@ def _of_findings(
         report(f"question {next(planned)} of {len(questions)} planned")
         return rows
 
-    parts = [rows for rows in together(spark, [partial(plan, one) for one in questions]) if rows is not None]
+    parts = [rows for rows in in_parallel(spark, [partial(plan, one) for one in questions]) if rows is not None]
     report("computing")
     if not parts:
         return {}
@@ -228,7 +228,7 @@ def _of_runs(spark: SparkSession, views: Views, healed: DataFrame) -> dict[str, 
         **questions_of_fact(views, healed),
     }
     if views.min_isr:
-        sections["thin_acks"] = thin_acks(views, _by_run(spark, "min_isr", views.min_isr))
+        sections["acks_below_min_isr"] = acks_below_min_isr(views, _by_run(spark, "min_isr", views.min_isr))
     if "txn" in views.uses:
         sections["dependency"] = dependencies(views)
     return sections

@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from harness.facts import (
+    AcksBelowMinIsr,
     Dependency,
     Facts,
     FirstAck,
@@ -21,7 +22,6 @@ from harness.facts import (
     Stall,
     Standing,
     StateInterval,
-    ThinAcks,
     UnfencedRead,
     Unwatched,
 )
@@ -62,7 +62,7 @@ def facts_of(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Facts:
         dependencies=[Dependency(**row) for row in found.get("dependency", ())],
         lags=[Lag(**row) for row in found.get("lag", ())],
         stalls=[Stall(**{**row, "isr": tuple(row["isr"])}) for row in found.get("stall", ())],
-        thin_acks=[ThinAcks(**row) for row in found.get("thin_acks", ())],
+        acks_below_min_isr=[AcksBelowMinIsr(**row) for row in found.get("acks_below_min_isr", ())],
         read_epochs=sorted(ReadEpoch(**row) for row in found.get("read_epoch", ())),
         refusals=[_refusal(row) for row in found.get("refusal", ())],
         unfenced_reads=sorted(UnfencedRead(**row) for row in found.get("unfenced_read", ())),

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 _PATIENCE_S = 0.2
 
 
-def together(spark: SparkSession, tasks: Sequence[Callable[[], Any]]) -> list[Any]:
+def in_parallel(spark: SparkSession, tasks: Sequence[Callable[[], Any]]) -> list[Any]:
     """What ``tasks`` return, in their order.
 
     When one of them fails, or the caller is interrupted, the jobs of all are cancelled, and that is raised when all of

@@ -52,7 +52,7 @@ class Scratch:
 
 
 @contextmanager
-def holding(spark: SparkSession, beside: str | None, *, large: bool) -> Iterator[Hold]:
+def cached_results(spark: SparkSession, beside: str | None, *, large: bool) -> Iterator[Hold]:
     """How tables are kept during a check.
 
     On one machine those of large runs are on its disk. On a cluster all are where the runs are: a machine may die.

@@ -20,7 +20,7 @@ from pyspark.sql import functions as f
 from spark_analysis.blocks import different, merged, unpreceded, word_of
 from spark_analysis.digest_rows import ACKS, FINAL, LOG
 from spark_analysis.digests import Digests
-from spark_analysis.parallel_jobs import together
+from spark_analysis.parallel_jobs import in_parallel
 from spark_analysis.records import ALL
 from spark_analysis.result_cache import Hold
 from spark_analysis.tables import PLACE, Tables
@@ -80,7 +80,7 @@ def unsettled(
     """
     settled = f.col("settled") & ~f.col("run").isin(*but)
     marks, timed = watermarks(tables.timeline), ~f.col("run").isin(*sampled)
-    agreed, values = together(
+    agreed, values = in_parallel(
         tables.history.sparkSession,
         [
             lambda: hold(_offsets(digests, log_words, leaders, marks, timed).withColumn("settled", settled)),

@@ -19,7 +19,7 @@ from spark_analysis.disorder import order_of, order_of_large, well_formed
 from spark_analysis.final_reads import ended, final_readers, superseded
 from spark_analysis.leadership import leadership
 from spark_analysis.log_bitmaps import log_words
-from spark_analysis.parallel_jobs import together
+from spark_analysis.parallel_jobs import in_parallel
 from spark_analysis.partitions import data_ends, partitions
 from spark_analysis.records import records
 from spark_analysis.result_cache import Hold, in_memory
@@ -110,7 +110,7 @@ def views_of(
     Holding them costs a job each and saves every question from planning and computing them again.
     """
     whole = tables._replace(history=well_formed(tables.history))
-    leaders, done, logs, (missing, disordered) = together(
+    leaders, done, logs, (missing, disordered) = in_parallel(
         tables.history.sparkSession,
         [
             lambda: hold(leadership(tables.timeline), few=True),

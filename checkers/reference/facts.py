@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from checkers import lost_write
+from checkers.reference.acks_below_min_isr import acks_below_min_isr
 from checkers.reference.dependencies import dependencies
 from checkers.reference.lags import lags
 from checkers.reference.refusals import refusals
 from checkers.reference.stalls import stalls
-from checkers.reference.thin_acks import thin_acks
 from checkers.reference.unwatched import unwatched
 from checkers.views.row import Read, Row, where
 from checkers.views.rows import RunRows
@@ -45,7 +45,7 @@ def facts(rows: RunRows) -> Facts:
         dependencies=dependencies(rows),
         lags=list(lags(rows)),
         stalls=list(stalls(rows)),
-        thin_acks=list(thin_acks(rows)),
+        acks_below_min_isr=list(acks_below_min_isr(rows)),
         unwatched=list(unwatched(rows)),
         read_epochs=list(_read_epochs(rows)),
         unfenced_reads=list(_unfenced_reads(rows)),

@@ -90,7 +90,7 @@ class Broker:
 
     Args:
         config: its identity and settings.
-        surroundings: its ports.
+        environment: its ports.
 
     Attributes:
         partition_type: the class of its replicas; a simulation that observes them sets another.
@@ -99,29 +99,29 @@ class Broker:
 
     partition_type: ClassVar[type[Partition]] = Partition
 
-    def __init__(self, config: NodeConfig, surroundings: NodeEnvironment) -> None:
+    def __init__(self, config: NodeConfig, environment: NodeEnvironment) -> None:
         self.node = config.node_id
         self.settings = config.settings
         self.knobs = config.knobs
-        self.network = surroundings.network
-        self.clock = surroundings.clock
-        self.timeline = surroundings.timeline
-        self.say = surroundings.say
+        self.network = environment.network
+        self.clock = environment.clock
+        self.timeline = environment.timeline
+        self.say = environment.say
         self._config = config
-        self._surroundings = surroundings
+        self._environment = environment
         self._halted = False
         self.metadata = ClusterMetadata(config.cluster_id, tells_epochs=config.knobs.fetch_fencing)
         self.consumer_fetches = Purgatory(self.network)
         self.follower_fetches = Purgatory(self.network)
         incarnation_id = struct.pack(">qq", config.incarnation, self.clock.monotonic_ns())
         self.controller = ControllerLink(config, self.network, incarnation_id, self.say)
-        self.directories = LogDirectories(config, surroundings.files, self.say)
+        self.directories = LogDirectories(config, environment.files, self.say)
         self._replicas = Replicas(
             self.node, self.metadata, config.cluster_id, partial(self.partition_type, self), self._directory_failed
         )
         self._logs = LogManager(self._replicas, self.directories, self.say, self._directory_failed, self._halt)
         self._cleaner = LogCleaner(self, self._replicas, self._directory_failed)
-        self._fetchers = ReplicaFetchers(config, surroundings, lambda: self.controller.broker_epoch)
+        self._fetchers = ReplicaFetchers(config, environment, lambda: self.controller.broker_epoch)
         self._groups = GroupCoordinator(self, config)
         self._transactions = self._transaction_services()
         self._fence = ControllerFence(self.controller, fences_epochs=config.knobs.controller_epoch_fencing)
@@ -134,7 +134,7 @@ class Broker:
         }
         complain = Complaints(self.say, self.clock).about
         self._sessions = Sessions(
-            self.handlers, surroundings.report, complain, serves_clients=False, served=served_by(self.knobs)
+            self.handlers, environment.report, complain, serves_clients=False, served=served_by(self.knobs)
         )
 
     def _transaction_services(self) -> TransactionServices:
@@ -290,7 +290,7 @@ class Broker:
         if self._config.faults.dies_while_loading:
             self.say("Fault: dying while the logs are being loaded.")
             self._halted = True
-            self._surroundings.halt(_EXIT_HALTED)
+            self._environment.halt(_EXIT_HALTED)
             return
         self._logs.finish_loading()
 
@@ -380,7 +380,7 @@ class Broker:
         if not self._halted:
             self._halted = True
             self.say(f"FATAL: Halting: {reason}.")
-            self._surroundings.halt(_EXIT_HALTED)
+            self._environment.halt(_EXIT_HALTED)
 
     def _directory_failed(self, directory: LogDirectory, what: str, refusal: StorageRefusal) -> None:
         self.storage_refused()

@@ -72,16 +72,16 @@ _TICK_S = 0.05
 class ControllerNode:
     """The cluster's controller on nothing but ports; arguments as :class:`harness.broker.broker.Broker`."""
 
-    def __init__(self, config: NodeConfig, surroundings: NodeEnvironment) -> None:
-        self.clock = surroundings.clock
+    def __init__(self, config: NodeConfig, environment: NodeEnvironment) -> None:
+        self.clock = environment.clock
         self.settings = config.settings
         self.knobs = config.knobs
         self._config = config
-        self._network = surroundings.network
-        self._files = surroundings.files
-        self._timeline = surroundings.timeline
-        self._say = surroundings.say
-        self._halt = surroundings.halt
+        self._network = environment.network
+        self._files = environment.files
+        self._timeline = environment.timeline
+        self._say = environment.say
+        self._halt = environment.halt
         self._halted = False
         self._pushers: dict[NodeId, Pusher] = {}
         self.core = Controller(
@@ -97,8 +97,8 @@ class ControllerNode:
             ApiKey.API_VERSIONS: answer_api_versions,
             **{key: only_from(is_node, partial(self._serve, handle)) for key, handle in self._handlers().items()},
         }
-        complaints = Complaints(surroundings.say, surroundings.clock)
-        self._sessions = Sessions(self.handlers, surroundings.report, complaints.about)
+        complaints = Complaints(environment.say, environment.clock)
+        self._sessions = Sessions(self.handlers, environment.report, complaints.about)
 
     def _handlers(self) -> dict[ApiKey, Handle]:
         """What it serves to brokers."""

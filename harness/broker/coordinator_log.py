@@ -15,7 +15,7 @@ from harness.broker.segments import Batches, span_of
 from harness.broker.settings import NodeConfig
 from harness.clock import Clock
 from harness.coordination.errors import GroupError
-from harness.coordination.surroundings import LogRecord, ProducerIdentity, Stored
+from harness.coordination.ports import LogRecord, ProducerIdentity, Stored
 from harness.model import Offset, TopicPartition
 from harness.replication.error_codes import ErrorCode
 from harness.replication.messages import ProduceExpired, ProduceRequested
@@ -113,19 +113,19 @@ class CoordinatorLog:
         return self._partition.replica.leader_epoch
 
     def wall_ms(self) -> int:
-        """See :class:`harness.coordination.surroundings.Surroundings`."""
+        """See :class:`harness.coordination.ports.CoordinatorPorts`."""
         return self._services.clock.wall_ms()
 
     def call_later(self, delay_ms: int, callback: Callable[[], None]) -> Timer:
-        """See :class:`harness.coordination.surroundings.Surroundings`."""
+        """See :class:`harness.coordination.ports.CoordinatorPorts`."""
         return self._services.network.call_later(delay_ms / 1000, callback)
 
     def store(self, records: Sequence[LogRecord], stored: Stored) -> None:
-        """See :class:`harness.coordination.surroundings.Surroundings`."""
+        """See :class:`harness.coordination.ports.CoordinatorPorts`."""
         self._append(wire.build(self._dated(records)), stored)
 
     def store_in_transaction(self, records: Sequence[LogRecord], producer: ProducerIdentity, stored: Stored) -> None:
-        """See :class:`harness.coordination.surroundings.GroupSurroundings`."""
+        """See :class:`harness.coordination.ports.GroupPorts`."""
         batch = wire.build(
             self._dated(records),
             attributes=wire.TRANSACTIONAL,

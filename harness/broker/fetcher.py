@@ -80,7 +80,7 @@ class Fetcher:
 
     Args:
         config: this broker's.
-        surroundings: what it lives on.
+        environment: what it lives on.
         leader: its id.
         address: where the leader is reached.
         broker_epoch: returns this broker's epoch.
@@ -89,18 +89,18 @@ class Fetcher:
     def __init__(
         self,
         config: NodeConfig,
-        surroundings: NodeEnvironment,
+        environment: NodeEnvironment,
         leader: NodeId,
         address: Address,
         broker_epoch: Callable[[], int],
     ) -> None:
         self._config = config
         self._broker_epoch = broker_epoch
-        self._network = surroundings.network
-        self._clock = surroundings.clock
-        self._say = surroundings.say
+        self._network = environment.network
+        self._clock = environment.clock
+        self._say = environment.say
         self._leader = leader
-        self._caller = Caller(surroundings.network, address, node_name(leader), f"replica-{config.node_id}")
+        self._caller = Caller(environment.network, address, node_name(leader), f"replica-{config.node_id}")
         self._version = _fetch_version(config.knobs)
         self._lookup_version = _lookup_version(config.knobs)
         self._partitions: dict[TopicPartition, Partition] = {}

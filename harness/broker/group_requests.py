@@ -16,7 +16,7 @@ from harness.coordination.groups import Groups
 from harness.coordination.heartbeat import Heartbeat
 from harness.coordination.member import Join
 from harness.coordination.offsets import NOT_COMMITTED, CommittedOffset
-from harness.coordination.surroundings import Caller
+from harness.coordination.ports import Caller
 from harness.model import TopicPartition
 from harness.replication.error_codes import ErrorCode
 from harness.wire.messages.consumer_groups import (

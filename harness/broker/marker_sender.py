@@ -12,7 +12,7 @@ from harness.broker.metadata import ClusterMetadata
 from harness.broker.peers import Peers
 from harness.broker.ports import Network
 from harness.broker.transaction_markers import MarkerServices, write_marker
-from harness.coordination.surroundings import ProducerIdentity
+from harness.coordination.ports import ProducerIdentity
 from harness.model import NodeId, TopicPartition
 from harness.replication.error_codes import ErrorCode
 from harness.wire.batches import Marker

@@ -124,10 +124,10 @@ class NodeProcess:
         )
         self.network.cut(self.config.faults.cut)
         self._announce_faults(self.config.faults)
-        surroundings = NodeEnvironment(
+        environment = NodeEnvironment(
             self._tapped(), self.disk, self.clock, self.timeline, self.say, self.halt, self.report
         )
-        self._node = self._build(self.config, surroundings)
+        self._node = self._build(self.config, environment)
         control = await serve_control(self.config.control, self._secret, self.name, self._operations())
         self.timeline.about_node("started")
         self._node.start()

@@ -12,7 +12,7 @@ from harness.broker.settings import NodeConfig
 from harness.broker.timeline import ReplicaState
 from harness.coordination.errors import GroupError
 from harness.coordination.internal_topics import TRANSACTIONS_TOPIC
-from harness.coordination.surroundings import ProducerIdentity
+from harness.coordination.ports import ProducerIdentity
 from harness.coordination.transaction_records import decoded
 from harness.coordination.transactions import Transactions
 from harness.model import TopicPartition
@@ -99,13 +99,13 @@ class _Led(CoordinatorLog):
         self._read.end()
 
     def new_producer_id(self, allocated: Callable[[int | None], None]) -> None:
-        """See :class:`harness.coordination.surroundings.TransactionSurroundings`."""
+        """See :class:`harness.coordination.ports.TransactionPorts`."""
         self._producer_ids.next(allocated)
 
     def write_markers(
         self, producer: ProducerIdentity, partitions: Collection[TopicPartition], written: Callable[[], None],
         *, commits: bool,
     ) -> None:  # fmt: skip
-        """See :class:`harness.coordination.surroundings.TransactionSurroundings`."""
+        """See :class:`harness.coordination.ports.TransactionPorts`."""
         marker = Marker(commits, self.began_in)
         MarkerSender(self._routes, producer, marker, partitions, written=written, is_over=lambda: self.is_over).start()

@@ -15,7 +15,7 @@ from harness.broker.replicas import Replicas
 from harness.broker.session import Request
 from harness.clock import Clock
 from harness.coordination.internal_topics import GROUPS_TOPIC
-from harness.coordination.surroundings import ProducerIdentity
+from harness.coordination.ports import ProducerIdentity
 from harness.model import TopicPartition
 from harness.replication.error_codes import ErrorCode
 from harness.replication.knobs import Knobs

@@ -22,7 +22,7 @@ from harness.coordination.errors import GroupError, TransactionError
 from harness.coordination.group_commits import Committer
 from harness.coordination.internal_topics import GROUPS_TOPIC
 from harness.coordination.offsets import CommittedOffset
-from harness.coordination.surroundings import ProducerIdentity
+from harness.coordination.ports import ProducerIdentity
 from harness.coordination.transaction import NO_PRODUCER_EPOCH, NUMBERED
 from harness.coordination.transactions import Initialising, Transactions
 from harness.model import TopicPartition

@@ -17,7 +17,7 @@ from harness.broker.peers import Peers
 from harness.broker.transaction_coordinator import TransactionCoordinator
 from harness.coordination.errors import GroupError, TransactionError
 from harness.coordination.internal_topics import TRANSACTIONS_TOPIC
-from harness.coordination.surroundings import ProducerIdentity
+from harness.coordination.ports import ProducerIdentity
 from harness.coordination.transaction import NUMBERED
 from harness.model import NodeId, TopicPartition
 from harness.replication.error_codes import ErrorCode

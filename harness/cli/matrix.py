@@ -60,7 +60,7 @@ def in_short(cell: Cell) -> str:
 
 def show_cell(cell: Cell, settings: Sequence[str] = (), console: Console | None = None) -> None:
     """Print one cell: words, and the logs on the disks; its predictions do not consider ``settings``."""
-    from harness.runner.matrix import letters
+    from harness.runner.matrix import abbreviated
 
     console = console or stdout()
     colour = _colour(cell)
@@ -72,7 +72,7 @@ def show_cell(cell: Cell, settings: Sequence[str] = (), console: Console | None 
         )
     console.print(
         f"{escape(cell.catalogue)} on {cell.generation}: predicted {', '.join(cell.predicted)} "
-        f"({letters(cell.predicted)}), observed [{colour}]{', '.join(cell.observed) or 'nothing that counts'}[/].",
+        f"({abbreviated(cell.predicted)}), observed [{colour}]{', '.join(cell.observed) or 'nothing that counts'}[/].",
         highlight=False,
         soft_wrap=True,
     )
@@ -121,12 +121,12 @@ def _exit_code(cell: Cell) -> ExitCode:
 
 
 def _shown(cell: Cell | None) -> str:
-    from harness.runner.matrix import letters
+    from harness.runner.matrix import abbreviated
 
     if cell is None:
         return "-"
-    wanted = "" if cell.agrees else f" not {letters(cell.predicted)}"
-    return f"[{_colour(cell)}]{letters(cell.observed)}{wanted}[/]"
+    wanted = "" if cell.agrees else f" not {abbreviated(cell.predicted)}"
+    return f"[{_colour(cell)}]{abbreviated(cell.observed)}{wanted}[/]"
 
 
 def _colour(cell: Cell) -> str:

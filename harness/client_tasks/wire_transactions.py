@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError
 
 from harness.client_ports import ABORTED, Transacted
 from harness.coordination.errors import GroupError, TransactionError
-from harness.coordination.surroundings import ProducerIdentity
+from harness.coordination.ports import ProducerIdentity
 from harness.coordination.transaction import NUMBERED
 from harness.history.sends import Completion
 from harness.model import Offset, TopicPartition

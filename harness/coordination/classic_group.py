@@ -15,8 +15,8 @@ from typing import Literal
 from harness.coordination.errors import GroupError, of_group
 from harness.coordination.member import Join, Member, restored
 from harness.coordination.members import Members
+from harness.coordination.ports import Answer, GroupPorts, LogRecord, Timer
 from harness.coordination.records import GroupMetadataKey, GroupMetadataValue, group_record
-from harness.coordination.surroundings import Answer, GroupSurroundings, LogRecord, Timer
 from harness.wire.messages.groups import (
     DescribedGroup,
     HeartbeatRequest,
@@ -48,7 +48,7 @@ class ClassicGroup:
 
     Args:
         group_id: its name.
-        surroundings: the broker.
+        ports: the broker.
         initial_delay_ms: how long an empty group waits for further members after the first
             (``group.initial.rebalance.delay.ms``, KIP-134).
         freed: called when a member is gone.
@@ -59,16 +59,14 @@ class ClassicGroup:
         protocol: the assignment protocol that this generation uses.
     """
 
-    def __init__(
-        self, group_id: str, surroundings: GroupSurroundings, initial_delay_ms: int, freed: Callable[[], None]
-    ) -> None:
+    def __init__(self, group_id: str, ports: GroupPorts, initial_delay_ms: int, freed: Callable[[], None]) -> None:
         self.group_id = group_id
         self.state: State = "Empty"
         self.generation = 0
         self.protocol_type: str | None = None
         self.protocol: str | None = None
         self.members = Members()
-        self._surroundings = surroundings
+        self._ports = ports
         self._initial_delay_ms = initial_delay_ms
         self._freed = freed
         self._announced: dict[str, Timer] = {}
@@ -221,7 +219,7 @@ class ClassicGroup:
 
     def _join_new(self, asked: Join) -> None:
         instance = asked.request.group_instance_id
-        member_id = self._surroundings.new_member_id(instance or asked.caller.client_id)
+        member_id = self._ports.new_member_id(instance or asked.caller.client_id)
         former = None if instance is None else self.members.static(instance)
         if former is not None:
             self._replace(asked, former, member_id)
@@ -229,7 +227,7 @@ class ClassicGroup:
             self._add(asked, member_id)
         else:
             timeout_ms = asked.request.session_timeout_ms
-            self._announced[member_id] = self._surroundings.call_later(timeout_ms, lambda: self._forget(member_id))
+            self._announced[member_id] = self._ports.call_later(timeout_ms, lambda: self._forget(member_id))
             asked.refuse(GroupError.MEMBER_ID_REQUIRED, member_id)
 
     def _forget(self, member_id: str) -> None:
@@ -322,7 +320,7 @@ class ClassicGroup:
                 response.leader, response.members = leader or "", []  # so that its client does not assign again
             asked.answer(response)
 
-        self._surroundings.store([self._record({})], stored)
+        self._ports.store([self._record({})], stored)
 
     # ------------------------------------------------------------------------------------ a rebalance
 
@@ -374,7 +372,7 @@ class ClassicGroup:
         self.generation += 1
         if not self.members:
             self.state, self.protocol = "Empty", None
-            self._surroundings.store([self._record({})], lambda _: None)
+            self._ports.store([self._record({})], lambda _: None)
             return
         self.protocol = self.members.vote()
         self.state = "CompletingRebalance"
@@ -414,7 +412,7 @@ class ClassicGroup:
                 member.answer_sync(self._synced(member))
                 self._keep_alive(member)
 
-        self._surroundings.store([self._record(assignments)], stored)
+        self._ports.store([self._record(assignments)], stored)
 
     def _refuse_syncs(self, error: int) -> None:
         for member in self.members:
@@ -424,7 +422,7 @@ class ClassicGroup:
     # ------------------------------------------------------------------------------------ time
 
     def _wait(self, delay_ms: int, then: Callable[[], None]) -> None:
-        self._timer = self._surroundings.call_later(delay_ms, then)
+        self._timer = self._ports.call_later(delay_ms, then)
 
     def _stop_waiting(self) -> None:
         self._waits_for_first = False
@@ -444,7 +442,7 @@ class ClassicGroup:
                 self._remove(member)
                 self._rebalance()
 
-        member.timer = self._surroundings.call_later(after_ms, expired)
+        member.timer = self._ports.call_later(after_ms, expired)
 
     def _remove(self, member: Member) -> None:
         member.rest()
@@ -484,7 +482,7 @@ class ClassicGroup:
             self.generation,
             self.protocol,
             self.members.leader,
-            self._surroundings.wall_ms(),
+            self._ports.wall_ms(),
             members,
         )
         return group_record(GroupMetadataKey(self.group_id), value)

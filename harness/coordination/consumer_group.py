@@ -30,7 +30,7 @@ from harness.coordination.consumer_records import ConsumerRecord, consumer_recor
 from harness.coordination.consumer_state import ConsumerState, preferred
 from harness.coordination.errors import GroupError, is_in_log, of_heartbeat
 from harness.coordination.heartbeat import Heartbeat, Refusal, epoch_refusal
-from harness.coordination.surroundings import GroupSurroundings, Timer
+from harness.coordination.ports import GroupPorts, Timer
 from harness.coordination.topics_of_group import metadata_hash, topics_of, topics_of_all
 
 _STORES_AGAIN_MS = 500
@@ -57,7 +57,7 @@ class ConsumerGroup:
 
     Args:
         group_id: its name.
-        surroundings: the broker.
+        ports: the broker.
         limits: see :class:`ConsumerLimits`.
         freed: called when a member is gone.
         bugs: the injected ones of :data:`harness.replication.bugs.BUGS`.
@@ -69,13 +69,13 @@ class ConsumerGroup:
     def __init__(
         self,
         group_id: str,
-        surroundings: GroupSurroundings,
+        ports: GroupPorts,
         limits: ConsumerLimits,
         freed: Callable[[], None],
         bugs: Collection[str],
     ) -> None:
         self.known = ConsumerState(group_id)
-        self._surroundings = surroundings
+        self._ports = ports
         self._limits = limits
         self._freed = freed
         self._bugs = bugs
@@ -120,7 +120,7 @@ class ConsumerGroup:
     @property
     def subscribed(self) -> set[str]:
         """The topics that some member subscribes to."""
-        return {*topics_of_all(self._surroundings.topics, self.known)}
+        return {*topics_of_all(self._ports.topics, self.known)}
 
     @property
     def is_busy(self) -> bool:
@@ -175,7 +175,7 @@ class ConsumerGroup:
             self._go_on()
 
         self._storing = records
-        self._surroundings.store([consumer_record(*one) for one in records], stored)
+        self._ports.store([consumer_record(*one) for one in records], stored)
 
     # ------------------------------------------------------------------------------------ heartbeats
 
@@ -270,7 +270,7 @@ class ConsumerGroup:
         records: list[ConsumerRecord],
     ) -> int:
         """The group epoch, which rises if the topics of the members are others now."""
-        topics, is_same = self._surroundings.topics, (member.topics, member.regex) == (updated.topics, updated.regex)
+        topics, is_same = self._ports.topics, (member.topics, member.regex) == (updated.topics, updated.regex)
         if is_same and topics.version == self._compared:
             return self.known.epoch
         now = metadata_hash(topics_of_all(topics, members.values()))
@@ -289,7 +289,7 @@ class ConsumerGroup:
         records: list[ConsumerRecord],
     ) -> tuple[int, Share]:
         """The epoch of the target assignment, and what a member is meant to have, which takes the place of ``gone``."""
-        known, topics = self.known, self._surroundings.topics
+        known, topics = self.known, self._ports.topics
         before = {**{name: known.target(name) for name in members}, member_id: known.target(gone)}
         if epoch <= known.assignment_epoch:
             return known.assignment_epoch, before[member_id]
@@ -326,7 +326,7 @@ class ConsumerGroup:
     def _without(self, member_id: str) -> list[ConsumerRecord]:
         """The records by which a member is out: its partitions are free, and the group has a new epoch."""
         others = [one for one in self.known if one.member_id != member_id]
-        now = metadata_hash(topics_of_all(self._surroundings.topics, others))
+        now = metadata_hash(topics_of_all(self._ports.topics, others))
         return [*self.known.without(member_id), self.known.group_record(self.known.epoch + 1, now)]
 
     def _fence(self, member_id: str, timers: dict[str, Timer], timer: Timer) -> None:
@@ -360,7 +360,7 @@ class ConsumerGroup:
         def over() -> None:
             self._take_turn(lambda: self._fence(member_id, timers, timer), lambda: None)
 
-        timer = timers[member_id] = self._surroundings.call_later(delay_ms, over)
+        timer = timers[member_id] = self._ports.call_later(delay_ms, over)
 
     def _rest_of_the_gone(self) -> None:
         """No timer runs for a member that is out."""

@@ -17,7 +17,7 @@ from harness.coordination.consumer_records import (
     ConsumerGroupMemberMetadataValue,
     StoredPartitions,
 )
-from harness.coordination.surroundings import Caller
+from harness.coordination.ports import Caller
 
 JOINING, LEAVING, LEAVING_FOR_A_WHILE = 0, -1, -2
 """Member epochs that are none: of a member that joins, of one that leaves, and of a static one that will come back."""

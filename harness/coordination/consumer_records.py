@@ -6,8 +6,8 @@ The number with which a key begins says what it is a key of; the number with whi
 
 from __future__ import annotations
 
+from harness.coordination.ports import LogRecord
 from harness.coordination.stored import body_of, encoded, value_of
-from harness.coordination.surroundings import LogRecord
 from harness.wire.declaration import (
     LATEST,
     Message,

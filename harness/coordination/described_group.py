@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.coordination.assignors import Share, by_topic
 from harness.coordination.consumer_member import ConsumerMember
 from harness.coordination.consumer_state import ConsumerState, preferred
-from harness.coordination.surroundings import Topics
+from harness.coordination.ports import Topics
 from harness.wire.messages.consumer_groups import (
     DescribedAssignment,
     DescribedConsumerGroup,

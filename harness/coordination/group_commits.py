@@ -12,7 +12,7 @@ from harness.coordination.consumer_protocol import subscribed_topics
 from harness.coordination.errors import GroupError, of_commit
 from harness.coordination.kept_groups import GROUP_BYTES, KeptGroup, KeptGroups
 from harness.coordination.offsets import NOT_COMMITTED, Commits, CommittedOffset, GroupOffsets, stored
-from harness.coordination.surroundings import GroupSurroundings, ProducerIdentity
+from harness.coordination.ports import GroupPorts, ProducerIdentity
 from harness.model import TopicPartition
 
 CONSUMER = "consumer"
@@ -36,13 +36,13 @@ class GroupCommits:
     """The committed offsets of the groups.
 
     Args:
-        surroundings: the broker.
+        ports: the broker.
         groups: whose they are.
         bugs: the injected ones of :data:`harness.replication.bugs.BUGS`.
     """
 
-    def __init__(self, surroundings: GroupSurroundings, groups: KeptGroups, bugs: Collection[str]) -> None:
-        self._surroundings = surroundings
+    def __init__(self, ports: GroupPorts, groups: KeptGroups, bugs: Collection[str]) -> None:
+        self._ports = ports
         self._groups = groups
         self._bugs = bugs
         self._pending: dict[int, set[str]] = {}  # by the id of a producer, the groups for which its transaction commits
@@ -80,7 +80,7 @@ class GroupCommits:
             return
         group = self._groups.made(group_id)
         keep = partial(self._keep, group.offsets, kept, next(self._appends), committed)
-        self._surroundings.store(group.offsets.records(kept), keep)
+        self._ports.store(group.offsets.records(kept), keep)
 
     def commit_in_transaction(
         self, group_id: str, who: Committer, producer: ProducerIdentity, offsets: dict[TopicPartition, CommittedOffset],
@@ -107,7 +107,7 @@ class GroupCommits:
                 self._withdraw(group_id, group.offsets, producer.producer_id, kept)
             committed(of_commit(code))
 
-        self._surroundings.store_in_transaction(records, producer, stored)
+        self._ports.store_in_transaction(records, producer, stored)
 
     def _once_certain(
         self, group_id: str, who: Committer, serve: Callable[[], None], committed: Callable[[int], None]
@@ -239,7 +239,7 @@ class GroupCommits:
             self._groups.free()
             deleted(of_commit(error), errors)
 
-        self._surroundings.store(gone, forget)
+        self._ports.store(gone, forget)
 
 
 def _busy_topics(group: KeptGroup) -> tuple[set[str] | None, bool]:

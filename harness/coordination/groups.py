@@ -23,6 +23,7 @@ from harness.coordination.heartbeat import Heartbeat, malformed
 from harness.coordination.kept_groups import GROUP_BYTES, GroupLimits, KeptGroup, KeptGroups
 from harness.coordination.member import Join
 from harness.coordination.offsets import CommittedOffset
+from harness.coordination.ports import Answer, GroupPorts, LogRecord
 from harness.coordination.records import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -32,7 +33,6 @@ from harness.coordination.records import (
     Value,
     group_record,
 )
-from harness.coordination.surroundings import Answer, GroupSurroundings, LogRecord
 from harness.coordination.topics_of_group import pattern_error
 from harness.model import TopicPartition
 from harness.wire.declaration import Message
@@ -58,7 +58,7 @@ class Groups:
     """The groups of one partition.
 
     Args:
-        surroundings: the broker.
+        ports: the broker.
         limits: see :class:`harness.coordination.kept_groups.GroupLimits`.
         bugs: the injected ones of :data:`harness.replication.bugs.BUGS`.
 
@@ -66,13 +66,13 @@ class Groups:
         commits: what they have committed.
     """
 
-    def __init__(self, surroundings: GroupSurroundings, limits: GroupLimits, bugs: Collection[str]) -> None:
-        self._surroundings = surroundings
+    def __init__(self, ports: GroupPorts, limits: GroupLimits, bugs: Collection[str]) -> None:
+        self._ports = ports
         self._limits = limits
         self._bugs = bugs
-        self._groups = KeptGroups(surroundings, limits, bugs)
+        self._groups = KeptGroups(ports, limits, bugs)
         self._read: frozenset[str] = frozenset()
-        self.commits = GroupCommits(surroundings, self._groups, bugs)
+        self.commits = GroupCommits(ports, self._groups, bugs)
 
     # ------------------------------------------------------------------------------------ the log
 
@@ -146,7 +146,7 @@ class Groups:
         group = self._groups.get(group_id)
         if group is not None and group.consumer is not None and group.consumer.known.epoch:
             tombstones = [consumer_record(*one) for one in group.consumer.known.tombstones()]
-            self._surroundings.store(tombstones, lambda _: None)
+            self._ports.store(tombstones, lambda _: None)
 
     def sync(self, request: SyncGroupRequest, answer: Answer) -> None:
         """Serve SyncGroup."""
@@ -198,7 +198,7 @@ class Groups:
         else:
             if group is not None and group.classic is not None and group.classic.generation:
                 tombstone = group_record(GroupMetadataKey(request.group_id), None)
-                self._surroundings.store([tombstone], lambda _: None)
+                self._ports.store([tombstone], lambda _: None)
             self._groups.consumer(request.group_id).heartbeat(asked)
 
     def describe(self, group_id: str, version: int) -> DescribedGroup:
@@ -214,7 +214,7 @@ class Groups:
         """One group of a ConsumerGroupDescribe request."""
         group = self._groups.get(group_id)
         if group is not None and group.consumer is not None:
-            return described(group.consumer.known, self._surroundings.topics)
+            return described(group.consumer.known, self._ports.topics)
         what = "not found" if group is None else "is not a consumer group"
         error = GroupError.GROUP_ID_NOT_FOUND
         return DescribedConsumerGroup(error, f"Group {group_id} {what}.", group_id)
@@ -239,7 +239,7 @@ class Groups:
         else:
             self._groups.drop(group_id)
             gone = [*group.offsets.tombstones(), *_tombstones(group_id, group)]
-            self._surroundings.store(gone, lambda error: deleted(of_commit(error)))
+            self._ports.store(gone, lambda error: deleted(of_commit(error)))
 
     def status(self) -> list[dict[str, Any]]:
         """What every group has committed, for the control channel."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from harness.coordination.assignors import ASSIGNORS, Share, TopicIdPartition, by_topic
 from harness.coordination.consumer_member import JOINING, LEAVING_FOR_A_WHILE, ConsumerMember
 from harness.coordination.errors import GroupError
-from harness.coordination.surroundings import Answer, Caller
+from harness.coordination.ports import Answer, Caller
 from harness.wire.messages.consumer_groups import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,

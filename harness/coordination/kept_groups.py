@@ -9,7 +9,7 @@ from typing import NamedTuple
 from harness.coordination.classic_group import ClassicGroup
 from harness.coordination.consumer_group import ConsumerGroup, ConsumerLimits
 from harness.coordination.offsets import GroupOffsets
-from harness.coordination.surroundings import GroupSurroundings
+from harness.coordination.ports import GroupPorts
 
 MAX_KEPT_BYTES = 16 * 1_048_576
 """What may be kept for all groups of a partition: some 30,000 offsets."""
@@ -70,13 +70,13 @@ class KeptGroups:
     """The groups.
 
     Args:
-        surroundings: the broker.
+        ports: the broker.
         limits: see :class:`GroupLimits`.
         bugs: the injected ones of :data:`harness.replication.bugs.BUGS`.
     """
 
-    def __init__(self, surroundings: GroupSurroundings, limits: GroupLimits, bugs: Collection[str]) -> None:
-        self._surroundings = surroundings
+    def __init__(self, ports: GroupPorts, limits: GroupLimits, bugs: Collection[str]) -> None:
+        self._ports = ports
         self._limits = limits
         self._bugs = bugs
         self._groups: dict[str, KeptGroup] = {}
@@ -126,10 +126,10 @@ class KeptGroups:
         self.free()
 
     def _classic(self, group_id: str) -> ClassicGroup:
-        return ClassicGroup(group_id, self._surroundings, self._limits.initial_rebalance_delay_ms, self.free)
+        return ClassicGroup(group_id, self._ports, self._limits.initial_rebalance_delay_ms, self.free)
 
     def _consumer(self, group_id: str) -> ConsumerGroup:
-        return ConsumerGroup(group_id, self._surroundings, self._limits.consumer, self.free, self._bugs)
+        return ConsumerGroup(group_id, self._ports, self._limits.consumer, self.free, self._bugs)
 
     # ------------------------------------------------------------------------------------ room
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from harness.coordination.errors import GroupError
+from harness.coordination.ports import Answer, Caller, Timer
 from harness.coordination.records import MemberMetadata
-from harness.coordination.surroundings import Answer, Caller, Timer
 from harness.wire.messages.groups import (
     DescribedGroupMember,
     JoinGroupRequest,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from harness.coordination.ports import LogRecord
 from harness.coordination.records import OffsetCommitKey, OffsetCommitValue, offset_record
-from harness.coordination.surroundings import LogRecord
 from harness.model import NO_EPOCH, NO_OFFSET, Offset, TopicPartition
 
 _OVERHEAD_BYTES = 512

@@ -7,8 +7,8 @@ deletes what earlier records with this key say.
 from __future__ import annotations
 
 from harness.coordination.consumer_records import ConsumerKey, ConsumerValue, decoded_consumer_record
+from harness.coordination.ports import LogRecord
 from harness.coordination.stored import body_of, encoded, value_of, version_of
-from harness.coordination.surroundings import LogRecord
 from harness.model import NO_EPOCH
 from harness.wire.declaration import (
     LATEST,

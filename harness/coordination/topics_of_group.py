@@ -10,7 +10,7 @@ from harness.coordination.consumer_member import ConsumerMember
 from harness.coordination.errors import GroupError
 from harness.coordination.heartbeat import Refusal
 from harness.coordination.internal_topics import INTERNAL_TOPICS
-from harness.coordination.surroundings import Topics
+from harness.coordination.ports import Topics
 from harness.coordination.topic_pattern import BadPattern, topic_pattern
 from harness.wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest
 

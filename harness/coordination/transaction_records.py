@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from harness.coordination.ports import LogRecord
 from harness.coordination.stored import body_of, encoded, value_of, version_of
-from harness.coordination.surroundings import LogRecord
 from harness.wire.declaration import (
     LATEST,
     Message,

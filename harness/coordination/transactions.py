@@ -12,7 +12,7 @@ from functools import partial
 from typing import NamedTuple
 
 from harness.coordination.errors import TransactionError, of_transaction
-from harness.coordination.surroundings import ProducerIdentity, Timer, TransactionSurroundings
+from harness.coordination.ports import ProducerIdentity, Timer, TransactionPorts
 from harness.coordination.transaction import (
     LAST_EPOCH,
     NEVER_MS,
@@ -85,13 +85,13 @@ class Transactions:
     """The transactions of one partition.
 
     Args:
-        surroundings: the broker.
+        ports: the broker.
         max_timeout_ms: ``transaction.max.timeout.ms``.
         bugs: the injected ones of :data:`harness.replication.bugs.BUGS`.
     """
 
-    def __init__(self, surroundings: TransactionSurroundings, max_timeout_ms: int, bugs: Collection[str] = ()) -> None:
-        self._surroundings = surroundings
+    def __init__(self, ports: TransactionPorts, max_timeout_ms: int, bugs: Collection[str] = ()) -> None:
+        self._ports = ports
         self._obeys_zombies = "zombies_obeyed" in bugs
         self._forgets_ends = "transaction_end_unstored" in bugs
         self._max_timeout_ms = max_timeout_ms
@@ -135,7 +135,7 @@ class Transactions:
         elif len(self._known) >= MAX_IDS:
             asked.refuse(TransactionError.UNKNOWN_SERVER_ERROR)
         else:
-            self._surroundings.new_producer_id(partial(self._know, asked))
+            self._ports.new_producer_id(partial(self._know, asked))
 
     def _know(self, asked: Initialising, producer_id: int | None) -> None:
         if producer_id is None:
@@ -157,7 +157,7 @@ class Transactions:
             asked.refuse(TransactionError.CONCURRENT_TRANSACTIONS)
         elif now.producer.epoch >= LAST_EPOCH:
             known.is_storing = True
-            self._surroundings.new_producer_id(partial(self._renew, known, asked))
+            self._ports.new_producer_id(partial(self._renew, known, asked))
         else:
             self._initialise(known, asked, now.initialised(asked.before, asked.timeout_ms, self._now_ms()))
 
@@ -267,7 +267,7 @@ class Transactions:
                 self._end(name, known, known.now.numbered(producer_id), ended, commits=commits)
 
         known.is_storing = True
-        self._surroundings.new_producer_id(allocated)
+        self._ports.new_producer_id(allocated)
 
     def _end(self, name: str, known: _Known, then: Transaction, ended: Identified, *, commits: bool) -> None:
         def prepared(error: int) -> None:
@@ -289,7 +289,7 @@ class Transactions:
     def _mark(self, name: str, known: _Known) -> None:
         """Have all partitions of a transaction get their markers; then it is complete."""
         now = known.now
-        self._surroundings.write_markers(
+        self._ports.write_markers(
             now.producer,
             now.partitions,
             partial(self._complete, name, known),
@@ -300,7 +300,7 @@ class Transactions:
         def stored(error: int) -> None:
             if error and not self._is_over:
                 known.is_storing = True
-                self._surroundings.call_later(_AGAIN_MS, partial(self._complete, name, known))
+                self._ports.call_later(_AGAIN_MS, partial(self._complete, name, known))
 
         if not self._is_over:
             self._store(name, known, known.now.completed(self._now_ms()), stored)
@@ -320,7 +320,7 @@ class Transactions:
             return
         now = known.now
         left_ms = min(now.start_ms + now.timeout_ms - self._now_ms(), now.timeout_ms)
-        known.timer = self._surroundings.call_later(max(left_ms, 0), partial(self._time_out, name, known))
+        known.timer = self._ports.call_later(max(left_ms, 0), partial(self._time_out, name, known))
 
     @staticmethod
     def _unwatch(known: _Known) -> None:
@@ -330,12 +330,12 @@ class Transactions:
 
     def _time_out(self, name: str, known: _Known) -> None:
         """The transaction takes too long; what is being stored of it is waited for."""
-        known.timer = self._surroundings.call_later(_AGAIN_MS, partial(self._time_out, name, known))
+        known.timer = self._ports.call_later(_AGAIN_MS, partial(self._time_out, name, known))
         if not known.is_storing:
             self._fence(name, known)
 
     def _now_ms(self) -> int:
-        return self._surroundings.wall_ms()
+        return self._ports.wall_ms()
 
     # ------------------------------------------------------------------------------------ operators
 
@@ -377,7 +377,7 @@ class Transactions:
                 known.now = then
             stored(of_transaction(code))
 
-        self._surroundings.store([transaction_record(TransactionKey(name), then.value())], done)
+        self._ports.store([transaction_record(TransactionKey(name), then.value())], done)
 
 
 def _aborts_nothing(now: Transaction, *, commits: bool) -> bool:

@@ -10,7 +10,7 @@
     wire/part-*.parquet       requests and responses, of a run with a wire tap
     broker_logs/              the nodes' own log output
     cluster/                  the nodes' own files
-    diary.json                what the schedule did and saw, by the names that the scenario gives
+    schedule_log.json                what the schedule did and saw, by the names that the scenario gives
     verdict.json              the checker's verdict
     report.html               for people
 """
@@ -31,7 +31,6 @@ from harness.documents import Unfit
 from harness.errors import InvalidRun, UsageError
 from harness.history.arrow import write_blocks, write_rows
 from harness.history.blocks import Block
-from harness.history.diary_json import DiaryDocument
 from harness.history.recorder import Recorder
 from harness.history.run_json import (
     Configuration,
@@ -44,6 +43,7 @@ from harness.history.run_json import (
     TableSize,
     UnrestDocument,
 )
+from harness.history.schedule_log_json import ScheduleLogDocument
 from harness.history.schema import EVERY_TABLE, FORMAT_VERSION, TABLES, Table
 from harness.history.table_file import read_files, require_readable
 from harness.json_schema import Shape, published, schema_of
@@ -267,20 +267,20 @@ class RunDirectory:
         """The checker's verdict; ``harness.checker.to_json`` and ``from_json`` are its codec."""
         return self.path / "verdict.json"
 
-    def write_diary(self, document: Mapping[str, Any]) -> None:
-        """Replace ``diary.json``: what the schedule did and saw, by the names that the scenario gives."""
-        _write_json(self.path / "diary.json", document)
+    def write_schedule_log(self, document: Mapping[str, Any]) -> None:
+        """Replace ``schedule_log.json``: what the schedule did and saw, by the names that the scenario gives."""
+        _write_json(self.path / "schedule_log.json", document)
 
-    def read_diary(self) -> dict[str, Any]:
-        """``diary.json`` as plain data.
+    def read_schedule_log(self) -> dict[str, Any]:
+        """``schedule_log.json`` as plain data.
 
         Raises:
             InvalidRun: it is missing, broken or not what it should be.
         """
-        path = self.path / "diary.json"
+        path = self.path / "schedule_log.json"
         document = _read_json(path)
         try:
-            validated(DiaryDocument, document, "")
+            validated(ScheduleLogDocument, document, "")
         except UsageError as error:
             raise InvalidRun(f"{path}: {error.sentence}") from None
         return document

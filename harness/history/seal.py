@@ -22,7 +22,7 @@ from harness.history.schema import EVERY_TABLE
 
 _INPUTS = "inputs"
 _DIGEST = "digest"
-_DOCUMENTS = ("run.json", "diary.json")
+_DOCUMENTS = ("run.json", "schedule_log.json")
 
 
 def inputs(directory: RunDirectory) -> dict[str, str]:

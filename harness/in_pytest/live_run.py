@@ -81,7 +81,7 @@ class LiveRun(RunLifecycle):
         """From now on the run is one of ``plan``, which has all that the test did."""
         self._plan = plan
         self._clients = self._idle(self._recorder)  # whose final read is of all topics now
-        self._diary = ScheduleLog(plan.partitions)
+        self._schedule_log = ScheduleLog(plan.partitions)
 
     def _idle(self, recorder: Recorder) -> RunClients:
         assert self._load is not None

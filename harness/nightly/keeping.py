@@ -10,7 +10,7 @@ from harness.nightly.conclusion import PASSES
 from harness.nightly.result import CellOutcome
 
 ALWAYS = frozenset({"verdict.json", "report.html", "findings.csv", "run.json"})
-UNTIL_MERGED = ALWAYS | {"history", "timeline", "replica_logs", "wire", "faults.parquet", "diary.json"}
+UNTIL_MERGED = ALWAYS | {"history", "timeline", "replica_logs", "wire", "faults.parquet", "schedule_log.json"}
 """These, and what the engines read: ``seawall nightly merge`` has yet to ask Spark about the run."""
 
 

@@ -49,7 +49,7 @@ class Archive(Protocol):
         """The faults so far; replaces the earlier ones."""
         ...
 
-    def take_diary(self, diary: ScheduleLog) -> None:
+    def take_schedule_log(self, schedule_log: ScheduleLog) -> None:
         """The log of the schedule."""
         ...
 
@@ -102,9 +102,9 @@ class DirectoryArchive:
         """See :class:`Archive`."""
         self.take("faults", [record.row(self.run) for record in records])
 
-    def take_diary(self, diary: ScheduleLog) -> None:
+    def take_schedule_log(self, schedule_log: ScheduleLog) -> None:
         """See :class:`Archive`."""
-        self._directory.write_diary(diary.to_json())
+        self._directory.write_schedule_log(schedule_log.to_json())
 
     def take_unrest(self, seen: Mapping[str, Any]) -> None:
         """See :class:`Archive`."""
@@ -134,7 +134,7 @@ class KeptArchive:
 
     Attributes:
         tables: by name, without the history.
-        diary: None before the end.
+        schedule_log: None before the end.
         unrest: the observations of a healed cluster that did not come to rest; empty: it did, or there is none.
         endings: the exits of nodes that the harness did not order, as in ``run.json``.
         orders: the DeleteRecords requests of clients, as in ``run.json``; None before the end.
@@ -143,7 +143,7 @@ class KeptArchive:
     def __init__(self, run: str) -> None:
         self.run = run
         self.tables: dict[str, Rows] = {}
-        self.diary: ScheduleLog | None = None
+        self.schedule_log: ScheduleLog | None = None
         self.unrest: Mapping[str, Any] = {}
         self.endings: Sequence[Mapping[str, Any]] = ()
         self.orders: Sequence[Mapping[str, Any]] | None = None
@@ -174,9 +174,9 @@ class KeptArchive:
         """See :class:`Archive`."""
         self.take("faults", [record.row(self.run) for record in records])
 
-    def take_diary(self, diary: ScheduleLog) -> None:
+    def take_schedule_log(self, schedule_log: ScheduleLog) -> None:
         """See :class:`Archive`."""
-        self.diary = diary
+        self.schedule_log = schedule_log
 
     def take_unrest(self, seen: Mapping[str, Any]) -> None:
         """See :class:`Archive`."""

@@ -79,11 +79,11 @@ class ClientOperations:
     """Begins what the schedule has the clients of one run do."""
 
     def __init__(
-        self, partitions: Sequence[TopicPartition], client: ScheduledClient, diary: ScheduleLog, report: Reporter
+        self, partitions: Sequence[TopicPartition], client: ScheduledClient, schedule_log: ScheduleLog, report: Reporter
     ) -> None:
         self._partitions = partitions
         self._client = client
-        self._diary = diary
+        self._schedule_log = schedule_log
         self._report = report
 
     def begin(self, step: Step, path: str) -> AnyOperation:
@@ -110,10 +110,10 @@ class ClientOperations:
             send.retries, send.retry_after_s, send.producer, send.idempotent, send.transaction,
             send.transaction_version,
         )  # fmt: skip
-        names = self._diary.sending(order.partitions, send)
+        names = self._schedule_log.sending(order.partitions, send)
 
         def check(answers: Sequence[Sent]) -> None:
-            self._diary.answered(send.producer, names, answers)
+            self._schedule_log.answered(send.producer, names, answers)
             acknowledged = sum(answer.kind == "ok" for answer in answers)
             # The end of a transaction answers for what was sent before in it, too.
             every = max(send.count * len(order.partitions), len(answers))
@@ -132,7 +132,7 @@ class ClientOperations:
         )  # fmt: skip
 
         def check(consumed: Consumed) -> None:
-            self._diary.consumed(consume.group, consumed)
+            self._schedule_log.consumed(consume.group, consumed)
             happened = consumed.incident or "ok"
             if consume.expect not in ("any", happened):
                 raise InvalidRun(f"{path}: what happened to the consumer is {happened!r}, not {consume.expect!r}.")
@@ -143,7 +143,7 @@ class ClientOperations:
         return ClientOperation(path, consume.within_s, self._client.consume(order), check)
 
     def _compare(self, path: str, partition: TopicPartition, expected: Sequence[str], consumed: Consumed) -> None:
-        names = self._diary.names(partition)
+        names = self._schedule_log.names(partition)
         given = [names.get(value, "?") if value is not None else "?" for value in consumed.values.get(partition, ())]
         if given != list(expected):
             raise InvalidRun(
@@ -159,7 +159,7 @@ class ClientOperations:
 
         def check(done: Done) -> None:
             if done.error is None:
-                self._diary.committed(commit.group, offsets)
+                self._schedule_log.committed(commit.group, offsets)
             _require(path, commit.expect, done)
 
         return ClientOperation(path, commit.within_s, self._client.commit(order), check)

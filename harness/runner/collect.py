@@ -15,7 +15,7 @@ def collect(
     archive: Archive,
     target: Target,
     nemesis: Nemesis,
-    diary: ScheduleLog,
+    schedule_log: ScheduleLog,
     orders: DeleteRecordsLog,
     *,
     is_tapped: bool = False,
@@ -25,7 +25,7 @@ def collect(
     First the small parts that exist only in this process.
     """
     archive.take_faults(nemesis.records)
-    archive.take_diary(diary)
+    archive.take_schedule_log(schedule_log)
     archive.take_orders(orders)
     archive.take_endings(target.endings())
     archive.take("timeline", target.timeline(archive.run))

@@ -141,6 +141,6 @@ def impossible(scenario: Scenario, generation: str) -> str | None:
     return None
 
 
-def letters(words: Iterable[Word]) -> str:
+def abbreviated(words: Iterable[Word]) -> str:
     """``L+D``; a question mark for a run that proves nothing."""
     return "+".join(LETTERS[word] for word in words) or "?"

@@ -1,7 +1,7 @@
 """Describes the outcome of a run in the words of :mod:`harness.outcome`, and compares it with the expected one.
 
-The checkers' reference engine finds what was lost, diverged or duplicated; the brokers' disks have the logs; the diary
-has what only the schedule could see.
+The checkers' reference engine finds what was lost, diverged or duplicated; the brokers' disks have the logs; the
+schedule log has what only the schedule could see.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ class Gathered:
     timeline: Rows
     replica_logs: Rows
     faults: Rows
-    diary: ScheduleLog
+    schedule_log: ScheduleLog
     predictions: Sequence[Mapping[str, Any]] | None = None
 
     @classmethod
     def kept(cls, manifest: Manifest, archive: KeptArchive) -> Gathered:
         """From a run in memory."""
         tables = {name: _whole(name, archive.tables.get(name, ())) for name in ("timeline", "replica_logs", "faults")}
-        return cls(manifest, archive.history, **tables, diary=archive.diary or ScheduleLog(()))
+        return cls(manifest, archive.history, **tables, schedule_log=archive.schedule_log or ScheduleLog(()))
 
     @classmethod
     def recorded(cls, path: Path) -> Gathered:
@@ -79,7 +79,7 @@ class Gathered:
         """
         directory = RunDirectory.open(path)
         tables = {name: directory.read_table(name) for name in TABLES}
-        return cls(directory.manifest(), **tables, diary=ScheduleLog.from_json(directory.read_diary()))
+        return cls(directory.manifest(), **tables, schedule_log=ScheduleLog.from_json(directory.read_schedule_log()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +107,14 @@ def observe(run: Gathered) -> Observed:
     """The outcome of ``run``."""
     rows = rows_in_memory(run.manifest, (run.history, run.timeline, run.replica_logs), run.faults)
     plain, predicted = _verdicts(run, rows)
-    words = set(_from_checkers(plain.anomalies)) | set(_from_diary(run.diary)) | set(_from_logs(run, rows))
+    words = (
+        set(_from_checkers(plain.anomalies)) | set(_from_schedule_log(run.schedule_log)) | set(_from_logs(run, rows))
+    )
     ordered = tuple(word for word in Word if word in words) or (Word.SAFE,)
     return Observed(
         ordered,
-        final_logs(run.replica_logs, run.timeline, run.diary),
-        run.diary.replicas,
+        final_logs(run.replica_logs, run.timeline, run.schedule_log),
+        run.schedule_log.replicas,
         tuple(_invalid(run.manifest, predicted, words)),
         tuple(_unexpected(plain.anomalies, predicted.anomalies)),
         tuple(
@@ -179,14 +181,14 @@ def _from_checkers(anomalies: Iterable[Anomaly]) -> Iterator[Word]:
             yield Word.STUCK
 
 
-def _from_diary(diary: ScheduleLog) -> Iterator[Word]:
-    if diary.unavailable or diary.leaderless:
+def _from_schedule_log(schedule_log: ScheduleLog) -> Iterator[Word]:
+    if schedule_log.unavailable or schedule_log.leaderless:
         yield Word.UNAVAILABLE
-    if diary.unsettled and not diary.leaderless:
+    if schedule_log.unsettled and not schedule_log.leaderless:
         yield Word.STUCK
-    if diary.exited:
+    if schedule_log.exited:
         yield Word.EXITED
-    for records in diary.orders.values():
+    for records in schedule_log.orders.values():
         offsets = [offset for _, offset in records if offset is not None]
         if any(later < earlier for earlier, later in pairwise(offsets)):
             yield Word.REORDERED
@@ -197,7 +199,7 @@ def _from_logs(run: Gathered, rows: RunRows) -> Iterator[Word]:
 
     A group whose position is beyond the end has not: its next fetch gets OFFSET_OUT_OF_RANGE.
     """
-    for group in run.diary.groups.values():
+    for group in run.schedule_log.groups.values():
         for partition, position in group.position.items():
             found = rows.final_read.get(partition, {})
             given = group.given.get(partition, set())
@@ -227,7 +229,9 @@ def _wrong_words(expected: Sequence[Word], observed: Sequence[Word]) -> Iterator
 # ------------------------------------------------------------------------------------------------------------- logs
 
 
-def final_logs(replica_logs: Rows, timeline: Rows, diary: ScheduleLog) -> dict[TopicPartition, dict[NodeId, Log]]:
+def final_logs(
+    replica_logs: Rows, timeline: Rows, schedule_log: ScheduleLog
+) -> dict[TopicPartition, dict[NodeId, Log]]:
     """The records of each replica's log; one without a name is ``?``, one that is not intact ends with ``!``.
 
     KRaft's metadata log is left out: its records are no workload's.
@@ -240,7 +244,7 @@ def final_logs(replica_logs: Rows, timeline: Rows, diary: ScheduleLog) -> dict[T
         if row["topic"] != METADATA_TOPIC:
             found.setdefault(_where(row), {}).setdefault(NodeId(row["node"]), []).append(row)
     return {
-        name: {node: _log(rows, diary.names(name)) for node, rows in sorted(logs.items())}
+        name: {node: _log(rows, schedule_log.names(name)) for node, rows in sorted(logs.items())}
         for name, logs in sorted(found.items())
     }
 

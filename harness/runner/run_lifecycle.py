@@ -51,7 +51,7 @@ class RunLifecycle:
         self._nemesis = Nemesis(self._target, journal, environment.clock, plan.seed, report, noted=archive.take_faults)
         self.progress = RunProgress(plan, self._target, environment.clock, self._recorder, self._nemesis)
         self._chaos = chaos_of(plan, self._target, self._nemesis, environment.clock)
-        self._diary = ScheduleLog(plan.partitions)
+        self._schedule_log = ScheduleLog(plan.partitions)
         self._clients: RunClients | None = None
         self._collected = False
         self.waited = False
@@ -102,9 +102,9 @@ class RunLifecycle:
         else:
             self.progress.begins("schedule")
             context = ExecutionContext(self._target, self._clients, self._nemesis, self._environment.clock)
-            noted = self._archive.take_diary
+            noted = self._archive.take_schedule_log
             begun = self.progress.step
-            ScheduleExecutor(self._plan, context, self._diary, self._report, noted=noted, begun=begun).perform()
+            ScheduleExecutor(self._plan, context, self._schedule_log, self._report, noted=noted, begun=begun).perform()
 
     def heal(self) -> None:
         """Heal whatever is still in force."""
@@ -131,11 +131,11 @@ class RunLifecycle:
             missing = self._taken_over()
         self.waited = True
         partitions = self._target.view().partitions
-        self._diary.unsettled = missing
-        self._diary.replicas = {name: tuple(seen.replicas) for name, seen in partitions.items()}
-        self._diary.leaderless = [str(name) for name, seen in partitions.items() if seen.leader == NO_LEADER]
+        self._schedule_log.unsettled = missing
+        self._schedule_log.replicas = {name: tuple(seen.replicas) for name, seen in partitions.items()}
+        self._schedule_log.leaderless = [str(name) for name, seen in partitions.items() if seen.leader == NO_LEADER]
         ended = [self._target.has_exited(node) for node in self._target.nodes() if not self._is_out_of_space(node)]
-        self._diary.exited = [receipt.seen for receipt in ended if receipt.holds]
+        self._schedule_log.exited = [receipt.seen for receipt in ended if receipt.holds]
 
     def _settle(self) -> list[str]:
         return settling.settle(
@@ -230,12 +230,12 @@ class RunLifecycle:
         self.progress.begins("final read")
         assert self._clients is not None
         self._report("reading everything from the beginning")
-        timeout_s = self._plan.scenario.settle_s if self._diary.unsettled else _FINAL_READ_TIMEOUT_S
-        if not self._clients.final_read.read(timeout_s) and not self._diary.unsettled:
+        timeout_s = self._plan.scenario.settle_s if self._schedule_log.unsettled else _FINAL_READ_TIMEOUT_S
+        if not self._clients.final_read.read(timeout_s) and not self._schedule_log.unsettled:
             lacks = f"the final read did not reach every end within {timeout_s:g} s"
             if self._plan.scenario.transacts:  # what ends a transaction is never delivered, and may be all that is left
                 raise InvalidRun(f"{lacks}.")
-            self._diary.unsettled = self._watched("reads", lacks, partial(reads, self._clients.final_read))
+            self._schedule_log.unsettled = self._watched("reads", lacks, partial(reads, self._clients.final_read))
         self._clients.stop()
         self._recorder.close()
 
@@ -251,7 +251,7 @@ class RunLifecycle:
             if self._clients is not None:
                 self._archive.take_program(self._clients.workload.program())
             collect(
-                self._archive, self._target, self._nemesis, self._diary, self._recorder.orders,
+                self._archive, self._target, self._nemesis, self._schedule_log, self._recorder.orders,
                 is_tapped=self._plan.scenario.tap,
             )  # fmt: skip
             self._collected = True

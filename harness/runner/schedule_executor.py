@@ -35,10 +35,10 @@ class ExecutionContext:
 
 
 class ScheduleExecutor:
-    """Performs the schedule of one plan, and keeps ``diary``.
+    """Performs the schedule of one plan, and keeps ``schedule_log``.
 
     Args:
-        noted: called with the diary after every step.
+        noted: called with the schedule log after every step.
         begun: called with the number of each step, from 0, before it.
     """
 
@@ -46,13 +46,13 @@ class ScheduleExecutor:
         self,
         plan: Plan,
         context: ExecutionContext,
-        diary: ScheduleLog,
+        schedule_log: ScheduleLog,
         report: Reporter,
         *,
-        noted: Callable[[ScheduleLog], None] = lambda diary: None,
+        noted: Callable[[ScheduleLog], None] = lambda schedule_log: None,
         begun: Callable[[int], None] = lambda number: None,
     ) -> None:
-        self.diary = diary
+        self.schedule_log = schedule_log
         self._noted = noted
         self._begun = begun
         self._plan = plan
@@ -61,7 +61,7 @@ class ScheduleExecutor:
         self._nemesis = context.nemesis
         self._clock = context.clock
         self._report = report
-        self._operations = ClientOperations(plan.partitions, context.clients.scheduled, diary, report)
+        self._operations = ClientOperations(plan.partitions, context.clients.scheduled, schedule_log, report)
         self._named: dict[str, AnyOperation] = {}
 
     def perform(self) -> None:
@@ -73,7 +73,7 @@ class ScheduleExecutor:
         for number, (index, step) in enumerate(self._plan.steps.items()):
             self._begun(number)
             self._perform(index, step, f"schedule[{index}].{step.kind}")
-            self._noted(self.diary)
+            self._noted(self.schedule_log)
         for operation in self._named.values():
             self._await_operation(operation)
 
@@ -143,7 +143,7 @@ class ScheduleExecutor:
             self._clock.sleep(_POLL_S)
             if led := leaderless(self._target, partitions):
                 raise InvalidRun(f"{path}: it did not stay so for {unavailable.for_s:g} s: {'; '.join(led)}.")
-        self.diary.unavailable += [f"{name} had no leader for {unavailable.for_s:g} s" for name in partitions]
+        self.schedule_log.unavailable += [f"{name} had no leader for {unavailable.for_s:g} s" for name in partitions]
 
     def _unmet(self, until: Until) -> Sequence[str]:
         phrases = [] if until.sent is None else self._named[until.sent].missing()

@@ -116,17 +116,17 @@ class ScheduleLog:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
         """The inverse of :meth:`to_json`."""
-        diary = cls(map(partition_named, document["values"]))
-        diary.values = {partition_named(name): dict(known) for name, known in document["values"].items()}
+        schedule_log = cls(map(partition_named, document["values"]))
+        schedule_log.values = {partition_named(name): dict(known) for name, known in document["values"].items()}
         for producer, name, records in document["orders"]:
-            diary.orders[producer, partition_named(name)] = [(record, offset) for record, offset in records]
+            schedule_log.orders[producer, partition_named(name)] = [(record, offset) for record, offset in records]
         for name, nodes in document.get("replicas", {}).items():
-            diary.replicas[partition_named(name)] = tuple(map(NodeId, nodes))
+            schedule_log.replicas[partition_named(name)] = tuple(map(NodeId, nodes))
         for group, one in document["groups"].items():
             for name, values in one["given"].items():
-                diary.groups[group].given[partition_named(name)].update(values)
+                schedule_log.groups[group].given[partition_named(name)].update(values)
             positions = {partition_named(name): offset for name, offset in one["position"].items()}
-            diary.groups[group].position.update(positions)
+            schedule_log.groups[group].position.update(positions)
         for name in _SENTENCES:
-            setattr(diary, name, list(document.get(name, ())))
-        return diary
+            setattr(schedule_log, name, list(document.get(name, ())))
+        return schedule_log

@@ -45,7 +45,7 @@ class Run:
         It becomes a run of the directory's name, and ``run.json`` counts the rows that are there now.
         """
         path.mkdir()
-        shutil.copy(source / "diary.json", path)
+        shutil.copy(source / "schedule_log.json", path)
         for name, rows in self.tables.items():
             for row in rows:
                 row["run"] = path.name

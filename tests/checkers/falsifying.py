@@ -33,7 +33,7 @@ RAW = st.sampled_from([b"", b"{", b"[]", b"null", b"\xff", b'{"a":' * 5_000, b"[
 
 def edits() -> st.SearchStrategy[Edit]:
     """One edit of a run directory."""
-    documents = st.sampled_from(["run.json", "diary.json"])
+    documents = st.sampled_from(["run.json", "schedule_log.json"])
     return st.one_of(
         st.builds(of_document, documents, POSITIONS, st.none() | JSON.map(lambda value: (value,))),
         st.builds(raw, documents, RAW),

@@ -360,11 +360,16 @@ OF_DOCUMENTS = (
     Edit("a run.json that is a list", "refused", "JSON object", files=swap("run.json", b"[]")),
     Edit("a directory in the place of run.json", "refused", "directory", files=a_directory("run.json")),
     Edit("no run.json", "refused", "is missing", files=removed("run.json")),
-    Edit("no diary", "pass", "only reports and outcomes read it", files=removed("diary.json")),
-    Edit("a diary that is none", "pass", "only reports and outcomes read it", files=swap("diary.json", b"[" * 1000)),
+    Edit("no schedule log", "pass", "only reports and outcomes read it", files=removed("schedule_log.json")),
+    Edit(
+        "a schedule log that is none",
+        "pass",
+        "only reports and outcomes read it",
+        files=swap("schedule_log.json", b"[" * 1000),
+    ),
     Edit("other counts", "invalid", "run.json says", files=replaced("run.json", '"rows": ', '"rows": 1')),
 )
-"""Of ``run.json`` and ``diary.json``."""
+"""Of ``run.json`` and ``schedule_log.json``."""
 
 OF_FILES = (
     Edit("no history", "invalid", "history", files=removed(part("history"))),

@@ -52,7 +52,7 @@ def told() -> Path:
         story.cut(node, 0)
     story.elect(1)
     story.finish().write(path)
-    RunDirectory(path).write_diary(DIARY)
+    RunDirectory(path).write_schedule_log(DIARY)
     check([path], engine="reference")
     return path
 
@@ -93,7 +93,7 @@ def test_the_run_that_is_edited_is_sound() -> None:
 @example([cell("history", 0, column("partition"), None)])
 @example([cell("history", 6, column("offset"), None)])
 @example([cell("timeline", 0, column("incarnation", TIMELINE), 2**31 - 1)])
-@example([of_document("diary.json", -1, None)])
+@example([of_document("schedule_log.json", -1, None)])
 def test_an_edited_run_is_judged_or_refused(changes: list[Edit]) -> None:
     def change(path: Path) -> None:
         for one in changes:
@@ -128,7 +128,7 @@ def test_a_forged_verdict_is_drawn_or_refused(position: int, new: tuple[object] 
             assert "verdict.json" in str(refused)  # noqa: PT017 - not always raised
 
 
-@pytest.mark.parametrize("name", ["run.json", "verdict.json", "diary.json", "faults.parquet"])
+@pytest.mark.parametrize("name", ["run.json", "verdict.json", "schedule_log.json", "faults.parquet"])
 def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(name: str) -> None:
     def change(path: Path) -> None:
         (path / name).unlink()

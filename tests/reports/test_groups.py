@@ -29,7 +29,7 @@ def test_a_group_stands_somewhere_in_the_log_or_beyond_it(
     run_directory: Path, position: int, remark: str, alarming: bool
 ) -> None:
     groups = {"readers": {"given": {}, "position": {"ledger-0": position}}}
-    RunDirectory.open(run_directory).write_diary({"values": {}, "orders": [], "groups": groups})
+    RunDirectory.open(run_directory).write_schedule_log({"values": {}, "orders": [], "groups": groups})
     [standing] = standings(read(run_directory))
     assert (standing.group, str(standing.partition), standing.position) == ("readers", "ledger-0", position)
     assert (standing.start_offset, standing.end_offset) == (0, 30)
@@ -40,19 +40,23 @@ def test_a_group_stands_somewhere_in_the_log_or_beyond_it(
 
 def test_a_group_on_a_partition_that_nobody_led_in_the_end_is_told_so(run_directory: Path) -> None:
     groups = {"readers": {"given": {}, "position": {"ghost-0": 3}}}
-    RunDirectory.open(run_directory).write_diary({"values": {}, "orders": [], "groups": groups})
+    RunDirectory.open(run_directory).write_schedule_log({"values": {}, "orders": [], "groups": groups})
     [standing] = standings(read(run_directory))
     assert standing.end_offset is None
     assert "no broker led" in standing.remark
 
 
-def test_without_a_diary_the_report_is_silent_about_groups(run_directory: Path) -> None:
+def test_without_a_schedule_log_the_report_is_silent_about_groups(run_directory: Path) -> None:
     assert standings(read(run_directory)) == []
     assert 'id="groups"' not in reports.write(run_directory).read_text()
 
 
-def test_a_diary_that_is_none_is_told_of(run_directory: Path) -> None:
-    RunDirectory.open(run_directory).write_diary({"values": {}, "orders": [], "groups": {"readers": {"position": 3}}})
+def test_a_schedule_log_that_is_none_is_an_error(run_directory: Path) -> None:
+    RunDirectory.open(run_directory).write_schedule_log(
+        {"values": {}, "orders": [], "groups": {"readers": {"position": 3}}}
+    )
     run = read(run_directory)
     assert standings(run) == []
-    assert f"Not looked at: {run_directory}/diary.json: groups.readers" in reports.write(run_directory).read_text()
+    assert (
+        f"Not looked at: {run_directory}/schedule_log.json: groups.readers" in reports.write(run_directory).read_text()
+    )

@@ -7,7 +7,7 @@ from threading import Event
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_analysis.parallel_jobs import together
+from spark_analysis.parallel_jobs import in_parallel
 
 
 def test_results_come_in_the_order_of_the_tasks_whoever_is_done_first(spark: SparkSession) -> None:
@@ -21,7 +21,7 @@ def test_results_come_in_the_order_of_the_tasks_whoever_is_done_first(spark: Spa
         second_is_done.set()
         return spark.range(5).count()
 
-    assert together(spark, [first, second]) == [3, 5]
+    assert in_parallel(spark, [first, second]) == [3, 5]
 
 
 def test_what_goes_on_when_another_task_fails_is_cancelled_before_anybody_hears_of_it(spark: SparkSession) -> None:
@@ -39,5 +39,5 @@ def test_what_goes_on_when_another_task_fails_is_cancelled_before_anybody_hears_
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        together(spark, [failing, endless])
+        in_parallel(spark, [failing, endless])
     assert ended.is_set()

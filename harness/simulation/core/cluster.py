@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.replication.knobs import Knobs
 from harness.simulation.core.broker import Broker
 from harness.simulation.core.configuration import Configuration
-from harness.simulation.core.controller_process import Controlling
+from harness.simulation.core.controller_process import ControllerProcess
 from harness.simulation.core.network import Network
 from harness.simulation.core.scheduler import Scheduler
 
@@ -17,7 +17,7 @@ class CoreCluster:
         brokers: by their ids; ``controller`` comes after them. The simulation sets both.
     """
 
-    controller: Controlling
+    controller: ControllerProcess
 
     def __init__(self, configuration: Configuration, knobs: Knobs, scheduler: Scheduler, network: Network) -> None:
         self.configuration = configuration

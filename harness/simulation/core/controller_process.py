@@ -55,7 +55,7 @@ class _Push(NamedTuple):
     state: PartitionState
 
 
-class Controlling(Process):
+class ControllerProcess(Process):
     """See the module.
 
     Args:

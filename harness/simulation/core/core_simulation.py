@@ -16,7 +16,7 @@ from harness.simulation.core.budget import Budget
 from harness.simulation.core.clients import ClientEnvironment, Consumer, Producer
 from harness.simulation.core.cluster import CoreCluster
 from harness.simulation.core.configuration import MS, Configuration, Setup, drawn_for
-from harness.simulation.core.controller_process import Controlling
+from harness.simulation.core.controller_process import ControllerProcess
 from harness.simulation.core.deletions import Deletions
 from harness.simulation.core.fault_injector import FaultInjector, PowerLoss
 from harness.simulation.core.network import Network
@@ -91,7 +91,7 @@ class CoreSimulation:
             Broker(NodeId(node), configuration, knobs, scheduler, network, observers=observers)
             for node in range(configuration.nodes)
         ]
-        controller = Controlling(
+        controller = ControllerProcess(
             brokers, configuration, knobs, scheduler, network,
             observers=ControllerObservers(self.witness, trace, self.recording, self.budget),
             luck=random.Random(f"{self.seed}:metadata").random,
@@ -137,7 +137,7 @@ class CoreSimulation:
         return self.cluster.brokers
 
     @property
-    def controller(self) -> Controlling:
+    def controller(self) -> ControllerProcess:
         """The controller."""
         return self.cluster.controller
 

@@ -148,11 +148,11 @@ class SimulatedNode:
             self.node, self.incarnation, self.clock, self.rows.append
         )
         halt = partial(self._halt, network)
-        surroundings = NodeEnvironment(
+        environment = NodeEnvironment(
             self._tapped(network), self.disk, self.clock, timeline, self._say, halt, raise_again
         )
         config = replace(self._config, incarnation=self.incarnation, faults=faults or NodeFaults())
-        self._program = self.build(config, surroundings)
+        self._program = self.build(config, environment)
         timeline.about_node("started")
         self._program.start()
 

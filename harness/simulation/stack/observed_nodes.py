@@ -227,8 +227,8 @@ class ObservedControllerNode:
 class ObservedBroker(Broker):
     """A broker; arguments as there, and the node that observes it."""
 
-    def __init__(self, watched: ObservedNode, config: NodeConfig, surroundings: NodeEnvironment) -> None:
-        super().__init__(config, surroundings)
+    def __init__(self, watched: ObservedNode, config: NodeConfig, environment: NodeEnvironment) -> None:
+        super().__init__(config, environment)
         self.watched = watched
 
 
@@ -344,9 +344,9 @@ class ObservedController(ControllerNode):
         watched: ObservedControllerNode,
         observers: ControllerObservers,
         config: NodeConfig,
-        surroundings: NodeEnvironment,
+        environment: NodeEnvironment,
     ) -> None:
-        super().__init__(config, surroundings)
+        super().__init__(config, environment)
         self._watched = watched
         self._observers = observers
         self._effects: list[ControllerEffect] = []

@@ -16,7 +16,7 @@ from harness.history.sends import Answer
 from harness.model import TopicPartition
 from harness.payload import ProducerRecord
 from harness.simulation.stack.client import Call, Client, Silence
-from harness.simulation.stack.tasks import Window, together
+from harness.simulation.stack.tasks import Window, run_all
 from harness.wire.batches import Record, build
 from harness.wire.keys import ApiKey
 from harness.wire.messages.coordination import InitProducerIdRequest, InitProducerIdResponse
@@ -134,7 +134,7 @@ class Producer:
             answered(part, answers)
 
         parts = [range(at, min(at + size, len(batch))) for at in range(0, len(batch), size)]
-        await together([send(part) for part in parts])
+        await run_all([send(part) for part in parts])
         return found
 
     def close(self) -> None:

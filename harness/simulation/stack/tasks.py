@@ -109,7 +109,7 @@ class Task(Generic[ValueT]):
             promise.then(self._step)
 
 
-async def together(works: Sequence[Coroutine[Promise[Any], None, None]]) -> None:
+async def run_all(works: Sequence[Coroutine[Promise[Any], None, None]]) -> None:
     """Run ``works`` side by side until all of them have ended; the last one as a part of the task that waits.
 
     Raises:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.coordination.errors import GroupError
-from harness.coordination.surroundings import ProducerIdentity
+from harness.coordination.ports import ProducerIdentity
 from harness.wire.keys import ApiKey
 from harness.wire.messages.api_versions import ApiVersionsRequest
 from harness.wire.messages.consumers import OffsetFetchRequest, OffsetFetchRequestTopic

@@ -13,8 +13,8 @@ from harness.coordination.heartbeat import Heartbeat
 from harness.coordination.kept_groups import GroupLimits
 from harness.coordination.member import Join
 from harness.coordination.offsets import CommittedOffset
+from harness.coordination.ports import Caller, LogRecord, ProducerIdentity, Stored
 from harness.coordination.records import decoded
-from harness.coordination.surroundings import Caller, LogRecord, ProducerIdentity, Stored
 from harness.model import TopicPartition
 from harness.wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest, TopicPartitions
 from harness.wire.messages.groups import (
@@ -78,7 +78,7 @@ class CoordinatorAlone:
         self.storing: list[tuple[Sequence[LogRecord], Stored]] = []
         self.holds_stores = False
 
-    # ------------------------------------------------------------------------------------ surroundings
+    # ------------------------------------------------------------------------------------ ports
 
     def wall_ms(self) -> int:
         return self.time.now_ms
@@ -141,7 +141,7 @@ class GroupsAlone(CoordinatorAlone):
             self.groups.replay(*said)
         self.groups.begin()
 
-    # ------------------------------------------------------------------------------------ surroundings
+    # ------------------------------------------------------------------------------------ ports
 
     def new_member_id(self, prefix: str) -> str:
         self._ids += 1

@@ -11,7 +11,7 @@ import pytest
 from harness.coordination.errors import GroupError
 from harness.coordination.group_commits import Committer
 from harness.coordination.offsets import CommittedOffset
-from harness.coordination.surroundings import ProducerIdentity
+from harness.coordination.ports import ProducerIdentity
 from harness.wire.messages.groups import HeartbeatRequest, LeaveGroupRequest, MemberIdentity, SyncGroupRequest
 from tests.harness.coordination.groups_alone import REBALANCE_MS, SESSION_MS, WHERE, GroupsAlone
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.coordination.ports import LogRecord
 from harness.coordination.records import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -18,7 +19,6 @@ from harness.coordination.records import (
     group_record,
     offset_record,
 )
-from harness.coordination.surroundings import LogRecord
 from harness.targets.kafka.jvm import java
 from harness.wire import batches as wire
 from harness.wire.batches import Record

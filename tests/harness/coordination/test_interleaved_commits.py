@@ -10,8 +10,8 @@ import pytest
 
 from harness.coordination.group_commits import Committer
 from harness.coordination.offsets import CommittedOffset
+from harness.coordination.ports import LogRecord, ProducerIdentity, Stored
 from harness.coordination.records import decoded
-from harness.coordination.surroundings import LogRecord, ProducerIdentity, Stored
 from tests.harness.coordination.groups_alone import WHERE, GroupsAlone
 
 FIRST, SECOND = ProducerIdentity(100, 4), ProducerIdentity(101, 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.coordination.errors import TransactionError
-from harness.coordination.surroundings import ProducerIdentity
+from harness.coordination.ports import ProducerIdentity
 from harness.coordination.transaction import LAST_EPOCH, NUMBERED, Transaction
 from harness.coordination.transaction_records import State, TransactionKey, transaction_record
 from tests.harness.coordination.transactions_alone import TIMEOUT_MS, A, B, TransactionsAlone

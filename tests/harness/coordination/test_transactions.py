@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.coordination.surroundings import ProducerIdentity
+from harness.coordination.ports import ProducerIdentity
 from harness.coordination.transaction import Transaction
 from harness.coordination.transaction_records import State, TransactionKey, transaction_record
 from tests.harness.coordination.transactions_alone import A, B, TransactionsAlone

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
-from harness.coordination.surroundings import LogRecord, ProducerIdentity
+from harness.coordination.ports import LogRecord, ProducerIdentity
 from harness.coordination.transaction import NUMBERED
 from harness.coordination.transaction_records import decoded
 from harness.coordination.transactions import Initialising, Transactions
@@ -34,7 +34,7 @@ class TransactionsAlone(CoordinatorAlone):
             self.transactions.replay(*said)
         self.transactions.begin()
 
-    # ------------------------------------------------------------------------------------ surroundings
+    # ------------------------------------------------------------------------------------ ports
 
     def new_producer_id(self, allocated: Callable[[int | None], None]) -> None:
         self._ids += 1

@@ -21,7 +21,7 @@ def directory(tmp_path: Path) -> RunDirectory:
     made = RunDirectory.create(tmp_path / "run", Manifest("r", "small", 1, "2020-01-01T00:00:00+00:00"))
     for name in ("history", "timeline", "replica_logs", "faults"):
         made.write_table(name, [])
-    made.write_diary({"values": {}, "orders": [], "groups": {}})
+    made.write_schedule_log({"values": {}, "orders": [], "groups": {}})
     made.write_verdict(sealed({"run": "r", "numbers": {1: 0.1}, "list": (1, 2)}, inputs(made)))
     return made
 
@@ -73,8 +73,8 @@ def copy_beside(path: Path) -> None:
     ("file", "change", "name"),
     [
         ("run.json", append, "run.json"),
-        ("diary.json", append, "diary.json"),
-        ("diary.json", Path.unlink, "diary.json"),
+        ("schedule_log.json", append, "schedule_log.json"),
+        ("schedule_log.json", Path.unlink, "schedule_log.json"),
         ("history/part-00000.parquet", append, "history"),
         ("timeline/part-00000.parquet", Path.unlink, "timeline"),
         ("replica_logs/part-00000.parquet", copy_beside, "replica_logs"),
@@ -92,4 +92,6 @@ def test_a_verdict_of_another_run_is_doubted(directory: RunDirectory, tmp_path: 
     other = RunDirectory.create(tmp_path / "other", Manifest("s", "small", 2, "2020-01-01T00:00:00+00:00"))
     shutil.copy(directory.verdict_path, other.verdict_path)
     [doubt] = asked(other)
-    assert doubt.startswith("What was checked is not what is in this directory now: run.json, diary.json, history")
+    assert doubt.startswith(
+        "What was checked is not what is in this directory now: run.json, schedule_log.json, history"
+    )

@@ -260,7 +260,7 @@ def test_this_seawall_and_its_interpreter_have_names() -> None:
 def test_what_is_kept_of_a_run(tmp_path: Path, keep: Keep, outcome: CellOutcome, kept: frozenset[str]) -> None:
     for name in ("history", "timeline", "replica_logs", "wire", "cluster", "broker_logs"):
         (tmp_path / name).mkdir()
-    for name in (*ALWAYS, "faults.parquet", "diary.json"):
+    for name in (*ALWAYS, "faults.parquet", "schedule_log.json"):
         (tmp_path / name).touch()
     prune(tmp_path, outcome, keep)
     assert {path.name for path in tmp_path.iterdir()} == kept

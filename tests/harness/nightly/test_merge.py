@@ -207,7 +207,9 @@ def test_what_passed_keeps_its_tables_until_the_engines_agree(
     assert merge("merge", "one", "--keep", "failing")[0] == 1
     kept = [{path.name for path in (tmp_path / "one/runs" / str(seed)).iterdir()} for seed in range(3)]
     assert kept[0] == {"run.json", "verdict.json"}
-    assert all(names >= UNTIL_MERGED - {"wire", "diary.json", "findings.csv", "report.html"} for names in kept[1:])
+    assert all(
+        names >= UNTIL_MERGED - {"wire", "schedule_log.json", "findings.csv", "report.html"} for names in kept[1:]
+    )
 
 
 def test_a_master_that_was_named_and_does_not_answer_is_an_error(

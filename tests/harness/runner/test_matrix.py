@@ -8,7 +8,7 @@ from harness import scenario
 from harness.museum.entry import foretold
 from harness.runner import plan
 from harness.runner.expectation import expectations
-from harness.runner.matrix import cell, chosen, impossible, letters, rows
+from harness.runner.matrix import abbreviated, cell, chosen, impossible, rows
 from harness.runner.observation import Gathered, observe
 from harness.runner.rehearsal import rehearse
 from harness.scenario import Scenario
@@ -28,7 +28,7 @@ def test_what_is_observed_is_what_is_predicted_on_every_generation(replay: Scena
         rehearsal = rehearse(made)
         seen = cell(made, observe(Gathered.kept(rehearsal.manifest, rehearsal.archive)))
         if not seen.agrees:
-            different[generation] = (letters(seen.predicted), letters(seen.observed), *seen.differences)
+            different[generation] = (abbreviated(seen.predicted), abbreviated(seen.observed), *seen.differences)
     assert not different
 
 

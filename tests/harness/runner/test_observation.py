@@ -20,22 +20,22 @@ LEDGER = TopicPartition("ledger", 0)
 TOPIC = {"name": "ledger", "partitions": 1, "replication_factor": 3}
 
 
-def gathered(story: Story, diary: ScheduleLog | None = None, **manifest: Any) -> Gathered:
+def gathered(story: Story, schedule_log: ScheduleLog | None = None, **manifest: Any) -> Gathered:
     configuration = {"scenario": {"cluster": {"brokers": len(NODES)}, "topics": [TOPIC], **story.scenario}}
     guarantees = {"min_insync_replicas": 2, "unclean_election": False, "idempotent_producers": False}
     known: dict[str, Any] = {"state": "complete", "guarantees": guarantees, "configuration": configuration, **manifest}
     whole = Manifest("r", "story", 1, "2025-01-01T00:00:00+00:00", **known)
     timeline = story.collected(sampled=whole.guarantees.get("timeline") == "sampled")
-    return Gathered(whole, story.history, timeline, story.logs, story.faults, diary or told(story))
+    return Gathered(whole, story.history, timeline, story.logs, story.faults, schedule_log or told(story))
 
 
 def told(story: Story) -> ScheduleLog:
-    """A diary that knows the story's values as m0, m1 ..."""
-    diary = ScheduleLog([LEDGER])
+    """A schedule log that knows the story's values as m0, m1 ..."""
+    schedule_log = ScheduleLog([LEDGER])
     values = {row["value"] for row in story.history if row["f"] == "send"}
-    diary.values[LEDGER] = {f"m{value}": value for value in sorted(values)}
-    diary.replicas[LEDGER] = tuple(map(NodeId, NODES))
-    return diary
+    schedule_log.values[LEDGER] = {f"m{value}": value for value in sorted(values)}
+    schedule_log.replicas[LEDGER] = tuple(map(NodeId, NODES))
+    return schedule_log
 
 
 def quiet(*, sends: int = 3) -> Story:
@@ -95,24 +95,24 @@ def test_a_value_that_is_there_twice_is_duplicated() -> None:
 @pytest.mark.parametrize(
     ("note", "expected"),
     [
-        (lambda diary: diary.unavailable.append("ledger-0 had no leader for 1 s"), Word.UNAVAILABLE),
-        (lambda diary: diary.exited.append("node 1: exit status 1"), Word.EXITED),
-        (lambda diary: diary.unsettled.append("ledger-0: broker 2 is behind"), Word.STUCK),
+        (lambda schedule_log: schedule_log.unavailable.append("ledger-0 had no leader for 1 s"), Word.UNAVAILABLE),
+        (lambda schedule_log: schedule_log.exited.append("node 1: exit status 1"), Word.EXITED),
+        (lambda schedule_log: schedule_log.unsettled.append("ledger-0: broker 2 is behind"), Word.STUCK),
     ],
 )
 def test_what_only_the_schedule_saw_is_observed_too(note: Callable[[ScheduleLog], None], expected: Word) -> None:
     story = quiet().finish()
-    diary = told(story)
-    note(diary)
-    assert words(gathered(story, diary)) == (expected,)
+    schedule_log = told(story)
+    note(schedule_log)
+    assert words(gathered(story, schedule_log)) == (expected,)
 
 
 def test_a_partition_without_a_leader_in_the_end_is_unavailable_and_not_stuck() -> None:
     story = quiet().finish()
-    diary = told(story)
-    diary.unsettled.append("ledger-0: there is no leader")
-    diary.leaderless.append("ledger-0")
-    assert words(gathered(story, diary)) == (Word.UNAVAILABLE,)
+    schedule_log = told(story)
+    schedule_log.unsettled.append("ledger-0: there is no leader")
+    schedule_log.leaderless.append("ledger-0")
+    assert words(gathered(story, schedule_log)) == (Word.UNAVAILABLE,)
 
 
 @pytest.mark.parametrize(
@@ -123,9 +123,9 @@ def test_records_of_one_producer_in_another_order_are_reordered(
     offsets: tuple[int | None, ...], expected: Word
 ) -> None:
     story = quiet().finish()
-    diary = told(story)
-    diary.orders["p", LEDGER] = [(f"m{number}", offset) for number, offset in enumerate(offsets)]
-    assert words(gathered(story, diary)) == (expected,)
+    schedule_log = told(story)
+    schedule_log.orders["p", LEDGER] = [(f"m{number}", offset) for number, offset in enumerate(offsets)]
+    assert words(gathered(story, schedule_log)) == (expected,)
 
 
 @pytest.mark.parametrize(
@@ -143,10 +143,10 @@ def test_a_group_has_skipped_what_lies_behind_it_and_was_given_to_none_of_its_me
     given: set[int], position: int, expected: Word
 ) -> None:
     story = quiet().finish()
-    diary = told(story)
-    diary.groups["g"].given[LEDGER] |= given
-    diary.groups["g"].position[LEDGER] = position
-    assert words(gathered(story, diary)) == (expected,)
+    schedule_log = told(story)
+    schedule_log.groups["g"].given[LEDGER] |= given
+    schedule_log.groups["g"].position[LEDGER] = position
+    assert words(gathered(story, schedule_log)) == (expected,)
 
 
 def test_a_run_that_did_not_come_to_its_end_proves_nothing_and_says_why() -> None:
@@ -164,9 +164,9 @@ def test_an_unproven_fault_proves_nothing() -> None:
 def test_an_incomplete_final_read_is_forgiven_only_where_something_kept_it_from_its_end() -> None:
     story = quiet().finish(read=False)
     assert observe(gathered(story)).invalid
-    diary = told(story)
-    diary.leaderless.append("ledger-0")
-    assert not observe(gathered(story, diary)).invalid
+    schedule_log = told(story)
+    schedule_log.leaderless.append("ledger-0")
+    assert not observe(gathered(story, schedule_log)).invalid
 
 
 def test_every_word_and_no_other_must_be_observed() -> None:
@@ -288,9 +288,9 @@ def test_all_means_every_assigned_replica_whether_there_is_evidence_of_it_or_not
 
 def test_all_means_nothing_where_nobody_knows_the_assignment() -> None:
     story = quiet().finish()
-    diary = told(story)
-    diary.replicas.clear()
-    assert differences(expected_logs(all=["m0..m2@0"]), observe(gathered(story, diary))) == [
+    schedule_log = told(story)
+    schedule_log.replicas.clear()
+    assert differences(expected_logs(all=["m0..m2@0"]), observe(gathered(story, schedule_log))) == [
         "the brokers of ledger-0 are unknown."
     ]
 
@@ -304,18 +304,18 @@ def test_rows_of_names_are_spelled_out_and_shortened_again() -> None:
     assert shortened(("m0@0", "m1@0!", "m2@0", "m4@0")) == "m0@0 m1@0! m2@0 m4@0"
 
 
-def test_a_diary_survives_being_written_down() -> None:
+def test_a_schedule_log_survives_being_written() -> None:
     story = quiet().finish()
-    diary = told(story)
-    diary.orders["p", LEDGER] = [("m0", 3), ("m1", None)]
-    diary.groups["g"].given[LEDGER] |= {1, 2}
-    diary.groups["g"].position[LEDGER] = 3
-    diary.exited.append("node 1")
-    document = json.loads(json.dumps(diary.to_json()))
-    assert ScheduleLog.from_json(document).to_json() == diary.to_json()
-    assert ScheduleLog.from_json(document).orders == diary.orders
+    schedule_log = told(story)
+    schedule_log.orders["p", LEDGER] = [("m0", 3), ("m1", None)]
+    schedule_log.groups["g"].given[LEDGER] |= {1, 2}
+    schedule_log.groups["g"].position[LEDGER] = 3
+    schedule_log.exited.append("node 1")
+    document = json.loads(json.dumps(schedule_log.to_json()))
+    assert ScheduleLog.from_json(document).to_json() == schedule_log.to_json()
+    assert ScheduleLog.from_json(document).orders == schedule_log.orders
     assert ScheduleLog.from_json(document).replicas == {LEDGER: (0, 1, 2)}
-    assert ScheduleLog.from_json(document).groups["g"].given == diary.groups["g"].given
+    assert ScheduleLog.from_json(document).groups["g"].given == schedule_log.groups["g"].given
 
 
 @pytest.mark.parametrize(("timeline", "accused"), [("complete", ["unjustified-ack"]), ("sampled", [])])

@@ -297,8 +297,8 @@ def test_what_a_killed_harness_left_is_healed_by_the_next_one_which_says_so(tmp_
     assert directory.manifest().state == "abandoned"
     printed = {"broker-0.log", "broker-1.log", "broker-2.log", "controller.log"}
     assert printed <= {path.name for path in directory.broker_logs.iterdir() if path.stat().st_size}
-    assert [len(sent) for sent in directory.read_diary()["values"].values()] == [1, 1]
-    sent = {value for values in directory.read_diary()["values"].values() for value in values.values()}
+    assert [len(sent) for sent in directory.read_schedule_log()["values"].values()] == [1, 1]
+    sent = {value for values in directory.read_schedule_log()["values"].values() for value in values.values()}
     assert sent <= {row["value"] for row in directory.read_table("replica_logs")}
     told = {(row["node"], row["kind"]) for row in directory.read_table("timeline")}
     assert told >= {*product((0, 1, 2, 100), ["started"]), (100, "election"), *product((0, 1, 2), ["state", "final"])}

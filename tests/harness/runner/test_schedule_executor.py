@@ -45,7 +45,7 @@ class Performing:
     """Performs schedules on one target.
 
     Attributes:
-        noted: how many records the diary knew, each time that somebody was told of it.
+        noted: how many records the schedule log knew, each time that somebody was told of it.
     """
 
     def __init__(self, target: ScriptedTarget, clock: LeapingClock) -> None:
@@ -57,15 +57,15 @@ class Performing:
     def __call__(self, *steps: str, generation: str | None = None) -> ScheduleLog:
         made = plan(scenario.parse(HEAD + "".join(f"  - {step}\n" for step in steps)), generation=generation)
         nemesis = Nemesis(self.target, NothingToUndo(), self.clock, 1, lambda line: None)
-        diary = ScheduleLog(made.partitions)
+        schedule_log = ScheduleLog(made.partitions)
         clients = RunClients(ScriptedLoad(), self.client, self.client)
         context = ExecutionContext(self.target, clients, nemesis, self.clock)
         self.noted.clear()
-        ScheduleExecutor(made, context, diary, lambda line: None, noted=self._note).perform()
-        return diary
+        ScheduleExecutor(made, context, schedule_log, lambda line: None, noted=self._note).perform()
+        return schedule_log
 
-    def _note(self, diary: ScheduleLog) -> None:
-        self.noted.append(sum(map(len, diary.values.values())))
+    def _note(self, schedule_log: ScheduleLog) -> None:
+        self.noted.append(sum(map(len, schedule_log.values.values())))
 
 
 @pytest.fixture
@@ -166,33 +166,33 @@ def test_a_send_is_ordered_as_it_is_written(perform: Performing) -> None:
 
 
 def test_records_are_known_by_the_names_that_the_schedule_gives(perform: Performing) -> None:
-    diary = perform(
+    schedule_log = perform(
         "send: {per_partition: 2}",
         "send: {records: [x], partition: 1, producer: p}",
         "send: {per_partition: 1, producer: p}",
     )
-    assert diary.values == {ZERO: {"m0": 1, "m1": 2, "m2": 6}, ONE: {"m0": 3, "m1": 4, "x": 5, "m3": 7}}
-    assert diary.orders == {("p", ZERO): [("m2", 2)], ("p", ONE): [("x", 2), ("m3", 3)]}
+    assert schedule_log.values == {ZERO: {"m0": 1, "m1": 2, "m2": 6}, ONE: {"m0": 3, "m1": 4, "x": 5, "m3": 7}}
+    assert schedule_log.orders == {("p", ZERO): [("m2", 2)], ("p", ONE): [("x", 2), ("m3", 3)]}
 
 
 def test_the_order_of_a_producer_is_that_of_sending_however_late_an_answer_is_looked_at(perform: Performing) -> None:
-    diary = perform(
+    schedule_log = perform(
         "send: {records: [a], partition: 0, producer: p, as: first}",
         "send: {records: [b], partition: 0, producer: p, as: second}",
         "send: {records: [c], partition: 0, producer: p}",
         "until: {sent: second}",
         "until: {sent: first}",
     )
-    assert diary.orders == {("p", ZERO): [("a", 0), ("b", 1), ("c", 2)]}
+    assert schedule_log.orders == {("p", ZERO): [("a", 0), ("b", 1), ("c", 2)]}
 
 
 def test_a_record_without_an_answer_keeps_its_place(perform: Performing) -> None:
     perform.client.refuses = 2
-    diary = perform(
+    schedule_log = perform(
         "send: {records: [a, b], partition: 0, producer: p, expect: any, as: first}",
         "send: {records: [c], partition: 1, producer: p, expect: any}",
     )
-    assert diary.orders == {("p", ZERO): [("a", None), ("b", None)], ("p", ONE): [("c", None)]}
+    assert schedule_log.orders == {("p", ZERO): [("a", None), ("b", None)], ("p", ONE): [("c", None)]}
 
 
 def test_a_named_send_goes_on_in_the_background_until_it_is_awaited(
@@ -278,9 +278,9 @@ def test_an_election_that_is_refused_ends_a_schedule(perform: Performing, target
 
 def test_what_a_group_was_given_and_where_it_stands_is_remembered(perform: Performing) -> None:
     perform.client.consumed = Consumed(None, {ZERO: [1, None]}, {ZERO: 2})
-    diary = perform("consume: {group: g}", "commit: {group: g, offsets: {ledger-1: 9}}")
-    assert diary.groups["g"].given == {ZERO: {1}}
-    assert diary.groups["g"].position == {ZERO: 2, ONE: 9}
+    schedule_log = perform("consume: {group: g}", "commit: {group: g, offsets: {ledger-1: 9}}")
+    assert schedule_log.groups["g"].given == {ZERO: {1}}
+    assert schedule_log.groups["g"].position == {ZERO: 2, ONE: 9}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import pytest
 
-from harness.simulation.stack.tasks import Promise, Task, Window, together
+from harness.simulation.stack.tasks import Promise, Task, Window, run_all
 
 
 async def doubled(promise: Promise[int]) -> int:
@@ -72,7 +72,7 @@ def test_works_side_by_side_begin_in_order_and_end_when_the_last_has_ended() -> 
     async def work(promise: Promise[int]) -> None:
         ended.append(await promise)
 
-    task = Task(together([work(promise) for promise in promises]))
+    task = Task(run_all([work(promise) for promise in promises]))
     promises[2].keep(2)
     promises[0].keep(0)
     assert (ended, task.is_done) == ([2, 0], False)
@@ -89,7 +89,7 @@ def test_a_bug_in_one_of_several_works_is_raised_when_all_have_ended() -> None:
     async def waits() -> None:
         await promise
 
-    task = Task(together([breaks(), waits()]))
+    task = Task(run_all([breaks(), waits()]))
     assert not task.is_done
     promise.keep(1)
     with pytest.raises(ValueError, match="a bug"):

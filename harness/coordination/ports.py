@@ -23,7 +23,7 @@ class LogRecord(NamedTuple):
 
 
 class Timer(Protocol):
-    """A pending :meth:`Surroundings.call_later`."""
+    """A pending :meth:`CoordinatorPorts.call_later`."""
 
     def cancel(self) -> None:
         """Make sure that the callback will not run; harmless when it already has."""
@@ -44,7 +44,7 @@ class ProducerIdentity(NamedTuple):
     epoch: int
 
 
-class Surroundings(Protocol):
+class CoordinatorPorts(Protocol):
     """A broker, as a coordinator sees it that keeps what it knows in one partition of its topic."""
 
     def wall_ms(self) -> int:
@@ -85,7 +85,7 @@ class Topics(Protocol):
         ...
 
 
-class GroupSurroundings(Surroundings, Protocol):
+class GroupPorts(CoordinatorPorts, Protocol):
     """A broker, as its groups see it."""
 
     @property
@@ -102,7 +102,7 @@ class GroupSurroundings(Surroundings, Protocol):
         ...
 
 
-class TransactionSurroundings(Surroundings, Protocol):
+class TransactionPorts(CoordinatorPorts, Protocol):
     """A broker, as its transactions see it."""
 
     def new_producer_id(self, allocated: Callable[[int | None], None]) -> None:

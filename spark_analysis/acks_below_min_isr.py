@@ -12,8 +12,8 @@ from spark_analysis.views import Views
 _VERSION = (*PLACE, "node", "incarnation", "leader_epoch", "partition_epoch", "isr")
 
 
-def thin_acks(views: Views, wanted: DataFrame) -> DataFrame | None:
-    """The fields of :class:`harness.facts.ThinAcks`, as ``checkers.reference.thin_acks`` defines them.
+def acks_below_min_isr(views: Views, wanted: DataFrame) -> DataFrame | None:
+    """The fields of :class:`harness.facts.AcksBelowMinIsr`, as ``checkers.reference.acks_below_min_isr`` defines them.
 
     ISRs that are small are few, so the acknowledgements are looked up among them.
 

@@ -1,4 +1,4 @@
-"""The document model of ``diary.json``, by which later processes validate what the runner wrote."""
+"""The document model of ``schedule_log.json``, by which later processes validate what the runner wrote."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class GroupDocument(BaseModel):
     position: Mapping[Partition, int]
 
 
-class DiaryDocument(BaseModel):
-    """``diary.json``; see ``harness.runner.schedule_log.ScheduleLog`` for what it means."""
+class ScheduleLogDocument(BaseModel):
+    """``schedule_log.json``; see ``harness.runner.schedule_log.ScheduleLog`` for what it means."""
 
     values: Mapping[Partition, Mapping[str, int]]
     orders: list[tuple[str, Partition, list[tuple[str, int | None]]]]

@@ -1,4 +1,4 @@
-"""Reference: finds acknowledgements given with an ISR that is too small (see :class:`harness.facts.ThinAcks`)."""
+"""Reference: finds acknowledgements below min.insync.replicas (see :class:`harness.facts.AcksBelowMinIsr`)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from checkers.views.row import ALL, Row, where
 from checkers.views.rows import RunRows
-from harness.facts import ThinAcks
+from harness.facts import AcksBelowMinIsr
 from harness.model import TopicPartition
 
 _VERSION = ("node", "incarnation", "leader_epoch", "partition_epoch")
 
 
-def thin_acks(rows: RunRows) -> Iterator[ThinAcks]:
+def acks_below_min_isr(rows: RunRows) -> Iterator[AcksBelowMinIsr]:
     """Those of a run that states how large an ISR has to be."""
     if rows.min_isr is None:
         return
@@ -34,7 +34,7 @@ def _leads(row: Row) -> bool:
     return leads and None not in (row["isr"], row["leader_epoch"], row["log_end_offset"])
 
 
-def _of_version(rows: RunRows, version_rows: list[Row], acks: Sequence[Row]) -> Iterator[ThinAcks]:
+def _of_version(rows: RunRows, version_rows: list[Row], acks: Sequence[Row]) -> Iterator[AcksBelowMinIsr]:
     version_rows.sort(key=lambda r: (r["time_ns"], r["sequence"]))
     first, last = version_rows[0], version_rows[-1]
     appended = [row for row in acks if first["log_end_offset"] <= row["offset"] < last["log_end_offset"]]
@@ -43,7 +43,7 @@ def _of_version(rows: RunRows, version_rows: list[Row], acks: Sequence[Row]) -> 
     for group, in_log in ((logged, True), (others, False)):
         if group:
             begin = min(group, key=lambda r: (r["offset"], r["index"]))
-            yield ThinAcks(
+            yield AcksBelowMinIsr(
                 rows.run, *where(first), first["node"], first["incarnation"], first["leader_epoch"], len(first["isr"]),
                 first["sequence"], first["time_ns"], last["sequence"], last["time_ns"],
                 begin["offset"], max(row["offset"] for row in group), begin["value"], begin["index"], begin["time_ns"],
