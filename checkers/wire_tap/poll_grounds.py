@@ -8,9 +8,8 @@ from checkers.views.frames import Frames, client_id_of, identity, is_between, pl
 from checkers.views.row import Row, where
 from checkers.wire_tap.attribution import Ground, gravest, unless_blind
 from harness.client_ports import TRUNCATED
+from harness.error_codes import ErrorCode
 from harness.findings import Finding
-
-_OFFSET_OUT_OF_RANGE = 1
 
 
 def delivered(frames: Frames, finding: Finding, offset: int | None, value: int | None) -> Ground:
@@ -173,7 +172,7 @@ def refused_position(frames: Frames, finding: Finding) -> Ground:
         if frame["offset"] == finding.other_offset and frame["client_id"] == client_id_of(finding.process)
         and is_between(frame, None, finding.time_ns or 0)
     ]  # fmt: skip
-    told = [frame for frame in asked if frame["error"] == _OFFSET_OUT_OF_RANGE]
+    told = [frame for frame in asked if frame["error"] == ErrorCode.OFFSET_OUT_OF_RANGE]
     if told:
         return Ground(True, f"a broker answered that offset {finding.other_offset} is out of range", told[-1:])
     if row["error"] == TRUNCATED:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.broker.controller_link import ControllerLink
-from harness.replication.error_codes import ErrorCode
+from harness.error_codes import ErrorCode
 
 
 class ControllerFence:

@@ -9,8 +9,8 @@ from harness.broker.caller import Answered, Caller
 from harness.broker.codes import name_of, replication_error
 from harness.broker.ports import Network
 from harness.broker.settings import NodeConfig
+from harness.error_codes import ErrorCode
 from harness.model import CONTROLLER, NodeId
-from harness.replication.error_codes import ErrorCode
 from harness.replication.messages import IsrAnswered, ProposeIsr
 from harness.wire.declaration import Message
 from harness.wire.keys import ApiKey

@@ -14,8 +14,8 @@ from harness.broker.replica_placement import ReplicaPlacement
 from harness.broker.replicas import Replicas
 from harness.broker.session import Request
 from harness.clock import Clock
+from harness.error_codes import ErrorCode
 from harness.model import NO_LEADER, NodeId, TopicPartition
-from harness.replication.error_codes import ErrorCode
 from harness.replication.messages import PartitionStateChanged
 from harness.wire.messages.control import (
     LeaderAndIsrPartitionError,

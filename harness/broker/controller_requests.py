@@ -6,13 +6,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import cast
 
-from harness.broker.codes import FrontError
 from harness.broker.controller_driver import ControllerDriver
 from harness.broker.controller_turns import in_turns
 from harness.broker.newest_sessions import NewestSessions
 from harness.broker.session import Request
 from harness.broker.topic_ids import TopicOf
 from harness.clock import Clock
+from harness.error_codes import ErrorCode
 from harness.model import NodeId, TopicPartition
 from harness.replication.controller import Controller
 from harness.replication.controller_messages import (
@@ -29,7 +29,6 @@ from harness.replication.controller_messages import (
     RegistrationRequested,
     ReplicaPlaced,
 )
-from harness.replication.error_codes import ErrorCode
 from harness.wire.messages.control import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
@@ -65,7 +64,7 @@ def register(driver: ControllerDriver, clock: Clock, cluster_id: str, request: R
         request.answer(BrokerRegistrationResponse(error_code=ErrorCode.INVALID_REQUEST))
         return
     if body.cluster_id != cluster_id:
-        request.answer(BrokerRegistrationResponse(error_code=FrontError.INCONSISTENT_CLUSTER_ID))
+        request.answer(BrokerRegistrationResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID))
         return
     listener = body.listeners[0]
 

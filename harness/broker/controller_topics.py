@@ -7,13 +7,13 @@ from functools import partial
 from types import MappingProxyType
 from typing import Literal, cast
 
-from harness.broker.codes import FrontError
 from harness.broker.controller_driver import ControllerDriver
 from harness.broker.controller_turns import in_turns
 from harness.broker.session import Request
 from harness.broker.settings import NodeConfig, Settings
 from harness.broker.topic_ids import TopicOf, topic_id
 from harness.coordination.internal_topics import INTERNAL_TOPICS
+from harness.error_codes import ErrorCode
 from harness.model import NodeId
 from harness.replication.controller import Controller
 from harness.replication.controller_messages import (
@@ -25,7 +25,6 @@ from harness.replication.controller_messages import (
     TopicDeletionRequested,
     TopicState,
 )
-from harness.replication.error_codes import ErrorCode
 from harness.replication.topic_configs import Alteration
 from harness.replication.topics import MAX_CLUSTER_PARTITIONS, MAX_PARTITIONS
 from harness.wire.declaration import NO_UUID
@@ -166,7 +165,7 @@ def _delete(
     result = DeletableTopicResult(name, topic.topic_id)
     response.responses.append(result)
     if name is None:
-        result.error_code, result.error_message = FrontError.UNKNOWN_TOPIC_ID, "There is no topic with this id."
+        result.error_code, result.error_message = ErrorCode.UNKNOWN_TOPIC_ID, "There is no topic with this id."
     elif name in INTERNAL_TOPICS:
         sentence = f"{name} belongs to the coordinators, which would lose what they know."
         result.error_code, result.error_message = ErrorCode.INVALID_TOPIC_EXCEPTION, sentence

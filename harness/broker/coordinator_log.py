@@ -14,10 +14,9 @@ from harness.broker.ports import Network, Timer
 from harness.broker.segments import Batches, span_of
 from harness.broker.settings import NodeConfig
 from harness.clock import Clock
-from harness.coordination.errors import GroupError
 from harness.coordination.ports import LogRecord, ProducerIdentity, Stored
+from harness.error_codes import ErrorCode
 from harness.model import Offset, TopicPartition
-from harness.replication.error_codes import ErrorCode
 from harness.replication.messages import ProduceExpired, ProduceRequested
 from harness.wire import batches as wire
 from harness.wire.batches import BatchHeader, CorruptBatch, Record
@@ -216,22 +215,20 @@ class Led(Protocol[Known_co]):
         ...
 
 
-def known_of(
-    key: str, topic: str, metadata: ClusterMetadata, led: Mapping[int, Led[Known_co]]
-) -> Known_co | GroupError:
+def known_of(key: str, topic: str, metadata: ClusterMetadata, led: Mapping[int, Led[Known_co]]) -> Known_co | ErrorCode:
     """What the coordinator of a group or id knows, or NOT_COORDINATOR, or still loading."""
     partitions = metadata.partition_count(topic)
     found = led.get(partition_of(key, partitions)) if partitions else None
     if found is None:
-        return GroupError.NOT_COORDINATOR
-    return GroupError.COORDINATOR_LOAD_IN_PROGRESS if found.known is None else found.known
+        return ErrorCode.NOT_COORDINATOR
+    return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if found.known is None else found.known
 
 
-def all_known(led: Mapping[int, Led[Known_co]]) -> list[Known_co] | GroupError:
+def all_known(led: Mapping[int, Led[Known_co]]) -> list[Known_co] | ErrorCode:
     """The same of all partitions that this broker leads."""
     found = [one.known for _, one in sorted(led.items())]
     loaded = [known for known in found if known is not None]
-    return loaded if len(loaded) == len(found) else GroupError.COORDINATOR_LOAD_IN_PROGRESS
+    return loaded if len(loaded) == len(found) else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
 class Appends:

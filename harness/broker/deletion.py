@@ -12,8 +12,8 @@ from harness.broker.ports import Network
 from harness.broker.replicas import Replicas
 from harness.broker.session import Request
 from harness.clock import Clock
+from harness.error_codes import ErrorCode
 from harness.model import NO_OFFSET, Offset, TopicPartition
-from harness.replication.error_codes import ErrorCode
 from harness.replication.knobs import Knobs
 from harness.replication.messages import DeleteRecordsExpired, DeleteRecordsRequested
 from harness.wire.messages.operators import (

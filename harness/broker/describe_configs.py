@@ -11,7 +11,7 @@ from harness.broker.metadata import ClusterMetadata
 from harness.broker.session import Request
 from harness.broker.settings import NodeConfig, Settings
 from harness.broker.topic_config import is_set_for_the_cluster, written_default
-from harness.replication.error_codes import ErrorCode
+from harness.error_codes import ErrorCode
 from harness.replication.topic_configs import TOPIC_CONFIGS
 from harness.wire.messages.configs import (
     ConfigSource,

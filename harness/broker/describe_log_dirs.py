@@ -11,8 +11,8 @@ from harness.broker.log_directory import LogDirectory
 from harness.broker.partition import Partition
 from harness.broker.replicas import Replicas
 from harness.broker.session import Request
+from harness.error_codes import ErrorCode
 from harness.model import TopicPartition
-from harness.replication.error_codes import ErrorCode
 from harness.wire.messages.log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import cast
 
-from harness.broker.codes import FrontError
 from harness.broker.controller_link import ControllerLink
 from harness.broker.metadata import ClusterMetadata
 from harness.broker.session import Request
 from harness.broker.settings import NodeConfig
-from harness.replication.error_codes import ErrorCode
+from harness.error_codes import ErrorCode
 from harness.replication.topics import legal_name
 from harness.wire.declaration import NO_UUID
 from harness.wire.keys import ApiKey
@@ -55,7 +54,7 @@ def _describe(cluster: ClusterMetadata, topic: MetadataRequestTopic, version: in
         known = cluster.name_of(topic.topic_id)
         if known is None:
             nameless = None if version >= _NULL_NAME_SINCE else ""
-            return MetadataResponseTopic(FrontError.UNKNOWN_TOPIC_ID, nameless, topic.topic_id)
+            return MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_ID, nameless, topic.topic_id)
         name = known
     if not legal_name(name):
         return MetadataResponseTopic(ErrorCode.INVALID_TOPIC_EXCEPTION, name)

@@ -8,10 +8,9 @@ from typing import cast
 from harness.broker.replicas import Replicas
 from harness.broker.session import Request
 from harness.broker.transaction_coordinator import TransactionCoordinator
-from harness.coordination.errors import GroupError, TransactionError
 from harness.coordination.transaction_records import State
+from harness.error_codes import ErrorCode
 from harness.model import NO_EPOCH, TopicPartition
-from harness.replication.error_codes import ErrorCode
 from harness.wire.messages.described_transactions import (
     DescribedProducers,
     DescribedTransaction,
@@ -76,16 +75,16 @@ def describe_transactions(coordinator: TransactionCoordinator, request: Request)
 
 def _described(coordinator: TransactionCoordinator, transactional_id: str) -> DescribedTransaction:
     transactions = coordinator.transactions_of(transactional_id)
-    if isinstance(transactions, GroupError):
+    if isinstance(transactions, ErrorCode):
         return DescribedTransaction(transactions, transactional_id)
     one = transactions.described(transactional_id)
     if one is None:
-        return DescribedTransaction(TransactionError.TRANSACTIONAL_ID_NOT_FOUND, transactional_id)
+        return DescribedTransaction(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, transactional_id)
     topics: defaultdict[str, list[int]] = defaultdict(list)
     for topic, partition in sorted(one.partitions):
         topics[topic].append(partition)
     return DescribedTransaction(
-        TransactionError.NONE,
+        ErrorCode.NONE,
         transactional_id,
         one.state.title,
         one.timeout_ms,
@@ -100,7 +99,7 @@ def list_transactions(coordinator: TransactionCoordinator, request: Request) -> 
     """Serve ListTransactions: those that this broker coordinates."""
     body = cast("ListTransactionsRequest", request.body)
     found = coordinator.all_transactions()
-    if isinstance(found, GroupError):
+    if isinstance(found, ErrorCode):
         request.answer(ListTransactionsResponse(error_code=found))
         return
     unknown = [state for state in body.state_filters if state not in _STATES]

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, cast
 
-from harness.broker.codes import FrontError
 from harness.broker.injected_bugs import answered, begun, is_refused_at_the_end, served, served_up_to
 from harness.broker.kafka_time import kafka_time_ns
 from harness.broker.metadata import ClusterMetadata
@@ -21,8 +20,8 @@ from harness.broker.replicas import Replicas
 from harness.broker.segments import Slice
 from harness.broker.session import Request
 from harness.clock import Clock
+from harness.error_codes import ErrorCode
 from harness.model import CLIENTS, NO_EPOCH, NO_OFFSET, NodeId, Offset, TopicPartition
-from harness.replication.error_codes import ErrorCode
 from harness.replication.knobs import Knobs
 from harness.replication.messages import AnswerFetch, FetchReceived
 from harness.wire.messages.fetch import (
@@ -343,6 +342,6 @@ def fetch(services: FetchServices, request: Request) -> None:
     """
     body = cast("FetchRequest", request.body)
     if body.session_id:
-        request.answer(FetchResponse(error_code=FrontError.FETCH_SESSION_ID_NOT_FOUND))
+        request.answer(FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND))
     else:
         Fetching(services, request).start()

@@ -18,8 +18,8 @@ from harness.broker.partition import Partition
 from harness.broker.segments import Batches, span_of
 from harness.broker.settings import Address, NodeConfig
 from harness.broker.topic_ids import topic_id
+from harness.error_codes import ErrorCode
 from harness.model import NO_EPOCH, NO_OFFSET, NodeId, Offset, TopicPartition, node_name
-from harness.replication.error_codes import ErrorCode
 from harness.replication.knobs import Knobs
 from harness.replication.messages import EpochEnd, EpochEndAnswered, FetchAnswered, NextEpochLookup, NextFetch
 from harness.wire import batches as wire

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple, cast
 
-from harness.broker.codes import FrontError
 from harness.broker.controller_link import ControllerLink
 from harness.broker.coordinator_log import partition_of
 from harness.broker.metadata import ClusterMetadata
 from harness.broker.session import Request
 from harness.broker.settings import NodeConfig
 from harness.coordination.internal_topics import GROUPS_TOPIC, TRANSACTIONS_TOPIC
+from harness.error_codes import ErrorCode
 from harness.model import CONTROLLER
 from harness.replication.topic_configs import COMPACT
 from harness.wire.keys import ApiKey
@@ -98,7 +98,7 @@ def _coordinator(cluster: ClusterMetadata, topic: str, key: str) -> Coordinator:
 
 def _none(key: str, why: str) -> Coordinator:
     """There is no coordinator: host "" and port -1, for a port of 0 would poison librdkafka's table."""
-    return Coordinator(key, -1, "", -1, FrontError.COORDINATOR_NOT_AVAILABLE, why)
+    return Coordinator(key, -1, "", -1, ErrorCode.COORDINATOR_NOT_AVAILABLE, why)
 
 
 def _create(topic: _Topic, controller: ControllerLink, config: NodeConfig, request: Request) -> None:

@@ -7,7 +7,7 @@ from typing import TypeVar, cast
 
 from harness.broker.controller_link import ControllerLink
 from harness.broker.session import Request
-from harness.replication.error_codes import ErrorCode
+from harness.error_codes import ErrorCode
 from harness.wire.declaration import NO_UUID, Message
 from harness.wire.messages.topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
 

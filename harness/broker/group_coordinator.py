@@ -11,11 +11,11 @@ from harness.broker.partition import Partition
 from harness.broker.settings import NodeConfig, Settings
 from harness.broker.timeline import ReplicaState
 from harness.coordination.consumer_group import ConsumerLimits
-from harness.coordination.errors import GroupError
 from harness.coordination.groups import Groups
 from harness.coordination.internal_topics import GROUPS_TOPIC
 from harness.coordination.kept_groups import GroupLimits
 from harness.coordination.records import decoded
+from harness.error_codes import ErrorCode
 
 _MAX_PREFIX = 1_000
 
@@ -46,11 +46,11 @@ class GroupCoordinator:
         elif led is None and leads:
             self._led[number] = _Led(self._services, self._config, partition, self.new_member_id)
 
-    def groups_of(self, group: str) -> Groups | GroupError:
+    def groups_of(self, group: str) -> Groups | ErrorCode:
         """The groups among which ``group`` is, or the error where this broker does not coordinate it, or not yet."""
         return known_of(group, GROUPS_TOPIC, self._services.metadata, self._led)
 
-    def all_groups(self) -> list[Groups] | GroupError:
+    def all_groups(self) -> list[Groups] | ErrorCode:
         """The groups of all partitions that this broker leads."""
         return all_known(self._led)
 

@@ -10,15 +10,14 @@ from harness.broker.group_coordinator import GroupCoordinator
 from harness.broker.metadata import ClusterMetadata
 from harness.broker.session import Request
 from harness.clock import Clock
-from harness.coordination.errors import GroupError
 from harness.coordination.group_commits import Committer
 from harness.coordination.groups import Groups
 from harness.coordination.heartbeat import Heartbeat
 from harness.coordination.member import Join
 from harness.coordination.offsets import NOT_COMMITTED, CommittedOffset
 from harness.coordination.ports import Caller
+from harness.error_codes import ErrorCode
 from harness.model import TopicPartition
-from harness.replication.error_codes import ErrorCode
 from harness.wire.messages.consumer_groups import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -113,7 +112,7 @@ def consumer_group_describe(coordinator: GroupCoordinator, request: Request) -> 
     described = []
     for group in dict.fromkeys(body.group_ids):
         groups = coordinator.groups_of(group)
-        if isinstance(groups, GroupError):
+        if isinstance(groups, ErrorCode):
             described.append(DescribedConsumerGroup(groups, group_id=group))
         else:
             described.append(groups.describe_consumer_group(group))
@@ -126,7 +125,7 @@ def describe_groups(coordinator: GroupCoordinator, request: Request) -> None:
     described = []
     for group in dict.fromkeys(body.groups):
         groups = coordinator.groups_of(group)
-        if isinstance(groups, GroupError):
+        if isinstance(groups, ErrorCode):
             described.append(DescribedGroup(groups, group_id=group))
         else:
             described.append(groups.describe(group, request.version))
@@ -137,7 +136,7 @@ def list_groups(coordinator: GroupCoordinator, request: Request) -> None:
     """Serve ListGroups: those that this broker coordinates."""
     body = cast("ListGroupsRequest", request.body)
     found = coordinator.all_groups()
-    if isinstance(found, GroupError):
+    if isinstance(found, ErrorCode):
         request.answer(ListGroupsResponse(error_code=found))
         return
     listed = [one for groups in found for one in groups.listed(body.states_filter, body.types_filter)]
@@ -159,7 +158,7 @@ def delete_groups(coordinator: GroupCoordinator, request: Request) -> None:
         request.answer(DeleteGroupsResponse())
     for name in names:
         groups = coordinator.groups_of(name)
-        if isinstance(groups, GroupError):
+        if isinstance(groups, ErrorCode):
             deleted(name, groups)
         else:
             groups.delete(name, partial(deleted, name))
@@ -204,7 +203,7 @@ def acceptable(
             if not cluster.knows(*name):
                 errors[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             elif len(metadata.encode()) > _MAX_METADATA_BYTES:
-                errors[name] = GroupError.OFFSET_METADATA_TOO_LARGE
+                errors[name] = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
                 kept = CommittedOffset(one.committed_offset, one.committed_leader_epoch, metadata, clock.wall_ms())
                 accepted[name] = kept
@@ -225,8 +224,8 @@ def offset_fetch(coordinator: GroupCoordinator, request: Request) -> None:
     answers = []
     for group, asked in {one.group_id: one for one in body.groups}.items():
         groups = coordinator.groups_of(group)
-        error = groups if isinstance(groups, GroupError) else _fetch_error(groups, asked)
-        if error or isinstance(groups, GroupError):
+        error = groups if isinstance(groups, ErrorCode) else _fetch_error(groups, asked)
+        if error or isinstance(groups, ErrorCode):
             answers.append(OffsetFetchResponseGroup(group, error_code=error))
         else:
             found = _fetched(groups, group, asked.topics, stable=body.require_stable)
@@ -265,16 +264,16 @@ def named(
 def _at(coordinator: GroupCoordinator, group: str, request: Request, serve: Callable[[Groups], None]) -> None:
     """Serve a request about ``group`` if this broker coordinates it."""
     groups = coordinator.groups_of(group)
-    if isinstance(groups, GroupError):
+    if isinstance(groups, ErrorCode):
         request.answer(request.body.error_response(groups))
     else:
         serve(groups)
 
 
-def _fetch_error(groups: Groups, asked: OffsetFetchRequestGroup) -> GroupError:
+def _fetch_error(groups: Groups, asked: OffsetFetchRequestGroup) -> ErrorCode:
     """Why a member must not ask what its group has committed; a client that names no member may."""
     if asked.member_id is None and asked.member_epoch < 0:
-        return GroupError.NONE
+        return ErrorCode.NONE
     return groups.commits.fetch_error(asked.group_id, asked.member_id or "", asked.member_epoch)
 
 
@@ -290,6 +289,6 @@ def _fetched(
         topic = topics.setdefault(name.topic, OffsetFetchResponseTopic(name.topic))
         is_open = stable and not groups.commits.is_stable(group, name)
         offset, epoch, metadata, _ = NOT_COMMITTED if is_open else committed
-        error = GroupError.UNSTABLE_OFFSET_COMMIT if is_open else GroupError.NONE
+        error = ErrorCode.UNSTABLE_OFFSET_COMMIT if is_open else ErrorCode.NONE
         topic.partitions.append(OffsetFetchResponsePartition(name.partition, offset, epoch, metadata, error))
     return list(topics.values())

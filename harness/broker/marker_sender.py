@@ -13,8 +13,8 @@ from harness.broker.peers import Peers
 from harness.broker.ports import Network
 from harness.broker.transaction_markers import MarkerServices, write_marker
 from harness.coordination.ports import ProducerIdentity
+from harness.error_codes import ErrorCode
 from harness.model import NodeId, TopicPartition
-from harness.replication.error_codes import ErrorCode
 from harness.wire.batches import Marker
 from harness.wire.declaration import Message
 from harness.wire.keys import ApiKey

@@ -8,8 +8,8 @@ from harness.broker.settings import Address
 from harness.broker.topic_config import Configs
 from harness.broker.topic_ids import topic_id
 from harness.coordination.internal_topics import INTERNAL_TOPICS
+from harness.error_codes import ErrorCode
 from harness.model import NO_LEADER, NodeId
-from harness.replication.error_codes import ErrorCode
 from harness.wire.messages.control import (
     LeaderAndIsrTopicState,
     UpdateMetadataPartitionState,

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple, cast
 
-from harness.broker.codes import FrontError
 from harness.broker.partition import Partition
 from harness.broker.replicas import Replicas
 from harness.broker.session import Request
+from harness.error_codes import ErrorCode
 from harness.model import NO_EPOCH, NO_OFFSET, Offset, TopicPartition
-from harness.replication.error_codes import ErrorCode
 from harness.replication.knobs import Knobs
 from harness.wire.messages.offsets import (
     EARLIEST_TIMESTAMP,
@@ -93,7 +92,7 @@ def _list_one(
 
 def _not_yet(version: int) -> int:
     """The error while the leader does not know its watermark yet: the client asks again (KIP-207)."""
-    return FrontError.OFFSET_NOT_AVAILABLE if version >= _OFFSET_NOT_AVAILABLE_SINCE else ErrorCode.LEADER_NOT_AVAILABLE
+    return ErrorCode.OFFSET_NOT_AVAILABLE if version >= _OFFSET_NOT_AVAILABLE_SINCE else ErrorCode.LEADER_NOT_AVAILABLE
 
 
 def _find(partition: Partition, timestamp: int, bound: Offset, knobs: Knobs) -> _Found:

@@ -14,8 +14,8 @@ from harness.broker.settings import NEVER, Settings
 from harness.broker.timeline import ReplicaState, StorageRefusal, Timeline
 from harness.broker.topic_config import Configs, TopicConfig, topic_config
 from harness.clock import Clock
+from harness.error_codes import ErrorCode
 from harness.model import NodeId, Offset, TopicPartition
-from harness.replication.error_codes import ErrorCode
 from harness.replication.knobs import Knobs
 from harness.replication.messages import (
     AnswerDeleteRecords,

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import cast
 
 from harness.broker.codecs import inflate
-from harness.broker.codes import FrontError
 from harness.broker.delayed import Delayed
 from harness.broker.injected_bugs import appended, produced
 from harness.broker.kafka_time import kafka_time_ns
@@ -25,10 +24,9 @@ from harness.broker.topic_config import TopicConfig, topic_config
 from harness.broker.transaction_verifier import TransactionVerifier
 from harness.broker.validation import Refused, Validation
 from harness.clock import Clock
-from harness.coordination.errors import TransactionError
 from harness.coordination.internal_topics import INTERNAL_TOPICS
+from harness.error_codes import ErrorCode
 from harness.model import NO_OFFSET, Offset, TopicPartition
-from harness.replication.error_codes import ErrorCode
 from harness.replication.knobs import Knobs
 from harness.replication.messages import ProduceExpired, ProduceRequested, ProducerStamp
 from harness.wire import batches as wire
@@ -45,8 +43,8 @@ _HINTS_SINCE = 10
 _ABORTABLE_SINCE = 11
 _ADDS_SINCE = 12
 _CERTAIN = (
-    TransactionError.TRANSACTION_ABORTABLE,
-    TransactionError.INVALID_PRODUCER_ID_MAPPING,
+    ErrorCode.TRANSACTION_ABORTABLE,
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING,
     ErrorCode.INVALID_TXN_STATE,
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
 )
@@ -174,9 +172,9 @@ class Producing(Delayed[_Slot]):
             return refused.error, None
         ahead_ms = header.max_timestamp - self._services.clock.wall_ms()
         if ahead_ms > config.message_timestamp_after_max_ms:
-            return FrontError.INVALID_TIMESTAMP, None
+            return ErrorCode.INVALID_TIMESTAMP, None
         if config.compacts and any(one.key is None for one in wire.records(buffer, header, inflate)):
-            return FrontError.INVALID_RECORD, None
+            return ErrorCode.INVALID_RECORD, None
         return ErrorCode.NONE, appended(self._services.knobs, Batches(buffer, [header]))
 
     def _expiry(self, slot: _Slot) -> ProduceExpired:
@@ -214,11 +212,11 @@ class Producing(Delayed[_Slot]):
 
 def _unverified(error: int, version: int) -> int:
     """What a producer is answered whose transaction could not be verified."""
-    if error == TransactionError.PRODUCER_FENCED:
+    if error == ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
-    if error == TransactionError.TRANSACTION_ABORTABLE and version < _ABORTABLE_SINCE:
+    if error == ErrorCode.TRANSACTION_ABORTABLE and version < _ABORTABLE_SINCE:
         return ErrorCode.INVALID_TXN_STATE
-    if error == TransactionError.CONCURRENT_TRANSACTIONS and version >= _ADDS_SINCE:
+    if error == ErrorCode.CONCURRENT_TRANSACTIONS and version >= _ADDS_SINCE:
         return error  # the one before is being ended
     return error if error in _CERTAIN else ErrorCode.NOT_ENOUGH_REPLICAS  # so that it sends the batch again
 

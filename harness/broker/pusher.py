@@ -10,6 +10,7 @@ from typing import cast
 from harness.broker.caller import Caller
 from harness.broker.controller_link import LISTENER_NAME
 from harness.broker.ports import Network
+from harness.error_codes import ErrorCode
 from harness.model import CONTROLLER_ID, NodeId, TopicPartition, node_name
 from harness.replication.cluster_state import BrokerRecord
 from harness.replication.controller_messages import (
@@ -22,7 +23,6 @@ from harness.replication.controller_messages import (
     SendPartitionStates,
     TopicState,
 )
-from harness.replication.error_codes import ErrorCode
 from harness.wire.declaration import Message
 from harness.wire.keys import ApiKey
 from harness.wire.messages.control import (

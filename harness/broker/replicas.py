@@ -10,8 +10,8 @@ from harness.broker.partition import Partition
 from harness.broker.timeline import StorageRefusal
 from harness.broker.topic_config import Configs
 from harness.broker.topic_ids import topic_id
+from harness.error_codes import ErrorCode
 from harness.model import NodeId, TopicPartition
-from harness.replication.error_codes import ErrorCode
 from harness.replication.messages import ReplicaEvent, SessionsHeard
 
 MakePartition = Callable[[TopicPartition, LogDirectory], Partition]

@@ -15,9 +15,9 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from harness.broker.codes import FrontError
 from harness.broker.ports import Buffer, Connection, FrameHandler
 from harness.broker.served_versions import EVERYTHING, Served
+from harness.error_codes import ErrorCode
 from harness.model import CLIENTS
 from harness.wire.declaration import Message
 from harness.wire.frames import (
@@ -95,7 +95,7 @@ class Request:
 
     def _give_up(self) -> None:
         self.is_given_up = True
-        body = self.body.error_response(FrontError.UNKNOWN_SERVER_ERROR)
+        body = self.body.error_response(ErrorCode.UNKNOWN_SERVER_ERROR)
         if self.segments is not None:
             return  # it was answered before
         self.answered = True
@@ -245,7 +245,7 @@ class Session:
         header = error.header
         if header.api_key == ApiKey.API_VERSIONS:
             request = self._accept(header._replace(api_version=0), ApiVersionsResponse())
-            request.answer(self.served.answer(0, FrontError.UNSUPPORTED_VERSION))
+            request.answer(self.served.answer(0, ErrorCode.UNSUPPORTED_VERSION))
         else:
             self.hang_up(str(error))
 
@@ -330,7 +330,7 @@ def only_from(peers: Callable[[str], bool], handle: Handle) -> Handle:
         if peers(request.session.peer):
             handle(request)
         else:
-            request.answer(request.body.error_response(FrontError.CLUSTER_AUTHORIZATION_FAILED))
+            request.answer(request.body.error_response(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
 
     return guarded
 

@@ -10,11 +10,11 @@ from harness.broker.partition import Partition
 from harness.broker.producer_ids import ProducerIds
 from harness.broker.settings import NodeConfig
 from harness.broker.timeline import ReplicaState
-from harness.coordination.errors import GroupError
 from harness.coordination.internal_topics import TRANSACTIONS_TOPIC
 from harness.coordination.ports import ProducerIdentity
 from harness.coordination.transaction_records import decoded
 from harness.coordination.transactions import Transactions
+from harness.error_codes import ErrorCode
 from harness.model import TopicPartition
 from harness.wire.batches import Marker
 
@@ -52,11 +52,11 @@ class TransactionCoordinator:
         if led is None and leads:
             self._led[number] = _Led(self._services, self._config, partition, (self._producer_ids, self._routes))
 
-    def transactions_of(self, transactional_id: str) -> Transactions | GroupError:
+    def transactions_of(self, transactional_id: str) -> Transactions | ErrorCode:
         """The transactions among which that of the id is, or the error where this broker does not coordinate it yet."""
         return known_of(transactional_id, TRANSACTIONS_TOPIC, self._services.metadata, self._led)
 
-    def all_transactions(self) -> list[Transactions] | GroupError:
+    def all_transactions(self) -> list[Transactions] | ErrorCode:
         """The transactions of all partitions that this broker leads."""
         return all_known(self._led)
 

@@ -16,8 +16,8 @@ from harness.broker.session import Request
 from harness.clock import Clock
 from harness.coordination.internal_topics import GROUPS_TOPIC
 from harness.coordination.ports import ProducerIdentity
+from harness.error_codes import ErrorCode
 from harness.model import TopicPartition
-from harness.replication.error_codes import ErrorCode
 from harness.replication.knobs import Knobs
 from harness.wire import batches as wire
 from harness.wire.batches import Marker

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
-from harness.broker.codes import FrontError
 from harness.broker.coordinator_log import partition_of
 from harness.broker.group_coordinator import GroupCoordinator
 from harness.broker.group_requests import acceptable, named
@@ -18,15 +17,14 @@ from harness.broker.session import Request
 from harness.broker.transaction_coordinator import TransactionCoordinator
 from harness.broker.transaction_verifier import TransactionVerifier
 from harness.clock import Clock
-from harness.coordination.errors import GroupError, TransactionError
 from harness.coordination.group_commits import Committer
 from harness.coordination.internal_topics import GROUPS_TOPIC
 from harness.coordination.offsets import CommittedOffset
 from harness.coordination.ports import ProducerIdentity
 from harness.coordination.transaction import NO_PRODUCER_EPOCH, NUMBERED
 from harness.coordination.transactions import Initialising, Transactions
+from harness.error_codes import ErrorCode
 from harness.model import TopicPartition
-from harness.replication.error_codes import ErrorCode
 from harness.replication.messages import ProducerStamp
 from harness.wire.messages.coordination import InitProducerIdRequest, InitProducerIdResponse
 from harness.wire.messages.transactions import (
@@ -52,10 +50,10 @@ _FENCED_AT_INIT_SINCE = 4
 _NUMBERED_SINCE = 5
 """In these versions EndTxn and TxnOffsetCommit are those of transaction version 2 (KIP-890)."""
 _UNCERTAIN = (
-    GroupError.COORDINATOR_LOAD_IN_PROGRESS,
-    GroupError.COORDINATOR_NOT_AVAILABLE,
-    GroupError.NOT_COORDINATOR,
-    TransactionError.CONCURRENT_TRANSACTIONS,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.CONCURRENT_TRANSACTIONS,
 )
 
 Errors = dict[TopicPartition, int]
@@ -85,14 +83,14 @@ def init_producer_id(services: TransactionServices, request: Request) -> None:
         request.answer(InitProducerIdResponse(error_code=known, producer_id=producer[0], producer_epoch=producer.epoch))
 
     def allocated(producer_id: int | None) -> None:
-        error = FrontError.COORDINATOR_LOAD_IN_PROGRESS if producer_id is None else ErrorCode.NONE
+        error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if producer_id is None else ErrorCode.NONE
         initialised(error, ProducerIdentity(-1 if producer_id is None else producer_id, -1 if error else 0))
 
     if body.transactional_id is None:
         services.producer_ids.next(allocated)
         return
     transactions = services.transactions.transactions_of(body.transactional_id)
-    if isinstance(transactions, GroupError):
+    if isinstance(transactions, ErrorCode):
         initialised(transactions, ProducerIdentity(-1, NO_PRODUCER_EPOCH))
         return
     before = ProducerIdentity(body.producer_id, body.producer_epoch)
@@ -139,7 +137,7 @@ def _add_several(services: TransactionServices, request: Request, body: AddParti
             _add(services, (name, producer, request.version), one.topics, partial(answered, name))
             continue
         transactions = services.transactions.transactions_of(name)
-        if isinstance(transactions, GroupError):
+        if isinstance(transactions, ErrorCode):
             answered(name, dict.fromkeys(_named(one.topics), transactions))
         else:
             answered(name, transactions.verify(name, producer, _named(one.topics)))
@@ -154,10 +152,10 @@ def _add(
     names = _named(topics)
     unknown = {name for name in names if not services.metadata.knows(*name)}
     transactions = services.transactions.transactions_of(transactional_id)
-    if isinstance(transactions, GroupError):
+    if isinstance(transactions, ErrorCode):
         answered(dict.fromkeys(names, transactions))
     elif unknown:
-        missing, others = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, TransactionError.OPERATION_NOT_ATTEMPTED
+        missing, others = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED
         answered({name: missing if name in unknown else others for name in names})
     else:
         transactions.add(
@@ -173,7 +171,7 @@ def add_offsets_to_txn(services: TransactionServices, request: Request) -> None:
     producer = ProducerIdentity(body.producer_id, body.producer_epoch)
     count = services.metadata.partition_count(GROUPS_TOPIC)
     if not count:
-        request.answer(AddOffsetsToTxnResponse(error_code=GroupError.COORDINATOR_NOT_AVAILABLE))
+        request.answer(AddOffsetsToTxnResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE))
         return
     name = TopicPartition(GROUPS_TOPIC, partition_of(body.group_id, count))
     _at(
@@ -230,7 +228,7 @@ def _commit(
     committed: Callable[[int], None],
 ) -> None:  # fmt: skip
     groups = services.groups.groups_of(body.group_id)
-    if isinstance(groups, GroupError):
+    if isinstance(groups, ErrorCode):
         committed(groups)
         return
     who = Committer(body.member_id, body.group_instance_id, body.generation_id)
@@ -252,18 +250,18 @@ def _verified(
         return
     partition = services.replicas.get(TopicPartition(GROUPS_TOPIC, partition_of(body.group_id, count)))
     if partition is None:
-        refused(GroupError.NOT_COORDINATOR)
+        refused(ErrorCode.NOT_COORDINATOR)
         return
 
     def verified(error: int) -> None:
         if not error:
             commit()
         elif error in _UNCERTAIN:
-            refused(GroupError.COORDINATOR_LOAD_IN_PROGRESS)
-        elif error == TransactionError.TRANSACTION_ABORTABLE:
-            refused(TransactionError.INVALID_TXN_STATE)
-        elif error == TransactionError.PRODUCER_FENCED:
-            refused(TransactionError.INVALID_PRODUCER_EPOCH)
+            refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        elif error == ErrorCode.TRANSACTION_ABORTABLE:
+            refused(ErrorCode.INVALID_TXN_STATE)
+        elif error == ErrorCode.PRODUCER_FENCED:
+            refused(ErrorCode.INVALID_PRODUCER_EPOCH)
         else:
             refused(error)
 
@@ -277,8 +275,8 @@ def _verified(
 
 def _for_version(error: int, version: int, since: int) -> int:
     """An old client knows one error for every producer that is fenced off."""
-    if error == TransactionError.PRODUCER_FENCED and version < since:
-        return TransactionError.INVALID_PRODUCER_EPOCH
+    if error == ErrorCode.PRODUCER_FENCED and version < since:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
     return error
 
 
@@ -287,7 +285,7 @@ def _at(
 ) -> None:
     """Serve a request about a transactional id if this broker coordinates it."""
     transactions = services.transactions.transactions_of(transactional_id)
-    if isinstance(transactions, GroupError):
+    if isinstance(transactions, ErrorCode):
         request.answer(request.body.error_response(transactions))
     else:
         serve(transactions)

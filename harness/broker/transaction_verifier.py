@@ -15,12 +15,11 @@ from harness.broker.metadata import ClusterMetadata
 from harness.broker.partition import Partition
 from harness.broker.peers import Peers
 from harness.broker.transaction_coordinator import TransactionCoordinator
-from harness.coordination.errors import GroupError, TransactionError
 from harness.coordination.internal_topics import TRANSACTIONS_TOPIC
 from harness.coordination.ports import ProducerIdentity
 from harness.coordination.transaction import NUMBERED
+from harness.error_codes import ErrorCode
 from harness.model import NodeId, TopicPartition
-from harness.replication.error_codes import ErrorCode
 from harness.replication.messages import ProducerStamp
 from harness.wire.declaration import Message
 from harness.wire.keys import ApiKey
@@ -96,7 +95,7 @@ class TransactionVerifier:
         count = self._metadata.partition_count(TRANSACTIONS_TOPIC)
         state = self._metadata.partition(TRANSACTIONS_TOPIC, partition_of(transactional_id, count)) if count else None
         if state is None or self._metadata.address(state.leader) is None:
-            answered(TransactionError.COORDINATOR_NOT_AVAILABLE)
+            answered(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         elif state.leader == self._node:
             self._ask_here(question, answered)
         else:
@@ -108,7 +107,7 @@ class TransactionVerifier:
     def _ask_here(self, question: _Question, answered: Verified) -> None:
         transactional_id, producer, name, adds = question
         transactions = self._coordinator.transactions_of(transactional_id)
-        if isinstance(transactions, GroupError):
+        if isinstance(transactions, ErrorCode):
             answered(transactions)
         elif adds:
             transactions.add(transactional_id, producer, [name], answered, version=NUMBERED)
@@ -117,7 +116,7 @@ class TransactionVerifier:
 
 
 def _answered(answered: Verified, answer: Message | None) -> None:
-    error: int = TransactionError.COORDINATOR_NOT_AVAILABLE
+    error: int = ErrorCode.COORDINATOR_NOT_AVAILABLE
     if answer is not None:
         body = cast("AddPartitionsToTxnResponse", answer)
         results = [one for each in body.results_by_transaction for topic in each.topic_results

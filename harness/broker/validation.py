@@ -15,7 +15,7 @@ import struct
 from typing import NamedTuple
 
 from harness.broker.codecs import LZ4, ZSTD, inflate
-from harness.broker.codes import FrontError
+from harness.error_codes import ErrorCode
 from harness.wire import batches as wire
 from harness.wire.batches import MAX_INFLATED_BYTES, BatchHeader
 from harness.wire.errors import CorruptBatch
@@ -40,7 +40,7 @@ class Refused(Exception):
         error: the code of the protocol.
     """
 
-    def __init__(self, error: FrontError) -> None:
+    def __init__(self, error: ErrorCode) -> None:
         super().__init__(error.name)
         self.error = error
 
@@ -85,12 +85,12 @@ class Validation:
         batch = buffer[: _only_batch(buffer)]
         codec = batch[_ATTRIBUTES_AT + 1] & wire.COMPRESSION
         if codec == ZSTD and self._version < _ZSTD_SINCE:
-            raise Refused(FrontError.UNSUPPORTED_COMPRESSION_TYPE)
+            raise Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
         if len(batch) > (self._max_bytes if max_bytes is None else max_bytes):
-            raise Refused(FrontError.MESSAGE_TOO_LARGE)
+            raise Refused(ErrorCode.MESSAGE_TOO_LARGE)
         header = _header(batch)
         if not wire.verify(batch, header):
-            raise Refused(FrontError.CORRUPT_MESSAGE)
+            raise Refused(ErrorCode.CORRUPT_MESSAGE)
         _check_header(header, may_transact=self._may_transact)
         self._check_records(header, self._plain(batch, header, codec), codec)
         return Sound(batch, header)
@@ -98,31 +98,31 @@ class Validation:
     def _plain(self, batch: memoryview, header: BatchHeader, codec: int) -> bytes:
         """The records, inflated."""
         if header.record_count > self._records:
-            raise Refused(FrontError.MESSAGE_TOO_LARGE)
+            raise Refused(ErrorCode.MESSAGE_TOO_LARGE)
         self._records -= header.record_count
         data = batch[wire.HEADER_BYTES :]
         if not codec:
             return bytes(data)
         if codec >= _CODECS or not _is_independent(data, codec):
-            raise Refused(FrontError.UNKNOWN_SERVER_ERROR)
+            raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR)
         try:
             plain = inflate(data, codec, header.magic)
         except CorruptBatch as error:
-            raise Refused(FrontError.UNKNOWN_SERVER_ERROR) from error
+            raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR) from error
         self._inflated_bytes -= len(plain)
         if self._inflated_bytes < 0:
-            raise Refused(FrontError.MESSAGE_TOO_LARGE)
+            raise Refused(ErrorCode.MESSAGE_TOO_LARGE)
         return bytes(plain)
 
     def _check_records(self, header: BatchHeader, plain: bytes, codec: int) -> None:
         try:
             dense = _check_records(plain, header.record_count)
         except IndexError:
-            raise Refused(FrontError.INVALID_RECORD) from None
+            raise Refused(ErrorCode.INVALID_RECORD) from None
         except _EndlessVarint:  # Kafka expects it where it skips through what was compressed
-            raise Refused(FrontError.INVALID_RECORD if codec else FrontError.UNKNOWN_SERVER_ERROR) from None
+            raise Refused(ErrorCode.INVALID_RECORD if codec else ErrorCode.UNKNOWN_SERVER_ERROR) from None
         if codec and not dense:  # Kafka would write the batch anew, and fails at it
-            raise Refused(FrontError.UNKNOWN_SERVER_ERROR)
+            raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 def _only_batch(buffer: memoryview) -> int:
@@ -133,9 +133,9 @@ def _only_batch(buffer: memoryview) -> int:
     """
     size = _whole(buffer)
     if not size or buffer[_UP_TO_MAGIC.size - 1] != wire.MAGIC or _whole(buffer[size:]):
-        raise Refused(FrontError.INVALID_RECORD)
+        raise Refused(ErrorCode.INVALID_RECORD)
     if size < wire.HEADER_BYTES:
-        raise Refused(FrontError.CORRUPT_MESSAGE)
+        raise Refused(ErrorCode.CORRUPT_MESSAGE)
     return size
 
 
@@ -145,11 +145,11 @@ def _whole(buffer: memoryview) -> int:
         return 0
     _, length, _, magic = _UP_TO_MAGIC.unpack_from(buffer)
     if length < _SMALLEST_ENTRY_BYTES:
-        raise Refused(FrontError.CORRUPT_MESSAGE)
+        raise Refused(ErrorCode.CORRUPT_MESSAGE)
     if length > len(buffer) - _LENGTH_COUNTS_FROM:
         return 0
     if not 0 <= magic <= wire.MAGIC:
-        raise Refused(FrontError.CORRUPT_MESSAGE)
+        raise Refused(ErrorCode.CORRUPT_MESSAGE)
     return int(length) + _LENGTH_COUNTS_FROM
 
 
@@ -157,7 +157,7 @@ def _header(batch: memoryview) -> BatchHeader:
     try:
         (header,) = wire.headers(batch)
     except CorruptBatch as error:  # a negative count, last offset delta or base offset
-        raise Refused(FrontError.INVALID_RECORD) from error
+        raise Refused(ErrorCode.INVALID_RECORD) from error
     return header
 
 
@@ -166,11 +166,11 @@ def _check_header(header: BatchHeader, *, may_transact: bool) -> None:
     is_dense = 0 < header.record_count == header.end_offset - header.base_offset
     is_unsequenced = header.producer_id >= 0 and header.base_sequence < 0
     if header.base_offset or not is_dense or is_unsequenced:
-        raise Refused(FrontError.INVALID_RECORD)
+        raise Refused(ErrorCode.INVALID_RECORD)
     if header.attributes & wire.TRANSACTIONAL and not may_transact:
-        raise Refused(FrontError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        raise Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if header.attributes & wire.CONTROL:
-        raise Refused(FrontError.INVALID_RECORD)
+        raise Refused(ErrorCode.INVALID_RECORD)
 
 
 def _is_independent(data: memoryview, codec: int) -> bool:
@@ -194,11 +194,11 @@ def _check_records(data: bytes, count: int) -> bool:
             size, position = _rest(data, position, size, _VARINT_BYTES)
         stop = position + (size >> 1)
         if size & 1 or stop > end:
-            raise Refused(FrontError.INVALID_RECORD)
+            raise Refused(ErrorCode.INVALID_RECORD)
         delta, position = _check_record(data, position + 1, stop)
         dense = dense and delta == 2 * index
     if position != end:
-        raise Refused(FrontError.INVALID_RECORD)
+        raise Refused(ErrorCode.INVALID_RECORD)
     return dense
 
 
@@ -222,7 +222,7 @@ def _check_record(data: bytes, position: int, stop: int) -> tuple[int, int]:
     if headers:
         position = _skip_headers(data, position, headers)
     if position != stop:
-        raise Refused(FrontError.INVALID_RECORD)
+        raise Refused(ErrorCode.INVALID_RECORD)
     return delta, stop
 
 
@@ -230,10 +230,10 @@ def _skip_headers(data: bytes, position: int, count: int) -> int:
     if count > 127:
         count, position = _rest(data, position, count, _VARINT_BYTES)
     if count & 1:
-        raise Refused(FrontError.INVALID_RECORD)
+        raise Refused(ErrorCode.INVALID_RECORD)
     for _ in range(count >> 1):
         if data[position] & 1:  # the length of the name is negative
-            raise Refused(FrontError.INVALID_RECORD)
+            raise Refused(ErrorCode.INVALID_RECORD)
         position = _skip_blob(data, _skip_blob(data, position))
     return position
 

@@ -14,13 +14,12 @@ from typing import Any, Protocol, cast
 from confluent_kafka import KafkaError
 
 from harness.client_ports import ABORTED, Transacted
-from harness.coordination.errors import GroupError, TransactionError
 from harness.coordination.ports import ProducerIdentity
 from harness.coordination.transaction import NUMBERED
+from harness.error_codes import ErrorCode
 from harness.history.sends import Completion
 from harness.model import Offset, TopicPartition
 from harness.payload import ProducerRecord
-from harness.replication.error_codes import ErrorCode
 from harness.wire.batches import TRANSACTIONAL, Record, build
 from harness.wire.declaration import Message
 from harness.wire.messages.coordination import InitProducerIdRequest, InitProducerIdResponse
@@ -51,11 +50,11 @@ _NS_PER_S = 1_000_000_000
 _TIMED_OUT: int = KafkaError._TIMED_OUT  # noqa: SLF001 (librdkafka's own codes begin with an underscore)
 
 _ELSEWHERE = frozenset(
-    {GroupError.NOT_COORDINATOR, GroupError.COORDINATOR_NOT_AVAILABLE, GroupError.COORDINATOR_LOAD_IN_PROGRESS}
+    {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
 )
 _AGAIN = frozenset(
     {
-        TransactionError.CONCURRENT_TRANSACTIONS,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.LEADER_NOT_AVAILABLE,
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -235,7 +234,7 @@ class WireTransactions:
                 self._coordinator = await self._wire.coordinator(self._transactional_id)
             if self._coordinator is not None:
                 answer = await self._wire.ask(self._coordinator, request, versions, _ASK_TIMEOUT_S)
-                error = int(GroupError.NOT_COORDINATOR) if answer is None else take(answer)
+                error = int(ErrorCode.NOT_COORDINATOR) if answer is None else take(answer)
                 if error in _ELSEWHERE:
                     self._coordinator = None
                 elif error not in _AGAIN:

@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Literal
 
-from harness.coordination.errors import GroupError, of_group
+from harness.coordination.append_errors import of_group
 from harness.coordination.member import Join, Member, restored
 from harness.coordination.members import Members
 from harness.coordination.ports import Answer, GroupPorts, LogRecord, Timer
 from harness.coordination.records import GroupMetadataKey, GroupMetadataValue, group_record
+from harness.error_codes import ErrorCode
 from harness.wire.messages.groups import (
     DescribedGroup,
     HeartbeatRequest,
@@ -86,7 +87,7 @@ class ClassicGroup:
         else:
             fits = bool(request.protocol_type and names)
         if not fits:
-            asked.refuse(GroupError.INCONSISTENT_GROUP_PROTOCOL)
+            asked.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         elif request.member_id:
             self._join_known(asked)
         else:
@@ -114,15 +115,15 @@ class ClassicGroup:
         if not error:
             self._keep_alive(self.members[request.member_id])
             if self.state == "PreparingRebalance":
-                error = GroupError.REBALANCE_IN_PROGRESS
+                error = ErrorCode.REBALANCE_IN_PROGRESS
         answer(HeartbeatResponse(error_code=error))
 
-    def leave(self, who: MemberIdentity) -> GroupError:
+    def leave(self, who: MemberIdentity) -> ErrorCode:
         """Remove a member at its own request, or an operator's."""
         if who.group_instance_id is None and who.member_id in self._announced:
             self._announced.pop(who.member_id).cancel()
             self._complete_if_all_joined()
-            return GroupError.NONE
+            return ErrorCode.NONE
         if who.group_instance_id is None:
             error = self.members.identity_error(who.member_id, None)
             member = None if error else self.members[who.member_id]
@@ -134,22 +135,22 @@ class ClassicGroup:
             self._rebalance()
         return error
 
-    def commit_error(self, member_id: str, instance_id: str | None, generation: int) -> GroupError:
+    def commit_error(self, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
         """Why this sender must not commit offsets now; its session begins anew if it may."""
         if generation < 0 and self.state == "Empty":
-            return GroupError.NONE  # a consumer that assigns itself its partitions
+            return ErrorCode.NONE  # a consumer that assigns itself its partitions
         error = self.member_error(member_id, instance_id, generation)
         if error:
             return error
         self._keep_alive(self.members[member_id])
-        return GroupError.REBALANCE_IN_PROGRESS if self.state == "CompletingRebalance" else GroupError.NONE
+        return ErrorCode.REBALANCE_IN_PROGRESS if self.state == "CompletingRebalance" else ErrorCode.NONE
 
-    def member_error(self, member_id: str, instance_id: str | None, generation: int) -> GroupError:
+    def member_error(self, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
         """Why the sender of a request is not a member of this generation."""
         error = self.members.identity_error(member_id, instance_id)
         if error:
             return error
-        return GroupError.NONE if generation == self.generation else GroupError.ILLEGAL_GENERATION
+        return ErrorCode.NONE if generation == self.generation else ErrorCode.ILLEGAL_GENERATION
 
     def described(self) -> DescribedGroup:
         """Itself, for operators."""
@@ -203,17 +204,17 @@ class ClassicGroup:
             timer.cancel()
         for member in self.members:
             member.rest()
-            member.refuse_join(GroupError.NOT_COORDINATOR)
-            member.refuse_sync(GroupError.NOT_COORDINATOR)
+            member.refuse_join(ErrorCode.NOT_COORDINATOR)
+            member.refuse_sync(ErrorCode.NOT_COORDINATOR)
 
-    def _sync_error(self, request: SyncGroupRequest) -> GroupError:
+    def _sync_error(self, request: SyncGroupRequest) -> ErrorCode:
         error = self.member_error(request.member_id, request.group_instance_id, request.generation_id)
         if error:
             return error
         told = ((request.protocol_type, self.protocol_type), (request.protocol_name, self.protocol))
         if any(theirs is not None and theirs != ours for theirs, ours in told):
-            return GroupError.INCONSISTENT_GROUP_PROTOCOL
-        return GroupError.REBALANCE_IN_PROGRESS if self.state == "PreparingRebalance" else GroupError.NONE
+            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        return ErrorCode.REBALANCE_IN_PROGRESS if self.state == "PreparingRebalance" else ErrorCode.NONE
 
     # ------------------------------------------------------------------------------------ joining
 
@@ -228,7 +229,7 @@ class ClassicGroup:
         else:
             timeout_ms = asked.request.session_timeout_ms
             self._announced[member_id] = self._ports.call_later(timeout_ms, lambda: self._forget(member_id))
-            asked.refuse(GroupError.MEMBER_ID_REQUIRED, member_id)
+            asked.refuse(ErrorCode.MEMBER_ID_REQUIRED, member_id)
 
     def _forget(self, member_id: str) -> None:
         """A client that got an id has not joined with it."""
@@ -278,8 +279,8 @@ class ClassicGroup:
         """A static member has been started again: it takes the place of its former self, which is fenced."""
         leader, former = self.members.leader, replace(member, joining=None, syncing=None, timer=None)
         member.rest()
-        member.refuse_join(GroupError.FENCED_INSTANCE_ID)
-        member.refuse_sync(GroupError.FENCED_INSTANCE_ID)
+        member.refuse_join(ErrorCode.FENCED_INSTANCE_ID)
+        member.refuse_sync(ErrorCode.FENCED_INSTANCE_ID)
         self._unsynced.discard(member.member_id)
         self.members.rename(member, member_id)
         member.caller = asked.caller
@@ -300,10 +301,10 @@ class ClassicGroup:
 
         def stored(error: int) -> None:
             if member.member_id != member_id:
-                asked.refuse(GroupError.FENCED_INSTANCE_ID)  # it has been started once more
+                asked.refuse(ErrorCode.FENCED_INSTANCE_ID)  # it has been started once more
                 return
             if member_id not in self.members:
-                asked.refuse(GroupError.UNKNOWN_MEMBER_ID)  # its session has ended, or it has left
+                asked.refuse(ErrorCode.UNKNOWN_MEMBER_ID)  # its session has ended, or it has left
                 return
             if error:
                 asked.refuse(of_group(error))
@@ -311,7 +312,7 @@ class ClassicGroup:
                 member.become(former)
                 return
             if self.state != "Stable" or self.generation != generation:
-                asked.refuse(GroupError.REBALANCE_IN_PROGRESS)
+                asked.refuse(ErrorCode.REBALANCE_IN_PROGRESS)
                 return
             response = self._joined(member)
             if asked.version >= _SKIPS_SINCE:
@@ -334,7 +335,7 @@ class ClassicGroup:
         was_empty = self.state == "Empty"
         self._stop_waiting()
         for member in self.members:
-            member.refuse_sync(GroupError.REBALANCE_IN_PROGRESS)
+            member.refuse_sync(ErrorCode.REBALANCE_IN_PROGRESS)
         self.state = "PreparingRebalance"
         if was_empty:
             self._waits_for_first = True
@@ -446,8 +447,8 @@ class ClassicGroup:
 
     def _remove(self, member: Member) -> None:
         member.rest()
-        member.refuse_join(GroupError.UNKNOWN_MEMBER_ID)
-        member.refuse_sync(GroupError.UNKNOWN_MEMBER_ID)
+        member.refuse_join(ErrorCode.UNKNOWN_MEMBER_ID)
+        member.refuse_sync(ErrorCode.UNKNOWN_MEMBER_ID)
         self.members.remove(member)
         self._freed()
         self._unsynced.discard(member.member_id)

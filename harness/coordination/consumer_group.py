@@ -17,6 +17,7 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
+from harness.coordination.append_errors import is_in_log, of_heartbeat
 from harness.coordination.assignors import ASSIGNORS, NOTHING, Share, Subscriber
 from harness.coordination.consumer_member import (
     JOINING,
@@ -28,10 +29,10 @@ from harness.coordination.consumer_member import (
 )
 from harness.coordination.consumer_records import ConsumerRecord, consumer_record
 from harness.coordination.consumer_state import ConsumerState, preferred
-from harness.coordination.errors import GroupError, is_in_log, of_heartbeat
 from harness.coordination.heartbeat import Heartbeat, Refusal, epoch_refusal
 from harness.coordination.ports import GroupPorts, Timer
 from harness.coordination.topics_of_group import metadata_hash, topics_of, topics_of_all
+from harness.error_codes import ErrorCode
 
 _STORES_AGAIN_MS = 500
 
@@ -88,7 +89,7 @@ class ConsumerGroup:
 
     def heartbeat(self, asked: Heartbeat) -> None:
         """Serve ConsumerGroupHeartbeat, in its turn."""
-        self._take_turn(partial(self._serve, asked), lambda: asked.refuse(GroupError.NOT_COORDINATOR))
+        self._take_turn(partial(self._serve, asked), lambda: asked.refuse(ErrorCode.NOT_COORDINATOR))
 
     def once_certain(self, member_id: str, serve: Callable[[], None], give_up: Callable[[], None]) -> None:
         """Serve a commit when it is certain whether its sender is a member, and in which epoch.
@@ -102,20 +103,20 @@ class ConsumerGroup:
         else:
             serve()
 
-    def commit_error(self, member_id: str, epoch: int) -> GroupError:
+    def commit_error(self, member_id: str, epoch: int) -> ErrorCode:
         """Why this sender must not commit offsets now."""
         if epoch < 0 and not self.known.members:
-            return GroupError.NONE  # a consumer that assigns itself its partitions
+            return ErrorCode.NONE  # a consumer that assigns itself its partitions
         return self.member_error(member_id, epoch)
 
-    def member_error(self, member_id: str, epoch: int) -> GroupError:
+    def member_error(self, member_id: str, epoch: int) -> ErrorCode:
         """Why the sender of a request is no member in this epoch."""
         if "stale_member_epochs_obeyed" in self._bugs:
-            return GroupError.NONE
+            return ErrorCode.NONE
         member = self.known.members.get(member_id)
         if member is None:
-            return GroupError.UNKNOWN_MEMBER_ID
-        return GroupError.NONE if member.epoch == epoch else GroupError.STALE_MEMBER_EPOCH
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return ErrorCode.NONE if member.epoch == epoch else ErrorCode.STALE_MEMBER_EPOCH
 
     @property
     def subscribed(self) -> set[str]:
@@ -166,7 +167,7 @@ class ConsumerGroup:
         def stored(error: int) -> None:
             self._storing = ()
             if self._is_over:
-                then(GroupError.UNKNOWN_SERVER_ERROR)
+                then(ErrorCode.UNKNOWN_SERVER_ERROR)
                 return
             for one in records if is_in_log(error) else ():
                 self.known.replay(*one)
@@ -195,20 +196,20 @@ class ConsumerGroup:
             return self._join_refusal(asked)
         member = known.static(request.instance_id) if request.instance_id else known.members.get(request.member_id)
         if member is None:
-            return Refusal(GroupError.UNKNOWN_MEMBER_ID, "The sender is no member of the group.")
+            return Refusal(ErrorCode.UNKNOWN_MEMBER_ID, "The sender is no member of the group.")
         if member.member_id != request.member_id:
-            return Refusal(GroupError.FENCED_INSTANCE_ID, "Another member has this instance id by now.")
+            return Refusal(ErrorCode.FENCED_INSTANCE_ID, "Another member has this instance id by now.")
         return None if request.member_epoch < 0 else epoch_refusal(member, request.member_epoch, asked.owned)
 
     def _join_refusal(self, asked: Heartbeat) -> Refusal | None:
         """Why the sender must not join; one that is a member already owns nothing any more, and joins again."""
         members, member_id = self.known.members, asked.member_id
         if member_id not in members and len(members) >= self._limits.max_size:
-            return Refusal(GroupError.GROUP_MAX_SIZE_REACHED, f"The group has {len(members)} members already.")
+            return Refusal(ErrorCode.GROUP_MAX_SIZE_REACHED, f"The group has {len(members)} members already.")
         former = self.known.static(asked.request.instance_id)
         if former is None or former.member_id == member_id or former.epoch == LEAVING_FOR_A_WHILE:
             return None
-        return Refusal(GroupError.UNRELEASED_INSTANCE_ID, "Another member has this instance id.")
+        return Refusal(ErrorCode.UNRELEASED_INSTANCE_ID, "Another member has this instance id.")
 
     def _step(self, asked: Heartbeat) -> None:
         """Have the member take its next step, and answer when that is stored."""
@@ -232,11 +233,11 @@ class ConsumerGroup:
         if records:
             self._store(records, partial(self._stepped, asked, step))
         else:
-            self._stepped(asked, step, GroupError.NONE)
+            self._stepped(asked, step, ErrorCode.NONE)
 
     def _stepped(self, asked: Heartbeat, step: _Step, error: int) -> None:
         if self._is_over:
-            asked.refuse(GroupError.NOT_COORDINATOR)
+            asked.refuse(ErrorCode.NOT_COORDINATOR)
             return
         if is_in_log(error):
             self._keep_alive(step.member.member_id)
@@ -317,7 +318,7 @@ class ConsumerGroup:
 
     def _left(self, asked: Heartbeat, error: int) -> None:
         if self._is_over:
-            asked.refuse(GroupError.NOT_COORDINATOR)
+            asked.refuse(ErrorCode.NOT_COORDINATOR)
         elif error:
             asked.refuse(of_heartbeat(error))
         else:

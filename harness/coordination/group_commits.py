@@ -7,12 +7,13 @@ from functools import partial
 from itertools import count
 from typing import NamedTuple
 
+from harness.coordination.append_errors import of_commit
 from harness.coordination.classic_group import ClassicGroup
 from harness.coordination.consumer_protocol import subscribed_topics
-from harness.coordination.errors import GroupError, of_commit
 from harness.coordination.kept_groups import GROUP_BYTES, KeptGroup, KeptGroups
 from harness.coordination.offsets import NOT_COMMITTED, Commits, CommittedOffset, GroupOffsets, stored
 from harness.coordination.ports import GroupPorts, ProducerIdentity
+from harness.error_codes import ErrorCode
 from harness.model import TopicPartition
 
 CONSUMER = "consumer"
@@ -117,7 +118,7 @@ class GroupCommits:
         if group is None or group.consumer is None:
             serve()
         else:
-            group.consumer.once_certain(who.member_id, serve, lambda: committed(GroupError.NOT_COORDINATOR))
+            group.consumer.once_certain(who.member_id, serve, lambda: committed(ErrorCode.NOT_COORDINATOR))
 
     def _pend(self, group_id: str, producer_id: int, commits: Commits) -> None:
         offsets, number = self._groups.made(group_id).offsets, next(self._appends)
@@ -142,39 +143,39 @@ class GroupCommits:
         """Why a commit is refused, or what of it is to be stored."""
         group = self._groups.get(group_id)
         if not group_id:
-            return GroupError.INVALID_GROUP_ID, {}
+            return ErrorCode.INVALID_GROUP_ID, {}
         if group is not None:
             error = self._transaction_error(group, who) if in_transaction else self._commit_error(group, who)
         elif who.generation < 0:
-            error = GroupError.NONE
+            error = ErrorCode.NONE
         else:
-            error = GroupError.GROUP_ID_NOT_FOUND if who.names_epochs else GroupError.ILLEGAL_GENERATION
+            error = ErrorCode.GROUP_ID_NOT_FOUND if who.names_epochs else ErrorCode.ILLEGAL_GENERATION
         if error:
             return error, {}
         kept = stored(offsets, self._bugs)
         before = GroupOffsets(group_id) if group is None or in_transaction else group.offsets
         if not self._groups.has_room_for(before.growth(kept) + (GROUP_BYTES if group is None else 0)):
-            return GroupError.INVALID_COMMIT_OFFSET_SIZE, {}
-        return GroupError.NONE, kept
+            return ErrorCode.INVALID_COMMIT_OFFSET_SIZE, {}
+        return ErrorCode.NONE, kept
 
-    def _commit_error(self, group: KeptGroup, who: Committer) -> GroupError:
+    def _commit_error(self, group: KeptGroup, who: Committer) -> ErrorCode:
         """Why a commit outside of transactions is refused."""
         if isinstance(group.members, ClassicGroup):
             error = group.members.commit_error(who.member_id, who.instance_id, who.generation)
         else:
             error = group.members.commit_error(who.member_id, who.generation)
             if who.member_id in group.members.known.members and not who.names_epochs:
-                error = GroupError.UNSUPPORTED_VERSION
-        return GroupError.NONE if "commits_unfenced" in self._bugs else error
+                error = ErrorCode.UNSUPPORTED_VERSION
+        return ErrorCode.NONE if "commits_unfenced" in self._bugs else error
 
-    def _transaction_error(self, group: KeptGroup, who: Committer) -> GroupError:
+    def _transaction_error(self, group: KeptGroup, who: Committer) -> ErrorCode:
         """Why a commit in a transaction is refused; a producer need not say whose offsets it commits."""
         if (who.generation < 0 and not who.member_id) or "txn_commits_unfenced" in self._bugs:
-            return GroupError.NONE
+            return ErrorCode.NONE
         if isinstance(group.members, ClassicGroup):
             return group.members.member_error(who.member_id, who.instance_id, who.generation)
         error = group.members.member_error(who.member_id, who.generation)
-        return GroupError.ILLEGAL_GENERATION if error is GroupError.STALE_MEMBER_EPOCH else error
+        return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
 
     def _keep(
         self, offsets: GroupOffsets, commits: Commits, number: int, committed: Callable[[int], None], error: int
@@ -195,11 +196,11 @@ class GroupCommits:
             return dict.fromkeys(partitions or (), NOT_COMMITTED)
         return group.offsets.asked(partitions)
 
-    def fetch_error(self, group_id: str, member_id: str, epoch: int) -> GroupError:
+    def fetch_error(self, group_id: str, member_id: str, epoch: int) -> ErrorCode:
         """Why a member in this epoch must not ask what its group has committed; a group of the classic protocol may."""
         group = self._groups.get(group_id)
         if group is None or isinstance(group.members, ClassicGroup):
-            return GroupError.NONE
+            return ErrorCode.NONE
         return group.members.member_error(member_id, epoch)
 
     def is_stable(self, group_id: str, name: TopicPartition) -> bool:
@@ -217,20 +218,20 @@ class GroupCommits:
         """
         group = self._groups.get(group_id)
         if group is None:
-            deleted(GroupError.GROUP_ID_NOT_FOUND, {})
+            deleted(ErrorCode.GROUP_ID_NOT_FOUND, {})
             return
         busy, is_foreign = _busy_topics(group)
         if is_foreign:
-            deleted(GroupError.NON_EMPTY_GROUP, {})
+            deleted(ErrorCode.NON_EMPTY_GROUP, {})
             return
         errors: dict[TopicPartition, int] = {
-            name: GroupError.GROUP_SUBSCRIBED_TO_TOPIC if busy is None or name.topic in busy else GroupError.NONE
+            name: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if busy is None or name.topic in busy else ErrorCode.NONE
             for name in partitions
         }
         free = [name for name, error in errors.items() if not error]
         gone = group.offsets.tombstones(free)
         if not gone:
-            deleted(GroupError.NONE, errors)
+            deleted(ErrorCode.NONE, errors)
             return
 
         def forget(error: int) -> None:

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from harness.coordination.append_errors import of_commit
 from harness.coordination.classic_group import MEMBER_BYTES, ClassicGroup
 from harness.coordination.consumer_group import ConsumerGroup
 from harness.coordination.consumer_member import JOINING, ConsumerMember
 from harness.coordination.consumer_records import ConsumerGroupMetadataKey, consumer_record
 from harness.coordination.described_group import described
-from harness.coordination.errors import GroupError, of_commit
 from harness.coordination.group_commits import CONSUMER, GroupCommits
 from harness.coordination.heartbeat import Heartbeat, malformed
 from harness.coordination.kept_groups import GROUP_BYTES, GroupLimits, KeptGroup, KeptGroups
@@ -34,6 +34,7 @@ from harness.coordination.records import (
     group_record,
 )
 from harness.coordination.topics_of_group import pattern_error
+from harness.error_codes import ErrorCode
 from harness.model import TopicPartition
 from harness.wire.declaration import Message
 from harness.wire.messages.consumer_groups import DescribedConsumerGroup
@@ -126,17 +127,17 @@ class Groups:
         limits = self._limits
         in_bounds = limits.min_session_timeout_ms <= request.session_timeout_ms <= limits.max_session_timeout_ms
         if not request.group_id:
-            asked.refuse(GroupError.INVALID_GROUP_ID)
+            asked.refuse(ErrorCode.INVALID_GROUP_ID)
         elif not in_bounds:
-            asked.refuse(GroupError.INVALID_SESSION_TIMEOUT)
+            asked.refuse(ErrorCode.INVALID_SESSION_TIMEOUT)
         elif group is None and request.member_id:
-            asked.refuse(GroupError.UNKNOWN_MEMBER_ID)
+            asked.refuse(ErrorCode.UNKNOWN_MEMBER_ID)
         elif request.group_id in self._read and "joins_unanswered_after_a_failover" in self._bugs:
             pass
         elif self._is_full(asked, group):
-            asked.refuse(GroupError.GROUP_MAX_SIZE_REACHED)
+            asked.refuse(ErrorCode.GROUP_MAX_SIZE_REACHED)
         elif group is not None and group.consumer is not None and not group.is_empty:
-            asked.refuse(GroupError.INCONSISTENT_GROUP_PROTOCOL)
+            asked.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         else:
             self._take_up_classic(request.group_id)
             self._groups.classic(request.group_id).join(asked)
@@ -152,7 +153,7 @@ class Groups:
         """Serve SyncGroup."""
         group = self._classic(request.group_id)
         if group is None:
-            answer(SyncGroupResponse(error_code=GroupError.UNKNOWN_MEMBER_ID))
+            answer(SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
         else:
             group.sync(request, _answering(group, answer, self._bugs))
 
@@ -160,7 +161,7 @@ class Groups:
         """Serve Heartbeat."""
         group = self._classic(request.group_id)
         if group is None:
-            answer(HeartbeatResponse(error_code=GroupError.UNKNOWN_MEMBER_ID))
+            answer(HeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
         else:
             group.heartbeat(request, answer)
 
@@ -173,11 +174,11 @@ class Groups:
             MemberResponse(
                 one.member_id,
                 one.group_instance_id,
-                GroupError.UNKNOWN_MEMBER_ID if group is None else group.leave(one),
+                ErrorCode.UNKNOWN_MEMBER_ID if group is None else group.leave(one),
             )
             for one in leaving
         ]
-        error = results[0].error_code if version < _LEAVES_OTHERS_SINCE else GroupError.NONE
+        error = results[0].error_code if version < _LEAVES_OTHERS_SINCE else ErrorCode.NONE
         answer(LeaveGroupResponse(error_code=error, members=results))
 
     def member_heartbeat(self, asked: Heartbeat) -> None:
@@ -188,13 +189,13 @@ class Groups:
         if refusal is not None:
             asked.refuse(*refusal)
         elif group is None and not joins:
-            asked.refuse(GroupError.GROUP_ID_NOT_FOUND, f"Consumer group {request.group_id} not found.")
+            asked.refuse(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {request.group_id} not found.")
         elif group is not None and group.classic is not None and not (joins and group.is_empty):
-            asked.refuse(GroupError.GROUP_ID_NOT_FOUND, f"Group {request.group_id} is not a consumer group.")
+            asked.refuse(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} is not a consumer group.")
         elif request.group_id in self._read and joins and "joins_unanswered_after_a_failover" in self._bugs:
             pass
         elif not self._has_room_for_heartbeat(asked, group):
-            asked.refuse(GroupError.GROUP_MAX_SIZE_REACHED, "The coordinator has no room for what the member sends.")
+            asked.refuse(ErrorCode.GROUP_MAX_SIZE_REACHED, "The coordinator has no room for what the member sends.")
         else:
             if group is not None and group.classic is not None and group.classic.generation:
                 tombstone = group_record(GroupMetadataKey(request.group_id), None)
@@ -206,7 +207,7 @@ class Groups:
         group = self._groups.get(group_id)
         if group is not None and group.classic is not None:
             return group.classic.described()
-        error = GroupError.GROUP_ID_NOT_FOUND if version >= _NOT_FOUND_SINCE else GroupError.NONE
+        error = ErrorCode.GROUP_ID_NOT_FOUND if version >= _NOT_FOUND_SINCE else ErrorCode.NONE
         what = "not found" if group is None else "is not a classic group"
         return DescribedGroup(error, f"Group {group_id} {what}." if error else None, group_id, "Dead")
 
@@ -216,7 +217,7 @@ class Groups:
         if group is not None and group.consumer is not None:
             return described(group.consumer.known, self._ports.topics)
         what = "not found" if group is None else "is not a consumer group"
-        error = GroupError.GROUP_ID_NOT_FOUND
+        error = ErrorCode.GROUP_ID_NOT_FOUND
         return DescribedConsumerGroup(error, f"Group {group_id} {what}.", group_id)
 
     def listed(self, states: Sequence[str], types: Sequence[str]) -> list[ListedGroup]:
@@ -233,9 +234,9 @@ class Groups:
         """Delete a group without members, and its offsets; calls ``deleted`` with the error, now or later."""
         group = self._groups.get(group_id)
         if group is None:
-            deleted(GroupError.GROUP_ID_NOT_FOUND)
+            deleted(ErrorCode.GROUP_ID_NOT_FOUND)
         elif _state(group) != "Empty":
-            deleted(GroupError.NON_EMPTY_GROUP)
+            deleted(ErrorCode.NON_EMPTY_GROUP)
         else:
             self._groups.drop(group_id)
             gone = [*group.offsets.tombstones(), *_tombstones(group_id, group)]

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from harness.coordination.assignors import ASSIGNORS, Share, TopicIdPartition, by_topic
 from harness.coordination.consumer_member import JOINING, LEAVING_FOR_A_WHILE, ConsumerMember
-from harness.coordination.errors import GroupError
 from harness.coordination.ports import Answer, Caller
+from harness.error_codes import ErrorCode
 from harness.wire.messages.consumer_groups import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -23,7 +23,7 @@ _OWN_IDS_SINCE = 1
 class Refusal(NamedTuple):
     """Why a request is refused."""
 
-    error: GroupError
+    error: ErrorCode
     sentence: str | None = None
 
 
@@ -68,7 +68,7 @@ class Heartbeat(NamedTuple):
             assignor=member.assignor if request.server_assignor is None else request.server_assignor,
         )
 
-    def refuse(self, error: GroupError, sentence: str | None = None) -> None:
+    def refuse(self, error: ErrorCode, sentence: str | None = None) -> None:
         """Answer with an error."""
         self.answer(ConsumerGroupHeartbeatResponse(error_code=error, error_message=sentence))
 
@@ -95,12 +95,12 @@ def malformed(asked: Heartbeat) -> Refusal | None:
     request = asked.request
     sentence = _nonsense(asked) or (_incomplete(request) if request.member_epoch == JOINING else None)
     if sentence is not None:
-        return Refusal(GroupError.INVALID_REQUEST, sentence)
+        return Refusal(ErrorCode.INVALID_REQUEST, sentence)
     if request.server_assignor is None or request.server_assignor in ASSIGNORS:
         return None
     known = ", ".join(ASSIGNORS)
     sentence = f"ServerAssignor {request.server_assignor} is not supported. Supported assignors: {known}."
-    return Refusal(GroupError.UNSUPPORTED_ASSIGNOR, sentence)
+    return Refusal(ErrorCode.UNSUPPORTED_ASSIGNOR, sentence)
 
 
 def epoch_refusal(member: ConsumerMember, epoch: int, owned: Share | None) -> Refusal | None:
@@ -109,7 +109,7 @@ def epoch_refusal(member: ConsumerMember, epoch: int, owned: Share | None) -> Re
     if epoch == member.epoch or (epoch < member.epoch and missed):
         return None
     sentence = f"The member is in epoch {member.epoch}, not {epoch}: it must give up its partitions and join again."
-    return Refusal(GroupError.FENCED_MEMBER_EPOCH, sentence)
+    return Refusal(ErrorCode.FENCED_MEMBER_EPOCH, sentence)
 
 
 def _nonsense(asked: Heartbeat) -> str | None:

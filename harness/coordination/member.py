@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from harness.coordination.errors import GroupError
 from harness.coordination.ports import Answer, Caller, Timer
 from harness.coordination.records import MemberMetadata
+from harness.error_codes import ErrorCode
 from harness.wire.messages.groups import (
     DescribedGroupMember,
     JoinGroupRequest,
@@ -95,18 +95,18 @@ class Member:
 
     def wait_to_join(self, asked: Join) -> None:
         """Answer ``asked`` when the next generation begins. A request that waits already has been given up."""
-        self.refuse_join(GroupError.REBALANCE_IN_PROGRESS)
+        self.refuse_join(ErrorCode.REBALANCE_IN_PROGRESS)
         self.joining = asked
 
-    def refuse_join(self, error: GroupError) -> None:
+    def refuse_join(self, error: ErrorCode) -> None:
         """Answer a waiting JoinGroup request with an error."""
         waiting, self.joining = self.joining, None
         if waiting is not None:
-            waiting.refuse(error, self.member_id if error is GroupError.REBALANCE_IN_PROGRESS else None)
+            waiting.refuse(error, self.member_id if error is ErrorCode.REBALANCE_IN_PROGRESS else None)
 
     def wait_to_sync(self, answer: Answer) -> None:
         """Answer when the assignment is known. A request that waits already has been given up."""
-        self.refuse_sync(GroupError.REBALANCE_IN_PROGRESS)
+        self.refuse_sync(ErrorCode.REBALANCE_IN_PROGRESS)
         self.syncing = answer
 
     def refuse_sync(self, error: int) -> None:

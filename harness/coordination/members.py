@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from harness.coordination.errors import GroupError
 from harness.coordination.member import Member
+from harness.error_codes import ErrorCode
 
 
 class Members:
@@ -72,18 +72,18 @@ class Members:
         known = self._static.get(instance_id)
         return None if known is None else self._by_id[known]
 
-    def static_error(self, member_id: str, instance_id: str) -> GroupError:
+    def static_error(self, member_id: str, instance_id: str) -> ErrorCode:
         """Why a sender is not the static member ``instance_id``; it need not say by which id it is known."""
         known = self._static.get(instance_id)
         if known is None:
-            return GroupError.UNKNOWN_MEMBER_ID
-        return GroupError.FENCED_INSTANCE_ID if member_id and member_id != known else GroupError.NONE
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return ErrorCode.FENCED_INSTANCE_ID if member_id and member_id != known else ErrorCode.NONE
 
-    def identity_error(self, member_id: str, instance_id: str | None) -> GroupError:
+    def identity_error(self, member_id: str, instance_id: str | None) -> ErrorCode:
         """Why a sender is no member."""
         if instance_id is not None and (error := self.static_error(member_id, instance_id)):
             return error
-        return GroupError.NONE if member_id in self._by_id else GroupError.UNKNOWN_MEMBER_ID
+        return ErrorCode.NONE if member_id in self._by_id else ErrorCode.UNKNOWN_MEMBER_ID
 
     def shared_protocols(self) -> set[str]:
         """The assignment protocols that all members know."""

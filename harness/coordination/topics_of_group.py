@@ -7,11 +7,11 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from harness.coordination.consumer_member import ConsumerMember
-from harness.coordination.errors import GroupError
 from harness.coordination.heartbeat import Refusal
 from harness.coordination.internal_topics import INTERNAL_TOPICS
 from harness.coordination.ports import Topics
 from harness.coordination.topic_pattern import BadPattern, topic_pattern
+from harness.error_codes import ErrorCode
 from harness.wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest
 
 
@@ -56,5 +56,5 @@ def pattern_error(request: ConsumerGroupHeartbeatRequest) -> Refusal | None:
     try:
         topic_pattern(request.subscribed_topic_regex or "")
     except BadPattern as error:
-        return Refusal(GroupError.INVALID_REGULAR_EXPRESSION, str(error))
+        return Refusal(ErrorCode.INVALID_REGULAR_EXPRESSION, str(error))
     return None

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from harness.coordination.errors import TransactionError, of_transaction
+from harness.coordination.append_errors import of_transaction
 from harness.coordination.ports import ProducerIdentity, Timer, TransactionPorts
 from harness.coordination.transaction import (
     LAST_EPOCH,
@@ -22,6 +22,7 @@ from harness.coordination.transaction import (
     Transaction,
 )
 from harness.coordination.transaction_records import State, TransactionKey, TransactionValue, transaction_record
+from harness.error_codes import ErrorCode
 from harness.model import TopicPartition
 
 MAX_IDS = 10_000
@@ -127,21 +128,21 @@ class Transactions:
         """Serve InitProducerId: abort the transaction that is open, if one is, and raise the epoch."""
         known = self._known.get(asked.transactional_id)
         if not asked.transactional_id or not asked.is_whole:
-            asked.refuse(TransactionError.INVALID_REQUEST)
+            asked.refuse(ErrorCode.INVALID_REQUEST)
         elif not 0 < asked.timeout_ms <= self._max_timeout_ms:
-            asked.refuse(TransactionError.INVALID_TRANSACTION_TIMEOUT)
+            asked.refuse(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
         elif known is not None:
             self._begin_anew(known, asked)
         elif len(self._known) >= MAX_IDS:
-            asked.refuse(TransactionError.UNKNOWN_SERVER_ERROR)
+            asked.refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
         else:
             self._ports.new_producer_id(partial(self._know, asked))
 
     def _know(self, asked: Initialising, producer_id: int | None) -> None:
         if producer_id is None:
-            asked.refuse(TransactionError.COORDINATOR_NOT_AVAILABLE)
+            asked.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         elif self._is_over:
-            asked.refuse(TransactionError.NOT_COORDINATOR)
+            asked.refuse(ErrorCode.NOT_COORDINATOR)
         else:
             new = Transaction(ProducerIdentity(producer_id, NO_PRODUCER_EPOCH), asked.timeout_ms)
             self._begin_anew(self._known.setdefault(asked.transactional_id, _Known(new)), asked)
@@ -149,12 +150,12 @@ class Transactions:
     def _begin_anew(self, known: _Known, asked: Initialising) -> None:
         now = known.now
         if known.is_storing or now.state in _PREPARED:
-            asked.refuse(TransactionError.CONCURRENT_TRANSACTIONS)
+            asked.refuse(ErrorCode.CONCURRENT_TRANSACTIONS)
         elif not now.may_go_on(asked.before):
-            asked.refuse(TransactionError.PRODUCER_FENCED)
+            asked.refuse(ErrorCode.PRODUCER_FENCED)
         elif now.state is State.ONGOING:
             self._fence(asked.transactional_id, known)
-            asked.refuse(TransactionError.CONCURRENT_TRANSACTIONS)
+            asked.refuse(ErrorCode.CONCURRENT_TRANSACTIONS)
         elif now.producer.epoch >= LAST_EPOCH:
             known.is_storing = True
             self._ports.new_producer_id(partial(self._renew, known, asked))
@@ -164,9 +165,9 @@ class Transactions:
     def _renew(self, known: _Known, asked: Initialising, producer_id: int | None) -> None:
         known.is_storing = False
         if producer_id is None:
-            asked.refuse(TransactionError.COORDINATOR_NOT_AVAILABLE)
+            asked.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         elif self._is_over:
-            asked.refuse(TransactionError.NOT_COORDINATOR)
+            asked.refuse(ErrorCode.NOT_COORDINATOR)
         else:
             self._initialise(known, asked, known.now.renewed(producer_id, asked.timeout_ms, self._now_ms()))
 
@@ -191,9 +192,9 @@ class Transactions:
         if known is None or error:
             answered(error)
         elif known.is_storing or known.now.state in _PREPARED:
-            answered(TransactionError.CONCURRENT_TRANSACTIONS)
+            answered(ErrorCode.CONCURRENT_TRANSACTIONS)
         elif known.now.state is State.ONGOING and known.now.partitions.issuperset(partitions):
-            answered(TransactionError.NONE)
+            answered(ErrorCode.NONE)
         else:
             was_open = known.now.state is State.ONGOING
 
@@ -213,11 +214,9 @@ class Transactions:
         if known is None or error:
             return dict.fromkeys(partitions, error)
         if known.now.state in _PREPARED:
-            return dict.fromkeys(partitions, TransactionError.CONCURRENT_TRANSACTIONS)
+            return dict.fromkeys(partitions, ErrorCode.CONCURRENT_TRANSACTIONS)
         held = known.now.partitions if known.now.state is State.ONGOING else ()
-        return {
-            one: TransactionError.NONE if one in held else TransactionError.TRANSACTION_ABORTABLE for one in partitions
-        }
+        return {one: ErrorCode.NONE if one in held else ErrorCode.TRANSACTION_ABORTABLE for one in partitions}
 
     def end_transaction(
         self, name: str, producer: ProducerIdentity, ended: Identified, *, commits: bool, version: int = 0
@@ -235,9 +234,9 @@ class Transactions:
         if known is None or error:
             ended(error, NOT_INITIALISED)
         elif known.is_storing or (version == NUMBERED and known.now.state in _PREPARED):
-            ended(TransactionError.CONCURRENT_TRANSACTIONS, NOT_INITIALISED)
+            ended(ErrorCode.CONCURRENT_TRANSACTIONS, NOT_INITIALISED)
         elif known.now.state is State.ONGOING and commits and self._forgets_ends and self._now_ms() % _ONE_IN == 0:
-            ended(TransactionError.NONE, producer)
+            ended(ErrorCode.NONE, producer)
         elif version == NUMBERED and (known.now.state is State.ONGOING or _aborts_nothing(known.now, commits=commits)):
             self._number(name, known, ended, commits=commits)
         elif known.now.state is State.ONGOING:
@@ -248,7 +247,7 @@ class Transactions:
     def _answer_again(self, known: _Known, ended: Identified, *, commits: bool) -> None:
         """A producer asks again for the end of its transaction, whose epoch has been raised since."""
         if known.is_storing or known.now.state in _PREPARED:
-            ended(TransactionError.CONCURRENT_TRANSACTIONS, NOT_INITIALISED)
+            ended(ErrorCode.CONCURRENT_TRANSACTIONS, NOT_INITIALISED)
         else:
             ended(_ended_before(known.now.state, commits=commits), known.now.next_producer)
 
@@ -261,7 +260,7 @@ class Transactions:
         def allocated(producer_id: int | None) -> None:
             known.is_storing = False
             if producer_id is None or self._is_over:
-                over = TransactionError.NOT_COORDINATOR if self._is_over else TransactionError.COORDINATOR_NOT_AVAILABLE
+                over = ErrorCode.NOT_COORDINATOR if self._is_over else ErrorCode.COORDINATOR_NOT_AVAILABLE
                 ended(over, NOT_INITIALISED)
             else:
                 self._end(name, known, known.now.numbered(producer_id), ended, commits=commits)
@@ -362,10 +361,10 @@ class Transactions:
     def _error(self, known: _Known | None, producer: ProducerIdentity) -> int:
         """Why a request of this producer is refused."""
         if known is None or known.now.producer.producer_id != producer.producer_id:
-            return TransactionError.INVALID_PRODUCER_ID_MAPPING
+            return ErrorCode.INVALID_PRODUCER_ID_MAPPING
         if known.now.producer.epoch != producer.epoch and not self._obeys_zombies:
-            return TransactionError.PRODUCER_FENCED
-        return TransactionError.NONE
+            return ErrorCode.PRODUCER_FENCED
+        return ErrorCode.NONE
 
     def _store(self, name: str, known: _Known, then: Transaction, stored: Answered) -> None:
         """Store what the transaction is from now on; ``stored`` takes the error code for its producer."""
@@ -388,7 +387,7 @@ def _aborts_nothing(now: Transaction, *, commits: bool) -> bool:
 def _ended_before(state: State, *, commits: bool) -> int:
     """What a producer is answered that ends a transaction which is not open."""
     if state is (State.COMPLETE_COMMIT if commits else State.COMPLETE_ABORT):
-        return TransactionError.NONE
+        return ErrorCode.NONE
     if state is (State.PREPARE_COMMIT if commits else State.PREPARE_ABORT):
-        return TransactionError.CONCURRENT_TRANSACTIONS
-    return TransactionError.INVALID_TXN_STATE
+        return ErrorCode.CONCURRENT_TRANSACTIONS
+    return ErrorCode.INVALID_TXN_STATE

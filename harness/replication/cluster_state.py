@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.error_codes import NO_ERROR, ErrorCode
 from harness.model import NO_LEADER, NodeId, TopicPartition
 from harness.replication.controller_messages import DoomedReplica, PartitionState, TopicState
-from harness.replication.error_codes import NO_ERROR, ErrorCode
 from harness.replication.knobs import Knobs
 
 FORMAT_VERSION = 3

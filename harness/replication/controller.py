@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, assert_never
 
+from harness.error_codes import NO_ERROR, ErrorCode
 from harness.model import NO_LEADER, NodeId
 from harness.replication import topic_administration
 from harness.replication.cluster_state import BrokerRecord, ClusterState
@@ -48,7 +49,6 @@ from harness.replication.controller_messages import (
     TopicState,
 )
 from harness.replication.elections import Rules, TopicRules, choose, settle, with_isr, without_eligible
-from harness.replication.error_codes import NO_ERROR, ErrorCode
 from harness.replication.isr_proposals import IsrProposals
 from harness.replication.knobs import CURRENT_GENERATION, GENERATIONS, Knobs
 from harness.replication.messages import Tick

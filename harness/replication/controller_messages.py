@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
+from harness.error_codes import ErrorCode
 from harness.model import NO_LEADER, NodeId, TopicPartition
-from harness.replication.error_codes import ErrorCode
 from harness.replication.message import message
 from harness.replication.messages import Tick
 from harness.replication.topic_configs import Alteration

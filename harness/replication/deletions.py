@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from harness.error_codes import NO_ERROR, ErrorCode
 from harness.model import Offset
-from harness.replication.error_codes import NO_ERROR, ErrorCode
 from harness.replication.messages import AnswerDeleteRecords, ReplicaEffect
 
 

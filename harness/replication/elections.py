@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import cast
 
+from harness.error_codes import ErrorCode
 from harness.model import NO_LEADER, NodeId
 from harness.replication.controller_messages import PartitionState, TopicState
-from harness.replication.error_codes import ErrorCode
 from harness.replication.knobs import Knobs
 from harness.replication.topic_configs import MIN_INSYNC_REPLICAS, UNCLEAN_ELECTION, parsed
 

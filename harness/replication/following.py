@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, TypeAlias
 
+from harness.error_codes import NO_ERROR, ErrorCode
 from harness.model import NO_EPOCH, NO_LEADER, NO_OFFSET, NodeId, Offset
-from harness.replication.error_codes import NO_ERROR, ErrorCode
 from harness.replication.knobs import Knobs
 from harness.replication.log_state import LogState
 from harness.replication.messages import (

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from harness.error_codes import NO_ERROR, ErrorCode
 from harness.replication.cluster_state import ClusterState
 from harness.replication.controller_messages import IsrChangeRequested, PartitionState
-from harness.replication.error_codes import NO_ERROR, ErrorCode
 from harness.replication.knobs import Knobs
 from harness.replication.offline_replicas import OfflineReplicas
 

@@ -10,9 +10,9 @@ from collections import deque
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from harness.error_codes import NO_ERROR, ErrorCode
 from harness.model import NO_EPOCH, NO_OFFSET, NodeId, Offset
 from harness.replication.deletions import Deletions
-from harness.replication.error_codes import NO_ERROR, ErrorCode
 from harness.replication.isr import FollowerProgress, InSyncReplicas, are_distinct
 from harness.replication.knobs import Knobs
 from harness.replication.log_state import LogState

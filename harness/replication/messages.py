@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
+from harness.error_codes import ErrorCode
 from harness.model import NO_EPOCH, NO_OFFSET, NodeId, Offset
-from harness.replication.error_codes import ErrorCode
 from harness.replication.message import message
 
 

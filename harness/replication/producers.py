@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from harness.error_codes import NO_ERROR, ErrorCode
 from harness.model import NO_EPOCH, NO_OFFSET, Offset
-from harness.replication.error_codes import NO_ERROR, ErrorCode
 from harness.replication.knobs import NEWEST, Knobs
 from harness.replication.messages import BatchSpan, ProducerStamp, TransactionEnd
 

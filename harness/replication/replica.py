@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, assert_never
 
+from harness.error_codes import NO_ERROR, ErrorCode
 from harness.model import NO_EPOCH, NO_LEADER, NO_OFFSET, NodeId, Offset, TopicPartition
 from harness.replication.deletions import Deletions
 from harness.replication.epochs import UNDEFINED
-from harness.replication.error_codes import NO_ERROR, ErrorCode
 from harness.replication.following import Cut, Decision, Exit, Following, StartOver, unappendable
 from harness.replication.invariants import Invariants
 from harness.replication.isr import InSyncReplicas, are_distinct

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from harness.error_codes import ErrorCode
 from harness.model import NO_OFFSET, Offset
-from harness.replication.error_codes import ErrorCode
 from harness.replication.message import message
 from harness.replication.messages import (
     AnswerDeleteRecords,

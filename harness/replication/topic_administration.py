@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from harness.error_codes import ErrorCode
 from harness.model import NO_LEADER, NodeId
 from harness.replication.cluster_state import ClusterState
 from harness.replication.controller_messages import (
@@ -16,7 +17,6 @@ from harness.replication.controller_messages import (
     PartitionState,
     TopicCreationRequested,
 )
-from harness.replication.error_codes import ErrorCode
 from harness.replication.knobs import Knobs
 from harness.replication.topic_configs import Refusal, altered
 from harness.replication.topics import extend, found, place

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-from harness.replication.error_codes import ErrorCode
+from harness.error_codes import ErrorCode
 from harness.spelling import closest
 
 COMPACT = "compact"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
+from harness.error_codes import ErrorCode
 from harness.model import NodeId, TopicPartition
 from harness.replication.controller_messages import PartitionsRequested, PartitionState, TopicCreationRequested
-from harness.replication.error_codes import ErrorCode
 from harness.replication.topic_configs import Refusal
 
 MAX_TOPIC_NAME = 249

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from harness.error_codes import ErrorCode
 from harness.model import Offset
 from harness.replication.controller_messages import Elected, IsrChanged, SessionChanged
-from harness.replication.error_codes import ErrorCode
 from harness.replication.messages import RaiseLogStart, ReplicaFailed, StartLogAt, Truncate
 from harness.simulation.core.budget import Budget
 from harness.simulation.core.disk import Batch

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import fields
 from typing import Any
 
+from harness.error_codes import ErrorCode
 from harness.model import Offset
-from harness.replication.error_codes import ErrorCode
 from harness.replication.messages import BatchSpan, Tick
 from harness.simulation.core.fault_kinds import DELETIONS
 from harness.simulation.core.planned_fault import PlannedFault

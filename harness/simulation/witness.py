@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from harness.error_codes import ErrorCode
 from harness.model import Offset
 from harness.replication.controller_messages import Elected, IsrChanged
-from harness.replication.error_codes import ErrorCode
 from harness.replication.messages import EpochEntry, ProposeIsr, RaiseLogStart, ReplicaFailed, StartLogAt, Truncate
 from harness.simulation.core.disk import Batch
 from harness.simulation.findings import Findings

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.error_codes import ErrorCode
 from harness.model import NO_EPOCH, NO_OFFSET, Link, Offset
 from harness.replication.epochs import LeaderEpochCache
-from harness.replication.error_codes import ErrorCode
 from harness.replication.log_state import LogState
 from harness.replication.messages import (
     AnswerFetch,

@@ -13,10 +13,10 @@ from harness.broker.files import Disk
 from harness.broker.ledger import lose_power
 from harness.broker.segments import Batches, LogPolicy, SegmentLog
 from harness.broker.settings import NEVER, Settings
+from harness.error_codes import ErrorCode
 from harness.history.schema import REPLICA_LOGS
 from harness.model import NO_EPOCH, Offset
 from harness.replication.epochs import UNDEFINED, LeaderEpochCache
-from harness.replication.error_codes import ErrorCode
 from harness.replication.messages import (
     AppendFailed,
     BatchSpan,

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.broker.settings import Settings
+from harness.error_codes import ErrorCode
 from harness.errors import UsageError
 from harness.model import NO_EPOCH, NO_LEADER, NodeId
-from harness.replication.error_codes import ErrorCode
 from harness.replication.messages import (
     AnswerFetch,
     EpochEnd,

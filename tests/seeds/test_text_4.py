@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from harness.broker.checkpoints import format_epochs, parse_epochs
 from harness.broker.settings import Settings
+from harness.error_codes import ErrorCode
 from harness.model import NO_LEADER, NodeId
 from harness.replication.controller import Controller
 from harness.replication.controller_messages import (
@@ -19,7 +20,6 @@ from harness.replication.controller_messages import (
     TopicCreationRequested,
 )
 from harness.replication.epochs import LeaderEpochCache
-from harness.replication.error_codes import ErrorCode
 from harness.replication.messages import EpochEnd, EpochEntry, Truncate
 from harness.replication.topic_configs import Refusal
 from harness.replication.topics import place

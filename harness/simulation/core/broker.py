@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from harness.error_codes import NO_ERROR, ErrorCode
 from harness.model import NO_EPOCH, NodeId, Offset
-from harness.replication.error_codes import NO_ERROR, ErrorCode
 from harness.replication.knobs import Knobs
 from harness.replication.messages import (
     AnswerDeleteRecords,

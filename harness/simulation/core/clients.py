@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
+from harness.error_codes import NO_ERROR, ErrorCode
 from harness.model import NO_LEADER, NodeId, Offset
-from harness.replication.error_codes import NO_ERROR, ErrorCode
 from harness.replication.replica import Replica
 from harness.simulation.core.configuration import MS, Configuration
 from harness.simulation.core.network import Network

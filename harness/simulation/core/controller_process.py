@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from harness.error_codes import NO_ERROR
 from harness.model import CONTROLLER_ID, NodeId
 from harness.replication.controller import Controller
 from harness.replication.controller_messages import (
@@ -32,7 +33,6 @@ from harness.replication.controller_messages import (
     SessionChanged,
     TopicCreationRequested,
 )
-from harness.replication.error_codes import NO_ERROR
 from harness.replication.knobs import Knobs
 from harness.replication.messages import IsrAnswered, ProposeIsr, Tick
 from harness.simulation.core.broker import Broker

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from harness.error_codes import NO_ERROR
 from harness.history.delete_records_log import GAVE_UP, DeleteRecordsLog
 from harness.model import Offset
-from harness.replication.error_codes import NO_ERROR
 from harness.replication.messages import (
     AnswerDeleteRecords,
     DeleteRecordsExpired,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from harness.error_codes import NO_ERROR, ErrorCode
 from harness.model import NO_LEADER, NodeId
-from harness.replication.error_codes import NO_ERROR, ErrorCode
 from harness.replication.messages import (
     AnswerFetch,
     EpochEnd,

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from harness.error_codes import ErrorCode
 from harness.history.arrow import write_rows
 from harness.history.delete_records_log import DeleteRecordsLog
 from harness.history.run_directory import Manifest, RunDirectory
 from harness.history.schema import HISTORY, TABLES
 from harness.model import CONTROLLER, CONTROLLER_ID, NodeId, Offset
 from harness.replication.controller_messages import Elected, IsrChanged, PartitionState, SessionChanged
-from harness.replication.error_codes import ErrorCode
 from harness.replication.isr import laggards_leave_ms
 from harness.replication.messages import RaiseLogStart, ReplicaFailed, StartLogAt, Truncate
 from harness.simulation.core.configuration import PARTITION, Configuration

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from harness.error_codes import NO_ERROR, ErrorCode
 from harness.model import Offset
-from harness.replication.error_codes import NO_ERROR, ErrorCode
 from harness.simulation.witnessed import Produce
 
 ACKS_ALL = -1

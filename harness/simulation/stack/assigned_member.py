@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError
 
 from harness.client_ports import BEGINNING, LEFT_UNKNOWN, CommittedOffset, Isolation, Membership, Polled, Rebalanced
 from harness.coordination.consumer_member import JOINING, LEAVING, LEAVING_FOR_A_WHILE
-from harness.coordination.errors import GroupError
+from harness.error_codes import ErrorCode
 from harness.history.recorder import Change
 from harness.model import NO_EPOCH, NO_GENERATION, Offset, TopicPartition
 from harness.simulation.stack.client import Call, Client
@@ -41,13 +41,13 @@ from harness.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 _HEARTBEAT_VERSION, _OFFSET_VERSION, _METADATA_VERSION = 1, 9, 12
 _ASK_TIMEOUT_S = 1.0
 _FATAL = (
-    GroupError.UNRELEASED_INSTANCE_ID,
-    GroupError.FENCED_INSTANCE_ID,
-    GroupError.GROUP_ID_NOT_FOUND,
-    GroupError.GROUP_MAX_SIZE_REACHED,
-    GroupError.INVALID_REQUEST,
+    ErrorCode.UNRELEASED_INSTANCE_ID,
+    ErrorCode.FENCED_INSTANCE_ID,
+    ErrorCode.GROUP_ID_NOT_FOUND,
+    ErrorCode.GROUP_MAX_SIZE_REACHED,
+    ErrorCode.INVALID_REQUEST,
 )
-_OUT = (GroupError.UNKNOWN_MEMBER_ID, GroupError.FENCED_MEMBER_EPOCH)
+_OUT = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH)
 _NS_PER_S = 1_000_000_000
 
 
@@ -310,7 +310,7 @@ class AssignedMember:
             return  # it has been in another one since
         elif code in _OUT:
             self._is_lost = True
-        elif code == GroupError.STALE_MEMBER_EPOCH:
+        elif code == ErrorCode.STALE_MEMBER_EPOCH:
             self._hurry()
         elif code in _FATAL:
             self._fatal, self._is_lost = KafkaError(code).name(), True

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from harness import payload
 from harness.client_ports import BEGINNING, MOVED_ERRORS, Manner
 from harness.client_tasks.sending_process import dated
+from harness.error_codes import ErrorCode
 from harness.model import NodeId, Offset
-from harness.replication.error_codes import ErrorCode
 from harness.simulation.core.configuration import PARTITION, Configuration
 from harness.simulation.load import Load
 from harness.simulation.run_observers import ClientObservers

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.coordination.errors import GroupError
+from harness.error_codes import ErrorCode
 from harness.simulation.stack.client import Call, Client, Silence
 from harness.simulation.stack.links import Address
 from harness.wire.declaration import Message
@@ -10,7 +10,7 @@ from harness.wire.keys import ApiKey
 from harness.wire.messages.coordination import FindCoordinatorRequest, FindCoordinatorResponse
 
 ELSEWHERE = frozenset(
-    {GroupError.NOT_COORDINATOR, GroupError.COORDINATOR_NOT_AVAILABLE, GroupError.COORDINATOR_LOAD_IN_PROGRESS}
+    {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
 )
 """After these errors a client looks for the coordinator again."""
 

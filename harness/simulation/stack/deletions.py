@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import cast
 
+from harness.error_codes import ErrorCode
 from harness.history.delete_records_log import GAVE_UP, LOST, DeleteRecordsLog
 from harness.model import Offset
-from harness.replication.error_codes import ErrorCode
 from harness.simulation.core.configuration import PARTITION
 from harness.simulation.stack.cluster import Request
 from harness.simulation.stack.observed_cluster import ObservedCluster

@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError
 
 from harness.client_ports import LEFT_UNKNOWN, CommittedOffset, Isolation, Membership, Polled, Rebalanced
 from harness.coordination.consumer_protocol import assigned, assignment, ranges, subscribed_topics, subscription
-from harness.coordination.errors import GroupError
+from harness.error_codes import ErrorCode
 from harness.history.recorder import Change
 from harness.model import NO_GENERATION, TopicPartition
 from harness.simulation.stack.client import Client
@@ -191,8 +191,8 @@ class Member:
         return ranges(self._membership.partitions, topics)
 
     async def _not_joined(self, answer: JoinGroupResponse | SyncGroupResponse | None) -> str | None:
-        code = GroupError.NONE if answer is None else answer.error_code
-        if isinstance(answer, JoinGroupResponse) and code == GroupError.MEMBER_ID_REQUIRED:
+        code = ErrorCode.NONE if answer is None else answer.error_code
+        if isinstance(answer, JoinGroupResponse) and code == ErrorCode.MEMBER_ID_REQUIRED:
             self._member_id = answer.member_id
             return None
         self._heed(code)
@@ -253,12 +253,12 @@ class Member:
 
     def _heed(self, code: int) -> None:
         """Draw the conclusion from an error of the coordinator."""
-        if code == GroupError.REBALANCE_IN_PROGRESS:
+        if code == ErrorCode.REBALANCE_IN_PROGRESS:
             self._rejoins = True
-        elif code == GroupError.FENCED_INSTANCE_ID:
+        elif code == ErrorCode.FENCED_INSTANCE_ID:
             self._fatal = KafkaError(code).name()
             self._forget()
-        elif code in (GroupError.UNKNOWN_MEMBER_ID, GroupError.ILLEGAL_GENERATION):
+        elif code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION):
             self._forget()
         elif code in ELSEWHERE:
             self._coordinator.forget()

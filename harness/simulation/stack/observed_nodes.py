@@ -18,6 +18,7 @@ from harness.broker.node_environment import NodeEnvironment
 from harness.broker.partition import Partition
 from harness.broker.segments import Batches, SegmentLog, span_of
 from harness.broker.settings import NodeConfig
+from harness.error_codes import ErrorCode
 from harness.model import CONTROLLER_ID, NodeId, Offset
 from harness.payload import StoredRecord
 from harness.replication.controller import Controller
@@ -29,7 +30,6 @@ from harness.replication.controller_messages import (
     PartitionState,
     SessionChanged,
 )
-from harness.replication.error_codes import ErrorCode
 from harness.replication.knobs import Knobs
 from harness.replication.messages import (
     AnswerFetch,

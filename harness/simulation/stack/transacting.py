@@ -9,12 +9,11 @@ from typing import cast
 from confluent_kafka import KafkaError
 
 from harness.client_ports import ABORTED, CommittedOffset, Member, Transacted
-from harness.coordination.errors import GroupError, TransactionError
 from harness.coordination.ports import ProducerIdentity
+from harness.error_codes import ErrorCode
 from harness.history.sends import Completion
 from harness.model import Offset, TopicPartition
 from harness.payload import ProducerRecord
-from harness.replication.error_codes import ErrorCode
 from harness.simulation.stack.client import Call, Client, Silence
 from harness.simulation.stack.coordinator import ELSEWHERE, coordinator_of
 from harness.simulation.stack.group_offsets import GroupMetadata
@@ -50,7 +49,7 @@ _TIMED_OUT: int = KafkaError._TIMED_OUT  # noqa: SLF001 (librdkafka's own codes 
 
 _AGAIN = frozenset(
     {
-        TransactionError.CONCURRENT_TRANSACTIONS,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.LEADER_NOT_AVAILABLE,
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -242,7 +241,7 @@ class TransactionalProducer:
             if coordinator is not None:
                 self._coordinators[of] = coordinator
                 answer = await self._client.ask(coordinator, Call(key, version, request, _ASK_TIMEOUT_S))
-                error = GroupError.NOT_COORDINATOR if isinstance(answer, Silence) else take(answer)
+                error = ErrorCode.NOT_COORDINATOR if isinstance(answer, Silence) else take(answer)
                 if error in ELSEWHERE:
                     del self._coordinators[of]
                 elif error not in _AGAIN:

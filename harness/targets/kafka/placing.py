@@ -14,9 +14,9 @@ from contextlib import closing
 from pathlib import Path
 
 from harness.clients.conversation import Conversation
+from harness.error_codes import ErrorCode
 from harness.errors import EnvironmentFault
 from harness.model import TopicPartition, node_id
-from harness.replication.error_codes import ErrorCode
 from harness.target import TopicSpec
 from harness.targets.addresses import Address
 from harness.targets.kafka.topics import assignment_of

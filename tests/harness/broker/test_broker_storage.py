@@ -10,8 +10,8 @@ import pytest
 from harness.broker.checkpoints import RECOVERY_POINTS, parse_offsets
 from harness.broker.log_directory import CLEAN_SHUTDOWN
 from harness.broker.settings import NEVER, NodeFaults
+from harness.error_codes import ErrorCode
 from harness.model import CONTROLLER_ID
-from harness.replication.error_codes import ErrorCode
 from harness.replication.messages import DeleteRecordsRequested
 from harness.wire.keys import ApiKey
 from harness.wire.messages.offsets import EARLIEST_TIMESTAMP, ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic

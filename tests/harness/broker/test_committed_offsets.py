@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from harness.broker.coordinator_log import partition_of
-from harness.coordination.errors import GroupError
 from harness.coordination.internal_topics import GROUPS_TOPIC
+from harness.error_codes import ErrorCode
 from harness.model import CONTROLLER_ID
-from harness.replication.error_codes import ErrorCode
 from harness.wire.keys import ApiKey
 from harness.wire.messages.consumers import (
     OffsetCommitRequest,
@@ -102,10 +101,10 @@ def test_a_group_has_a_word_about_what_it_committed_only(cluster: VirtualCluster
 @pytest.mark.parametrize(
     ("fields", "error"),
     [
-        ({"group": ""}, GroupError.INVALID_GROUP_ID),
-        ({"generation_id_or_member_epoch": 0}, GroupError.ILLEGAL_GENERATION),
+        ({"group": ""}, ErrorCode.INVALID_GROUP_ID),
+        ({"generation_id_or_member_epoch": 0}, ErrorCode.ILLEGAL_GENERATION),
         ({"topic": "nowhere"}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-        ({"metadata": "x" * 4_097}, GroupError.OFFSET_METADATA_TOO_LARGE),
+        ({"metadata": "x" * 4_097}, ErrorCode.OFFSET_METADATA_TOO_LARGE),
     ],
 )
 def test_what_a_simple_consumer_would_not_say_is_refused(
@@ -125,9 +124,9 @@ def test_every_broker_names_the_leader_of_the_groups_partition(cluster: VirtualC
 
 def test_another_broker_refuses_what_it_does_not_coordinate(cluster: VirtualCluster) -> None:
     assert found(cluster) == 0
-    assert commit(cluster, 5, at=1) == [GroupError.NOT_COORDINATOR]
+    assert commit(cluster, 5, at=1) == [ErrorCode.NOT_COORDINATOR]
     (answer,) = cluster.call(1, ApiKey.HEARTBEAT, 4, HeartbeatRequest("g", 1, "m"))
-    assert answer.error_code == GroupError.NOT_COORDINATOR
+    assert answer.error_code == ErrorCode.NOT_COORDINATOR
 
 
 def test_groups_are_spread_over_partitions_as_kafka_spreads_them() -> None:
@@ -155,7 +154,7 @@ def test_a_coordinator_that_an_operator_moves_takes_over_and_the_former_one_resi
     assert coordinator(cluster) == 0
     assert committed(cluster, at=0)[0][0] == 6
     assert commit(cluster, 7, at=0) == [ErrorCode.NONE]
-    assert committed(cluster, at=1)[0][3] == GroupError.NOT_COORDINATOR
+    assert committed(cluster, at=1)[0][3] == ErrorCode.NOT_COORDINATOR
 
 
 def test_a_coordinator_whose_log_directory_has_failed_resigns() -> None:
@@ -168,7 +167,7 @@ def test_a_coordinator_whose_log_directory_has_failed_resigns() -> None:
     assert cluster.exit_codes == {}
     assert coordinator(cluster) in (1, 2)
     assert commit(cluster, 9) == [ErrorCode.NONE]
-    assert committed(cluster, at=0)[0][3] == GroupError.NOT_COORDINATOR
+    assert committed(cluster, at=0)[0][3] == ErrorCode.NOT_COORDINATOR
 
 
 def test_a_long_log_is_read_in_turns_and_whole(cluster: VirtualCluster) -> None:
@@ -210,7 +209,7 @@ def test_a_commit_that_too_few_replicas_can_take_is_refused(cluster: VirtualClus
     cluster.kill(1)
     cluster.kill(2)
     cluster.world.sleep(5)
-    assert commit(cluster, 6, at=0) == [GroupError.COORDINATOR_NOT_AVAILABLE]
+    assert commit(cluster, 6, at=0) == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
     assert committed(cluster, at=0)[0][0] == 5
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.coordination.errors import GroupError
+from harness.error_codes import ErrorCode
 from harness.wire.keys import ApiKey
 from harness.wire.messages.api_versions import ApiVersionsRequest
 from harness.wire.messages.consumer_groups import (
@@ -37,6 +37,6 @@ def test_a_broker_that_does_not_coordinate_a_group_says_so() -> None:
     elsewhere = (found.node_id + 1) % 3
     heartbeat = ConsumerGroupHeartbeatRequest("g", "a", 1)
     (answer,) = cluster.call(elsewhere, ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, heartbeat)
-    assert answer.error_code == GroupError.NOT_COORDINATOR
+    assert answer.error_code == ErrorCode.NOT_COORDINATOR
     (described,) = cluster.call(elsewhere, ApiKey.CONSUMER_GROUP_DESCRIBE, 1, ConsumerGroupDescribeRequest(["g"]))
-    assert described.groups[0].error_code == GroupError.NOT_COORDINATOR
+    assert described.groups[0].error_code == ErrorCode.NOT_COORDINATOR

@@ -13,8 +13,8 @@ from harness.broker import offsets
 from harness.broker.caller import Caller
 from harness.broker.partition import Partition
 from harness.broker.replicas import Replicas
+from harness.error_codes import ErrorCode
 from harness.model import CONTROLLER_ID, NO_EPOCH, NO_OFFSET, Link, TopicPartition
-from harness.replication.error_codes import ErrorCode
 from harness.replication.knobs import GENERATIONS
 from harness.replication.messages import (
     AnswerFetch,

@@ -16,8 +16,8 @@ import pytest
 from confluent_kafka import OFFSET_END, Consumer, KafkaException, TopicPartition
 
 from harness.broker.settings import NodeFaults
+from harness.error_codes import ErrorCode
 from harness.model import CONTROLLER_ID, Link, NodeId
-from harness.replication.error_codes import ErrorCode
 from harness.wire.keys import ApiKey
 from tests.harness.broker.cluster import FAILS_OVER, Cluster, wait_until
 from tests.harness.broker.raw_client import RawClient, batch, fetch_request, produce_request

@@ -13,8 +13,8 @@ from harness.broker.controller_node import ControllerNode
 from harness.broker.ports import Connection
 from harness.broker.segments import SegmentLog
 from harness.broker.session import MAX_REQUEST_BYTES
+from harness.error_codes import ErrorCode
 from harness.model import Link, NodeId, TopicPartition
-from harness.replication.error_codes import ErrorCode
 from harness.simulation.stack.cluster import listener
 from harness.wire.declaration import MAX_ELEMENTS, Message
 from harness.wire.frames import RequestHeader, encode_request

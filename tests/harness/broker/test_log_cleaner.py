@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from harness.broker.checkpoints import CLEANED, parse_offsets
-from harness.broker.codes import FrontError
 from harness.broker.segment import batches_in
 from harness.coordination.internal_topics import GROUPS_TOPIC, TRANSACTIONS_TOPIC
+from harness.error_codes import ErrorCode
 from harness.model import TopicPartition
 from harness.wire import batches as wire
 from harness.wire.batches import Record
@@ -179,7 +179,7 @@ def test_a_log_with_little_dirt_is_compacted_although_it_is_not_overdue() -> Non
 
 def test_a_record_without_a_key_is_taken_for_a_compacted_topic() -> None:
     cluster = compacted()
-    assert put(cluster, None, "v") == FrontError.INVALID_RECORD
+    assert put(cluster, None, "v") == ErrorCode.INVALID_RECORD
     assert put(cluster, "k", "v") == 0
 
 

@@ -11,9 +11,9 @@ import pytest
 from harness.broker.log_directory import CLEAN_SHUTDOWN
 from harness.broker.settings import Settings
 from harness.broker.topic_ids import topic_id
+from harness.error_codes import ErrorCode
 from harness.errors import UsageError
 from harness.model import CONTROLLER_ID, TopicPartition
-from harness.replication.error_codes import ErrorCode
 from harness.wire.keys import ApiKey
 from harness.wire.messages.log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from harness.wire.messages.metadata import MetadataRequest, MetadataRequestTopic

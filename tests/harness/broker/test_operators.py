@@ -8,8 +8,8 @@ import pytest
 
 from harness.broker.caller import Caller
 from harness.broker.topic_ids import topic_id
+from harness.error_codes import ErrorCode
 from harness.model import CONTROLLER, CONTROLLER_ID, NodeId
-from harness.replication.error_codes import ErrorCode
 from harness.replication.knobs import GENERATIONS
 from harness.simulation.stack.cluster import listener
 from harness.wire.keys import ApiKey

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.broker.codes import FrontError
-from harness.replication.error_codes import ErrorCode
+from harness.error_codes import ErrorCode
 from harness.wire import batches as wire
 from harness.wire.declaration import MAX_STRING_BYTES
 from harness.wire.frames import ADVERTISED, SUPPORTED
@@ -92,20 +91,20 @@ def test_produced_records_get_the_next_offsets(client: RawClient, topic: str, ac
 def test_a_batch_that_fails_its_checksum_is_refused_and_not_appended(client: RawClient, topic: str) -> None:
     torn = batch(b"a")
     torn[-1] ^= 1
-    assert produce(client, produce_request(topic, torn)).error_code == FrontError.CORRUPT_MESSAGE
+    assert produce(client, produce_request(topic, torn)).error_code == ErrorCode.CORRUPT_MESSAGE
     assert produce(client, produce_request(topic, batch(b"b"))).base_offset == 0
 
 
 @pytest.mark.parametrize(
     ("records", "error"),
     [
-        (b"", FrontError.INVALID_RECORD),
-        (b"garbage", FrontError.INVALID_RECORD),
-        (batch()[:-1], FrontError.INVALID_RECORD),
-        (batch() + batch(), FrontError.INVALID_RECORD),
-        (batch(b"x" * 1_100_000), FrontError.MESSAGE_TOO_LARGE),
-        (batch(attributes=wire.CONTROL), FrontError.INVALID_RECORD),
-        (batch(attributes=wire.TRANSACTIONAL), FrontError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+        (b"", ErrorCode.INVALID_RECORD),
+        (b"garbage", ErrorCode.INVALID_RECORD),
+        (batch()[:-1], ErrorCode.INVALID_RECORD),
+        (batch() + batch(), ErrorCode.INVALID_RECORD),
+        (batch(b"x" * 1_100_000), ErrorCode.MESSAGE_TOO_LARGE),
+        (batch(attributes=wire.CONTROL), ErrorCode.INVALID_RECORD),
+        (batch(attributes=wire.TRANSACTIONAL), ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
     ],
 )
 def test_records_that_are_not_one_sound_batch_are_refused(client: RawClient, records: bytes, error: int) -> None:
@@ -117,7 +116,7 @@ def test_a_batch_that_claims_other_offsets_than_it_has_records_is_refused(client
     lying = batch(b"a", b"b")
     struct.pack_into(">i", lying, 23, 5)  # last offset delta
     struct.pack_into(">I", lying, 17, wire.header.checksum(lying))
-    assert produce(client, produce_request("shared", lying)).error_code == FrontError.INVALID_RECORD
+    assert produce(client, produce_request("shared", lying)).error_code == ErrorCode.INVALID_RECORD
 
 
 def test_producing_to_nothing_is_an_unknown_partition(client: RawClient) -> None:
@@ -249,7 +248,7 @@ def test_a_fetch_with_another_leader_epoch_is_fenced(client: RawClient, topic: s
 
 def test_a_fetch_session_is_not_known(client: RawClient) -> None:
     answer = client.ask(ApiKey.FETCH, 12, fetch_request("shared", 0, session_id=5, session_epoch=1))
-    assert answer.error_code == FrontError.FETCH_SESSION_ID_NOT_FOUND
+    assert answer.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
 def test_an_empty_fetch_is_answered_at_once(client: RawClient) -> None:
@@ -312,7 +311,7 @@ def test_every_version_of_metadata_tells_brokers_leaders_and_unknown_topics(
 def test_an_unknown_topic_id_is_answered_in_versions_that_cannot_say_null(client: RawClient) -> None:
     for version, name in ((10, ""), (11, ""), (12, None)):
         answer = client.ask(ApiKey.METADATA, version, MetadataRequest([MetadataRequestTopic(b"x" * 16, None)]))
-        assert (answer.topics[0].error_code, answer.topics[0].name) == (FrontError.UNKNOWN_TOPIC_ID, name)
+        assert (answer.topics[0].error_code, answer.topics[0].name) == (ErrorCode.UNKNOWN_TOPIC_ID, name)
 
 
 def test_metadata_of_everything_names_every_topic(client: RawClient) -> None:
@@ -337,7 +336,7 @@ def test_a_topic_is_found_by_its_id_and_an_unknown_id_is_refused(cluster: Cluste
             answer = wait_until(partial(_when_known, ask), "the topic")
             known, unknown = answer.topics
             assert (known.error_code, known.name, known.topic_id) == (0, name, created.topic_id)
-            assert (unknown.error_code, unknown.topic_id) == (FrontError.UNKNOWN_TOPIC_ID, b"x" * 16)
+            assert (unknown.error_code, unknown.topic_id) == (ErrorCode.UNKNOWN_TOPIC_ID, b"x" * 16)
 
 
 def create(client: RawClient, topic: CreatableTopic, **fields: Any) -> tuple[int, str | None]:
@@ -420,7 +419,7 @@ def test_the_controller_does_not_listen_to_clients(cluster: Cluster) -> None:
     with RawClient(cluster.ips[100], 9093) as client:
         assert client.ask(ApiKey.API_VERSIONS, 0, ApiVersionsRequest()).error_code == 0
         answer = client.ask(ApiKey.BROKER_HEARTBEAT, 0, BrokerHeartbeatRequest(0, 1))
-        assert answer.error_code == FrontError.CLUSTER_AUTHORIZATION_FAILED
+        assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 def test_noise_on_many_connections_does_not_disturb_a_client(cluster: Cluster, client: RawClient, topic: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.broker.codes import FrontError
+from harness.error_codes import ErrorCode
 from harness.wire.declaration import MAX_STRING_BYTES, MESSAGES, Message, Struct, default_of, wire_fields
 from harness.wire.frames import decode_response, encode_response
 from harness.wire.messages.log_dirs import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
@@ -55,19 +55,19 @@ def test_a_refusal_lacks_an_answer_that_says_so_and_can_be_sent(cls: type[Messag
     request = filled(cls, version)
     if isinstance(request, ProduceRequest):
         request.acks = -1
-    body = request.error_response(FrontError.UNKNOWN_SERVER_ERROR)
+    body = request.error_response(ErrorCode.UNKNOWN_SERVER_ERROR)
     assert body is not None
     sent = b"".join(encode_response(cls.api_key, version, 7, body))
     correlation_id, heard = decode_response(cls.api_key, version, sent)
     assert correlation_id == 7
     has_no_place = cls is DescribeLogDirsRequest and version < 3
-    assert errors(heard, version) == (set() if has_no_place else {FrontError.UNKNOWN_SERVER_ERROR})
+    assert errors(heard, version) == (set() if has_no_place else {ErrorCode.UNKNOWN_SERVER_ERROR})
 
 
 def test_a_produce_that_wants_no_answer_has_no_refusal() -> None:
-    assert ProduceRequest(acks=0).error_response(FrontError.UNKNOWN_SERVER_ERROR) is None
+    assert ProduceRequest(acks=0).error_response(ErrorCode.UNKNOWN_SERVER_ERROR) is None
 
 
 def test_what_nobody_serves_is_not_refused() -> None:
     with pytest.raises(NotImplementedError, match="AlterReplicaLogDirsRequest is served by no node"):
-        AlterReplicaLogDirsRequest().error_response(FrontError.UNKNOWN_SERVER_ERROR)
+        AlterReplicaLogDirsRequest().error_response(ErrorCode.UNKNOWN_SERVER_ERROR)

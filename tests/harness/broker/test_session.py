@@ -5,9 +5,9 @@ from typing import Any, cast
 
 import pytest
 
-from harness.broker.codes import FrontError
 from harness.broker.ports import Connection
 from harness.broker.session import MAX_UNANSWERED, Handle, Request, Session, answer_api_versions, only_from
+from harness.error_codes import ErrorCode
 from harness.simulation.stack.network import SimulatedNetwork, Stream
 from harness.simulation.stack.scheduler import VirtualScheduler
 from harness.wire.frames import ADVERTISED, RequestHeader, decode_response, encode_request
@@ -131,7 +131,7 @@ def test_an_unknown_version_of_api_versions_is_answered_in_version_0_with_error_
     front.send(struct.pack(">hhih", ApiKey.API_VERSIONS, 99, 7, -1) + b"whatever that version says")
     correlation_id, body = decode_response(ApiKey.API_VERSIONS, 0, front.frames[0])
     assert isinstance(body, ApiVersionsResponse)
-    assert (correlation_id, body.error_code) == (7, FrontError.UNSUPPORTED_VERSION)
+    assert (correlation_id, body.error_code) == (7, ErrorCode.UNSUPPORTED_VERSION)
     assert [key.api_key for key in body.api_keys] == list(ADVERTISED)
 
 
@@ -171,7 +171,7 @@ def test_a_client_that_pretends_to_be_the_controller_is_refused() -> None:
     client.send(UPDATE)
     controller.send(UPDATE)
     _, body = decode_response(ApiKey.UPDATE_METADATA, 6, client.frames[0])
-    assert body == UpdateMetadataResponse(FrontError.CLUSTER_AUTHORIZATION_FAILED)
+    assert body == UpdateMetadataResponse(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     assert (client.is_hung_up, client.kept) == (False, [])
     assert (controller.frames, len(controller.kept)) == ([], 1)
 
@@ -191,7 +191,7 @@ def test_a_request_that_cannot_be_served_is_reported_and_answered_and_its_connec
     front = Front(serve=failing(error))
     header = RequestHeader(ApiKey.METADATA, 5, 0, "test")
     front.send(b"".join(encode_request(header, MetadataRequest(TWO_TOPICS))))
-    assert [topic.error_code for topic in front.answer().topics] == [FrontError.UNKNOWN_SERVER_ERROR] * 2
+    assert [topic.error_code for topic in front.answer().topics] == [ErrorCode.UNKNOWN_SERVER_ERROR] * 2
     assert front.reports == [("METADATA version 5", error)]
     front.send(b"".join(encode_request(RequestHeader(ApiKey.API_VERSIONS, 0, 1, "test"), ApiVersionsRequest())))
     assert decode_response(ApiKey.API_VERSIONS, 0, front.frames[1])[0] == 1

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from harness.broker.codes import FrontError
 from harness.broker.secret import HARNESS, Secret
+from harness.error_codes import ErrorCode
 from harness.model import NodeId
 from harness.wire.declaration import Message
 from harness.wire.frames import ApiKey, decode_response, encode_response
@@ -119,7 +119,7 @@ def test_what_nodes_ask_of_each_other_is_refused_to_clients(
     node, port = (0, 9092) if (key, version, body) in TO_A_BROKER else (CONTROLLER, 9093)
     with RawClient(cluster.ips[node], port) as stranger:
         answer = stranger.ask(key, version, body)
-        assert answer == decoded(key, version, body.error_response(FrontError.CLUSTER_AUTHORIZATION_FAILED))
+        assert answer == decoded(key, version, body.error_response(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
 
 
 @pytest.mark.parametrize(("key", "version", "body"), [*TO_A_BROKER, *TO_THE_CONTROLLER])

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from harness.broker.codes import FrontError
 from harness.broker.fetch import Fetching
 from harness.broker.produce import Producing
+from harness.error_codes import ErrorCode
 from harness.wire.keys import ApiKey
 from tests.harness.broker.raw_client import batch, fetch_request, produce_request
 from tests.harness.broker.virtual_cluster import VirtualCluster
@@ -53,7 +53,7 @@ def test_a_fetch_that_cannot_be_completed_takes_neither_the_broker_along_nor_the
         cluster.world.sleep(1)
     else:
         cluster.world.sleep(6)
-    assert error_of(answers) == FrontError.UNKNOWN_SERVER_ERROR
+    assert error_of(answers) == ErrorCode.UNKNOWN_SERVER_ERROR
     assert reports == ["FETCH version 12"]
     assert cluster.exit_codes == {}
 
@@ -71,5 +71,5 @@ def test_a_produce_that_cannot_be_expired_does_not_take_the_broker_along(
 
     monkeypatch.setattr(Producing, "_expiry", fail)
     cluster.world.sleep(2)
-    assert answers[0].responses[0].partition_responses[0].error_code == FrontError.UNKNOWN_SERVER_ERROR
+    assert answers[0].responses[0].partition_responses[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert reports == ["PRODUCE version 9"]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.broker.codes import FrontError
-from harness.replication.error_codes import ErrorCode
+from harness.error_codes import ErrorCode
 from harness.wire.keys import ApiKey
 from tests.harness.broker.raw_client import batch, produce_request
 from tests.harness.broker.virtual_cluster import VirtualCluster
@@ -29,7 +28,7 @@ def test_a_record_that_is_ahead_by_less_than_the_limit_is_taken(ahead_ms: int) -
 def test_a_batch_that_is_ahead_by_more_than_the_limit_is_refused_and_nothing_of_it_is_appended() -> None:
     cluster = VirtualCluster("4.1", log_message_timestamp_after_max_ms=5_000)
     cluster.create_topic()
-    assert appended(cluster, 60_000) == (FrontError.INVALID_TIMESTAMP, -1)
+    assert appended(cluster, 60_000) == (ErrorCode.INVALID_TIMESTAMP, -1)
     assert appended(cluster, 0) == (ErrorCode.NONE, 0)
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from harness.broker.topic_ids import topic_id
+from harness.error_codes import ErrorCode
 from harness.model import CONTROLLER_ID, TopicPartition
-from harness.replication.error_codes import ErrorCode
 from harness.wire.declaration import NO_UUID
 from harness.wire.keys import ApiKey
 from harness.wire.messages.configs import (

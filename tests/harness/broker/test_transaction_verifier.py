@@ -14,8 +14,8 @@ from harness.broker.peers import Peers
 from harness.broker.transaction_coordinator import TransactionCoordinator
 from harness.broker.transaction_verifier import TransactionVerifier
 from harness.coordination.internal_topics import TRANSACTIONS_TOPIC
+from harness.error_codes import ErrorCode
 from harness.model import NodeId, TopicPartition
-from harness.replication.error_codes import ErrorCode
 from harness.replication.messages import BatchSpan, ProducerStamp, TransactionEnd
 from harness.replication.producers import ProducerStates
 from harness.wire.declaration import Message

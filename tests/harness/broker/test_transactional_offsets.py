@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from harness.coordination.errors import GroupError
 from harness.coordination.ports import ProducerIdentity
+from harness.error_codes import ErrorCode
 from harness.wire.keys import ApiKey
 from harness.wire.messages.api_versions import ApiVersionsRequest
 from harness.wire.messages.consumers import OffsetFetchRequest, OffsetFetchRequestTopic
@@ -76,7 +76,7 @@ def test_a_broker_advertises_the_versions_of_its_generation(knob: str, newest: t
     assert (versions[ApiKey.OFFSET_FETCH], versions[ApiKey.TXN_OFFSET_COMMIT]) == newest
 
 
-@pytest.mark.parametrize(("knob", "error"), [(OLD, None), (NEW, GroupError.ILLEGAL_GENERATION)])
+@pytest.mark.parametrize(("knob", "error"), [(OLD, None), (NEW, ErrorCode.ILLEGAL_GENERATION)])
 def test_a_member_that_the_group_does_not_have_cannot_commit_in_a_transaction_since_kip_447(
     knob: str, error: int | None
 ) -> None:
@@ -91,7 +91,7 @@ def test_a_producer_that_does_not_say_its_member_is_not_fenced(knob: str) -> Non
     assert pipeline.committed(6, stable=False) == (5, 0)
 
 
-@pytest.mark.parametrize(("knob", "found"), [(OLD, None), (NEW, (-1, GroupError.UNSTABLE_OFFSET_COMMIT))])
+@pytest.mark.parametrize(("knob", "found"), [(OLD, None), (NEW, (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT))])
 def test_a_reader_of_stable_offsets_waits_for_an_open_transaction_since_kip_447(
     knob: str, found: tuple[int, int] | None
 ) -> None:

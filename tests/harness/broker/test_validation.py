@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from harness.broker import validation
 from harness.broker.codecs import inflate
-from harness.broker.codes import FrontError
 from harness.broker.validation import Refused, Validation
+from harness.error_codes import ErrorCode
 from harness.model import NodeId
 from harness.target import TopicSpec
 from harness.targets.kafka.local import LocalKafka
@@ -260,7 +260,7 @@ def test_random_bytes_are_refused_and_raise_nothing_else() -> None:
 def test_a_batch_is_checked_before_its_length_is_believed() -> None:
     with pytest.raises(Refused) as refused:
         Validation(7, _MAX_BYTES).check(memoryview(changed(8, "i", (1 << 31) - 1)))
-    assert refused.value.error == FrontError.INVALID_RECORD
+    assert refused.value.error == ErrorCode.INVALID_RECORD
 
 
 # ------------------------------------------------------------------------------------------------- real brokers

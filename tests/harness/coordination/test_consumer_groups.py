@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from harness.coordination.errors import GroupError
 from harness.coordination.group_commits import Committer
 from harness.coordination.offsets import CommittedOffset
 from harness.coordination.ports import ProducerIdentity
+from harness.error_codes import ErrorCode
 from harness.wire.messages.groups import HeartbeatRequest, LeaveGroupRequest, MemberIdentity, SyncGroupRequest
 from tests.harness.coordination.groups_alone import REBALANCE_MS, SESSION_MS, WHERE, GroupsAlone
 
@@ -140,7 +140,7 @@ def test_what_was_appended_counts_though_it_is_not_certain_that_others_have_it(c
     alone.holds_stores = True
     refused = alone.member_heartbeat("a", 0)
     alone.store_next(code)
-    assert (refused[0].error_code, state(alone)) == (GroupError.COORDINATOR_NOT_AVAILABLE, "Stable")
+    assert (refused[0].error_code, state(alone)) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, "Stable")
     again = alone.member_heartbeat("a", 0)
     assert (again[0].member_epoch, again[0].assignment.topic_partitions[0].partitions) == (1, [0, 1, 2, 3])
 
@@ -149,7 +149,7 @@ def test_a_member_that_leaves_frees_its_partitions_and_one_that_is_silent_does_l
     alone = GroupsAlone()
     first, second, third = (Member(alone, name) for name in "abc")
     settled(alone, first, second, third)
-    assert third.leave() == GroupError.NONE
+    assert third.leave() == ErrorCode.NONE
     assert settled(alone, first, second) == [[0, 1], [2, 3]]
     alone.sleep(SESSION_MS - 1)
     first.beat()
@@ -157,7 +157,7 @@ def test_a_member_that_leaves_frees_its_partitions_and_one_that_is_silent_does_l
     first.beat()
     assert (sorted(first.has), first.epoch) == ([0, 1, 2, 3], 5)
     second.beat()
-    assert second.errors[-1] == GroupError.UNKNOWN_MEMBER_ID
+    assert second.errors[-1] == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_a_member_that_does_not_give_up_its_partitions_in_time_is_out() -> None:
@@ -171,7 +171,7 @@ def test_a_member_that_does_not_give_up_its_partitions_in_time_is_out() -> None:
         alone.sleep(1_000)
     first.beat(owned=[0, 1, 2, 3])
     second.beat()
-    assert (first.errors[-1], sorted(second.has)) == (GroupError.UNKNOWN_MEMBER_ID, [0, 1, 2, 3])
+    assert (first.errors[-1], sorted(second.has)) == (ErrorCode.UNKNOWN_MEMBER_ID, [0, 1, 2, 3])
 
 
 def test_a_member_in_another_epoch_is_fenced_unless_it_may_have_missed_the_last_answer() -> None:
@@ -206,8 +206,8 @@ def test_a_static_member_that_comes_back_has_what_it_had_and_no_epoch_begins() -
     before = settled(alone, first, second)
     early = Member(alone, "early", instance_id="j")
     early.beat()
-    assert early.errors == [GroupError.UNRELEASED_INSTANCE_ID]
-    assert second.leave(-2) == GroupError.NONE
+    assert early.errors == [ErrorCode.UNRELEASED_INSTANCE_ID]
+    assert second.leave(-2) == ErrorCode.NONE
     alone.sleep(SESSION_MS // 2)
     first.beat()
     assert (sorted(first.has), first.epoch) == (before[0], 2)
@@ -216,8 +216,8 @@ def test_a_static_member_that_comes_back_has_what_it_had_and_no_epoch_begins() -
     assert (sorted(again.has), again.epoch, state(alone)) == (before[1], 2, "Stable")
     second.epoch = 2
     second.beat()
-    assert second.errors[-1] == GroupError.FENCED_INSTANCE_ID
-    assert commit(alone, "b", 2) == GroupError.UNKNOWN_MEMBER_ID
+    assert second.errors[-1] == ErrorCode.FENCED_INSTANCE_ID
+    assert commit(alone, "b", 2) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_a_static_member_that_does_not_come_back_in_time_is_out() -> None:
@@ -233,14 +233,14 @@ def test_a_static_member_that_does_not_come_back_in_time_is_out() -> None:
 
 def test_only_a_member_in_its_epoch_commits_and_asks() -> None:
     alone = GroupsAlone()
-    assert commit(alone, "a", 1) == GroupError.GROUP_ID_NOT_FOUND
-    assert commit(alone, "a", 1, names_epochs=False) == GroupError.ILLEGAL_GENERATION
+    assert commit(alone, "a", 1) == ErrorCode.GROUP_ID_NOT_FOUND
+    assert commit(alone, "a", 1, names_epochs=False) == ErrorCode.ILLEGAL_GENERATION
     settled(alone, Member(alone, "a"), Member(alone, "b"))
-    assert commit(alone, "a", 2) == GroupError.NONE
-    assert commit(alone, "a", 1) == GroupError.STALE_MEMBER_EPOCH
-    assert commit(alone, "stranger", 2) == GroupError.UNKNOWN_MEMBER_ID
-    assert commit(alone, "", -1) == GroupError.UNKNOWN_MEMBER_ID, "the group has members"
-    assert commit(alone, "a", 2, names_epochs=False) == GroupError.UNSUPPORTED_VERSION
+    assert commit(alone, "a", 2) == ErrorCode.NONE
+    assert commit(alone, "a", 1) == ErrorCode.STALE_MEMBER_EPOCH
+    assert commit(alone, "stranger", 2) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert commit(alone, "", -1) == ErrorCode.UNKNOWN_MEMBER_ID, "the group has members"
+    assert commit(alone, "a", 2, names_epochs=False) == ErrorCode.UNSUPPORTED_VERSION
     ask = alone.groups.commits.fetch_error
     assert [ask("g", "a", 2), ask("g", "a", 1), ask("g", "stranger", 2)] == [0, 113, 25]
 
@@ -256,7 +256,7 @@ def test_a_transaction_commits_by_member_epoch_and_hears_of_it_as_of_a_generatio
         alone.groups.commits.commit_in_transaction("g", who, producer, offsets, errors.append)
         alone.sleep()
         found += errors
-    assert found == [0, GroupError.ILLEGAL_GENERATION, GroupError.UNKNOWN_MEMBER_ID, 0]
+    assert found == [0, ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID, 0]
 
 
 def test_a_group_without_members_takes_up_the_other_protocol_with_its_offsets_and_one_with_members_does_not() -> None:
@@ -265,12 +265,12 @@ def test_a_group_without_members_takes_up_the_other_protocol_with_its_offsets_an
     alone.commit(7, classic, 1)
     alone.sleep()
     refused = alone.member_heartbeat("a", 0)
-    assert refused[0].error_code == GroupError.GROUP_ID_NOT_FOUND
+    assert refused[0].error_code == ErrorCode.GROUP_ID_NOT_FOUND
     alone.leave(classic)
     member = Member(alone, "a")
     member.beat()
     assert (sorted(member.has), alone.committed()) == ([0, 1, 2, 3], 7)
-    assert alone.join()[0].error_code == GroupError.INCONSISTENT_GROUP_PROTOCOL
+    assert alone.join()[0].error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     member.leave()
     assert len(alone.stable("c")) == 1
     assert alone.committed() == 7
@@ -286,8 +286,8 @@ def test_requests_of_the_classic_protocol_know_no_member_of_the_other_one() -> N
     alone.groups.heartbeat(HeartbeatRequest("g", 1, "a"), answers.append)
     alone.groups.leave(LeaveGroupRequest("g", members=[MemberIdentity("a")]), 5, answers.append)
     errors = [answers[0].error_code, answers[1].error_code, answers[2].members[0].error_code]
-    assert errors == [GroupError.UNKNOWN_MEMBER_ID] * 3
-    assert (alone.state, alone.groups.describe("g", 6).error_code) == ("Dead", GroupError.GROUP_ID_NOT_FOUND)
+    assert errors == [ErrorCode.UNKNOWN_MEMBER_ID] * 3
+    assert (alone.state, alone.groups.describe("g", 6).error_code) == ("Dead", ErrorCode.GROUP_ID_NOT_FOUND)
 
 
 def test_the_next_coordinator_goes_on_from_the_log() -> None:
@@ -315,7 +315,7 @@ def test_what_waits_for_its_turn_hears_that_the_broker_has_resigned() -> None:
     answers = [alone.member_heartbeat(name, 0) for name in "ab"]
     alone.groups.end()
     alone.store_next(6)
-    assert [answer[0].error_code for answer in answers] == [GroupError.NOT_COORDINATOR] * 2
+    assert [answer[0].error_code for answer in answers] == [ErrorCode.NOT_COORDINATOR] * 2
 
 
 def test_a_group_that_could_not_be_stored_as_a_member_was_removed_tries_again() -> None:
@@ -373,7 +373,7 @@ def test_a_full_group_takes_no_more_members() -> None:
     members = [Member(alone, f"m{number}") for number in range(11)]
     for member in members:
         member.beat()
-    assert [member.errors[0] for member in members] == [0] * 10 + [GroupError.GROUP_MAX_SIZE_REACHED]
+    assert [member.errors[0] for member in members] == [0] * 10 + [ErrorCode.GROUP_MAX_SIZE_REACHED]
 
 
 def test_operators_see_the_group_its_type_and_its_members() -> None:
@@ -386,7 +386,7 @@ def test_operators_see_the_group_its_type_and_its_members() -> None:
     assert (described.group_epoch, described.assignment_epoch, described.assignor_name) == (2, 2, "range")
     assert [one.member_epoch for one in described.members] == [2, 2]
     assert described.members[0].assignment == described.members[0].target_assignment
-    assert alone.groups.describe_consumer_group("h").error_code == GroupError.GROUP_ID_NOT_FOUND
+    assert alone.groups.describe_consumer_group("h").error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def test_a_group_without_members_can_be_deleted_and_leaves_nothing() -> None:
@@ -398,7 +398,7 @@ def test_a_group_without_members_can_be_deleted_and_leaves_nothing() -> None:
     member.leave()
     alone.groups.delete("g", errors.append)
     alone.sleep()
-    assert errors == [GroupError.NON_EMPTY_GROUP, GroupError.NONE]
+    assert errors == [ErrorCode.NON_EMPTY_GROUP, ErrorCode.NONE]
     assert GroupsAlone(alone.log).groups.listed([], []) == []
 
 
@@ -438,7 +438,7 @@ def test_a_bug_breaks_what_it_says(bug: str) -> None:
     second.beat()
     second.beat()
     assert bool(second.has & first.has) == (bug == "partitions_given_before_release")
-    assert commit(alone, "gone", 0) == (0 if bug == "stale_member_epochs_obeyed" else GroupError.UNKNOWN_MEMBER_ID)
+    assert commit(alone, "gone", 0) == (0 if bug == "stale_member_epochs_obeyed" else ErrorCode.UNKNOWN_MEMBER_ID)
 
 
 def test_what_members_say_takes_room_until_they_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -448,7 +448,7 @@ def test_what_members_say_takes_room_until_they_are_gone(monkeypatch: pytest.Mon
     first, second, third = (Member(alone, name, **wide) for name in "abc")
     for member in (first, second, third):
         member.beat()
-    assert [member.errors for member in (first, second, third)] == [[0], [0], [GroupError.GROUP_MAX_SIZE_REACHED]]
+    assert [member.errors for member in (first, second, third)] == [[0], [0], [ErrorCode.GROUP_MAX_SIZE_REACHED]]
     first.leave()
     third.beat()
-    assert third.errors[-1] == GroupError.NONE
+    assert third.errors[-1] == ErrorCode.NONE

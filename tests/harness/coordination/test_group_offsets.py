@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from harness.coordination.errors import GroupError
 from harness.coordination.group_commits import Committer
 from harness.coordination.offsets import CommittedOffset
 from harness.coordination.ports import ProducerIdentity
 from harness.coordination.records import decoded
+from harness.error_codes import ErrorCode
 from harness.model import TopicPartition
 from tests.harness.coordination.groups_alone import SESSION_MS, WHERE, GroupsAlone
 
@@ -19,7 +19,7 @@ def test_a_commit_is_not_acknowledged_and_not_served_before_it_is_stored() -> No
     errors = alone.commit(5)
     assert (errors, alone.committed()) == ([], -1)
     alone.store_next()
-    assert (errors, alone.committed()) == ([GroupError.NONE], 5)
+    assert (errors, alone.committed()) == ([ErrorCode.NONE], 5)
 
 
 @pytest.mark.parametrize(
@@ -39,17 +39,17 @@ def test_a_commit_that_cannot_be_stored_is_refused_and_not_kept(code: int, told:
 def test_only_a_member_of_the_generation_commits_while_there_are_members() -> None:
     alone = GroupsAlone()
     first, second = alone.stable("a", "b")
-    assert alone.commit(1) == [GroupError.UNKNOWN_MEMBER_ID]
-    assert alone.commit(1, "stranger", 1) == [GroupError.UNKNOWN_MEMBER_ID]
-    assert alone.commit(1, first, 0) == [GroupError.ILLEGAL_GENERATION]
+    assert alone.commit(1) == [ErrorCode.UNKNOWN_MEMBER_ID]
+    assert alone.commit(1, "stranger", 1) == [ErrorCode.UNKNOWN_MEMBER_ID]
+    assert alone.commit(1, first, 0) == [ErrorCode.ILLEGAL_GENERATION]
     assert alone.commit(1, first, 1) == []
     late = alone.join(client="c")
     assert alone.commit(2, first, 1) == []  # a member commits before it joins again
     alone.join(first)
     alone.join(second)
     assert late[0].generation_id == 2
-    assert alone.commit(3, first, 1) == [GroupError.ILLEGAL_GENERATION]
-    assert alone.commit(3, first, 2) == [GroupError.REBALANCE_IN_PROGRESS]
+    assert alone.commit(3, first, 1) == [ErrorCode.ILLEGAL_GENERATION]
+    assert alone.commit(3, first, 2) == [ErrorCode.REBALANCE_IN_PROGRESS]
     alone.sleep()
     assert alone.committed() == 2
 
@@ -60,13 +60,13 @@ def test_a_commit_shows_that_its_member_is_alive() -> None:
     for offset in range(4):
         alone.sleep(SESSION_MS // 2)
         assert alone.commit(offset, first, 1) == []
-    assert alone.heartbeat(first, 1) == GroupError.NONE
+    assert alone.heartbeat(first, 1) == ErrorCode.NONE
 
 
 def test_a_group_that_never_was_takes_commits_without_a_generation_only() -> None:
     alone = GroupsAlone()
-    assert alone.commit(1, "a", 1, group="h") == [GroupError.ILLEGAL_GENERATION]
-    assert alone.commit(1, group="") == [GroupError.INVALID_GROUP_ID]
+    assert alone.commit(1, "a", 1, group="h") == [ErrorCode.ILLEGAL_GENERATION]
+    assert alone.commit(1, group="") == [ErrorCode.INVALID_GROUP_ID]
     assert alone.commit(1, group="h") == []
     alone.sleep()
     assert (alone.committed("h"), alone.committed("g")) == (1, -1)
@@ -82,9 +82,9 @@ def test_the_next_coordinator_finds_members_generation_and_offsets_in_the_log() 
     assert following.groups.describe("g", 5) == alone.groups.describe("g", 5)
     assert (following.committed(), following.committed("h")) == (5, 7)
     assert following.sync(second, 1)[0].assignment == second.encode()
-    assert following.heartbeat(first, 1) == GroupError.NONE
+    assert following.heartbeat(first, 1) == ErrorCode.NONE
     following.sleep(SESSION_MS)
-    assert following.heartbeat(first, 1) == GroupError.UNKNOWN_MEMBER_ID  # silent since
+    assert following.heartbeat(first, 1) == ErrorCode.UNKNOWN_MEMBER_ID  # silent since
 
 
 def test_what_was_deleted_stays_deleted_with_the_next_coordinator() -> None:
@@ -96,7 +96,7 @@ def test_what_was_deleted_stays_deleted_with_the_next_coordinator() -> None:
     for group in ("g", "nowhere"):
         alone.groups.delete(group, errors.append)
     alone.sleep()
-    assert sorted(errors) == [GroupError.NONE, GroupError.GROUP_ID_NOT_FOUND]
+    assert sorted(errors) == [ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND]
     following = GroupsAlone(alone.log)
     for one in (alone, following):
         assert (one.committed(), one.committed("h")) == (-1, 7)
@@ -108,7 +108,7 @@ def test_a_group_with_members_is_not_deleted() -> None:
     alone.stable("a")
     errors: list[int] = []
     alone.groups.delete("g", errors.append)
-    assert errors == [GroupError.NON_EMPTY_GROUP]
+    assert errors == [ErrorCode.NON_EMPTY_GROUP]
 
 
 def subscription(*topics: str) -> bytes:
@@ -119,12 +119,12 @@ def subscription(*topics: str) -> bytes:
 @pytest.mark.parametrize(
     ("metadata", "told"),
     [
-        (subscription("other"), GroupError.NONE),
-        (subscription("other", "t"), GroupError.GROUP_SUBSCRIBED_TO_TOPIC),
-        (b"what is this", GroupError.GROUP_SUBSCRIBED_TO_TOPIC),
+        (subscription("other"), ErrorCode.NONE),
+        (subscription("other", "t"), ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC),
+        (b"what is this", ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC),
     ],
 )
-def test_offsets_are_deleted_unless_a_member_subscribes_to_their_topic(metadata: bytes, told: GroupError) -> None:
+def test_offsets_are_deleted_unless_a_member_subscribes_to_their_topic(metadata: bytes, told: ErrorCode) -> None:
     alone = GroupsAlone()
     alone.commit(5)
     alone.sleep()
@@ -134,7 +134,7 @@ def test_offsets_are_deleted_unless_a_member_subscribes_to_their_topic(metadata:
     results: list[tuple[int, dict[TopicPartition, int]]] = []
     alone.groups.commits.delete_offsets("g", [WHERE], lambda error, errors: results.append((error, errors)))
     alone.sleep()
-    assert results == [(GroupError.NONE, {WHERE: told})]
+    assert results == [(ErrorCode.NONE, {WHERE: told})]
     assert alone.committed() == (5 if told else -1)
     assert GroupsAlone(alone.log).committed() == (5 if told else -1)
 
@@ -152,7 +152,7 @@ def test_groups_are_listed_by_state_and_type() -> None:
     assert (names(["stable"], []), names(["Empty"], ["Classic"])) == (["g"], ["h"])
     assert names([], ["consumer"]) == []
     assert (alone.groups.describe("x", 5).group_state, alone.groups.describe("x", 5).error_code) == ("Dead", 0)
-    assert alone.groups.describe("x", 6).error_code == GroupError.GROUP_ID_NOT_FOUND
+    assert alone.groups.describe("x", 6).error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def test_a_commit_for_which_there_is_no_room_is_refused() -> None:
@@ -161,9 +161,9 @@ def test_a_commit_for_which_there_is_no_room_is_refused() -> None:
     for number in range(40_000):
         errors = alone.commit(1, group=f"group-{number}")
         alone.sleep()
-        if errors != [GroupError.NONE]:
+        if errors != [ErrorCode.NONE]:
             refused.append(number)
-            assert errors == [GroupError.INVALID_COMMIT_OFFSET_SIZE]
+            assert errors == [ErrorCode.INVALID_COMMIT_OFFSET_SIZE]
         if len(refused) == 10:
             break
     assert refused == list(range(refused[0], refused[0] + 10))
@@ -186,7 +186,7 @@ def test_an_injected_bug_acknowledges_what_it_does_not_store(bug: str) -> None:
     alone = GroupsAlone(bugs=(bug,))
     errors = alone.commit(5)
     alone.sleep()
-    assert errors == [GroupError.NONE]
+    assert errors == [ErrorCode.NONE]
     assert alone.committed() == (-1 if bug == "commit_forgotten" else 5)
 
 

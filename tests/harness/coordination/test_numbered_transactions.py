@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from harness.coordination.errors import TransactionError
 from harness.coordination.ports import ProducerIdentity
 from harness.coordination.transaction import LAST_EPOCH, NUMBERED, Transaction
 from harness.coordination.transaction_records import State, TransactionKey, transaction_record
+from harness.error_codes import ErrorCode
 from tests.harness.coordination.transactions_alone import TIMEOUT_MS, A, B, TransactionsAlone
 
-FENCED, CONCURRENT = TransactionError.PRODUCER_FENCED, TransactionError.CONCURRENT_TRANSACTIONS
+FENCED, CONCURRENT = ErrorCode.PRODUCER_FENCED, ErrorCode.CONCURRENT_TRANSACTIONS
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_what_was_answered_before_is_not_contradicted(alone: TransactionsAlone) 
     who = begun(alone)
     alone.end_numbered(who, commits=True)
     alone.mark_next()
-    assert alone.end_numbered(who, commits=False)[0][0] == TransactionError.INVALID_TXN_STATE
+    assert alone.end_numbered(who, commits=False)[0][0] == ErrorCode.INVALID_TXN_STATE
 
 
 def test_a_batch_of_the_last_transaction_is_not_added_to_this_one(alone: TransactionsAlone) -> None:
@@ -89,7 +89,7 @@ def test_a_transaction_of_which_nothing_has_arrived_is_aborted_so_that_what_is_l
 
 def test_a_transaction_of_which_nothing_has_arrived_cannot_be_committed(alone: TransactionsAlone) -> None:
     who = alone.producer()
-    assert alone.end_numbered(who, commits=True)[0][0] == TransactionError.INVALID_TXN_STATE
+    assert alone.end_numbered(who, commits=True)[0][0] == ErrorCode.INVALID_TXN_STATE
 
 
 def test_the_next_transaction_waits_for_the_markers_of_the_one_before(alone: TransactionsAlone) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from harness.coordination.errors import GroupError
 from harness.coordination.group_commits import Committer
 from harness.coordination.offsets import CommittedOffset
 from harness.coordination.ports import ProducerIdentity
+from harness.error_codes import ErrorCode
 from tests.harness.coordination.groups_alone import SESSION_MS, WHERE, GroupsAlone
 
 
@@ -44,7 +44,7 @@ def test_a_member_commits_in_its_epoch_after_the_record_by_which_it_is_out(
     errors = committing(alone, "a", 1, producer)
     assert (errors, len(alone.storing)) == ([], 1), "it is not in the log behind that record"
     alone.store_next(code)
-    assert (errors, alone.storing) == ([GroupError.UNKNOWN_MEMBER_ID], [])
+    assert (errors, alone.storing) == ([ErrorCode.UNKNOWN_MEMBER_ID], [])
 
 
 def test_a_member_is_out_for_a_commit_although_that_could_not_be_appended() -> None:
@@ -52,7 +52,7 @@ def test_a_member_is_out_for_a_commit_although_that_could_not_be_appended() -> N
     errors = committing(alone, "a", 1)
     alone.store_next(6)
     alone.store_next()
-    assert errors == [GroupError.NONE]
+    assert errors == [ErrorCode.NONE]
 
 
 def test_a_commit_waits_for_what_is_stored_about_another_member() -> None:
@@ -61,14 +61,14 @@ def test_a_commit_waits_for_what_is_stored_about_another_member() -> None:
     assert len(alone.storing) == 2
     alone.storing.reverse()
     alone.store_next()
-    assert errors == [GroupError.NONE]
+    assert errors == [ErrorCode.NONE]
 
 
 def test_a_commit_that_waits_is_not_answered_by_a_coordinator_that_resigns() -> None:
     alone = fencing()
     errors = committing(alone, "a", 1)
     alone.groups.end()
-    assert errors == [GroupError.NOT_COORDINATOR]
+    assert errors == [ErrorCode.NOT_COORDINATOR]
 
 
 def test_a_consumer_without_a_group_commits_while_its_first_member_is_being_stored() -> None:
@@ -77,4 +77,4 @@ def test_a_consumer_without_a_group_commits_while_its_first_member_is_being_stor
     alone.member_heartbeat("a", 0)
     errors = committing(alone, "", -1)
     alone.store_next()
-    assert (errors, alone.storing) == ([GroupError.UNKNOWN_MEMBER_ID], [])
+    assert (errors, alone.storing) == ([ErrorCode.UNKNOWN_MEMBER_ID], [])

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from harness.error_codes import ErrorCode
 from harness.model import NO_OFFSET, NodeId, Offset
-from harness.replication.error_codes import ErrorCode
 from harness.replication.messages import (
     AnswerProduce,
     Append,

@@ -10,8 +10,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from harness.error_codes import ErrorCode
 from harness.model import NO_LEADER, NodeId
-from harness.replication.error_codes import ErrorCode
 from harness.replication.knobs import GENERATIONS
 from harness.replication.knobs import generation as knobs_of
 from harness.replication.messages import DeleteRecordsExpired, ProduceExpired

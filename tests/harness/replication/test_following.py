@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from harness.error_codes import ErrorCode
 from harness.model import NO_EPOCH, NO_LEADER, NO_OFFSET, NodeId, Offset
 from harness.replication.epochs import UNDEFINED
-from harness.replication.error_codes import ErrorCode
 from harness.replication.following import Cut, Decision, Exit, Following, Phase, StartOver
 from harness.replication.knobs import GENERATIONS, Knobs
 from harness.replication.log_state import LogState

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from harness.error_codes import ErrorCode
 from harness.model import NO_EPOCH, NO_OFFSET, NodeId, Offset, TopicPartition
-from harness.replication.error_codes import ErrorCode
 from harness.replication.knobs import GENERATIONS, Knobs
 from harness.replication.messages import (
     AnswerDeleteRecords,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from harness.error_codes import ErrorCode
 from harness.model import NodeId
-from harness.replication.error_codes import ErrorCode
 from harness.replication.knobs import GENERATIONS, Knobs
 from tests.harness.replication.nodes import Message
 from tests.harness.replication.world import World

@@ -9,6 +9,7 @@ from typing import Any, cast
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.error_codes import ErrorCode
 from harness.model import NodeId, TopicPartition
 from harness.replication.controller import Controller
 from harness.replication.controller_messages import (
@@ -22,7 +23,6 @@ from harness.replication.controller_messages import (
     RegistrationRequested,
     TopicCreationRequested,
 )
-from harness.replication.error_codes import ErrorCode
 from harness.replication.knobs import GENERATIONS, Knobs
 from harness.replication.messages import (
     AnswerDeleteRecords,

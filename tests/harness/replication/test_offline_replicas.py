@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from harness.error_codes import ErrorCode
 from harness.model import NO_LEADER, NodeId, TopicPartition
 from harness.replication.controller import Controller
 from harness.replication.controller_messages import (
@@ -21,7 +22,6 @@ from harness.replication.controller_messages import (
     SendPartitionStates,
     TopicCreationRequested,
 )
-from harness.replication.error_codes import ErrorCode
 from harness.replication.knobs import generation
 from harness.replication.offline_replicas import OfflineReplicas
 

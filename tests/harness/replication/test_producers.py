@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from harness.error_codes import ErrorCode
 from harness.model import NodeId
-from harness.replication.error_codes import ErrorCode
 from harness.replication.knobs import GENERATIONS
 from harness.replication.messages import BatchSpan, ProducerStamp
 from harness.replication.producers import ProducerStates, StoredBatch

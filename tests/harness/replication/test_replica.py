@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from harness.error_codes import ErrorCode
 from harness.model import NO_EPOCH, NodeId, TopicPartition
-from harness.replication.error_codes import ErrorCode
 from harness.replication.knobs import GENERATIONS, Knobs
 from harness.replication.messages import (
     AnswerFetch,

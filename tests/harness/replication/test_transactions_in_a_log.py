@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.replication.error_codes import ErrorCode
+from harness.error_codes import ErrorCode
 from harness.replication.log_state import LogState
 from harness.replication.messages import BatchSpan, ProducerStamp, TransactionEnd
 from harness.replication.producers import AbortedTransaction, ProducerStates

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeAlias, cast
 
+from harness.error_codes import ErrorCode
 from harness.model import NO_EPOCH, NO_LEADER, NodeId, Offset, TopicPartition
 from harness.replication.controller import Controller
 from harness.replication.controller_messages import (
@@ -23,7 +24,6 @@ from harness.replication.controller_messages import (
     SendPartitionStates,
     TopicCreationRequested,
 )
-from harness.replication.error_codes import ErrorCode
 from harness.replication.knobs import Knobs
 from harness.replication.messages import (
     AnswerFetch,

@@ -9,9 +9,9 @@ from typing import Any, TypeVar, cast
 import pytest
 
 from harness.checker import Verdict
+from harness.error_codes import ErrorCode
 from harness.model import NodeId
 from harness.replication.controller_messages import Elected, IsrChanged, PartitionState
-from harness.replication.error_codes import ErrorCode
 from harness.replication.leadership import Leadership
 from harness.replication.messages import (
     BatchSpan,

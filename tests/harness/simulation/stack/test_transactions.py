@@ -13,8 +13,8 @@ from harness.broker.coordinator_log import CoordinatorLog
 from harness.broker.marker_sender import MarkerSender
 from harness.client_ports import BEGINNING, Isolation, Transacted
 from harness.coordination.internal_topics import TRANSACTIONS_TOPIC
+from harness.error_codes import ErrorCode
 from harness.model import Offset, TopicPartition
-from harness.replication.error_codes import ErrorCode
 from harness.simulation.stack.simulated_clients import SimulatedClients
 from harness.wire import batches
 from harness.wire.keys import ApiKey
