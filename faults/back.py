@@ -1,4 +1,4 @@
-"""Healing of disk faults: a broker that has halted, or given a log directory up, starts again."""
+"""Starts a broker again that has halted, or has taken a log directory offline, because of an injected disk error."""
 
 from __future__ import annotations
 

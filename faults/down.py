@@ -1,4 +1,4 @@
-"""Common to faults that take a broker down, do something to its disk, and start it again to heal."""
+"""The base of faults that stop a broker, do something to its disk, and start it again to heal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Common to faults of links: the directed links at which they are aimed."""
+"""The base of faults of links: it resolves the directed links at which they are aimed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Common to faults of a single node: the node at which they are aimed."""
+"""The base of faults of a single node: it resolves the node at which they are aimed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""partition: no byte passes on some directed links, and no end of them is notified."""
+"""partition: all traffic stops on chosen directed links, and no connection is closed."""
 
 from __future__ import annotations
 

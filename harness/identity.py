@@ -1,4 +1,4 @@
-"""The records that a user's program is given, and how a record of its output shows which of them it holds.
+"""Encodes a unique id in each input record of a user's program, and finds it again in the program's output.
 
 A record of the input has the key of its value, JSON as its content, and a header, :data:`MARK`, with a hash of all of
 it. In the JSON, under ``id``, is an *identity*: a text that no other record of the run has, ``sw-<value>-<crc32>``,

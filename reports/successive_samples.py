@@ -1,4 +1,4 @@
-"""What two successive samples of a broker show: until when its log reached an offset, and since when it did not.
+"""When a broker's log reached an offset, or fell below it, by two successive samples of a real cluster.
 
 No row of a sampled timeline shows what happened between two samples.
 """

@@ -1,4 +1,4 @@
-"""When did a partition acknowledge nothing, and when did it begin again after the last healing?"""
+"""When was no send to a partition acknowledged, and when was one again after the last fault was healed?"""
 
 from __future__ import annotations
 

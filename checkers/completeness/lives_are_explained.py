@@ -1,4 +1,4 @@
-"""The timeline's lives of a node, the faults, and the ``endings`` agree.
+"""Every start and every exit of a node in the timeline has a fault or a recorded exit that explains it.
 
 A fault's times, and a life's ending, decide what excuses what. Where they contradict the node's own rows the run is
 ``INVALID``:

@@ -1,4 +1,4 @@
-"""The findings that a deletion may excuse, by what was deleted together.
+"""Groups the findings that a deletion may excuse by the deletion that removed their records.
 
 Whether the configuration permits a deletion depends on when it happened, and on how old the record was by then. Of a
 group of findings the first ones are kept, and what is true of them need not be true of the rest: each deletion has its

@@ -1,4 +1,4 @@
-"""Reference: groups of a leader's rows that follow each other closely for as long as a laggard may stay in an ISR."""
+"""Reference: periods of at least replica.lag.time.max.ms in which a leader's rows follow each other without a gap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reference of :mod:`spark_analysis.unwatched`: how long a sampled broker was not looked at."""
+"""Reference: the longest time between two samples of a broker; see :mod:`spark_analysis.unwatched`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a verdict judges findings beyond the ones that are kept as examples.
+"""Judges the findings that were only counted, because of each group just the first ones are kept.
 
 Of each kind, partition and excuse only the first findings by offset are kept (``answer.KEPT_PER_GROUP``). Of the rest
 the verdict knows the number, and that it begins at the last offset kept. Without predictions it judges the rest like

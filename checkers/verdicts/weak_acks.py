@@ -1,4 +1,4 @@
-"""What may have removed a record whose sender waited for less than all in-sync replicas.
+"""What may explain the loss of a record that was sent with acks=0 or acks=1.
 
 acks=0 promises nothing: the client writes the record to its socket and waits for no response.
 

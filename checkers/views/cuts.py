@@ -1,4 +1,4 @@
-"""The links that a fault cuts, and the nodes that it isolates."""
+"""Which links a partition fault has cut, and which nodes it isolates, by the parameters that the run recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a leader had enough time, without a fault that may have kept it from acting."""
+"""Whether a leader ran undisturbed by faults for so long that one of Kafka's timeouts must have passed."""
 
 from __future__ import annotations
 

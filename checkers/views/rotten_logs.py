@@ -1,4 +1,4 @@
-"""Which logs a fault has damaged in a way that no start of their broker has to notice.
+"""The logs that a ``corrupt_log`` fault damaged where log recovery does not look when their broker starts.
 
 A broker that was shut down cleanly trusts its disk when it starts again. So damage of a ``corrupt_log`` fault with
 ``clean: true`` stays, and the broker is not to blame. After a crash it has to scan its log and to cut off what is

@@ -1,4 +1,4 @@
-"""Which replica was seen to hold which offsets in a sampled timeline, and what removed them.
+"""Which replica held which offsets, and what removed them, as far as the samples of a real cluster show it.
 
 Two looks show where a log ended, and nothing of the time in between. What a log has grown by from one look to the next
 it got in the epoch of both, if they were in the same one; else its epoch is unknown, and it is no copy.

@@ -1,4 +1,4 @@
-"""Terms: which replica led, or followed, from when to when."""
+"""Leadership terms: the intervals in which each replica led, or followed, in one leader epoch."""
 
 from __future__ import annotations
 

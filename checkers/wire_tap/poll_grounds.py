@@ -1,4 +1,4 @@
-"""What clients report of polls, compared with the frames of a wire tap; see :mod:`checkers.wire_tap.attribution`."""
+"""Compares the polls and lookups that clients report with the requests and responses that a wire tap captured."""
 
 from __future__ import annotations
 

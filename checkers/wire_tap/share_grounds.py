@@ -1,4 +1,4 @@
-"""What share consumers report, compared with the frames of a wire tap; see :mod:`checkers.wire_tap.attribution`."""
+"""Compares what share consumers report with the requests and responses that a wire tap captured."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ def lose_power(root: Path) -> list[Cut]:
         FileNotFoundError: no ledger was kept.
     """
     if not ledger_path(root).exists():
-        raise FileNotFoundError(f"{ledger_path(root)}: nobody kept a ledger of {root}")
+        raise FileNotFoundError(f"{ledger_path(root)}: no ledger of {root} was kept")
     kept = _Kept.read(root)
     files = sorted(path for path in root.rglob("*") if not path.is_dir())
     cuts = [cut for path in files if (cut := _cut(path, path.relative_to(root).as_posix(), kept))]

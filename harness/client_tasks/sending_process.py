@@ -1,4 +1,4 @@
-"""Sending processes of the history: their numbers, and the unique values that they send."""
+"""Producers as processes of the history: their numbers, and the unique values that they send."""
 
 from __future__ import annotations
 

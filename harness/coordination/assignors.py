@@ -1,4 +1,4 @@
-"""The server-side assignors of the consumer protocol: who of a group is meant to have which partitions (KIP-848).
+"""The server-side assignors of the consumer protocol (KIP-848): they compute the target assignment of a group.
 
 Kafka's ``UniformAssignor`` and ``RangeAssignor``. Each is a pure function of the topics that the members subscribe to,
 and of what they were meant to have before. Whatever the order of its arguments, it gives the same answer.

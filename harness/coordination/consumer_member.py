@@ -1,4 +1,4 @@
-"""A member of a group of the consumer protocol, and how it comes to have what it is meant to have (KIP-848).
+"""A member of a group of the consumer protocol: its current and its target assignment, and their reconciliation.
 
 After Kafka's ``ConsumerGroupMember`` and ``CurrentAssignmentBuilder``. A member is *reconciled* step by step, whenever
 it sends a heartbeat: it first gives up what it is not meant to have any more; when it owns none of that, its epoch

@@ -1,4 +1,4 @@
-"""What the members of a group of consumers tell each other: the metadata that a coordinator passes on unread.
+"""The subscriptions and assignments that members of a classic group exchange through their coordinator.
 
 Kafka's ``ConsumerProtocolSubscription.json`` and ``ConsumerProtocolAssignment.json``, of which version 0 is written.
 """

@@ -1,4 +1,4 @@
-"""What the groups and the transactions of a coordinator need of their broker."""
+"""The ports by which a group or transaction coordinator uses its broker: appends to the log, timers, metadata."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The words for cells and their results that every output of a night uses."""
+"""Formats cells and their results as text, for all outputs of a night."""
 
 from __future__ import annotations
 

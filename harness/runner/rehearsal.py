@@ -19,9 +19,9 @@ from harness.runner.run_environment import Voice, environment_of
 from harness.runner.run_lifecycle import RunLifecycle
 from harness.runner.run_progress import Watch, unwatched
 
-_NOBODY = logging.getLogger("seawall.clients.nobody")
-_NOBODY.addHandler(logging.NullHandler())
-_NOBODY.propagate = False
+_SILENT = logging.getLogger("seawall.clients.silent")
+_SILENT.addHandler(logging.NullHandler())
+_SILENT.propagate = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def rehearse(plan: Plan, report: Reporter = silent, watch: Watch = unwatched) ->
     why = ""
     with TemporaryDirectory() as scratch:
         nothing = NothingToUndo()
-        environment = environment_of(plan, Path(scratch), Voice(_NOBODY), nothing)
+        environment = environment_of(plan, Path(scratch), Voice(_SILENT), nothing)
         lifecycle = RunLifecycle(plan, archive, environment, nothing, report)
         watch(lifecycle.progress)
         try:

@@ -1,4 +1,4 @@
-"""Proves the verdict ``stuck``: a healed cluster does not recover, and no probe blames the environment.
+"""Proves the verdict ``stuck``: a healed cluster does not recover, and the machine under it is sound.
 
 Recovery has four aspects: the cluster comes to rest, it delivers to consumers all records that it holds, it
 acknowledges records, and it lets new clients take over what others held: the partitions of a group, a transactional id.

@@ -1,4 +1,4 @@
-"""The result of a run."""
+"""The result of one simulated run: its violations, its faults, and the hash of its trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a simulated cluster has converged, at either depth."""
+"""Whether a simulated cluster that was healed has full ISRs and equal logs."""
 
 from __future__ import annotations
 

@@ -127,7 +127,9 @@ def inspect(data_dir: Path, harm: LogDamage) -> Receipt:
     assert batch.header is not None
     if stored.verify(batch.data, batch.header):
         foreign = harm.how == "foreign" and _is_foreign(batch.data, batch.header)
-        return Receipt(foreign, f"{where}: the batch is {'sound, and nobody here has sent it' if foreign else 'sound'}")
+        return Receipt(
+            foreign, f"{where}: the batch is {'sound, and no producer of this run sent it' if foreign else 'sound'}"
+        )
     return Receipt(True, f"{where}: the checksum of the batch is wrong")
 
 

@@ -1,4 +1,4 @@
-"""Cuts a stream of bytes into frames, for who only looks on."""
+"""Splits a stream of bytes into the protocol's length-prefixed frames, for wire taps and relays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which records unclean elections have given up, and which they have not."""
+"""Keeps track of the records that unclean elections permit a cluster to lose."""
 
 from __future__ import annotations
 

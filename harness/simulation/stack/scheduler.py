@@ -1,4 +1,4 @@
-"""Virtual time: a heap of due acts.
+"""The event loop of virtual time: a heap of callbacks, by the time at which each is due.
 
 Two things that are due at the same time happen in the order in which they were made due, so one seed is one run:
 it depends on no wall clock, no hash and no order of a set.

@@ -44,7 +44,9 @@ def test_a_foreign_batch_has_the_place_of_another_and_values_that_nobody_sent(tm
     harm = LogDamage(LEDGER, 2, "foreign")
     assert inspect(data, harm).seen == "ledger-0 at offset 2: the batch is sound"
     damage(data, harm)
-    assert inspect(data, harm) == Receipt(True, "ledger-0 at offset 2: the batch is sound, and nobody here has sent it")
+    assert inspect(data, harm) == Receipt(
+        True, "ledger-0 at offset 2: the batch is sound, and no producer of this run sent it"
+    )
     rows = on_disk(NodeId(0), data)
     told = [(row["offset"], row["leader_epoch"], row["value"], row["intact"]) for row in rows]
     assert told == [(0, 3, 70, True), (1, 3, FOREIGN_VALUE, True), (2, 3, FOREIGN_VALUE + 1, True), (3, 3, 73, True)]

@@ -17,7 +17,7 @@ KINDS = (
     AnomalyKind(
         name="long-hiccup",
         invariants=(),
-        meaning="A node had the hiccups for longer than anybody can bear.",
+        meaning="A node had the hiccups for longer than ten seconds.",
         shows_loss=False,
         relies_on=frozenset({Needs.FAULTS}),
         follows_from=(),
