@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -94,6 +95,34 @@ def calling() -> Iterator[None]:
         if not isinstance(both.__cause__, KafkaException):
             raise
         raise ClientError(both.__cause__.args[0]) from None
+
+
+def within(call: Callable[[], object], timeout_s: float) -> None:
+    """Run a call of librdkafka that may never return, whatever time it is given; at most for ``timeout_s``.
+
+    A call that is not over by then goes on in a daemon thread, which keeps its client from being destroyed.
+
+    Raises:
+        ClientError: it has failed; ``_TIMED_OUT``: it is not over.
+    """
+    ended: list[BaseException | None] = []
+
+    def run() -> None:
+        try:
+            with calling():
+                call()
+        except BaseException as failure:  # noqa: BLE001 - raised in the thread that waits
+            ended.append(failure)
+        else:
+            ended.append(None)
+
+    thread = threading.Thread(target=run, name="librdkafka-call", daemon=True)
+    thread.start()
+    thread.join(timeout_s)
+    if not ended:
+        raise ClientError(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 (librdkafka's own code)
+    if ended[0] is not None:
+        raise ended[0]
 
 
 def made(kind: Callable[[Configuration], ClientT], settings: Configuration) -> ClientT:

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from harness.client_ports import ABORTED, CommittedOffset, Transacted
 from harness.clients.group import assigned
-from harness.clients.librdkafka import ClientError, calling, configuration, made
+from harness.clients.librdkafka import ClientError, calling, configuration, made, within
 from harness.clients.sender import produce
 from harness.history.sends import Completion
 from harness.model import Offset, TopicPartition
@@ -19,6 +19,8 @@ from harness.payload import ProducerRecord
 
 _REQUEST_TIMEOUT_MS = 4000
 _GRACE_MS = 500
+_OVERDUE_S = 2.0
+"""After how many seconds more than it was given a call of librdkafka is given up."""
 
 
 class TransactionalSender:
@@ -88,11 +90,15 @@ class TransactionalSender:
     def commit_offsets(
         self, metadata: object, offsets: Mapping[TopicPartition, CommittedOffset]
     ) -> Transacted | None:  # fmt: skip
-        """Commit ``offsets`` in the transaction that is open; ``metadata``: of the member; None: it stays open."""
+        """Commit ``offsets`` in the transaction that is open; ``metadata``: of the member; None: it stays open.
+
+        librdkafka does not return from it, whatever time it is given, when the group's coordinator has died and is in
+        no metadata any more (its issues 5511 and 5456).
+        """
         wanted = [assigned(name, one.offset, one.leader_epoch) for name, one in offsets.items()]
+        commit = partial(self._producer.send_offsets_to_transaction, wanted, metadata, self._timeout_s)
         try:
-            with calling():
-                self._producer.send_offsets_to_transaction(wanted, metadata, self._timeout_s)
+            within(commit, self._timeout_s + _OVERDUE_S)
         except ClientError as refused:
             return self._given_up(refused.error)
         return None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+import threading
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from harness import payload
-from harness.client_ports import ABORTED, Transacted
+from harness.client_ports import ABORTED, CommittedOffset, Transacted
 from harness.client_tasks.sending_process import TransactingProcess
 from harness.clients import transactional_sender
 from harness.clients.transactional_sender import TransactionalSender
@@ -98,4 +99,25 @@ def test_after_a_fatal_error_the_next_transaction_has_a_new_client(monkeypatch: 
     for number in range(2):
         assert sender.send(LEDGER, [bare(b"a")]) == Transacted("info", [None], "_FENCED")
         assert Fenced.made == number + 1
+    sender.close()
+
+
+def test_a_call_that_does_not_return_holds_the_process_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As librdkafka's does when the group's coordinator is gone: what becomes of the transaction is unknown."""
+    forever = threading.Event()
+
+    class Hanging(Fenced):
+        made = 0
+        poll = Fenced.accept
+
+        def send_offsets_to_transaction(self, *_: object) -> None:
+            forever.wait()
+
+    monkeypatch.setattr(transactional_sender, "Producer", Hanging)
+    monkeypatch.setattr(transactional_sender, "_OVERDUE_S", 0.0)
+    sender = TransactionalSender("127.0.0.1:1", "held up", 0.05, logging.getLogger("test"))
+    assert sender.commit_offsets(object(), {LEDGER: CommittedOffset(3)}) == Transacted("info", [], "_TIMED_OUT")
+    assert sender.initialise() is None
+    assert Hanging.made == 2
+    forever.set()
     sender.close()
