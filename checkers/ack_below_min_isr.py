@@ -20,7 +20,17 @@ from collections.abc import Iterator
 from itertools import chain
 
 from checkers.views.conclusion import Conclusion, RunFacts, cite, seen_at
-from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Since, Unseen
+from harness.anomaly import (
+    NO_WORD,
+    NOTHING,
+    AnomalyKind,
+    CauseAt,
+    Found,
+    Needs,
+    Sampled,
+    Since,
+    Unseen,
+)
 from harness.checker import Evidence
 from harness.facts import AcksBelowMinIsr, StateInterval
 from harness.model import TopicPartition
@@ -36,6 +46,8 @@ ADVANCE_BELOW_MIN_ISR = AnomalyKind(
     excuses=NOTHING,
     since=Since(generation="3.7", why_not_before="the watermark does not wait for min.insync.replicas (KAFKA-15583)"),
     sampled=Sampled(found=Found.NONE, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 
 ACK_BELOW_MIN_ISR = AnomalyKind(
@@ -49,6 +61,8 @@ ACK_BELOW_MIN_ISR = AnomalyKind(
     excuses=NOTHING,
     since=None,
     sampled=Sampled(found=Found.NONE, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 KINDS = (ADVANCE_BELOW_MIN_ISR, ACK_BELOW_MIN_ISR)
 

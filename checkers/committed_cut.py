@@ -34,7 +34,19 @@ from checkers.views.conclusion import Conclusion, RunFacts, age, cite, detail, s
 from checkers.views.copies import Copy, copies
 from checkers.views.generations import since
 from checkers.views.unclean_elections import UncleanElection
-from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Since, Unseen
+from harness.anomaly import (
+    NO_WORD,
+    AnomalyKind,
+    CauseAt,
+    Excuses,
+    Found,
+    LossyFailure,
+    Needs,
+    Retention,
+    Sampled,
+    Since,
+    Unseen,
+)
 from harness.checker import Evidence
 from harness.facts import StateInterval
 from harness.findings import Excuse
@@ -62,6 +74,8 @@ COMMITTED_CUT = AnomalyKind(
         why_not_before="followers cut by their own watermark, or look an epoch up only once (KIP-101, KIP-279)",
     ),
     sampled=Sampled(found=Found.SOME, unseen=Unseen.CUT_GIVEN_UP),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 KINDS = (COMMITTED_CUT,)
 

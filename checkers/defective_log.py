@@ -30,6 +30,7 @@ from itertools import pairwise, permutations
 from checkers.views.conclusion import Conclusion, RunFacts, cite, detail, seen_at
 from faults import traits_of
 from harness.anomaly import (
+    NO_WORD,
     NOTHING,
     AnomalyKind,
     CauseAt,
@@ -58,6 +59,8 @@ LOG_OVERLAP = AnomalyKind(
     excuses=NOTHING,
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 
 DAMAGED_RECORD = AnomalyKind(
@@ -79,6 +82,8 @@ DAMAGED_RECORD = AnomalyKind(
     ),
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 
 BOUNDS_CROSSED = AnomalyKind(
@@ -92,6 +97,8 @@ BOUNDS_CROSSED = AnomalyKind(
     excuses=NOTHING,
     since=None,
     sampled=Sampled(found=Found.NONE, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 
 UNCOMMITTED_DELETION = AnomalyKind(
@@ -105,6 +112,8 @@ UNCOMMITTED_DELETION = AnomalyKind(
     excuses=NOTHING,
     since=None,
     sampled=Sampled(found=Found.NONE, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 
 REPEATED_SEQUENCE = AnomalyKind(
@@ -118,6 +127,8 @@ REPEATED_SEQUENCE = AnomalyKind(
     excuses=NOTHING,
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 
 SEQUENCE_GAP = AnomalyKind(
@@ -139,6 +150,8 @@ SEQUENCE_GAP = AnomalyKind(
     ),
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 
 ZOMBIE_APPEND = AnomalyKind(
@@ -152,6 +165,8 @@ ZOMBIE_APPEND = AnomalyKind(
     excuses=NOTHING,
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 KINDS = (
     LOG_OVERLAP,

@@ -39,6 +39,7 @@ from harness.anomaly import (
     CauseAt,
     Excuses,
     Found,
+    InScenarios,
     LossyFailure,
     Needs,
     Retention,
@@ -48,6 +49,7 @@ from harness.anomaly import (
 from harness.checker import Attribution, Evidence
 from harness.findings import RESENT_NS, Excuse, Finding
 from harness.model import TopicPartition
+from harness.outcome import Word
 
 DUPLICATE = AnomalyKind(
     name="duplicate",
@@ -68,6 +70,8 @@ DUPLICATE = AnomalyKind(
     ),
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+    in_scenarios=InScenarios(word=Word.DUPLICATED, predicted_by_word=True, after_any_loss=False),
+    permitted_by="",
 )
 KINDS = (DUPLICATE,)
 

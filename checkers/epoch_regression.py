@@ -27,7 +27,17 @@ from typing import Any
 from checkers.views.conclusion import Conclusion, RunFacts, cite, detail, seen_at
 from checkers.views.copies import robs
 from checkers.views.generations import since
-from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Since, Unseen
+from harness.anomaly import (
+    NO_WORD,
+    NOTHING,
+    AnomalyKind,
+    CauseAt,
+    Found,
+    Needs,
+    Sampled,
+    Since,
+    Unseen,
+)
 from harness.checker import Evidence
 from harness.facts import LogEpoch, StateInterval
 from harness.model import TopicPartition
@@ -43,6 +53,8 @@ EPOCH_REGRESSION = AnomalyKind(
     excuses=NOTHING,
     since=None,
     sampled=Sampled(found=Found.SOME, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 
 EPOCH_DISORDER = AnomalyKind(
@@ -56,6 +68,8 @@ EPOCH_DISORDER = AnomalyKind(
     excuses=NOTHING,
     since=Since(generation="2.0.1", why_not_before="followers do not look epochs up to the end (KIP-279)"),
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 
 EPOCH_CACHE_MISMATCH = AnomalyKind(
@@ -71,6 +85,8 @@ EPOCH_CACHE_MISMATCH = AnomalyKind(
         generation="2.0.1", why_not_before="followers keep records that their leader never had, in any order (KIP-279)"
     ),
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 KINDS = (EPOCH_REGRESSION, EPOCH_DISORDER, EPOCH_CACHE_MISMATCH)
 

@@ -26,7 +26,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
 from checkers.views.conclusion import Conclusion, RunFacts, cite, seen_at
-from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
+from harness.anomaly import (
+    NO_WORD,
+    NOTHING,
+    AnomalyKind,
+    CauseAt,
+    Found,
+    Needs,
+    Sampled,
+    Unseen,
+)
 from harness.facts import StateInterval
 from harness.model import NO_LEADER, TopicPartition
 
@@ -41,6 +50,8 @@ FOLLOWER_HW_REGRESSION = AnomalyKind(
     excuses=NOTHING,
     since=None,
     sampled=Sampled(found=Found.NONE, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 KINDS = (FOLLOWER_HW_REGRESSION,)
 

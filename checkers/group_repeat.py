@@ -30,7 +30,16 @@ from checkers.views.rows import RunRows
 from checkers.views.witnesses import Witnesses
 from checkers.wire_tap.attribution import attributed
 from checkers.wire_tap.poll_grounds import delivered, sent_as_asked
-from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
+from harness.anomaly import (
+    NO_WORD,
+    NOTHING,
+    AnomalyKind,
+    CauseAt,
+    Found,
+    Needs,
+    Sampled,
+    Unseen,
+)
 from harness.checker import Attribution, Evidence
 from harness.findings import Finding
 from harness.history.schema import REBALANCES
@@ -47,6 +56,8 @@ GROUP_REPEAT = AnomalyKind(
     excuses=NOTHING,
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 KINDS = (GROUP_REPEAT,)
 

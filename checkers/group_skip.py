@@ -31,7 +31,18 @@ from checkers.views.rows import RunRows
 from checkers.views.witnesses import Witnesses
 from checkers.wire_tap.attribution import UNKNOWN_MEMBER, attributed
 from checkers.wire_tap.commit_grounds import committed, row_of
-from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
+from harness.anomaly import (
+    NO_WORD,
+    AnomalyKind,
+    CauseAt,
+    Excuses,
+    Found,
+    LossyFailure,
+    Needs,
+    Retention,
+    Sampled,
+    Unseen,
+)
 from harness.checker import Attribution, Evidence
 from harness.findings import Finding
 from harness.model import TopicPartition
@@ -55,6 +66,8 @@ GROUP_SKIP = AnomalyKind(
     ),
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.DELETION),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 KINDS = (GROUP_SKIP,)
 

@@ -32,6 +32,7 @@ from checkers.views.terms import Term
 from checkers.views.watermark_history import WatermarkHistory
 from checkers.views.witnesses import Witnesses
 from harness.anomaly import (
+    NO_WORD,
     NOTHING,
     AnomalyKind,
     CauseAt,
@@ -69,6 +70,8 @@ HW_REGRESSION = AnomalyKind(
     ),
     since=None,
     sampled=Sampled(found=Found.SOME, unseen=Unseen.WATERMARK_GIVEN_UP),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 
 TWO_LEADERS = AnomalyKind(
@@ -82,6 +85,8 @@ TWO_LEADERS = AnomalyKind(
     excuses=NOTHING,
     since=None,
     sampled=Sampled(found=Found.SOME, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 
 UNJUSTIFIED_ACK = AnomalyKind(
@@ -95,6 +100,8 @@ UNJUSTIFIED_ACK = AnomalyKind(
     excuses=NOTHING,
     since=None,
     sampled=Sampled(found=Found.SOME_WITH_EVERY_LEADER, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 
 UNCOMMITTED_READ = AnomalyKind(
@@ -108,6 +115,8 @@ UNCOMMITTED_READ = AnomalyKind(
     excuses=NOTHING,
     since=None,
     sampled=Sampled(found=Found.SOME_WITH_EVERY_LEADER, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 KINDS = (HW_REGRESSION, TWO_LEADERS, UNJUSTIFIED_ACK, UNCOMMITTED_READ)
 

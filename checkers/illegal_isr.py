@@ -29,7 +29,16 @@ from itertools import chain, pairwise
 from checkers.views.conclusion import Conclusion, RunFacts, age, cite, detail, seen_at
 from checkers.views.ended_sessions import ENDED, neglected
 from checkers.views.generations import since
-from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
+from harness.anomaly import (
+    NO_WORD,
+    NOTHING,
+    AnomalyKind,
+    CauseAt,
+    Found,
+    Needs,
+    Sampled,
+    Unseen,
+)
 from harness.facts import StateInterval
 from harness.model import CONTROLLER_ID, NO_LEADER, TopicPartition
 
@@ -44,6 +53,8 @@ ILLEGAL_ISR = AnomalyKind(
     excuses=NOTHING,
     since=None,
     sampled=Sampled(found=Found.SOME, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 
 MISCLASSIFIED_ELECTION = AnomalyKind(
@@ -57,6 +68,8 @@ MISCLASSIFIED_ELECTION = AnomalyKind(
     excuses=NOTHING,
     since=None,
     sampled=Sampled(found=Found.SOME, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 KINDS = (ILLEGAL_ISR, MISCLASSIFIED_ELECTION)
 

@@ -26,6 +26,7 @@ from checkers.views.conclusion import Conclusion, RunFacts, age, cite, detail, s
 from checkers.views.copies import cut_at
 from checkers.views.unclean_elections import End, had_before
 from harness.anomaly import (
+    NO_WORD,
     NOTHING,
     AnomalyKind,
     CauseAt,
@@ -62,6 +63,8 @@ INCOMPLETE_LEADER = AnomalyKind(
         generation="2.1", why_not_before="followers get records of epochs that they have not heard of (KIP-320)"
     ),
     sampled=Sampled(found=Found.NONE, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 
 INCOMPLETE_CANDIDATE = AnomalyKind(
@@ -78,6 +81,8 @@ INCOMPLETE_CANDIDATE = AnomalyKind(
         why_not_before="followers cut what is committed, and are counted while they live in another epoch",
     ),
     sampled=Sampled(found=Found.NONE, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 KINDS = (INCOMPLETE_LEADER, INCOMPLETE_CANDIDATE)
 

@@ -24,6 +24,7 @@ from typing import Any
 
 from checkers.views.conclusion import Conclusion, RunFacts
 from harness.anomaly import (
+    NO_WORD,
     AnomalyKind,
     CauseAt,
     Excuses,
@@ -57,6 +58,8 @@ INCONSISTENT_EPOCHS = AnomalyKind(
     ),
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 KINDS = (INCONSISTENT_EPOCHS,)
 

@@ -19,6 +19,7 @@ from functools import partial
 from checkers.views.conclusion import Conclusion, RunFacts
 from checkers.views.quiet_times import Span, had_time
 from harness.anomaly import (
+    NO_WORD,
     AnomalyKind,
     CauseAt,
     Excuses,
@@ -52,6 +53,8 @@ LAGGARD_IN_SYNC = AnomalyKind(
     ),
     since=None,
     sampled=Sampled(found=Found.NONE, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 KINDS = (LAGGARD_IN_SYNC,)
 

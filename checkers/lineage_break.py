@@ -20,7 +20,16 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from checkers.views.conclusion import Conclusion, RunFacts
-from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Sampled, Since, Unseen
+from harness.anomaly import (
+    NO_WORD,
+    NOTHING,
+    AnomalyKind,
+    CauseAt,
+    Found,
+    Sampled,
+    Since,
+    Unseen,
+)
 from harness.checker import Evidence
 from harness.facts import LogEpoch
 from harness.model import TopicPartition
@@ -39,6 +48,8 @@ LINEAGE_BREAK = AnomalyKind(
         why_not_before="fetches are not fenced by epoch (KIP-320), nor epochs always looked up to the end",
     ),
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 KINDS = (LINEAGE_BREAK,)
 

@@ -36,6 +36,7 @@ from checkers.views.witnesses import Witnesses
 from checkers.wire_tap.attribution import attributed
 from checkers.wire_tap.share_grounds import confirmed, given
 from harness.anomaly import (
+    NO_WORD,
     NOTHING,
     AnomalyKind,
     CauseAt,
@@ -70,6 +71,8 @@ LOST_ACKNOWLEDGEMENT = AnomalyKind(
     ),
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 EXCESS_DELIVERY = AnomalyKind(
     name="excess-delivery",
@@ -82,6 +85,8 @@ EXCESS_DELIVERY = AnomalyKind(
     excuses=NOTHING,
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 KINDS = (LOST_ACKNOWLEDGEMENT, EXCESS_DELIVERY)
 

@@ -31,6 +31,7 @@ from checkers.views.witnesses import Witnesses
 from checkers.wire_tap.attribution import attributed
 from checkers.wire_tap.commit_grounds import commit_before, committed, returned, row_of
 from harness.anomaly import (
+    NO_WORD,
     AnomalyKind,
     CauseAt,
     Excuses,
@@ -64,6 +65,8 @@ LOST_COMMIT = AnomalyKind(
     ),
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 
 COMMIT_BEYOND_END = AnomalyKind(
@@ -85,6 +88,8 @@ COMMIT_BEYOND_END = AnomalyKind(
     ),
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.RECORD_GIVEN_UP),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 KINDS = (LOST_COMMIT, COMMIT_BEYOND_END)
 

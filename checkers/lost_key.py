@@ -31,7 +31,18 @@ from typing import NamedTuple
 from checkers.views.row import ALL, Row, where
 from checkers.views.rows import RunRows
 from checkers.views.witnesses import Witnesses
-from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
+from harness.anomaly import (
+    NO_WORD,
+    AnomalyKind,
+    CauseAt,
+    Excuses,
+    Found,
+    LossyFailure,
+    Needs,
+    Retention,
+    Sampled,
+    Unseen,
+)
 from harness.checker import Evidence
 from harness.compacted import key_number
 from harness.findings import Finding
@@ -56,6 +67,8 @@ LOST_KEY = AnomalyKind(
     ),
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.RECORD_GIVEN_UP),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 KINDS = (LOST_KEY,)
 

@@ -39,9 +39,21 @@ from checkers.views.witnesses import Witnesses
 from checkers.wire_tap.attribution import attributed
 from checkers.wire_tap.poll_grounds import withheld_in_the_end
 from checkers.wire_tap.send_grounds import acknowledged, committed_if_transactional
-from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
+from harness.anomaly import (
+    AnomalyKind,
+    CauseAt,
+    Excuses,
+    Found,
+    InScenarios,
+    LossyFailure,
+    Needs,
+    Retention,
+    Sampled,
+    Unseen,
+)
 from harness.checker import Attribution, Evidence
 from harness.findings import Excuse, Finding
+from harness.outcome import Word
 
 LOST_WRITE = AnomalyKind(
     name="lost-write",
@@ -62,6 +74,8 @@ LOST_WRITE = AnomalyKind(
     ),
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.RECORD_GIVEN_UP),
+    in_scenarios=InScenarios(word=Word.LOST, predicted_by_word=True, after_any_loss=False),
+    permitted_by="",
 )
 KINDS = (LOST_WRITE,)
 

@@ -25,7 +25,16 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from checkers.views.conclusion import Conclusion, RunFacts, cite, detail, seen_at
-from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
+from harness.anomaly import (
+    NO_WORD,
+    NOTHING,
+    AnomalyKind,
+    CauseAt,
+    Found,
+    Needs,
+    Sampled,
+    Unseen,
+)
 from harness.facts import StateInterval
 from harness.model import CONTROLLER_ID, TopicPartition
 
@@ -40,6 +49,8 @@ METADATA_DIVERGENCE = AnomalyKind(
     excuses=NOTHING,
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 KINDS = (METADATA_DIVERGENCE,)
 

@@ -34,7 +34,17 @@ from checkers.views.cuts import ends_of, links_of
 from checkers.views.generations import since
 from checkers.views.row import Row
 from faults import traits_of
-from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Retention, Sampled, Unseen
+from harness.anomaly import (
+    NO_WORD,
+    AnomalyKind,
+    CauseAt,
+    Excuses,
+    Found,
+    LossyFailure,
+    Retention,
+    Sampled,
+    Unseen,
+)
 from harness.downtime import in_force
 from harness.fault import DiskEffect
 from harness.findings import Excuse
@@ -59,6 +69,8 @@ NODE_EXIT = AnomalyKind(
     ),
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 KINDS = (NODE_EXIT,)
 

@@ -53,7 +53,18 @@ from checkers.views.witnesses import Witnesses
 from checkers.wire_tap.attribution import attributed
 from checkers.wire_tap.poll_grounds import delivered, sent_again, withheld
 from checkers.wire_tap.send_grounds import committed_if_transactional
-from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
+from harness.anomaly import (
+    NO_WORD,
+    AnomalyKind,
+    CauseAt,
+    Excuses,
+    Found,
+    LossyFailure,
+    Needs,
+    Retention,
+    Sampled,
+    Unseen,
+)
 from harness.checker import Attribution, Evidence
 from harness.findings import Excuse, Finding
 from harness.history.schema import REBALANCES
@@ -78,6 +89,8 @@ NONMONOTONIC_POLL = AnomalyKind(
     ),
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.RECORD_GIVEN_UP),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 
 POLL_SKIP = AnomalyKind(
@@ -99,6 +112,8 @@ POLL_SKIP = AnomalyKind(
     ),
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.DELETION),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 
 INT_NONMONOTONIC_POLL = AnomalyKind(
@@ -120,6 +135,8 @@ INT_NONMONOTONIC_POLL = AnomalyKind(
     ),
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.RECORD_GIVEN_UP),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 
 INT_POLL_SKIP = AnomalyKind(
@@ -141,6 +158,8 @@ INT_POLL_SKIP = AnomalyKind(
     ),
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.DELETION),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 KINDS = (NONMONOTONIC_POLL, POLL_SKIP, INT_NONMONOTONIC_POLL, INT_POLL_SKIP)
 

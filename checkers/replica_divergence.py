@@ -27,10 +27,22 @@ from collections.abc import Iterator, Sequence
 from checkers.views.row import Row, where
 from checkers.views.rows import RunRows
 from checkers.views.witnesses import Witnesses
-from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
+from harness.anomaly import (
+    AnomalyKind,
+    CauseAt,
+    Excuses,
+    Found,
+    InScenarios,
+    LossyFailure,
+    Needs,
+    Retention,
+    Sampled,
+    Unseen,
+)
 from harness.checker import Evidence
 from harness.findings import Finding
 from harness.model import TopicPartition
+from harness.outcome import Word
 from harness.payload import FOREIGN_VALUE
 
 REPLICA_DIVERGENCE = AnomalyKind(
@@ -52,6 +64,8 @@ REPLICA_DIVERGENCE = AnomalyKind(
     ),
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.REPLICA_BEHIND),
+    in_scenarios=InScenarios(word=Word.DIVERGED, predicted_by_word=True, after_any_loss=False),
+    permitted_by="",
 )
 KINDS = (REPLICA_DIVERGENCE,)
 

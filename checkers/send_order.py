@@ -40,6 +40,7 @@ from harness.anomaly import (
     CauseAt,
     Excuses,
     Found,
+    InScenarios,
     LossyFailure,
     Needs,
     Retention,
@@ -70,6 +71,8 @@ INT_NONMONOTONIC_SEND = AnomalyKind(
     ),
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+    in_scenarios=InScenarios(word=None, predicted_by_word=False, after_any_loss=True),
+    permitted_by="",
 )
 
 NONMONOTONIC_SEND = AnomalyKind(
@@ -91,6 +94,8 @@ NONMONOTONIC_SEND = AnomalyKind(
     ),
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.RECORD_GIVEN_UP),
+    in_scenarios=InScenarios(word=None, predicted_by_word=False, after_any_loss=True),
+    permitted_by="",
 )
 
 G0_REALTIME = AnomalyKind(
@@ -112,6 +117,8 @@ G0_REALTIME = AnomalyKind(
     ),
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.RECORD_GIVEN_UP),
+    in_scenarios=InScenarios(word=None, predicted_by_word=False, after_any_loss=True),
+    permitted_by="",
 )
 
 G1C_REALTIME = AnomalyKind(
@@ -133,6 +140,8 @@ G1C_REALTIME = AnomalyKind(
     ),
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.RECORD_GIVEN_UP),
+    in_scenarios=InScenarios(word=None, predicted_by_word=False, after_any_loss=True),
+    permitted_by="",
 )
 KINDS = (INT_NONMONOTONIC_SEND, NONMONOTONIC_SEND, G0_REALTIME, G1C_REALTIME)
 

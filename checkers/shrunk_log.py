@@ -28,7 +28,16 @@ from itertools import pairwise
 from checkers.views.conclusion import Conclusion, RunFacts, cite, detail, seen_at
 from checkers.views.row import Row
 from faults import traits_of
-from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
+from harness.anomaly import (
+    NO_WORD,
+    NOTHING,
+    AnomalyKind,
+    CauseAt,
+    Found,
+    Needs,
+    Sampled,
+    Unseen,
+)
 from harness.downtime import in_force
 from harness.facts import StateInterval
 from harness.fault import DiskEffect
@@ -45,6 +54,8 @@ SHRUNK_LOG = AnomalyKind(
     excuses=NOTHING,
     since=None,
     sampled=Sampled(found=Found.NONE, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 KINDS = (SHRUNK_LOG,)
 

@@ -42,6 +42,7 @@ from checkers.views.witnesses import Witnesses
 from checkers.wire_tap.attribution import UNKNOWN_ASSIGNMENT, attributed
 from checkers.wire_tap.commit_grounds import committed, row_of
 from harness.anomaly import (
+    NO_WORD,
     AnomalyKind,
     CauseAt,
     Excuses,
@@ -77,6 +78,8 @@ STALE_COMMIT = AnomalyKind(
     excuses=_EXCUSES,
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 
 TWO_OWNERS = AnomalyKind(
@@ -90,6 +93,8 @@ TWO_OWNERS = AnomalyKind(
     excuses=_EXCUSES,
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 KINDS = (STALE_COMMIT, TWO_OWNERS)
 

@@ -21,6 +21,7 @@ from functools import partial
 from checkers.views.conclusion import Conclusion, RunFacts
 from checkers.views.quiet_times import Span, had_time
 from harness.anomaly import (
+    NO_WORD,
     AnomalyKind,
     CauseAt,
     Excuses,
@@ -54,6 +55,8 @@ STALLED_WATERMARK = AnomalyKind(
     ),
     since=None,
     sampled=Sampled(found=Found.NONE, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 KINDS = (STALLED_WATERMARK,)
 

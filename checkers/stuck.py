@@ -36,6 +36,7 @@ from checkers.views.lossy_failures import LOSSY
 from checkers.views.recovery import all_healed, comes_to_rest, stood_still
 from checkers.views.rotten_logs import rotten, swapped
 from harness.anomaly import (
+    NO_WORD,
     AnomalyKind,
     CauseAt,
     Excuses,
@@ -69,6 +70,8 @@ STUCK = AnomalyKind(
     ),
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 KINDS = (STUCK,)
 

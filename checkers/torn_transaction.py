@@ -32,6 +32,7 @@ from checkers.views.witnesses import Witnesses
 from checkers.wire_tap.attribution import UNKNOWN_END, attributed
 from checkers.wire_tap.poll_grounds import delivered, sent_uncommitted, withheld_in_the_end
 from harness.anomaly import (
+    NO_WORD,
     NOTHING,
     AnomalyKind,
     CauseAt,
@@ -58,6 +59,8 @@ PRECOMMITTED_READ = AnomalyKind(
     excuses=NOTHING,
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 
 TORN_TRANSACTION = AnomalyKind(
@@ -79,6 +82,8 @@ TORN_TRANSACTION = AnomalyKind(
     ),
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 KINDS = (PRECOMMITTED_READ, TORN_TRANSACTION)
 

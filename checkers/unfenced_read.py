@@ -16,7 +16,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from checkers.views.conclusion import Conclusion, RunFacts
-from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Sampled, Since, Unseen
+from harness.anomaly import (
+    NO_WORD,
+    NOTHING,
+    AnomalyKind,
+    CauseAt,
+    Found,
+    Sampled,
+    Since,
+    Unseen,
+)
 from harness.checker import Evidence
 from harness.model import TopicPartition
 
@@ -31,6 +40,8 @@ UNFENCED_READ = AnomalyKind(
     excuses=NOTHING,
     since=Since(generation="2.1", why_not_before="fetches are not fenced by epoch (KIP-320)"),
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 KINDS = (UNFENCED_READ,)
 

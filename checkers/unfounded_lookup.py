@@ -29,7 +29,18 @@ from checkers.views.rows import RunRows
 from checkers.views.witnesses import Witnesses
 from checkers.wire_tap.attribution import attributed
 from checkers.wire_tap.poll_grounds import answered_for_time
-from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Retention, Sampled, Since, Unseen
+from harness.anomaly import (
+    NO_WORD,
+    AnomalyKind,
+    CauseAt,
+    Excuses,
+    Found,
+    LossyFailure,
+    Retention,
+    Sampled,
+    Since,
+    Unseen,
+)
 from harness.checker import Attribution, Evidence
 from harness.findings import Excuse, Finding
 from harness.model import TopicPartition
@@ -56,6 +67,8 @@ UNFOUNDED_LOOKUP = AnomalyKind(
         why_not_before="a new leader answers by a high watermark lower than its predecessor's (KIP-207)",
     ),
     sampled=Sampled(found=Found.ALL, unseen=Unseen.RECORD_GIVEN_UP),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 KINDS = (UNFOUNDED_LOOKUP,)
 

@@ -26,11 +26,13 @@ from checkers.wire_tap.attribution import attributed
 from checkers.wire_tap.poll_grounds import delivered, stored_damaged
 from checkers.wire_tap.send_grounds import refused, sent_by_a_client
 from harness.anomaly import (
+    NO_WORD,
     NOTHING,
     AnomalyKind,
     CauseAt,
     Excuses,
     Found,
+    InScenarios,
     LossyFailure,
     Needs,
     Retention,
@@ -39,6 +41,7 @@ from harness.anomaly import (
 )
 from harness.checker import Attribution, Evidence
 from harness.findings import Finding
+from harness.outcome import Word
 
 CORRUPT_READ = AnomalyKind(
     name="corrupt-read",
@@ -54,6 +57,8 @@ CORRUPT_READ = AnomalyKind(
     excuses=NOTHING,
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 
 UNWRITTEN_READ = AnomalyKind(
@@ -67,6 +72,8 @@ UNWRITTEN_READ = AnomalyKind(
     excuses=NOTHING,
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 
 ABORTED_READ = AnomalyKind(
@@ -88,6 +95,8 @@ ABORTED_READ = AnomalyKind(
     ),
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+    in_scenarios=InScenarios(word=Word.DIRTY, predicted_by_word=False, after_any_loss=False),
+    permitted_by="",
 )
 KINDS = (CORRUPT_READ, UNWRITTEN_READ, ABORTED_READ)
 

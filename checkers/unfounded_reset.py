@@ -28,7 +28,17 @@ from checkers.views.rows import RunRows
 from checkers.views.witnesses import Witnesses
 from checkers.wire_tap.attribution import attributed
 from checkers.wire_tap.poll_grounds import refused_position
-from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Retention, Sampled, Unseen
+from harness.anomaly import (
+    NO_WORD,
+    AnomalyKind,
+    CauseAt,
+    Excuses,
+    Found,
+    LossyFailure,
+    Retention,
+    Sampled,
+    Unseen,
+)
 from harness.checker import Attribution, Evidence
 from harness.client_ports import TRUNCATED
 from harness.findings import Excuse, Finding
@@ -53,6 +63,8 @@ UNFOUNDED_RESET = AnomalyKind(
     ),
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.RECORD_GIVEN_UP),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 KINDS = (UNFOUNDED_RESET,)
 

@@ -39,7 +39,17 @@ from typing import NamedTuple
 from checkers.views.row import Row, detail, where
 from checkers.views.rows import RunRows
 from checkers.views.witnesses import Witnesses
-from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Since, Unseen
+from harness.anomaly import (
+    NO_WORD,
+    NOTHING,
+    AnomalyKind,
+    CauseAt,
+    Found,
+    Needs,
+    Sampled,
+    Since,
+    Unseen,
+)
 from harness.checker import Evidence
 from harness.findings import Finding
 from harness.model import CONTROLLER_ID, TopicPartition
@@ -57,6 +67,8 @@ UNJUSTIFIED_ADVANCE = AnomalyKind(
         generation="2.1", why_not_before="a leader counts the fetches of followers that live in another epoch (KIP-320)"
     ),
     sampled=Sampled(found=Found.NONE, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 
 UNJUSTIFIED_JOIN = AnomalyKind(
@@ -72,6 +84,8 @@ UNJUSTIFIED_JOIN = AnomalyKind(
         generation="2.1", why_not_before="a leader counts the fetches of followers that live in another epoch (KIP-320)"
     ),
     sampled=Sampled(found=Found.NONE, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 KINDS = (UNJUSTIFIED_ADVANCE, UNJUSTIFIED_JOIN)
 

@@ -34,7 +34,16 @@ from itertools import zip_longest
 from checkers.views.conclusion import Conclusion, RunFacts
 from checkers.views.generations import since
 from faults import traits_of
-from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
+from harness.anomaly import (
+    NO_WORD,
+    NOTHING,
+    AnomalyKind,
+    CauseAt,
+    Found,
+    Needs,
+    Sampled,
+    Unseen,
+)
 from harness.checker import Evidence
 from harness.facts import Refusal, Standing, StateInterval
 from harness.fault import DiskEffect
@@ -51,6 +60,8 @@ UNJUSTIFIED_REFUSAL = AnomalyKind(
     excuses=NOTHING,
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 KINDS = (UNJUSTIFIED_REFUSAL,)
 

@@ -37,6 +37,7 @@ from checkers.views.row import Row, where
 from checkers.views.rows import RunRows
 from checkers.views.witnesses import Witnesses
 from harness.anomaly import (
+    NO_WORD,
     NOTHING,
     AnomalyKind,
     CauseAt,
@@ -65,6 +66,7 @@ UNPROCESSED = AnomalyKind(
     excuses=_OF_CLUSTERS,
     since=None,
     sampled=_SAMPLED,
+    in_scenarios=NO_WORD,
     permitted_by="program_may_skip",
 )
 PROCESSED_TWICE = AnomalyKind(
@@ -78,6 +80,7 @@ PROCESSED_TWICE = AnomalyKind(
     excuses=replace(_OF_CLUSTERS, own_topic="offsets.topic.replication.factor"),
     since=None,
     sampled=_SAMPLED,
+    in_scenarios=NO_WORD,
     permitted_by="program_may_repeat",
 )
 PROCESSED_OUT_OF_ORDER = AnomalyKind(
@@ -91,6 +94,7 @@ PROCESSED_OUT_OF_ORDER = AnomalyKind(
     excuses=_OF_CLUSTERS,
     since=None,
     sampled=_SAMPLED,
+    in_scenarios=NO_WORD,
     permitted_by="program_may_reorder",
 )
 MADE_UP_OUTPUT = AnomalyKind(
@@ -104,6 +108,8 @@ MADE_UP_OUTPUT = AnomalyKind(
     excuses=NOTHING,
     since=None,
     sampled=_SAMPLED,
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 KINDS = (UNPROCESSED, PROCESSED_TWICE, PROCESSED_OUT_OF_ORDER, MADE_UP_OUTPUT)
 

@@ -15,7 +15,15 @@ from collections.abc import Iterator
 from checkers.views.row import ALL
 from checkers.views.rows import RunRows
 from checkers.views.witnesses import Witnesses
-from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Sampled, Unseen
+from harness.anomaly import (
+    NO_WORD,
+    NOTHING,
+    AnomalyKind,
+    CauseAt,
+    Found,
+    Sampled,
+    Unseen,
+)
 from harness.checker import Evidence
 from harness.findings import Finding
 
@@ -30,6 +38,8 @@ UNSEEN = AnomalyKind(
     excuses=NOTHING,
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 KINDS = (UNSEEN,)
 

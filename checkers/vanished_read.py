@@ -26,10 +26,22 @@ from checkers.views.witnesses import Witnesses
 from checkers.wire_tap.attribution import attributed
 from checkers.wire_tap.poll_grounds import delivered, withheld_in_the_end
 from checkers.wire_tap.send_grounds import committed_if_transactional
-from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
+from harness.anomaly import (
+    AnomalyKind,
+    CauseAt,
+    Excuses,
+    Found,
+    InScenarios,
+    LossyFailure,
+    Needs,
+    Retention,
+    Sampled,
+    Unseen,
+)
 from harness.checker import Attribution, Evidence
 from harness.findings import Excuse, Finding
 from harness.model import TopicPartition
+from harness.outcome import Word
 
 VANISHED_READ = AnomalyKind(
     name="vanished-read",
@@ -50,6 +62,8 @@ VANISHED_READ = AnomalyKind(
     ),
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.RECORD_GIVEN_UP),
+    in_scenarios=InScenarios(word=Word.LOST, predicted_by_word=False, after_any_loss=False),
+    permitted_by="",
 )
 KINDS = (VANISHED_READ,)
 

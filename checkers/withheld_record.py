@@ -31,6 +31,7 @@ from checkers.wire_tap.poll_grounds import delivered
 from checkers.wire_tap.send_grounds import acknowledged
 from checkers.wire_tap.share_grounds import withheld
 from harness.anomaly import (
+    NO_WORD,
     NOTHING,
     AnomalyKind,
     CauseAt,
@@ -54,6 +55,8 @@ WITHHELD_RECORD = AnomalyKind(
     excuses=replace(NOTHING, while_leading=False),
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 KINDS = (WITHHELD_RECORD,)
 

@@ -33,7 +33,16 @@ from collections.abc import Iterator, Sequence
 
 from checkers.views.conclusion import Conclusion, RunFacts, cite, detail, seen_at
 from checkers.views.delete_records_orders import Order
-from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
+from harness.anomaly import (
+    NO_WORD,
+    NOTHING,
+    AnomalyKind,
+    CauseAt,
+    Found,
+    Needs,
+    Sampled,
+    Unseen,
+)
 from harness.downtime import in_force
 from harness.facts import StateInterval
 from harness.history.delete_records_log import GAVE_UP
@@ -50,6 +59,8 @@ WRONG_DELETION = AnomalyKind(
     excuses=NOTHING,
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 
 UNANSWERED_DELETION = AnomalyKind(
@@ -63,6 +74,8 @@ UNANSWERED_DELETION = AnomalyKind(
     excuses=NOTHING,
     since=None,
     sampled=Sampled(found=Found.NONE, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 KINDS = (WRONG_DELETION, UNANSWERED_DELETION)
 

@@ -35,10 +35,12 @@ from checkers.views.rows import RunRows
 from checkers.views.transaction_markers import TransactionEnd, proofs, transaction_ends
 from checkers.views.witnesses import Witnesses
 from harness.anomaly import (
+    NO_WORD,
     AnomalyKind,
     CauseAt,
     Excuses,
     Found,
+    InScenarios,
     LossyFailure,
     Needs,
     Retention,
@@ -47,6 +49,7 @@ from harness.anomaly import (
 )
 from harness.checker import Evidence
 from harness.findings import Finding
+from harness.outcome import Word
 
 WRONG_MARKER = AnomalyKind(
     name="wrong-marker",
@@ -67,6 +70,8 @@ WRONG_MARKER = AnomalyKind(
     ),
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+    in_scenarios=NO_WORD,
+    permitted_by="",
 )
 
 OPEN_TRANSACTION = AnomalyKind(
@@ -88,6 +93,8 @@ OPEN_TRANSACTION = AnomalyKind(
     ),
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+    in_scenarios=InScenarios(word=Word.STUCK, predicted_by_word=False, after_any_loss=False),
+    permitted_by="",
 )
 KINDS = (WRONG_MARKER, OPEN_TRANSACTION)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+
+from harness.outcome import Word
 
 LOST_WRITE = "lost-write"
 """The kind of an acknowledged write that is gone."""
@@ -145,6 +147,25 @@ class Sampled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InScenarios:
+    """How a kind stands to the words in which a scenario predicts its outcome.
+
+    Attributes:
+        word: the word that it shows; None: none.
+        predicted_by_word: whether the word alone predicts it, wherever it is found; if not, ``anomalies`` must name it.
+        after_any_loss: whether a lost record of its partition explains it, at whichever offset: leaders assign the
+            lost offsets again, below acknowledged ones.
+    """
+
+    word: Word | None
+    predicted_by_word: bool
+    after_any_loss: bool
+
+
+NO_WORD = InScenarios(word=None, predicted_by_word=False, after_any_loss=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AnomalyKind:
     """Everything about a kind of anomaly except the rule that finds it.
 
@@ -159,6 +180,7 @@ class AnomalyKind:
         excuses: what may excuse it.
         since: from which generation on it is promised not to happen; None: in every one.
         sampled: how much of it a sampled timeline shows.
+        in_scenarios: how it stands to the words of predicted outcomes.
         permitted_by: the guarantee in ``run.json`` that, where it is true, permits it; empty: none does.
     """
 
@@ -172,11 +194,27 @@ class AnomalyKind:
     excuses: Excuses
     since: Since | None
     sampled: Sampled
-    permitted_by: str = ""
+    in_scenarios: InScenarios
+    permitted_by: str
 
 
 Kinds = Mapping[str, AnomalyKind]
 """Kinds by name."""
+
+
+def predicted(kinds: Kinds, words: Iterable[str], named: Iterable[str]) -> Iterator[str]:
+    """The kinds that the words of a predicted outcome mean, wherever they are found.
+
+    Args:
+        kinds: all of them.
+        words: those of the outcome.
+        named: kinds that the scenario predicts one by one; of what has the same word, nothing else is predicted.
+    """
+    exact = {kinds[name].in_scenarios.word for name in named if name in kinds}
+    meant: dict[str | None, str] = {
+        kind.in_scenarios.word: name for name, kind in kinds.items() if kind.in_scenarios.predicted_by_word
+    }
+    return (meant[word] for word in words if word in meant and word not in exact)
 
 
 def those(kinds: Kinds, *found: Found) -> Iterator[str]:

@@ -52,13 +52,3 @@ LETTERS = {
     Word.SAFE: "S",
 }
 """How the matrix abbreviates them."""
-
-PREDICTED = {
-    Word.LOST: "lost-write",
-    Word.DIVERGED: "replica-divergence",
-    Word.DUPLICATED: "duplicate",
-}
-"""The anomaly that a word predicts, wherever it is found."""
-
-ALIKE = {"vanished-read": "lost-write"}
-"""Two kinds of anomalies that the same word means."""

@@ -60,12 +60,8 @@ LISTED: Mapping[str, Collection[str]] = {
     # The example of a workload that is made of others.
     "workloads/several_workloads.py": ["consumer_groups", "unique_sends"],
     # What a replayed scenario is to come to, in the words of its file.
-    "harness/outcome.py": ["lost-write", "replica-divergence", "stuck", "vanished-read"],
+    "harness/outcome.py": ["stuck"],
     "harness/runner/known_differences.py": ["lost-write", "vanished-read"],
-    "harness/runner/observation.py": [
-        *("G0-realtime", "G1c-realtime", "aborted-read", "int-nonmonotonic-send", "lost-write", "nonmonotonic-send"),
-        *("open-transaction", "replica-divergence", "vanished-read"),
-    ],
     # The simulator writes scenarios.
     "harness/simulation/scenario_text.py": ["unique_sends"],
     "harness/simulation/violations.py": [

@@ -14,12 +14,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from checkers.registry import KINDS
 from checkers.views.generations import since
 from checkers.views.recorded_load import recorded_load, unreadable_load
 from checkers.views.recorded_target import unknown_target, was_real_kafka
+from harness.anomaly import predicted
 from harness.history.run_directory import Manifest
 from harness.orders import ALL_ACKS
-from harness.outcome import ALIKE, PREDICTED
 from harness.replication.knobs import GENERATIONS
 from harness.workload import WorkloadParameters
 
@@ -103,9 +104,7 @@ def _predicted(scenario: Mapping[str, Any], generation: str) -> Iterator[Mapping
         return
     exact = expectation.get("anomalies") or ()
     yield from exact
-    kinds = {ALIKE.get(one["kind"], one["kind"]) for one in exact}
-    words = (PREDICTED[word] for word in expectation["outcome"] if word in PREDICTED)
-    yield from ({"kind": kind} for kind in words if kind not in kinds)
+    yield from ({"kind": kind} for kind in predicted(KINDS, expectation["outcome"], (one["kind"] for one in exact)))
 
 
 def _generations(names: str) -> Iterator[str]:

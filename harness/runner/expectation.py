@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from checkers.registry import KINDS
+from harness.anomaly import predicted
 from harness.errors import UsageError
-from harness.outcome import ALIKE, PREDICTED
 from harness.replication.knobs import GENERATIONS
 from harness.scenario import Expectation, Prediction, Scenario
 from harness.schedule import Step
@@ -58,9 +59,8 @@ def predictions(scenario: Scenario, generation: str) -> tuple[Prediction, ...]:
     expectation = expectations(scenario).get(generation)
     if expectation is None:
         return scenario.predictions.get(generation, ())
-    exact = {ALIKE.get(prediction.kind, prediction.kind) for prediction in expectation.anomalies}
-    words = (PREDICTED[word] for word in expectation.outcome if word in PREDICTED)
-    return (*expectation.anomalies, *(Prediction(kind=kind) for kind in words if kind not in exact))
+    meant = predicted(KINDS, expectation.outcome, (prediction.kind for prediction in expectation.anomalies))
+    return (*expectation.anomalies, *(Prediction(kind=kind) for kind in meant))
 
 
 def performed(steps: Iterable[Step], generation: str) -> Iterator[tuple[int, Step]]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from checkers.reference import engine
+from checkers.registry import KINDS
 from checkers.verdicts.judge import judge
 from checkers.verdicts.memory import rows_in_memory
 from checkers.verdicts.severity import Evidence
@@ -28,16 +29,8 @@ from harness.runner.schedule_log import ScheduleLog
 from harness.scenario import NUMBERED, Expectation, row_of
 from harness.wire.messages.quorum import METADATA_TOPIC
 
-LOSSES = frozenset({"lost-write", "vanished-read"})
-"""The kinds of anomalies that mean a lost record."""
-
-_AFTER_A_LOSS = frozenset({"int-nonmonotonic-send", "nonmonotonic-send", "G0-realtime", "G1c-realtime"})
-"""The consequences of a loss: leaders assign the lost offsets again, below acknowledged ones."""
-
 _LOSS_WORDS = {Verdict.VIOLATION: Word.LOST, Verdict.DOCUMENTED: Word.DOCUMENTED, Verdict.WEAK: Word.WEAK}
-_KIND_WORDS = {"replica-divergence": Word.DIVERGED, "duplicate": Word.DUPLICATED, "aborted-read": Word.DIRTY}
-_KIND_THAT_LASTS = "open-transaction"
-"""Of a schedule it is INDETERMINATE, for a coordinator takes its time; but the final read has waited for its end."""
+"""The words for a loss, by the verdict on it."""
 
 _OPEN_ENDED = frozenset({Word.STUCK, Word.EXITED, Word.UNAVAILABLE})
 """Words for why the final read is incomplete."""
@@ -153,32 +146,40 @@ def _verdicts(run: Gathered, rows: RunRows) -> tuple[RunVerdict, RunVerdict]:
 
 def _widened(foreseen: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
     """Where any lost write is foreseen, foresee lost reads, too: the word is the same."""
-    any_loss = any(_is_any(Prediction(**one)) and one["kind"] in LOSSES for one in foreseen)
-    return [*foreseen, *({"kind": kind} for kind in (sorted(LOSSES) if any_loss else ()))]
+    any_loss = any(_is_any(Prediction(**one)) and _word(one["kind"]) is Word.LOST for one in foreseen)
+    return [*foreseen, *({"kind": kind} for kind in KINDS if any_loss and _word(kind) is Word.LOST)]
+
+
+def _word(kind: str) -> Word | None:
+    """The word that a kind shows; None: none, or there is no such kind."""
+    known = KINDS.get(kind)
+    return None if known is None else known.in_scenarios.word
 
 
 def _is_any(prediction: Prediction) -> bool:
-    """Whether it means any anomaly of its kind, as a word does."""
+    """Whether it means any anomaly of its kind, as a word does that needs one: a cluster is stuck without any, too."""
     where = (prediction.topic, prediction.partition, prediction.offset)
-    return prediction.kind in LOSSES | set(_KIND_WORDS) and where == (None, None, None)
+    return _word(prediction.kind) not in (None, Word.STUCK) and where == (None, None, None)
 
 
 def _unexpected(plain: Iterable[Anomaly], predicted: Iterable[Anomaly]) -> Iterator[Anomaly]:
-    lossy = {(anomaly.topic, anomaly.partition) for anomaly in plain if anomaly.kind in LOSSES}
+    lossy = {(anomaly.topic, anomaly.partition) for anomaly in plain if _word(anomaly.kind) is Word.LOST}
     for anomaly in predicted:
-        follows = anomaly.kind in _AFTER_A_LOSS and (anomaly.topic, anomaly.partition) in lossy
+        follows = KINDS[anomaly.kind].in_scenarios.after_any_loss and (anomaly.topic, anomaly.partition) in lossy
         if anomaly.verdict is Verdict.VIOLATION and not follows:
             yield anomaly
 
 
 def _from_checkers(anomalies: Iterable[Anomaly]) -> Iterator[Word]:
     for anomaly in anomalies:
-        if anomaly.kind in LOSSES and anomaly.verdict in _LOSS_WORDS:
-            yield _LOSS_WORDS[anomaly.verdict]
-        if anomaly.kind in _KIND_WORDS and anomaly.verdict is not Verdict.INDETERMINATE:
-            yield _KIND_WORDS[anomaly.kind]
-        if anomaly.kind == _KIND_THAT_LASTS:
-            yield Word.STUCK
+        word = _word(anomaly.kind)
+        if word is Word.LOST:
+            yield from (_LOSS_WORDS[known] for known in _LOSS_WORDS if known is anomaly.verdict)
+        elif word is Word.STUCK:
+            # It is INDETERMINATE, for a coordinator takes its time; but the final read has waited for its end.
+            yield word
+        elif word is not None and anomaly.verdict is not Verdict.INDETERMINATE:
+            yield word
 
 
 def _from_schedule_log(schedule_log: ScheduleLog) -> Iterator[Word]:

@@ -61,3 +61,9 @@ def test_kinds_have_names_of_their_own_and_follow_from_kinds_that_are_judged_fir
     assert len(names) == len(set(names))
     for kind in KINDS.values():
         assert all(names.index(cause) < names.index(kind.name) for cause in kind.follows_from), kind.name
+
+
+def test_a_word_of_an_outcome_predicts_one_kind_that_shows_it() -> None:
+    words = [kind.in_scenarios.word for kind in KINDS.values() if kind.in_scenarios.predicted_by_word]
+    assert None not in words
+    assert len(words) == len(set(words))

@@ -8,7 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from checkers.views.conclusion import Conclusion, RunFacts
-from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
+from harness.anomaly import (
+    NO_WORD,
+    NOTHING,
+    AnomalyKind,
+    CauseAt,
+    Found,
+    Needs,
+    Sampled,
+    Unseen,
+)
 from harness.findings import Finding
 
 LONGEST_NS = 10_000_000_000
@@ -25,6 +34,8 @@ KINDS = (
         excuses=NOTHING,
         since=None,
         sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+        in_scenarios=NO_WORD,
+        permitted_by="",
     ),
 )
 
