@@ -48,8 +48,8 @@ from harness.anomaly import (
     Unseen,
 )
 from harness.checker import Evidence
+from harness.excuse import Excuse
 from harness.facts import StateInterval
-from harness.findings import Excuse
 from harness.model import TopicPartition
 
 COMMITTED_CUT = AnomalyKind(

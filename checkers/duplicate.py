@@ -47,7 +47,8 @@ from harness.anomaly import (
     Unseen,
 )
 from harness.checker import Attribution, Evidence
-from harness.findings import RESENT_NS, Excuse, Finding
+from harness.excuse import Excuse
+from harness.findings import RESENT_NS, Finding
 from harness.model import TopicPartition
 from harness.outcome import Word
 

@@ -35,7 +35,8 @@ from harness.anomaly import (
     Unseen,
 )
 from harness.checker import Attribution, Evidence
-from harness.findings import Excuse, Finding
+from harness.excuse import Excuse
+from harness.findings import Finding
 from harness.model import TopicPartition
 
 INCONSISTENT_OFFSETS = AnomalyKind(

@@ -52,7 +52,8 @@ from harness.anomaly import (
     Unseen,
 )
 from harness.checker import Attribution, Evidence
-from harness.findings import Excuse, Finding
+from harness.excuse import Excuse
+from harness.findings import Finding
 from harness.outcome import Word
 
 LOST_WRITE = AnomalyKind(

@@ -46,8 +46,8 @@ from harness.anomaly import (
     Unseen,
 )
 from harness.downtime import in_force
+from harness.excuse import Excuse
 from harness.fault import DiskEffect
-from harness.findings import Excuse
 from harness.model import CONTROLLER, NodeId, TopicPartition, is_broker, node_name
 
 NODE_EXIT = AnomalyKind(

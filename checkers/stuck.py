@@ -47,8 +47,8 @@ from harness.anomaly import (
     Sampled,
     Unseen,
 )
+from harness.excuse import Excuse
 from harness.facts import StateInterval
-from harness.findings import Excuse
 from harness.model import TopicPartition, partition_named
 
 STUCK = AnomalyKind(

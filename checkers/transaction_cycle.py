@@ -29,8 +29,8 @@ from harness.anomaly import (
     Unseen,
 )
 from harness.checker import Evidence
+from harness.excuse import Excuse
 from harness.facts import Dependency
-from harness.findings import Excuse
 from harness.model import TopicPartition
 
 G1C = AnomalyKind(

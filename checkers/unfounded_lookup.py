@@ -42,7 +42,8 @@ from harness.anomaly import (
     Unseen,
 )
 from harness.checker import Attribution, Evidence
-from harness.findings import Excuse, Finding
+from harness.excuse import Excuse
+from harness.findings import Finding
 from harness.model import TopicPartition
 
 UNFOUNDED_LOOKUP = AnomalyKind(

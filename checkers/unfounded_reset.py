@@ -41,7 +41,8 @@ from harness.anomaly import (
 )
 from harness.checker import Attribution, Evidence
 from harness.client_ports import TRUNCATED
-from harness.findings import Excuse, Finding
+from harness.excuse import Excuse
+from harness.findings import Finding
 from harness.model import TopicPartition
 
 UNFOUNDED_RESET = AnomalyKind(

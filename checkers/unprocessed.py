@@ -48,7 +48,8 @@ from harness.anomaly import (
     Unseen,
 )
 from harness.checker import Evidence
-from harness.findings import Excuse, Finding
+from harness.excuse import Excuse
+from harness.findings import Finding
 from harness.identity import KEYS
 from harness.model import TopicPartition
 

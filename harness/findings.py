@@ -8,23 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
+from harness.excuse import Excuse
 from harness.facts import Facts
 from harness.history.schema import ColumnType
-
-Excuse = Literal[
-    "acks", "retention", "unclean", "down", "group", "interleaving", "entangled", "unread", "restart", "damage",
-    "unnumbered", "renumbered", "harmed", "exits", "bare", "unfinished",
-]  # fmt: skip
-"""What may excuse a finding: the sender waited for too little (acks 0 or 1, and the record was never known to be
-committed); it had been deleted on purpose; an unclean election came after it; the consumer's group may have moved the
-partition, for the history has no rebalance rows; transactions that write at the same time may interleave; or are
-entangled with too many others to be followed; the broker's record of it could not be read; a restart took it, and not
-the rules of a generation by which followers cut their logs, which excuses nothing; a fault has damaged that log; it was
-sent outside of transactions, so that its producer need not have numbered it; its producer has numbered it anew, so that
-no leader could know it again; a fault of the run has harmed what the node runs on; its generation ends a broker in that
-place; records are stored without epochs; a user's program had not said that it was done with the record."""
 
 KEPT_PER_GROUP = 25
 """How many findings of one kind, partition and excuse reach the driver; the rest are only counted."""
@@ -40,7 +28,7 @@ class Finding(NamedTuple):
         offset: where; of ``hw-regression`` the lower watermark, of ``poll-skip`` the first offset skipped.
         value: the record that is missing, wrong or there twice.
         leader_epoch: of the record where any evidence has it; else of the leader concerned.
-        excuse: see :data:`Excuse`; None: none.
+        excuse: see :data:`harness.excuse.EXCUSES`; None: none.
         row: the row that shows it best, by its position in the history or in the node's timeline.
         time_ns: when that row was written.
         process: the client process of that row, where the row is not enough.

@@ -21,6 +21,7 @@ from checkers.views.row import Row
 from faults import traits_of
 from harness.anomaly import AnomalyKind, LossyFailure, Retention
 from harness.downtime import in_force
+from harness.excuse import EXCUSES
 from harness.fault import ProcessEffect
 from harness.findings import Finding
 from harness.history.run_directory import Manifest
@@ -45,7 +46,8 @@ def tables_of_excuses(run: RunFacts, manifest: Manifest, finding: Finding, kind:
         yield "timeline"
     if excuses.retention is not Retention.NEVER and guarantees.get("retention") is True:
         yield "timeline"
-    if finding.excuse == "unnumbered" and manifest.guarantees.get("idempotent_producers") is False:
+    excuse = None if finding.excuse is None else EXCUSES[finding.excuse]
+    if excuse is not None and excuse.if_resent and excuse.is_permitted(guarantees):
         yield "timeline"
     if excuses.fault or may_excuse(finding, kind) or _may_be_rot(run, finding):
         yield "faults"

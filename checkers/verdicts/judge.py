@@ -44,7 +44,7 @@ from checkers.registry import KINDS, PROMISES, AboutClients, Promise, fact_rules
 from checkers.verdicts.capped_findings import Rest, judged_rests, rests
 from checkers.verdicts.consequences import follows
 from checkers.verdicts.excuses import is_watched
-from checkers.verdicts.severity import OF_THE_CLIENT, Evidence, Severity, gravest, severity_of
+from checkers.verdicts.severity import Evidence, Severity, gravest, severity_of
 from checkers.verdicts.stories import stories
 from checkers.verdicts.verdict_reasons import Doubts, because
 from checkers.views.conclusion import Conclusion, RunFacts, is_sampled, kept
@@ -59,6 +59,7 @@ from checkers.views.witnesses import Witnesses
 from harness.anomaly import CauseAt, Needs
 from harness.checker import Anomaly, Attribution, Outcome, Prediction, RunVerdict, Side, Verdict
 from harness.checker import Evidence as EvidenceRow
+from harness.excuse import EXCUSES
 from harness.findings import Answers, Finding, NodeLife, position
 
 _PROMISE_OF: Mapping[str, Promise] = MappingProxyType({kind.name: p for p in PROMISES for kind in p.KINDS})
@@ -310,7 +311,8 @@ def _account(witnesses: Witnesses, conclusions: Mapping[Finding, Conclusion], fi
 
 def _proved(own: Severity, attribution: Attribution | None) -> Severity:
     """The severity of a finding that its client may have brought about: not where the frames show that it has not."""
-    is_excused = own.verdict is Verdict.DOCUMENTED and own.excuse in OF_THE_CLIENT
+    excuse = own.excuse if own.verdict is Verdict.DOCUMENTED else None
+    is_excused = excuse is not None and EXCUSES[excuse].of_the_client
     disproved = attribution is not None and attribution.side is Side.BROKER
     return Severity(Verdict.VIOLATION) if is_excused and disproved else own
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from checkers.completeness.guarantees_are_configured import MISSTATED
@@ -30,27 +29,10 @@ from checkers.views.row import ALL, Row
 from checkers.views.sampled_timelines import unseen_excuse
 from harness.anomaly import AnomalyKind, Needs, Retention
 from harness.checker import Verdict
-from harness.findings import Excuse, Finding
+from harness.excuse import EXCUSES, Effect, Excuse
+from harness.findings import Finding
 from harness.history.run_directory import Manifest
 from harness.model import TopicPartition
-
-GIVEN_AWAY = frozenset({"group", "interleaving", "down", "damage", "renumbered", "harmed", "exits", "bare"})
-"""The excuses that always hold. The others hold when the configuration permits them, by the guarantee's name in
-``run.json``."""
-
-OF_THE_CLIENT = frozenset({"renumbered", "unnumbered"})
-"""The excuses by which a client brought it about; where a wire tap shows that it has not, they do not hold."""
-
-_LEFT_OPEN = frozenset({"entangled", "unread", "unfinished"})
-"""The excuses of which it is not known whether they hold."""
-
-_GUARANTEE: Mapping[str, tuple[str, bool]] = MappingProxyType(
-    {
-        "retention": ("retention", True),
-        "unclean": ("unclean_election", True),
-        "unnumbered": ("idempotent_producers", False),
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,18 +81,20 @@ def severity_of(run: Evidence, facts: RunFacts, gaps: set[str], finding: Finding
     lacking = (relied_on | {MISSTATED}) & gaps
     if lacking:
         return left_open._replace(doubts=doubts._replace(resent=Needs.VALUES.value in lacking))
-    if excuse == "acks" and may_have_gone(facts, finding, kind):
+    is_weak = _effect(excuse) is Effect.WEAK
+    if is_weak and may_have_gone(facts, finding, kind):
         return Severity(Verdict.WEAK, excuse)
     unbounded = finding.kind == "open-transaction" and finding.excuse is None and guarantees.get("settles") is not True
-    unwatched = excuse == "acks" and "timeline" in gaps
+    unwatched = is_weak and "timeline" in gaps
     permitted = guarantees.get(kind.permitted_by) is True
-    unclear = finding.excuse in _LEFT_OPEN and not permitted
+    unclear = _effect(excuse) is Effect.LEFT_OPEN and not permitted
     if finding.kind == "unseen" or unclear or unbounded or unwatched:
         return left_open
     if finding.kind == "committed-cut" and excuse != "restart" and cuts_by_watermark(manifest):
         excuse = "bare"
-    accepted = _is_given_away(facts, excuse) and (excuse != "unnumbered" or bool(reason_to_resend(facts, finding)))
-    given_away = accepted or permitted or (excuse != "restart" and not is_promised(kind, manifest.generation))
+    accepted = _is_given_away(facts, finding, excuse)
+    in_every_generation = excuse is not None and EXCUSES[excuse].in_every_generation
+    given_away = accepted or permitted or not (in_every_generation or is_promised(kind, manifest.generation))
     if given_away or _may_be_repeated(facts, finding) or documented(facts, manifest, finding, kind):
         return Severity(Verdict.DOCUMENTED, excuse if accepted else None)
     if any(doubts) or gaps.intersection(tables_of_excuses(facts, manifest, finding, kind)):
@@ -158,9 +142,15 @@ def _doubts(facts: RunFacts, manifest: Manifest, finding: Finding, kind: Anomaly
     )
 
 
-def _is_given_away(facts: RunFacts, excuse: Excuse | None) -> bool:
-    guarantee, given = _GUARANTEE.get(excuse or "", ("", True))
-    return excuse in GIVEN_AWAY or facts.guarantees.get(guarantee) is given
+def _effect(excuse: Excuse | None) -> Effect:
+    return Effect.NOTHING if excuse is None else EXCUSES[excuse].effect
+
+
+def _is_given_away(facts: RunFacts, finding: Finding, excuse: Excuse | None) -> bool:
+    """Whether the excuse makes the finding DOCUMENTED, in this configuration."""
+    if excuse is None or _effect(excuse) is not Effect.DOCUMENTED or not EXCUSES[excuse].is_permitted(facts.guarantees):
+        return False
+    return not EXCUSES[excuse].if_resent or reason_to_resend(facts, finding) is not None
 
 
 def _may_be_repeated(facts: RunFacts, finding: Finding) -> bool:
@@ -195,7 +185,7 @@ def _at_any_time(severity: Callable[[Finding], Severity], last: Finding) -> set[
     began. Of what is excused by senders that waited for too little, some may have waited for nothing: all count as the
     last.
     """
-    if last.excuse == "acks":
+    if _effect(last.excuse) is Effect.WEAK:
         return {severity(last).verdict}
     latest = last._replace(since_ns=last.latest_since_ns, time_ns=last.latest_ns, by_ns=None)
     if last.kind == "wrong-marker":

@@ -13,39 +13,28 @@ from checkers.views.generations import is_promised
 from checkers.views.row import ALL
 from harness.anomaly import AnomalyKind, LossyFailure
 from harness.checker import Verdict
+from harness.excuse import EXCUSES, Effect
 from harness.findings import Finding
 
 _NOT_IDEMPOTENT = "producers are not idempotent (guarantees.idempotent_producers)"
 
-_EXCUSES: Mapping[str, str] = MappingProxyType(
+_DOUBTS: Mapping[str, str] = MappingProxyType(
     {
-        "retention": "it was deleted on purpose, which the configuration permits (guarantees.retention)",
-        "unclean": "an unclean election gave it up, which the configuration permits (guarantees.unclean_election)",
-        "damage": "a fault of the run (corrupt_log) has damaged a log of that node",
-        "down": "the replica that is missing was not running",
-        "harmed": "a fault of the run had harmed what the node runs on, or kept it from its controller as it started",
-        "exits": "that generation ends a broker that would have to cut its log, where unclean elections are forbidden",
-        "renumbered": "its producer sent it again in another epoch, or under another id, so that its leader could not "
-        "tell it from a new one",
-        "bare": "its records bear no epochs (log.message.format.version), so followers cut by their own watermark",
-        "group": "the consumer's group may have moved the partition, and the history names no rebalances",
-        "interleaving": "Kafka lets transactions that write at the same time interleave",
-    }
-)
-
-_OPEN: Mapping[str, str] = MappingProxyType(
-    {
-        "counted": "it may follow from findings that were only counted",
         "resent": "values were sent more than once, and it rests on which send they are of",
-        "unread": "what the broker has written down could not be read",
-        "unfinished": "the run ended before the program, or the share group, was known to be done with the record",
-        "entangled": "too many transactions are entangled to be followed",
-        "open-transaction": "the coordinator writes markers in its own time, and the run does not promise to settle",
         "unrecorded": "elections of the groups' own topic are not recorded, and unclean ones are permitted",
         "deposed": "a coordinator that was cut off, or had stood still, may have answered from what it knew",
         "unknown": "whether a copy of Kafka's own topic was in sync where nothing was lost is not known",
         "archived": "its group may have been given it, unseen, as often as its limit permits",
-        "unobserved": "the configuration permits what would excuse it, and no broker recorded whether it happened",
+        "counted": "it may follow from findings that were only counted",
+    }
+)
+"""The sentences of the doubts that go before everything else, the first one first."""
+
+_UNOBSERVED = "the configuration permits what would excuse it, and no broker recorded whether it happened"
+
+_OPEN: Mapping[str, str] = MappingProxyType(
+    {
+        "open-transaction": "the coordinator writes markers in its own time, and the run does not promise to settle",
         "unseen": "whether it would have been read later is not known",
     }
 )
@@ -92,25 +81,22 @@ def because(run: RunFacts, finding: Finding, verdict: Verdict, doubts: Doubts) -
 
 
 def _open(finding: Finding, doubts: Doubts) -> str:
-    own = next(
-        (
-            name
-            for name in ("resent", "unrecorded", "deposed", "unknown", "archived", "counted")
-            if getattr(doubts, name)
-        ),
-        finding.excuse,
-    )
+    doubted = next((sentence for name, sentence in _DOUBTS.items() if getattr(doubts, name)), None)
+    if doubted is not None:
+        return doubted
+    if finding.excuse is None:
+        own = _OPEN.get(finding.kind)
+    else:
+        own = EXCUSES[finding.excuse].reason if EXCUSES[finding.excuse].effect is Effect.LEFT_OPEN else None
     usual = "a table that it relies on, or that may hold its excuse, has a gap, or a prediction may mean it"
-    return _OPEN.get(own or finding.kind, _OPEN["unobserved"] if doubts.unobserved else usual)
+    return own or (_UNOBSERVED if doubts.unobserved else usual)
 
 
 def _given_away(run: RunFacts, finding: Finding) -> str:
-    if finding.excuse == "unnumbered":
-        return f"{_NOT_IDEMPOTENT}, and the client may have sent it twice: {reason_to_resend(run, finding)}"
-    excuse = _EXCUSES.get(finding.excuse or "")
-    if excuse is not None:
-        return excuse
-    return _given_away_by_kind(run, finding, KINDS[finding.kind])
+    if finding.excuse is None:
+        return _given_away_by_kind(run, finding, KINDS[finding.kind])
+    excuse = EXCUSES[finding.excuse]
+    return f"{excuse.reason}: {reason_to_resend(run, finding)}" if excuse.if_resent else excuse.reason
 
 
 def _given_away_by_kind(run: RunFacts, finding: Finding, kind: AnomalyKind) -> str:

@@ -10,7 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from harness.checker import Anomaly, Extent, OffsetRange, Verdict
-from harness.findings import RANGES_KEPT, Excuse, Finding, FindingRange
+from harness.excuse import Excuse
+from harness.findings import RANGES_KEPT, Finding, FindingRange
 
 Group = tuple[str, str, int, Excuse | None]
 """A kind, a topic, a partition and an excuse."""

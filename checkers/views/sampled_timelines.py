@@ -32,8 +32,9 @@ from collections.abc import Iterator, Sequence
 from checkers.views.conclusion import RunFacts
 from harness.anomaly import AnomalyKind, Found, Kinds, Unseen, those
 from harness.downtime import in_force
+from harness.excuse import Excuse
 from harness.facts import UNWATCHED_NS, StateInterval, Unwatched
-from harness.findings import Excuse, Finding
+from harness.findings import Finding
 from harness.model import NO_LEADER, TopicPartition
 
 LOOK_NS = 5_000_000_000

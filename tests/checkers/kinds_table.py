@@ -1,4 +1,4 @@
-"""The parts of ``docs/anomalies.md`` that are made of the records in ``checkers/*.py``.
+"""The parts of ``docs/anomalies.md`` that are made of the records in ``checkers/*.py`` and ``harness/excuse.py``.
 
 The table has all kinds of anomaly, and the line of an invariant ends with the kinds that are a breach of it.
 """
@@ -13,9 +13,11 @@ from pathlib import Path
 
 from checkers import CONCLUSIONS, PROMISES
 from harness.anomaly import AnomalyKind, CauseAt, Found, LossyFailure, Needs, Retention, Unseen
+from harness.excuse import EXCUSES, ExcuseKind
 
 PAGE = Path(__file__).parents[2] / "docs" / "anomalies.md"
 BEGIN, END = "<!-- kinds -->\n", "<!-- /kinds -->"
+EXCUSES_BEGIN, EXCUSES_END = "<!-- excuses -->\n", "<!-- /excuses -->"
 
 INVARIANT = re.compile(r"^(\* ([CRT]\d+b?) .*): ((?:`[\w-]+`(?:, )?)*)$", re.MULTILINE)
 
@@ -40,6 +42,31 @@ def with_table(page: str) -> str:
     """``page`` with the present table between its markers."""
     before, _, rest = page.partition(BEGIN)
     return f"{before}{table()}{rest.partition(END)[2]}"
+
+
+def with_excuses(page: str) -> str:
+    """``page`` with the present table of excuses between its markers."""
+    before, _, rest = page.partition(EXCUSES_BEGIN)
+    rows = [f"| {one.meaning} | {_verdict(one)} | {_holds(one)} |" for one in EXCUSES.values()]
+    lines = ["", "| what the rule says of it | verdict | holds where |", "|---|---|---|", *rows, ""]
+    return "".join(
+        (before, EXCUSES_BEGIN, *(f"{line}\n" for line in lines), EXCUSES_END, rest.partition(EXCUSES_END)[2])
+    )
+
+
+def _verdict(excuse: ExcuseKind) -> str:
+    word, comma, rest = excuse.effect.value.partition(",")
+    return f"`{word}`{comma}{rest}"
+
+
+def _holds(excuse: ExcuseKind) -> str:
+    guarantee = excuse.guarantee
+    conditions = (
+        guarantee is not None and f"`guarantees.{guarantee.name}` is {str(guarantee.value).lower()}",
+        excuse.if_resent and "the client had a reason to send it again",
+        excuse.of_the_client and "no wire tap shows that the client did not",
+    )
+    return ", ".join(condition for condition in conditions if condition) or "always"
 
 
 def with_invariants(page: str) -> str:

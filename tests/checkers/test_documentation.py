@@ -7,7 +7,7 @@ import pytest
 from checkers.registry import KINDS
 from harness.checker import Outcome, Verdict
 from harness.findings import KEPT_PER_GROUP
-from tests.checkers.kinds_table import INVARIANT, PAGE, homes, table, with_invariants, with_table
+from tests.checkers.kinds_table import INVARIANT, PAGE, homes, table, with_excuses, with_invariants, with_table
 
 DOCUMENT = PAGE.read_text()
 
@@ -16,6 +16,12 @@ def test_the_table_of_kinds_is_that_of_their_records(request: pytest.FixtureRequ
     if request.config.getoption("--rewrite"):
         PAGE.write_text(with_table(PAGE.read_text()))
     assert PAGE.read_text() == with_table(PAGE.read_text())
+
+
+def test_the_table_of_excuses_is_that_of_their_records(request: pytest.FixtureRequest) -> None:
+    if request.config.getoption("--rewrite"):
+        PAGE.write_text(with_excuses(PAGE.read_text()))
+    assert PAGE.read_text() == with_excuses(PAGE.read_text())
 
 
 def test_the_kinds_of_the_invariants_are_those_of_their_records(request: pytest.FixtureRequest) -> None:
