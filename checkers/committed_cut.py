@@ -33,6 +33,7 @@ from typing import NamedTuple
 from checkers.views.conclusion import Conclusion, RunFacts, age, cite, detail, seen_at
 from checkers.views.copies import Copy, copies
 from checkers.views.generations import since
+from checkers.views.message_formats import cuts_by_watermark
 from checkers.views.unclean_elections import UncleanElection
 from harness.anomaly import (
     NO_WORD,
@@ -50,6 +51,8 @@ from harness.anomaly import (
 from harness.checker import Evidence
 from harness.excuse import Excuse
 from harness.facts import StateInterval
+from harness.findings import Finding
+from harness.history.run_directory import Manifest
 from harness.model import TopicPartition
 
 COMMITTED_CUT = AnomalyKind(
@@ -85,6 +88,19 @@ class _Proof(NamedTuple):
 
     end: int
     evidence: Evidence
+
+
+def excused_by(finding: Finding, manifest: Manifest) -> Excuse | None:
+    """A follower's cut is excused where records bear no epochs, so that followers cut by their watermarks."""
+    return "bare" if finding.excuse != "restart" and cuts_by_watermark(manifest) else None
+
+
+def is_part_of(finding: Finding, other: Finding, *, other_alone_is_excused: bool) -> bool:
+    """A cut that led to a loss is part of that finding, unless the loss is excused and the cut is not."""
+    here = (other.topic, other.partition) == (finding.topic, finding.partition)
+    if other_alone_is_excused or not here or other.kind not in COMMITTED_CUT.follows_from or other.offset is None:
+        return False
+    return (finding.offset or 0) <= other.offset < (finding.until or 0)
 
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:

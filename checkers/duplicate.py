@@ -5,7 +5,7 @@ send every value once, so the log has it twice. The anomaly's offset is the lowe
 
 Severity: ``VIOLATION``; ``DOCUMENTED`` where ``run.json``'s guarantees say that producers are not idempotent, the value
 was not sent in a transaction, whose producer always is (KIP-98), and something happened while it was sent that makes a
-client send again (see :mod:`checkers.verdicts.resends`). A leader that is deposed while a record waits for its
+client send again (see :mod:`checkers.views.resends`). A leader that is deposed while a record waits for its
 followers answers NOT_LEADER_OR_FOLLOWER although it has appended it (KAFKA-13574); librdkafka takes that as proof of
 the contrary and sends the record again, retries allowed or not. An imported history does not say how its clients wait,
 and the guarantee counts. Where a table that may hold the reason has a gap, it is ``INDETERMINATE``.
@@ -27,7 +27,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from checkers.inconsistent_offsets import Sighting, places, sightings
+from checkers.views.conclusion import RunFacts, is_watched
 from checkers.views.frames import Frames
+from checkers.views.resends import reason_to_resend
 from checkers.views.row import Row
 from checkers.views.rows import RunRows
 from checkers.views.witnesses import Witnesses
@@ -90,6 +92,14 @@ def find(rows: RunRows) -> Iterator[Finding]:
 def why(finding: Finding) -> str:
     """The finding in a sentence."""
     return f"Value {finding.value} is there twice, at offset {finding.offset} and at offset {finding.other_offset}."
+
+
+def permitted(finding: Finding, run: RunFacts) -> str:
+    """Why the configuration permits it, where producers are not idempotent; empty: nothing made one send again."""
+    may_be_resent = finding.excuse is not None and reason_to_resend(run, finding) is not None
+    if run.guarantees.get("idempotent_producers") is not False or not (may_be_resent or not is_watched(run)):
+        return ""
+    return "producers are not idempotent (guarantees.idempotent_producers)"
 
 
 def attribute(finding: Finding, frames: Frames) -> Attribution:

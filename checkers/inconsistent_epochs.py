@@ -22,6 +22,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from checkers.inconsistent_offsets import INCONSISTENT_OFFSETS
+from checkers.vanished_read import VANISHED_READ
 from checkers.views.conclusion import Conclusion, RunFacts
 from harness.anomaly import (
     NO_WORD,
@@ -37,6 +39,7 @@ from harness.anomaly import (
 )
 from harness.checker import Evidence
 from harness.facts import LogEpoch, ReadEpoch
+from harness.findings import Finding
 from harness.model import TopicPartition
 
 INCONSISTENT_EPOCHS = AnomalyKind(
@@ -62,6 +65,15 @@ INCONSISTENT_EPOCHS = AnomalyKind(
     permitted_by="",
 )
 KINDS = (INCONSISTENT_EPOCHS,)
+
+_GONE = (VANISHED_READ.name, INCONSISTENT_OFFSETS.name)
+
+
+def is_part_of(finding: Finding, other: Finding, *, other_alone_is_excused: bool) -> bool:
+    """Epochs that polls under load named are not judged where a record that was read is gone, whatever took it."""
+    del other_alone_is_excused
+    here = (other.topic, other.partition) == (finding.topic, finding.partition)
+    return finding.time_ns is not None and here and other.kind in _GONE
 
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:

@@ -29,6 +29,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from checkers.views.conclusion import RunFacts
+from checkers.views.cuts import MAY_BE_DEPOSED, may_depose
 from checkers.views.frames import Frames
 from checkers.views.row import Row, where
 from checkers.views.rows import RunRows
@@ -49,7 +51,9 @@ from harness.anomaly import (
     Unseen,
 )
 from harness.checker import Attribution, Evidence
+from harness.downtime import in_force
 from harness.findings import Finding
+from harness.history.run_directory import Manifest
 from harness.model import TopicPartition
 
 LOST_ACKNOWLEDGEMENT = AnomalyKind(
@@ -89,6 +93,9 @@ EXCESS_DELIVERY = AnomalyKind(
     permitted_by="",
 )
 KINDS = (LOST_ACKNOWLEDGEMENT, EXCESS_DELIVERY)
+
+_LEARNS_NS = 5_000_000_000
+"""How long a leader that is back may take, at the most, to learn of its successor: longer than a session."""
 
 TERMINAL = frozenset({"accept", "reject"})
 """After which a group is done with a record."""
@@ -136,6 +143,29 @@ def why(finding: Finding) -> str:
     if finding.kind == "excess-delivery":
         return f"{given} as its delivery {finding.until}, which is beyond the limit of its group."
     return f"{given}, and its group had been confirmed to be done with it before the process polled for the first time."
+
+
+def doubt(finding: Finding, run: RunFacts, manifest: Manifest) -> str:
+    """Why a former leader may have given the record; empty: it has not.
+
+    It gives a share group what it takes to be free, although its successor has confirmed that the group is done with
+    it: to a consumer that polled for the first time shortly after a fault that may depose a broker, or the election of
+    the successor, or before.
+    """
+    del manifest
+    if finding.kind != LOST_ACKNOWLEDGEMENT.name:
+        return ""
+    if finding.since_ns is None or finding.by_ns is None or finding.time_ns is None:
+        return ""
+    since_ns, until_ns = finding.by_ns - _LEARNS_NS, finding.time_ns
+    decided = run.decided.get(TopicPartition(finding.topic, finding.partition), ())
+    later = [one.begin_ns for one in decided if one.kind == "election" and (one.leader_epoch or 0) > 0]
+    successors = [time_ns for time_ns in later if time_ns <= finding.since_ns]
+    stays = any(
+        may_depose(fault) and in_force(fault["injected_ns"], fault["heal_proven_ns"], since_ns, until_ns)
+        for fault in run.faults
+    )
+    return MAY_BE_DEPOSED if successors and (stays or max(successors) >= since_ns) else ""
 
 
 def attribute(finding: Finding, frames: Frames) -> Attribution:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
@@ -178,6 +178,17 @@ def fact_rules() -> Sequence[FactRule]:
         EnvironmentFault: a plugin's checker cannot be used; without it, a run would pass that it may object to.
     """
     return [*CONCLUSIONS, *CHECKERS.values()]
+
+
+def rule_of(kind: str) -> object:
+    """The module, or a plugin's object, of the rule that finds a kind; see :mod:`checkers.views.own_judgements`."""
+    return _rules()[kind]
+
+
+@cache
+def _rules() -> Mapping[str, object]:
+    rules: tuple[Promise | FactRule, ...] = (*PROMISES, *fact_rules())
+    return MappingProxyType({kind.name: rule for rule in rules for kind in rule.KINDS})
 
 
 class _Kinds(Mapping[str, AnomalyKind]):

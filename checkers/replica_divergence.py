@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from checkers.views.conclusion import RunFacts
 from checkers.views.row import Row, where
 from checkers.views.rows import RunRows
 from checkers.views.witnesses import Witnesses
@@ -79,6 +80,17 @@ def find(rows: RunRows) -> Iterator[Finding]:
             if _disagree(offset, records, bounds.get(place, {}), {}):
                 still = _disagree(offset, records, bounds.get(place, {}), rot, swapped=place in rows.swapped)
                 yield _divergence(rows, place, offset, records, heard.get(place, -1), damaged=not still)
+
+
+def may_be_damage(finding: Finding, run: RunFacts) -> bool:
+    """Whether replicas disagree where one of their logs is damaged, or behind that, or another cluster's."""
+    if finding.offset is None:
+        return False
+    if (finding.other_value or 0) >= FOREIGN_VALUE:
+        return True
+    logs = run.logs.get(TopicPartition(finding.topic, finding.partition), {})
+    damaged = [one.damaged for epochs in logs.values() for one in epochs if one.damaged is not None]
+    return min(damaged, default=finding.offset + 1) <= finding.offset
 
 
 def why(finding: Finding) -> str:

@@ -49,6 +49,7 @@ from harness.anomaly import (
 )
 from harness.excuse import Excuse
 from harness.facts import StateInterval
+from harness.findings import Finding
 from harness.model import TopicPartition, partition_named
 
 STUCK = AnomalyKind(
@@ -90,6 +91,11 @@ class _Unrest(NamedTuple):
     one: StateInterval
     why: str
     shows: str
+
+
+def needs(finding: Finding) -> frozenset[Needs]:
+    """The evidence that must be complete: for what the runner saw, which names no node, none; ``run.json`` has it."""
+    return frozenset() if finding.node is None else STUCK.relies_on
 
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:

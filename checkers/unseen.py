@@ -10,7 +10,8 @@ the sender waited for less than all in-sync replicas.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from checkers.views.row import ALL
 from checkers.views.rows import RunRows
@@ -42,6 +43,12 @@ UNSEEN = AnomalyKind(
     permitted_by="",
 )
 KINDS = (UNSEEN,)
+
+
+def left_open(finding: Finding, guarantees: Mapping[str, Any]) -> str:
+    """Why it cannot be decided, always."""
+    del finding, guarantees
+    return "whether it would have been read later is not known"
 
 
 def find(rows: RunRows) -> Iterator[Finding]:

@@ -22,7 +22,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from checkers.lost_acknowledgement import TERMINAL, Began, first_polls
+from checkers.views.conclusion import RunFacts
 from checkers.views.frames import Frames
+from checkers.views.recorded_load import recorded_load
 from checkers.views.row import ALL, Row, where
 from checkers.views.rows import RunRows
 from checkers.views.witnesses import Witnesses
@@ -42,6 +44,7 @@ from harness.anomaly import (
 )
 from harness.checker import Attribution, Evidence
 from harness.findings import Finding
+from harness.history.run_directory import Manifest
 from harness.model import TopicPartition
 
 WITHHELD_RECORD = AnomalyKind(
@@ -104,6 +107,23 @@ def why(finding: Finding) -> str:
     before = "was never given it" if not finding.until else f"was not given it again after its delivery {finding.until}"
     was = f"Value {finding.value} was acknowledged at offset {finding.offset}"
     return f"{was}, and a share group that is not done with it {before} {end}."
+
+
+def doubt(finding: Finding, run: RunFacts, manifest: Manifest) -> str:
+    """Why its group may have been given it, unseen, as often as its limit permits; empty: it has not.
+
+    A delivery that no consumer reports, because its answer was lost, ends with its lock, which takes as long as that.
+    """
+    del run
+    if finding.since_ns is None or finding.time_ns is None:
+        return ""
+    load = recorded_load(manifest.configuration)
+    limits = None if load is None else load.share_limits
+    if limits is not None:
+        unseen = (finding.time_ns - finding.since_ns) // round(limits.lock_s * 1e9)
+        if (finding.until or 0) + unseen < limits.deliveries:
+            return ""
+    return "its group may have been given it, unseen, as often as its limit permits"
 
 
 def attribute(finding: Finding, frames: Frames) -> Attribution:

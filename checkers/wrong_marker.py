@@ -27,8 +27,8 @@ when they may have taken the coordinator's log (see :mod:`checkers.views.lossy_f
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 from checkers.views.row import Send
 from checkers.views.rows import RunRows
@@ -126,6 +126,13 @@ def find(rows: RunRows) -> Iterator[Finding]:
             unclosed = next((w for w in group if w.record.closed is None), None)
             if unclosed is not None:
                 yield _finding(rows, "open-transaction", unclosed)
+
+
+def left_open(finding: Finding, guarantees: Mapping[str, Any]) -> str:
+    """Why it cannot be decided whether a marker would have come; empty: it can."""
+    if finding.kind != OPEN_TRANSACTION.name or finding.excuse is not None or guarantees.get("settles") is True:
+        return ""
+    return "the coordinator writes markers in its own time, and the run does not promise to settle"
 
 
 def why(finding: Finding) -> str:

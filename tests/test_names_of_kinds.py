@@ -67,19 +67,13 @@ LISTED: Mapping[str, Collection[str]] = {
     "harness/simulation/violations.py": [
         *("hw-regression", "lost-write", "replica-divergence", "stuck", "unjustified-ack", "vanished-read"),
     ],
-    # Losses are what a run is about: they are counted, told as stories, and looked for among what was cut.
+    # Losses are what a run is about: they are counted, and have stories.
     "harness/anomaly.py": ["lost-write"],
-    "checkers/reference/facts.py": ["lost-write"],
     "checkers/verdicts/weak_acks.py": ["lost-write"],
-    "checkers/verdicts/judge.py": [
-        *("committed-cut", "inconsistent-epochs", "inconsistent-offsets", "lost-write", "vanished-read"),
-    ],
+    "checkers/verdicts/judge.py": ["lost-write"],
     "checkers/verdicts/stories.py": ["unseen"],
     "checkers/views/seen_copies.py": ["unseen"],
-    # Single kinds that are judged, excused or put in words in a way of their own.
-    "checkers/verdicts/excuses.py": ["lost-acknowledgement", "lost-commit", "replica-divergence", "withheld-record"],
-    "checkers/verdicts/severity.py": ["committed-cut", "open-transaction", "stuck", "unseen", "wrong-marker"],
-    "checkers/verdicts/verdict_reasons.py": ["open-transaction", "unseen"],
+    # Single kinds of which a chapter of the report has something of its own to say.
     "reports/power.py": ["stuck"],
     "reports/story.py": ["wrong-marker"],
     # One question to Spark about two kinds that hw_regression declares.

@@ -141,7 +141,7 @@ def _producer_logs(rows: RunRows) -> Iterator[ProducerLog]:
 def _lost_ranges(rows: RunRows) -> Iterator[LostRange]:
     lost: dict[tuple[str, int, int | None], dict[int, list[Finding]]] = defaultdict(lambda: defaultdict(list))
     for finding in lost_write.find(rows):
-        if finding.kind == "lost-write" and finding.offset is not None:
+        if finding.offset is not None:
             lost[finding.topic, finding.partition, finding.leader_epoch][finding.offset].append(finding)
     for (topic, partition, epoch), by_offset in lost.items():
         offsets = sorted(by_offset)

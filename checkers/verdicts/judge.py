@@ -40,17 +40,17 @@ from checkers.completeness.nodes_are_accounted import (
     unused_partitions,
 )
 from checkers.node_exit import blamed
-from checkers.registry import KINDS, PROMISES, AboutClients, Promise, fact_rules
+from checkers.registry import KINDS, PROMISES, AboutClients, Promise, fact_rules, rule_of
 from checkers.verdicts.capped_findings import Rest, judged_rests, rests
 from checkers.verdicts.consequences import follows
-from checkers.verdicts.excuses import is_watched
 from checkers.verdicts.severity import Evidence, Severity, gravest, severity_of
 from checkers.verdicts.stories import stories
 from checkers.verdicts.verdict_reasons import Doubts, because
-from checkers.views.conclusion import Conclusion, RunFacts, is_sampled, kept
+from checkers.views.conclusion import Conclusion, RunFacts, is_sampled, is_watched, kept
 from checkers.views.delete_records_orders import orders
 from checkers.views.expected import Expected, expected
 from checkers.views.extents import extents, group_of, ranges
+from checkers.views.own_judgements import PartOfAnother
 from checkers.views.proofs_match import misfiled
 from checkers.views.recovery import broken_unrest, recovery
 from checkers.views.row import Row
@@ -59,7 +59,7 @@ from checkers.views.witnesses import Witnesses
 from harness.anomaly import CauseAt, Needs
 from harness.checker import Anomaly, Attribution, Outcome, Prediction, RunVerdict, Side, Verdict
 from harness.checker import Evidence as EvidenceRow
-from harness.excuse import EXCUSES
+from harness.excuse import EXCUSES, Excuse
 from harness.findings import Answers, Finding, NodeLife, position
 
 _PROMISE_OF: Mapping[str, Promise] = MappingProxyType({kind.name: p for p in PROMISES for kind in p.KINDS})
@@ -227,7 +227,7 @@ def _counts(
 def _anomalies(
     findings: Sequence[Finding], severity: Callable[[Finding], Severity], predicted: Sequence[Prediction],
     short: Sequence[Rest], *, account: Callable[[Finding], Account],
-    reason: Callable[[Finding, Verdict, Doubts], str],
+    reason: Callable[[Finding, Verdict, Excuse | None, Doubts], str],
 ) -> list[tuple[Anomaly, Anomaly]]:  # fmt: skip
     """The anomalies as if nothing were predicted, and as they are, in the order of ``findings``: causes first."""
     judged: list[tuple[Finding, Anomaly]] = []
@@ -248,8 +248,8 @@ def _anomalies(
         )  # fmt: skip
         verdict = _foreseen(finding, anomaly, predicted, causes, open_rests)
         plain.append(anomaly)
-        put_down = finding._replace(excuse=own.excuse)
-        judged.append((finding, replace(anomaly, verdict=verdict, because=reason(put_down, verdict, own.doubts))))
+        because_of = reason(finding, verdict, own.excuse, own.doubts)
+        judged.append((finding, replace(anomaly, verdict=verdict, because=because_of)))
     return [(own, anomaly) for own, (_, anomaly) in zip(plain, judged, strict=True)]
 
 
@@ -259,16 +259,15 @@ def _is_met(prediction: Prediction, own: Anomaly) -> bool:
 
 
 def _concluded(facts: RunFacts, known: Sequence[Finding], severity: Callable[[Finding], Severity]) -> list[Conclusion]:
-    """What the rules on facts find.
+    """What the rules on facts find, but for what is part of another finding."""
+    excused = {x for x in known if severity(x).verdict is not Verdict.VIOLATION}
 
-    A cut that led to a loss is part of that finding, unless the loss is excused and the cut is not. Epochs that polls
-    under load named are not judged where a record that was read is gone, whatever took it.
-    """
-    unexcused = [x for x in known if severity(x).verdict is Verdict.VIOLATION]
-
-    def is_part_of_loss(cut: Finding) -> bool:
-        is_cut = cut.kind == "committed-cut"
-        return _is_lost(cut, unexcused if is_cut and severity(cut).verdict is Verdict.VIOLATION else known)
+    def is_part(own: Finding) -> bool:
+        rule = rule_of(own.kind)
+        if not isinstance(rule, PartOfAnother):
+            return False
+        alone = excused if severity(own).verdict is Verdict.VIOLATION else frozenset()
+        return any(rule.is_part_of(own, other, other_alone_is_excused=other in alone) for other in known)
 
     found = [
         one
@@ -276,21 +275,7 @@ def _concluded(facts: RunFacts, known: Sequence[Finding], severity: Callable[[Fi
         for one in promise.conclude(facts)
         if is_decided(facts, one.finding, KINDS[one.finding.kind])
     ]
-    return [one for one in found if not is_part_of_loss(one.finding)]
-
-
-def _is_lost(cut: Finding, known: Sequence[Finding]) -> bool:
-    """Whether something that the cut removed, or whose epoch a poll under load named, is known to be lost."""
-    if cut.kind == "inconsistent-epochs" and cut.time_ns is not None:
-        gone = ("vanished-read", "inconsistent-offsets")
-        return any((x.topic, x.partition) == (cut.topic, cut.partition) and x.kind in gone for x in known)
-    return cut.kind == "committed-cut" and any(
-        (x.topic, x.partition) == (cut.topic, cut.partition)
-        and x.kind in ("lost-write", "vanished-read")
-        and x.offset is not None
-        and (cut.offset or 0) <= x.offset < (cut.until or 0)
-        for x in known
-    )
+    return [one for one in found if not is_part(one.finding)]
 
 
 class Account(NamedTuple):

@@ -7,27 +7,20 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from checkers.completeness.guarantees_are_configured import MISSTATED
-from checkers.registry import KINDS
-from checkers.verdicts.excuses import (
-    is_unobserved,
-    is_unrecorded,
-    is_watched,
-    may_be_archived,
-    may_be_deposed,
-    tables_of_excuses,
-)
+from checkers.registry import KINDS, rule_of
+from checkers.verdicts.excuses import is_unobserved, is_unrecorded, tables_of_excuses
 from checkers.verdicts.permitted_deletions import may_be_deleted
-from checkers.verdicts.resends import reason_to_resend
 from checkers.verdicts.verdict_reasons import Doubts
 from checkers.verdicts.weak_acks import may_have_gone
 from checkers.views.conclusion import RunFacts
 from checkers.views.extents import group_of
 from checkers.views.generations import is_promised
 from checkers.views.lossy_failures import documented, is_unknown
-from checkers.views.message_formats import cuts_by_watermark
+from checkers.views.own_judgements import Doubted, ExcusedInstead, NeedsOfFinding, OpenByNature, Permitted
+from checkers.views.resends import reason_to_resend
 from checkers.views.row import ALL, Row
 from checkers.views.sampled_timelines import unseen_excuse
-from harness.anomaly import AnomalyKind, Needs, Retention
+from harness.anomaly import AnomalyKind, LossyFailure, Needs, Retention
 from harness.checker import Verdict
 from harness.excuse import EXCUSES, Effect, Excuse
 from harness.findings import Finding
@@ -72,30 +65,30 @@ class Severity(NamedTuple):
 
 def severity_of(run: Evidence, facts: RunFacts, gaps: set[str], finding: Finding) -> Severity:
     """The severity of one finding; ``gaps``: what is incomplete, by the values of ``Needs``, and :data:`MISSTATED`."""
-    manifest, guarantees, kind = run.manifest, run.manifest.guarantees, KINDS[finding.kind]
+    manifest, guarantees, kind, rule = run.manifest, run.manifest.guarantees, KINDS[finding.kind], rule_of(finding.kind)
     excuse = _excuse(facts, manifest, finding, kind)
     doubts = _doubts(facts, manifest, finding, kind)
     left_open = Severity(Verdict.INDETERMINATE, excuse, doubts)
-    seen_by_runner = finding.kind == "stuck" and finding.node is None  # run.json has it, and no table
-    relied_on = {need.value for need in kind.relies_on if not seen_by_runner}
-    lacking = (relied_on | {MISSTATED}) & gaps
+    needs = rule.needs(finding) if isinstance(rule, NeedsOfFinding) else kind.relies_on
+    lacking = ({need.value for need in needs} | {MISSTATED}) & gaps
     if lacking:
         return left_open._replace(doubts=doubts._replace(resent=Needs.VALUES.value in lacking))
     is_weak = _effect(excuse) is Effect.WEAK
     if is_weak and may_have_gone(facts, finding, kind):
         return Severity(Verdict.WEAK, excuse)
-    unbounded = finding.kind == "open-transaction" and finding.excuse is None and guarantees.get("settles") is not True
     unwatched = is_weak and "timeline" in gaps
     permitted = guarantees.get(kind.permitted_by) is True
     unclear = _effect(excuse) is Effect.LEFT_OPEN and not permitted
-    if finding.kind == "unseen" or unclear or unbounded or unwatched:
+    is_open = isinstance(rule, OpenByNature) and rule.left_open(finding, guarantees) != ""
+    if is_open or unclear or unwatched:
         return left_open
-    if finding.kind == "committed-cut" and excuse != "restart" and cuts_by_watermark(manifest):
-        excuse = "bare"
+    if isinstance(rule, ExcusedInstead):
+        excuse = rule.excused_by(finding, manifest) or excuse
     accepted = _is_given_away(facts, finding, excuse)
     in_every_generation = excuse is not None and EXCUSES[excuse].in_every_generation
     given_away = accepted or permitted or not (in_every_generation or is_promised(kind, manifest.generation))
-    if given_away or _may_be_repeated(facts, finding) or documented(facts, manifest, finding, kind):
+    given_away |= isinstance(rule, Permitted) and rule.permitted(finding, facts) != ""
+    if given_away or documented(facts, manifest, finding, kind):
         return Severity(Verdict.DOCUMENTED, excuse if accepted else None)
     if any(doubts) or gaps.intersection(tables_of_excuses(facts, manifest, finding, kind)):
         return left_open
@@ -133,12 +126,12 @@ def _given_up(facts: RunFacts, finding: Finding) -> Excuse | None:
 
 
 def _doubts(facts: RunFacts, manifest: Manifest, finding: Finding, kind: AnomalyKind) -> Doubts:
+    rule = rule_of(finding.kind)
     return Doubts(
         unrecorded=is_unrecorded(facts, finding, kind),
-        deposed=may_be_deposed(facts, finding),
+        own=rule.doubt(finding, facts, manifest) if isinstance(rule, Doubted) else "",
         unknown=is_unknown(facts, manifest, finding, kind),
         unobserved=is_unobserved(facts, manifest, finding, kind),
-        archived=may_be_archived(manifest, finding),
     )
 
 
@@ -151,13 +144,6 @@ def _is_given_away(facts: RunFacts, finding: Finding, excuse: Excuse | None) -> 
     if excuse is None or _effect(excuse) is not Effect.DOCUMENTED or not EXCUSES[excuse].is_permitted(facts.guarantees):
         return False
     return not EXCUSES[excuse].if_resent or reason_to_resend(facts, finding) is not None
-
-
-def _may_be_repeated(facts: RunFacts, finding: Finding) -> bool:
-    """Whether it is a duplicate in a run that does not record which of its producers are idempotent."""
-    if finding.kind != "duplicate" or facts.guarantees.get("idempotent_producers") is not False:
-        return False
-    return not is_watched(facts) or (finding.excuse is not None and reason_to_resend(facts, finding) is not None)
 
 
 def gravest(severity: Callable[[Finding], Severity], deleted: Sequence[Finding], last: Finding) -> Verdict:
@@ -188,7 +174,7 @@ def _at_any_time(severity: Callable[[Finding], Severity], last: Finding) -> set[
     if _effect(last.excuse) is Effect.WEAK:
         return {severity(last).verdict}
     latest = last._replace(since_ns=last.latest_since_ns, time_ns=last.latest_ns, by_ns=None)
-    if last.kind == "wrong-marker":
+    if KINDS[last.kind].excuses.lossy_failure is LossyFailure.BEFORE_MARKER:
         latest = latest._replace(other_offset=None)
     earliest = last._replace(since_ns=last.earliest_since_ns, time_ns=last.earliest_ns, by_ns=None)
     return {severity(one).verdict for one in (last, latest, earliest)}

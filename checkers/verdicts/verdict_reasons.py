@@ -2,69 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import NamedTuple
 
-from checkers.registry import KINDS
-from checkers.verdicts.resends import reason_to_resend
+from checkers.registry import KINDS, rule_of
 from checkers.views.conclusion import RunFacts
 from checkers.views.generations import is_promised
+from checkers.views.own_judgements import OpenByNature, Permitted
+from checkers.views.resends import reason_to_resend
 from checkers.views.row import ALL
 from harness.anomaly import AnomalyKind, LossyFailure
 from harness.checker import Verdict
-from harness.excuse import EXCUSES, Effect
+from harness.excuse import EXCUSES, Effect, Excuse
 from harness.findings import Finding
 
-_NOT_IDEMPOTENT = "producers are not idempotent (guarantees.idempotent_producers)"
-
-_DOUBTS: Mapping[str, str] = MappingProxyType(
-    {
-        "resent": "values were sent more than once, and it rests on which send they are of",
-        "unrecorded": "elections of the groups' own topic are not recorded, and unclean ones are permitted",
-        "deposed": "a coordinator that was cut off, or had stood still, may have answered from what it knew",
-        "unknown": "whether a copy of Kafka's own topic was in sync where nothing was lost is not known",
-        "archived": "its group may have been given it, unseen, as often as its limit permits",
-        "counted": "it may follow from findings that were only counted",
-    }
-)
-"""The sentences of the doubts that go before everything else, the first one first."""
-
+_RESENT = "values were sent more than once, and it rests on which send they are of"
+_UNRECORDED = "elections of the groups' own topic are not recorded, and unclean ones are permitted"
+_UNKNOWN = "whether a copy of Kafka's own topic was in sync where nothing was lost is not known"
+_COUNTED = "it may follow from findings that were only counted"
 _UNOBSERVED = "the configuration permits what would excuse it, and no broker recorded whether it happened"
-
-_OPEN: Mapping[str, str] = MappingProxyType(
-    {
-        "open-transaction": "the coordinator writes markers in its own time, and the run does not promise to settle",
-        "unseen": "whether it would have been read later is not known",
-    }
-)
+_USUAL = "a table that it relies on, or that may hold its excuse, has a gap, or a prediction may mean it"
 
 
 class Doubts(NamedTuple):
     """Why it cannot be decided whether a finding is excused.
 
     Attributes:
+        resent: it rests on which send a value is of, and there are values that were sent more than once.
         unrecorded: an election that no table records may have given it up (see :mod:`checkers.verdicts.excuses`).
-        deposed: a coordinator that another one had replaced may have answered (see :mod:`checkers.verdicts.excuses`).
+        own: what its rule says may explain it, part of a sentence (see :mod:`checkers.views.own_judgements`).
         unknown: lossy failures may have taken every copy of what explains it (see
-        :mod:`checkers.views.lossy_failures`). unobserved: no broker could record its excuse (see
-        :mod:`checkers.verdicts.excuses`). resent: it rests on which send a value is of, and there are values that were
-        sent more than once. archived: a share group may have been given it as often as it permits (see
-        :mod:`checkers.verdicts.excuses`). counted: it may follow from findings of which only the number is known (see
-        :mod:`checkers.verdicts.capped_findings`).
+            :mod:`checkers.views.lossy_failures`).
+        counted: it may follow from findings of which only the number is known (see
+            :mod:`checkers.verdicts.capped_findings`).
+        unobserved: no broker could record its excuse (see :mod:`checkers.verdicts.excuses`).
     """
 
-    unrecorded: bool = False
-    deposed: bool = False
-    unknown: bool = False
-    unobserved: bool = False
     resent: bool = False
-    archived: bool = False
+    unrecorded: bool = False
+    own: str = ""
+    unknown: bool = False
     counted: bool = False
+    unobserved: bool = False
 
 
-def because(run: RunFacts, finding: Finding, verdict: Verdict, doubts: Doubts) -> str:
-    """The sentence; the finding's ``excuse`` is the one that holds, if any does."""
+def because(run: RunFacts, finding: Finding, verdict: Verdict, excuse: Excuse | None, doubts: Doubts) -> str:
+    """The sentence; ``excuse``: the one that holds, or may hold, if any does."""
     match verdict:
         case Verdict.VIOLATION:
             return "VIOLATION: nothing in the configuration gives it away."
@@ -75,28 +57,37 @@ def because(run: RunFacts, finding: Finding, verdict: Verdict, doubts: Doubts) -
                 return "WEAK: not every sender concerned waited for all in-sync replicas."
             return f"WEAK: the sender waited for acks={finding.acks} only."
         case Verdict.DOCUMENTED:
-            return f"DOCUMENTED: {_given_away(run, finding)}."
+            return f"DOCUMENTED: {_given_away(run, finding, excuse)}."
         case Verdict.INDETERMINATE:
-            return f"INDETERMINATE: {_open(finding, doubts)}."
+            return f"INDETERMINATE: {_open(run, finding, excuse, doubts)}."
 
 
-def _open(finding: Finding, doubts: Doubts) -> str:
-    doubted = next((sentence for name, sentence in _DOUBTS.items() if getattr(doubts, name)), None)
-    if doubted is not None:
-        return doubted
-    if finding.excuse is None:
-        own = _OPEN.get(finding.kind)
-    else:
-        own = EXCUSES[finding.excuse].reason if EXCUSES[finding.excuse].effect is Effect.LEFT_OPEN else None
-    usual = "a table that it relies on, or that may hold its excuse, has a gap, or a prediction may mean it"
-    return own or (_UNOBSERVED if doubts.unobserved else usual)
+def _open(run: RunFacts, finding: Finding, excuse: Excuse | None, doubts: Doubts) -> str:
+    sentences = (
+        _RESENT if doubts.resent else "",
+        _UNRECORDED if doubts.unrecorded else "",
+        doubts.own,
+        _UNKNOWN if doubts.unknown else "",
+        _COUNTED if doubts.counted else "",
+        _left_open(run, finding, excuse),
+        _UNOBSERVED if doubts.unobserved else "",
+    )
+    return next(filter(None, sentences), _USUAL)
 
 
-def _given_away(run: RunFacts, finding: Finding) -> str:
-    if finding.excuse is None:
+def _left_open(run: RunFacts, finding: Finding, excuse: Excuse | None) -> str:
+    """Why no complete evidence would decide it; empty: it would."""
+    if excuse is not None:
+        return EXCUSES[excuse].reason if EXCUSES[excuse].effect is Effect.LEFT_OPEN else ""
+    rule = rule_of(finding.kind)
+    return rule.left_open(finding, run.guarantees) if isinstance(rule, OpenByNature) else ""
+
+
+def _given_away(run: RunFacts, finding: Finding, excuse: Excuse | None) -> str:
+    if excuse is None:
         return _given_away_by_kind(run, finding, KINDS[finding.kind])
-    excuse = EXCUSES[finding.excuse]
-    return f"{excuse.reason}: {reason_to_resend(run, finding)}" if excuse.if_resent else excuse.reason
+    known = EXCUSES[excuse]
+    return f"{known.reason}: {reason_to_resend(run, finding)}" if known.if_resent else known.reason
 
 
 def _given_away_by_kind(run: RunFacts, finding: Finding, kind: AnomalyKind) -> str:
@@ -104,8 +95,9 @@ def _given_away_by_kind(run: RunFacts, finding: Finding, kind: AnomalyKind) -> s
         return f"the scenario does not promise otherwise of its program (guarantees.{kind.permitted_by})"
     if kind.since is not None and not is_promised(kind, run.generation):
         return f"generation {run.generation} does not promise it: {kind.since.why_not_before}"
-    if finding.kind == "duplicate" and run.guarantees.get("idempotent_producers") is False:
-        return _NOT_IDEMPOTENT
+    rule = rule_of(finding.kind)
+    if isinstance(rule, Permitted) and (why := rule.permitted(finding, run)):
+        return why
     if kind.excuses.lossy_failure is LossyFailure.BETWEEN_COMMITS:
         return "every broker had lost power or disk at one time, and writes are not flushed one by one"
     return (

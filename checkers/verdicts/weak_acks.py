@@ -22,8 +22,7 @@ from __future__ import annotations
 import math
 from itertools import zip_longest
 
-from checkers.verdicts.excuses import is_watched
-from checkers.views.conclusion import RunFacts, detail
+from checkers.views.conclusion import RunFacts, detail, is_watched
 from checkers.views.leadership import elections, starts
 from checkers.views.sampled_timelines import LOOK_NS, may_have_been_there
 from harness.anomaly import AnomalyKind

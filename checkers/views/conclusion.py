@@ -207,6 +207,11 @@ class RunFacts:
         return Finding(self.run, kind, place.topic, place.partition, **known)
 
 
+def is_watched(run: RunFacts) -> bool:
+    """Whether brokers were there to be asked; not of an imported history, which only clients recorded."""
+    return run.wanted is None or run.wanted.brokers
+
+
 def is_sampled(guarantees: Mapping[str, Any]) -> bool:
     """Whether a run's timeline consists of samples of the brokers' states."""
     return guarantees.get("timeline") == "sampled"

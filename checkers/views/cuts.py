@@ -1,10 +1,16 @@
-"""Which links a partition fault has cut, and which nodes it isolates, by the parameters that the run recorded."""
+"""Which links a fault has cut, and which nodes it isolates or pauses, by the parameters that the run recorded."""
 
 from __future__ import annotations
 
 import json
 
 from checkers.views.row import Row
+from faults import traits_of
+from harness.fault import ProcessEffect
+from harness.model import CLIENTS
+
+MAY_BE_DEPOSED = "a coordinator that was cut off, or had stood still, may have answered from what it knew"
+"""Why it cannot be decided whether a finding about a group is excused after a fault that may depose a broker."""
 
 
 def links_of(fault: Row) -> list[set[str]] | None:
@@ -17,3 +23,15 @@ def links_of(fault: Row) -> list[set[str]] | None:
 def ends_of(fault: Row) -> set[str]:
     """The names of its nodes, and of the ends of its links; ``clients`` is one, too."""
     return {*fault["nodes"], *(end for link in links_of(fault) or () for end in link)}
+
+
+def cuts_brokers_off(fault: Row) -> bool | None:
+    """Whether a fault cuts links other than those of clients; None: it cuts none."""
+    links = links_of(fault)
+    return None if links is None else any(CLIENTS not in link for link in links)
+
+
+def may_depose(fault: Row) -> bool:
+    """Whether a fault keeps a broker from learning of its successor: it cuts it off, or has it stand still."""
+    cuts = cuts_brokers_off(fault)
+    return traits_of(fault["kind"]).process is ProcessEffect.PAUSES if cuts is None else cuts

@@ -10,6 +10,7 @@ import pytest
 from checkers import check
 from harness.checker import Anomaly
 from tests.checkers import sampled_cases
+from tests.checkers.evidence_cases import CASES
 from tests.checkers.excuse_cases import LEAST_2, UNCLEAN, darken, sent_again
 from tests.checkers.story import NODES, Story
 
@@ -29,7 +30,7 @@ def anomalies(run: Path, kind: str) -> list[Anomaly]:
     [
         (LEAST_2, "had lost power or disk at one time"),
         (UNCLEAN, "an unclean election gave it up"),
-        ({"guarantees": LEAST_2["guarantees"] | {"idempotent_producers": False}}, "producers are not idempotent"),
+        ({"guarantees": LEAST_2["guarantees"] | {"idempotent_producers": False}}, "had lost power or disk at one time"),
     ],
 )
 def test_a_copy_that_was_given_up_says_by_what(manifest: dict[str, Any], reason: str, tmp_path: Path) -> None:
@@ -38,6 +39,13 @@ def test_a_copy_that_was_given_up_says_by_what(manifest: dict[str, Any], reason:
     [duplicate] = anomalies(story.write(tmp_path / "r", **manifest), "duplicate")
     assert duplicate.because.startswith("DOCUMENTED: ")
     assert reason in duplicate.because
+
+
+def test_a_copy_of_a_producer_that_may_number_nothing_says_so(tmp_path: Path) -> None:
+    name = "of_an_imported_transaction_the_guarantee_says_whether_its_producer_was_idempotent"
+    [case] = [one for one in CASES if one.name == name]
+    [duplicate] = anomalies(case.story("r").write(tmp_path / "r", **case.manifest), "duplicate")
+    assert duplicate.because == "DOCUMENTED: producers are not idempotent (guarantees.idempotent_producers)."
 
 
 def test_what_follows_from_a_loss_says_by_what_that_was_given_up(tmp_path: Path) -> None:

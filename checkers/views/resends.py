@@ -20,8 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain, pairwise
 
-from checkers.verdicts.excuses import is_watched
-from checkers.views.conclusion import RunFacts
+from checkers.views.conclusion import RunFacts, is_watched
 from checkers.views.cuts import links_of
 from checkers.views.leadership import elections, leaders, starts
 from checkers.views.row import Row
