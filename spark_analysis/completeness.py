@@ -9,9 +9,9 @@ from pyspark.sql import functions as f
 
 from spark_analysis.blocks import different, merged, word_of
 from spark_analysis.disorder import number_of, pairs
+from spark_analysis.hw_regression import accounted, acks_and_leaders
 from spark_analysis.records import ALL, NO_ACKS
 from spark_analysis.tables import PLACE, united
-from spark_analysis.unjustified_ack import accounted, acks_and_leaders
 from spark_analysis.views import Views
 
 

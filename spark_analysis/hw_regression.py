@@ -1,14 +1,16 @@
-"""Where did a high watermark fall, and when did two brokers lead one epoch?"""
+"""Where did a high watermark fall, who led one epoch together, and what came although no watermark had passed it?"""
 
 from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
+from spark_analysis.leadership import led_between, led_during
 from spark_analysis.question import Question
+from spark_analysis.records import ALL
 from spark_analysis.tables import PLACE
-from spark_analysis.unjustified_ack import unjustified_acks
-from spark_analysis.views import Views, findings
+from spark_analysis.views import Views, findings, with_partitions
+from spark_analysis.watermark_history import had_passed, watermarks, with_passing
 
 
 def hw_regressions_within_terms(views: Views) -> DataFrame:
@@ -72,6 +74,79 @@ def two_leaders(views: Views) -> DataFrame:
         "two-leaders",
         **{name: name for name in ("leader_epoch", "time_ns", "node", "other_node")},
     )
+
+
+def acks_and_leaders(views: Views) -> DataFrame:
+    """Every send acknowledged with acks=all at a known offset, with the leaders of the time of the send.
+
+    Returns:
+        the columns of records and partitions; ``leaders``: the terms, empty when none is known; ``justified``: whether
+        one of them ever had a high watermark above the record, and any leader by the time of the acknowledgement.
+    """
+    acked = f.col("ack_row").isNotNull() & (f.col("acks") == ALL) & f.col("offset").isNotNull()
+    known = _passed(views.records.where(acked), views).withColumn("leaders", f.filter("terms", led_during))
+    above = f.exists("leaders", lambda term: term["high_watermark"] > f.col("offset"))
+    return known.withColumn("justified", above & (f.col("sampled") | had_passed(f.col("acked_ns"))))
+
+
+def _passed(records: DataFrame, views: Views) -> DataFrame:
+    """With the columns of their partition, and since when a leader had committed them."""
+    marks = watermarks(views.tables.timeline)
+    return with_partitions(with_passing(records, marks, "offset", blocks=views.large), views)
+
+
+def unjustified_acks(views: Views) -> DataFrame:
+    """``unjustified-ack`` and ``uncommitted-read``, as ``checkers.hw_regression`` defines them."""
+    return _of_acks(views).unionByName(_of_reads(views))
+
+
+def _of_acks(views: Views) -> DataFrame:
+    ever = f.col("sampled") & f.exists("terms", lambda term: term["high_watermark"] > f.col("offset"))
+    return findings(
+        acks_and_leaders(views).where(~f.col("justified") & accounted() & ~ever),
+        "unjustified-ack",
+        offset="offset",
+        value="value",
+        leader_epoch=f.array_max(f.transform("leaders", lambda term: term["leader_epoch"])),
+        row="ack_row",
+        time_ns="acked_ns",
+        process="process",
+        acks="acks",
+    )
+
+
+def _of_reads(views: Views) -> DataFrame:
+    """Of every record at an offset the first delivery, if no leader had committed it by then."""
+    read, then = _passed(views.records.where(f.col("read_row").isNotNull()), views), f.col("read_ns")
+    ever = f.exists("terms", lambda term: term["high_watermark"] > f.col("offset"))
+    unfounded = read.where(~f.when(f.col("sampled"), ever).otherwise(had_passed(then)))
+    led = unfounded.withColumn("leaders", f.filter("terms", lambda term: led_between(term, then, then)))
+    known = (f.size("leaders") > 0) & f.forall("leaders", lambda term: _wrote_after(term, then))
+    return findings(
+        led.where(known),
+        "uncommitted-read",
+        offset="offset",
+        value="value",
+        leader_epoch=f.array_max(f.transform("leaders", lambda term: term["leader_epoch"])),
+        row="read_row",
+        time_ns="read_ns",
+    )
+
+
+def accounted() -> Column:
+    """Whether every leader of the time of the send is known, and wrote a row after it."""
+    return (f.size("leaders") > 0) & f.forall("leaders", _accounted)
+
+
+def _accounted(term: Column) -> Column:
+    """Whether this leader, had it given the acknowledgement, would have reported its high watermark."""
+    anew = term["next_ns"].isNotNull() & (term["next_ns"] <= f.col("invoked_ns"))
+    return _wrote_after(term, f.col("acked_ns")) | anew
+
+
+def _wrote_after(term: Column, time_ns: Column) -> Column:
+    """Whether a leader wrote a row after that time; where the timeline is ``sampled``: was seen to lead on."""
+    return f.when(f.col("sampled"), term["last_row_ns"]).otherwise(term["last_ns"]) > time_ns
 
 
 QUESTIONS = (

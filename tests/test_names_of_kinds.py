@@ -76,8 +76,6 @@ LISTED: Mapping[str, Collection[str]] = {
     # Single kinds of which a chapter of the report has something of its own to say.
     "reports/power.py": ["stuck"],
     "reports/story.py": ["wrong-marker"],
-    # One question to Spark about two kinds that hw_regression declares.
-    "spark_analysis/unjustified_ack.py": ["uncommitted-read", "unjustified-ack"],
 }
 
 
