@@ -23,6 +23,7 @@ from harness.runner.run_environment import Voice, environment_of
 from harness.runner.run_lifecycle import RunLifecycle
 from harness.runner.run_progress import Watch, unwatched
 from harness.scratch import note_unfinished
+from harness.targets.kinds import kind_of
 from harness.unwritable import writing_below
 
 
@@ -51,7 +52,7 @@ def run(plan: Plan, out_dir: Path, report: Reporter = silent, watch: Watch = unw
             written any more.
     """
     assert threading.current_thread() is threading.main_thread(), "a run is driven from the main thread"
-    for line in heal_leftovers(containers=plan.system.runs_in_containers):
+    for line in heal_leftovers(containers=kind_of(plan.target).runs_in_containers):
         report(line)
     started_s = time.monotonic()
     state: RunState = "abandoned"

@@ -44,7 +44,7 @@ def kind_of(target: str) -> ClusterKind | SourceKind:
         EnvironmentFault: a plugin has that name, but cannot be used.
     """
     name, colon, _ = target.partition(":")
-    if name in KINDS and isinstance(KINDS[name], SourceKind) == bool(colon):
+    if name in KINDS and KINDS[name].runs_releases == bool(colon):
         return KINDS[name]
     raise UsageError(f"target {target!r} is not known; {closest(target, list(_spellings()))}")
 
