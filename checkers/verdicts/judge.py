@@ -40,7 +40,7 @@ from checkers.completeness.nodes_are_accounted import (
     unused_partitions,
 )
 from checkers.node_exit import blamed
-from checkers.registry import KINDS, PROMISES, AboutClients, Promise, fact_rules
+from checkers.registry import KINDS, PROMISES, AboutClients, Promise, conclude
 from checkers.verdicts.capped_findings import Rest, judged_rests, rests
 from checkers.verdicts.consequences import follows
 from checkers.verdicts.excuses import is_watched
@@ -269,12 +269,7 @@ def _concluded(facts: RunFacts, known: Sequence[Finding], severity: Callable[[Fi
         is_cut = cut.kind == "committed-cut"
         return _is_lost(cut, unexcused if is_cut and severity(cut).verdict is Verdict.VIOLATION else known)
 
-    found = [
-        one
-        for promise in fact_rules()
-        for one in promise.conclude(facts)
-        if is_decided(facts, one.finding, KINDS[one.finding.kind])
-    ]
+    found = [one for one in conclude(facts) if is_decided(facts, one.finding, KINDS[one.finding.kind])]
     return [one for one in found if not is_part_of_loss(one.finding)]
 
 

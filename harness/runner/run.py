@@ -12,6 +12,7 @@ from pathlib import Path
 from harness.clients.librdkafka import close_log, file_log
 from harness.errors import EnvironmentFault, Interrupted, InvalidRun, SeawallError
 from harness.history.run_directory import RunDirectory, RunState
+from harness.plugins import plugins_answer_for_themselves
 from harness.runner.archive import DirectoryArchive
 from harness.runner.garbage import collected_seldom
 from harness.runner.interruption import Interruption
@@ -69,13 +70,16 @@ def run(plan: Plan, out_dir: Path, report: Reporter = silent, watch: Watch = unw
         try:
             try:
                 interruption.let_in()
-                _play(lifecycle, directory, interruption)
+                with plugins_answer_for_themselves():
+                    _play(lifecycle, directory, interruption)
                 state, why = "complete", ""
             except InvalidRun as error:
                 why = str(error)
                 raise BrokenOff(error, directory.path) from error
             except SeawallError as error:
                 why = str(error)
+                if error.__cause__ is not None:
+                    log.error(why, exc_info=error.__cause__)
                 raise
             finally:
                 interruption.shield()
