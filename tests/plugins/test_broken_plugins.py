@@ -174,18 +174,21 @@ def test_a_fault_that_fails_to_heal_is_named_and_the_others_are_healed(
         ("probe", "ValueError: jinxed"),
         ("receipt", "its probe returned None"),
         ("last look", "ValueError: jinxed"),
+        ("heal", "ValueError: jinxed"),
     ],
 )
-def test_a_fault_with_a_bug_is_named_and_is_healed(install: Install, tmp_path: Path, bug: str, error: str) -> None:
+def test_a_fault_with_a_bug_is_named_and_is_healed_as_are_the_others(
+    install: Install, tmp_path: Path, bug: str, error: str
+) -> None:
     install("jinxes", {"seawall.faults": {"jinx": "jinxes:Jinx"}}, jinxes=JINX)
     target = ScriptedTarget(3)
     with Journal(tmp_path / "journal") as journal:
         nemesis = Nemesis(target, journal, SystemClock(), 1, lambda line: None)
-        nemesis.inject("sound", faults.parse({"fault": "pause", "node": 1}, "test"))
+        sound = nemesis.inject("sound", faults.parse({"fault": "partition", "links": [[0, 1]]}, "test"))
         with pytest.raises(EnvironmentFault, match=f"plugin 'jinx'.*{error}"), plugins_answer_for_themselves():
             _inject_and_heal(nemesis, faults.parse({"fault": "jinx", "node": 2, "bug": bug}, "test"))
-    assert not target.is_paused("1").holds
-    assert not target.is_paused("2").holds
+    assert sound.heal_proven_ns is not None
+    assert target.is_paused("2").holds == (bug == "heal")
 
 
 def _inject_and_heal(nemesis: Nemesis, fault: Fault) -> None:
