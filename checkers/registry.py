@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
@@ -52,14 +52,14 @@ from checkers import (
     wrong_deletion,
     wrong_marker,
 )
-from checkers.views.conclusion import FactRule
+from checkers.views.conclusion import Conclusion, FactRule, RunFacts
 from checkers.views.frames import Frames
 from checkers.views.rows import RunRows
 from checkers.views.witnesses import Witnesses
 from harness.anomaly import AnomalyKind
 from harness.checker import Attribution, Evidence
 from harness.findings import Finding
-from harness.plugins import Registry
+from harness.plugins import Registry, takes
 
 
 class Promise(Protocol):
@@ -164,20 +164,35 @@ def _flaw(name: str, loaded: Any) -> str:
         return "its KINDS is no tuple of AnomalyKind, see checkers/views/conclusion.py."
     if taken := sorted({kind.name for kind in kinds} & set(_OWN)):
         return f"its kind {taken[0]!r} is one of seawall's own."
-    return "" if callable(getattr(loaded, "conclude", None)) else "it does not define 'conclude'."
+    known = {kind.name for kind in kinds} | set(_OWN)
+    if strange := sorted({cause for kind in kinds for cause in kind.follows_from} - known):
+        return f"one of its kinds follows from {strange[0]!r}, and there is no such kind."
+    if not callable(getattr(loaded, "conclude", None)):
+        return "it does not define 'conclude'."
+    return "" if takes(loaded.conclude, 1) else "its 'conclude' takes other arguments."
 
 
 CHECKERS: Registry[FactRule] = Registry("seawall.checkers", {}, _flaw)
 """The checkers of installed plugins: each is asked about every run."""
 
 
-def fact_rules() -> Sequence[FactRule]:
-    """All rules on facts, plugins' checkers last.
+def conclude(run: RunFacts) -> Iterator[Conclusion]:
+    """What the rules on facts find in a run, plugins' checkers last.
 
     Raises:
-        EnvironmentFault: a plugin's checker cannot be used; without it, a run would pass that it may object to.
+        EnvironmentFault: a plugin's checker cannot be used, or has concluded what it may not; without it, a run would
+            pass that it may object to.
     """
-    return [*CONCLUSIONS, *CHECKERS.values()]
+    for rule in CONCLUSIONS:
+        yield from rule.conclude(run)
+    for name, checker in CHECKERS.items():
+        declared = {kind.name for kind in checker.KINDS}
+        for one in checker.conclude(run):
+            is_one = isinstance(one, Conclusion)
+            CHECKERS.require(name, holds=is_one, else_why=f"it concluded {one!r}, which is no Conclusion")
+            kind = one.finding.kind
+            CHECKERS.require(name, holds=kind in declared, else_why=f"it found {kind!r}, which is not in its KINDS")
+            yield one
 
 
 def rule_of(kind: str) -> object:
@@ -187,7 +202,7 @@ def rule_of(kind: str) -> object:
 
 @cache
 def _rules() -> Mapping[str, object]:
-    rules: tuple[Promise | FactRule, ...] = (*PROMISES, *fact_rules())
+    rules: tuple[Promise | FactRule, ...] = (*PROMISES, *CONCLUSIONS, *CHECKERS.values())
     return MappingProxyType({kind.name: rule for rule in rules for kind in rule.KINDS})
 
 

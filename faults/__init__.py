@@ -20,7 +20,8 @@ from faults.stop import Stop
 from faults.wipe_disk import WipeDisk
 from harness.errors import UsageError
 from harness.fault import DiskEffect, Fault, FaultTraits, ProcessEffect
-from harness.plugins import Registry
+from harness.model import is_broker
+from harness.plugins import Registry, takes
 from harness.spelling import closest
 from harness.target import Target
 from harness.validation import shortened, validated
@@ -36,16 +37,29 @@ def _flaw(kind: str, loaded: Any) -> str:
         return f"{loaded!r} is no class of a pydantic model."
     if getattr(loaded, "kind", None) != kind:
         return f"its kind is {getattr(loaded, 'kind', None)!r}, not {kind!r}."
-    wrong = [] if isinstance(getattr(loaded, "traits", None), FaultTraits) else ["traits"]
+    traits = getattr(loaded, "traits", None)
+    wrong = [] if isinstance(traits, FaultTraits) else ["traits"]
     wrong += [] if Target in getattr(getattr(loaded, "needs", None), "__mro__", ()) else ["needs"]
     wrong += [name for name in _METHODS if not callable(getattr(loaded, name, None))]
-    return f"it does not define {wrong[0]!r}, see harness/fault.py." if wrong else ""
+    is_of_clocks = isinstance(traits, FaultTraits) and traits.moves_clock
+    wrong += ["clock_error_ms"] if is_of_clocks and not hasattr(loaded, "clock_error_ms") else []
+    if wrong:
+        return f"it does not define {wrong[0]!r}, see harness/fault.py."
+    wrong = [name for name, given in _METHODS.items() if not takes(getattr(loaded, name), 1 + given)]
+    return f"its {wrong[0]!r} takes other arguments, see harness/fault.py." if wrong else ""
 
 
-_METHODS = ("aimed", "nodes", "claims", "parameters", "inject", "probe", "heal", "probe_healed")
+_METHODS = {"aimed": 2, "nodes": 0, "claims": 0, "parameters": 0, "inject": 1, "probe": 1, "heal": 1, "probe_healed": 1}
+"""The methods of a fault, with the number of their arguments."""
 
 KINDS: Registry[type[Any]] = Registry("seawall.faults", {fault.kind: fault for fault in get_args(AnyFault)}, _flaw)
 """The class of each kind of fault, those of installed plugins included."""
+
+
+def restart_of(node: str) -> Fault:
+    """The fault by which the harness itself restarts a node: it ends the process, and healing starts it again."""
+    return Kill(node=int(node) if is_broker(node) else node)
+
 
 _UNKNOWN = FaultTraits(
     process=ProcessEffect.NONE,

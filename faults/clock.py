@@ -37,6 +37,11 @@ class Clock(NodeFault):
 
     offset_ms: int = Field(ge=-MAX_OFFSET_MS, le=MAX_OFFSET_MS)
 
+    @property
+    def clock_error_ms(self) -> float:
+        """See :class:`harness.fault.ClockFault`."""
+        return abs(self.offset_ms)
+
     def claims(self) -> list[str]:
         """See :meth:`harness.fault.Fault.claims`."""
         return [f"the clock of node {self.name}"]

@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 VARIABLE = "_SEAWALL_COMPLETE"
 
 Tree = Mapping[str, Any]
-"""A command: ``options``, ``arguments`` and ``commands`` by name; the root has ``keys``, those of ``--set``, too."""
+"""A command: ``options``, ``arguments`` and ``commands`` by name; the root has what else can be completed besides, such
+as the ``keys`` of ``--set``."""
 
 _ROOT = Path(__file__).resolve().parents[1]
 _MADE_OF = ("harness/cli/*.py", "harness/scenario.py", "harness/broker/settings.py", "harness/replication/knobs.py")
@@ -32,6 +33,9 @@ _PLAIN = re.compile(r"[\w@%+=:,./#-]+")
 _RELEASE = re.compile(r"\d+(\.\d+)+")
 _QUORUMS_SINCE = (3, 3)
 _MOST_RUNS = 50
+_YAML = (".yaml", ".yml")
+_WORKLOAD = re.compile(r"^workload:[ ]*(?:\{(?:[^{}]*,)?|(?:#.*)?(?:\n[ ]+.*)*?\n)[ ]*name:[ ]*([\w-]+)", re.MULTILINE)
+"""The name of a scenario's workload, on a line of its own or between braces."""
 
 
 class Candidate(NamedTuple):
@@ -126,6 +130,7 @@ def candidates(root: Tree, question: Question) -> Iterator[Candidate]:
     ``$(command)`` would run it.
     """
     command, awaited, given, positions = _parsed(root, question.words)
+    root = {**root, "keys": _keys(root, question.words)}
     word = question.word
     if awaited is not None:
         found, before = _values(root, awaited, word), ""
@@ -198,6 +203,17 @@ def _values(root: Tree, parameter: Tree, word: str) -> Iterator[Candidate]:
                 yield Candidate(kind)
 
 
+def _keys(root: Tree, words: Sequence[str]) -> Mapping[str, Sequence[str]]:
+    """What ``--set`` takes; of a workload's parameters those of the scenario that the words name, if they do."""
+    for word in words:
+        named = _ROOT / "harness" / "scenarios" / f"{word}.yaml"
+        with suppress(OSError, UnicodeError):
+            path = Path(word) if word.endswith(_YAML) else named
+            if path.is_file() and (workload := _WORKLOAD.search(path.read_text(encoding="utf-8"))):
+                return {**root["keys"], **root["workloads"].get(workload[1], {})}
+    return root["keys"]  # type: ignore[no-any-return]
+
+
 def _settings(keys: Mapping[str, Sequence[str]], word: str) -> Iterator[Candidate]:
     """``key=`` for each; for the only one its values, too, so that a shell goes no further than the sign by itself."""
     wanted, sign, _ = word.partition("=")
@@ -225,17 +241,23 @@ def _scenarios(_: Tree, __: str) -> Iterator[Candidate]:
 
 def _targets(tree: Tree, word: str) -> Iterator[Candidate]:
     kind, colon, rest = word.partition(":")
+    arguments: Mapping[str, str] = tree["targets"]
     if not colon:
-        yield from map(Candidate, tree["targets"])
-    if not colon or kind == "process":
-        for release in fetched():
-            yield Candidate(f"process:{release}", f"Kafka {release}")
-            if tuple(map(int, release.split(".")[:2])) >= _QUORUMS_SINCE and release in rest:
-                yield Candidate(f"process:{release}#quorum", "three controllers")
-                yield Candidate(f"process:{release}#combined", "every broker is a controller, too")
+        yield from map(Candidate, arguments)
+    for name, argument in arguments.items():
+        if argument == "RELEASE" and (not colon or name == f"{kind}:"):
+            yield from _releases(name, rest)
     if colon:
-        suffixes = (".yaml", ".yml") if kind == "compose" else ()
+        suffixes = _YAML if arguments.get(f"{kind}:") == "FILE" else ()
         yield from (Candidate(f"{kind}:{path}") for path in _paths(rest, suffixes))
+
+
+def _releases(target: str, word: str) -> Iterator[Candidate]:
+    for release in fetched():
+        yield Candidate(f"{target}{release}", f"Kafka {release}")
+        if tuple(map(int, release.split(".")[:2])) >= _QUORUMS_SINCE and release in word:
+            yield Candidate(f"{target}{release}#quorum", "three controllers")
+            yield Candidate(f"{target}{release}#combined", "every broker is a controller, too")
 
 
 def fetched() -> list[str]:

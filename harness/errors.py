@@ -12,7 +12,7 @@
 
 A violation (exit 1) and an inconclusive check (exit 2) are verdicts, not errors: see ``harness.checker``.
 A broken invariant of seawall's own raises ``AssertionError``. Like every unexpected exception it ends the program with
-a traceback and exit 70, which is no verdict.
+a traceback and exit 70, which is no verdict; one of a plugin's code is an ``EnvironmentFault`` (``harness.plugins``).
 """
 
 from __future__ import annotations

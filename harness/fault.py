@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 from harness.target import ClusterView, Receipt, Target
 
@@ -39,8 +39,8 @@ class FaultTraits:
             a node that does not run answers nothing.
         disk: what it may take from a node's logs. It decides the fault budget and what excuses a loss.
         cuts_links: whether it is aimed at the links between nodes, and not at nodes.
-        moves_clock: whether a node's clock is wrong while it is in force. Such a fault takes no broker away, so that
-            chaos lets others begin meanwhile.
+        moves_clock: whether a node's clock is wrong while it is in force; it then is a :class:`ClockFault`. Such a
+            fault takes no broker away, so that chaos lets others begin meanwhile.
         shown_as: what reports write over the time in which a broker does not run; None: it does run.
         column: the column of the detection matrix with how well bugs are found under it; None: it was not measured.
         column_on_controller: the same for a controller that is no broker.
@@ -58,6 +58,11 @@ class FaultTraits:
     def affects_process(self) -> bool:
         """Whether a node's process does not run while the fault is in force, or may end at any moment."""
         return self.process is not ProcessEffect.NONE
+
+    @property
+    def stops_process(self) -> bool:
+        """Whether a node's process certainly does not run while the fault is in force."""
+        return self.process in (ProcessEffect.PAUSES, ProcessEffect.ENDS)
 
     @property
     def takes_from_disk(self) -> bool:
@@ -113,4 +118,14 @@ class Fault(Protocol):
 
     def probe_healed(self, target: Any) -> Receipt:
         """Whether the node is sound again: ``holds`` is True when the fault is gone."""
+        ...
+
+
+@runtime_checkable
+class ClockFault(Protocol):
+    """What a fault that moves clocks tells besides."""
+
+    @property
+    def clock_error_ms(self) -> float:
+        """By how much a node's clock is off at most while it is in force, in milliseconds, either way."""
         ...

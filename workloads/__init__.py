@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.errors import UsageError
-from harness.plugins import Registry
+from harness.plugins import Registry, takes
 from harness.spelling import closest
 from harness.validation import validated
 from harness.workload import WorkloadKind, WorkloadParameters
@@ -28,7 +28,16 @@ def _flaw(name: str, loaded: Any) -> str:
     """What is wrong with a plugin's workload."""
     if not isinstance(loaded, WorkloadKind):
         return f"{loaded!r} is no WorkloadKind."
-    return "" if loaded.name == name else f"its name is {loaded.name!r}, not {name!r}."
+    if loaded.name != name:
+        return f"its name is {loaded.name!r}, not {name!r}."
+    if not (isinstance(loaded.parameters, type) and issubclass(loaded.parameters, WorkloadParameters)):
+        return f"its parameters are {loaded.parameters!r}, and no class of WorkloadParameters."
+    if missing := sorted(loaded.parameters.__abstractmethods__):
+        return f"its parameters do not define {missing[0]!r}, see harness/workload.py."
+    if not takes(loaded.make, 2):
+        return "its 'make' takes other arguments, see harness/workload.py."
+    validated(loaded.parameters, loaded.example, "its example")
+    return ""
 
 
 _OWN = (

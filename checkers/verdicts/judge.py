@@ -40,7 +40,7 @@ from checkers.completeness.nodes_are_accounted import (
     unused_partitions,
 )
 from checkers.node_exit import blamed
-from checkers.registry import KINDS, PROMISES, AboutClients, Promise, fact_rules, rule_of
+from checkers.registry import KINDS, PROMISES, AboutClients, Promise, conclude, rule_of
 from checkers.verdicts.capped_findings import Rest, judged_rests, rests
 from checkers.verdicts.consequences import follows
 from checkers.verdicts.severity import Evidence, Severity, gravest, severity_of
@@ -269,12 +269,7 @@ def _concluded(facts: RunFacts, known: Sequence[Finding], severity: Callable[[Fi
         alone = excused if severity(own).verdict is Verdict.VIOLATION else frozenset()
         return any(rule.is_part_of(own, other, other_alone_is_excused=other in alone) for other in known)
 
-    found = [
-        one
-        for promise in fact_rules()
-        for one in promise.conclude(facts)
-        if is_decided(facts, one.finding, KINDS[one.finding.kind])
-    ]
+    found = [one for one in conclude(facts) if is_decided(facts, one.finding, KINDS[one.finding.kind])]
     return [one for one in found if not is_part(one.finding)]
 
 

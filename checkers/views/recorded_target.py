@@ -13,7 +13,8 @@ from harness.targets.kinds import kind_of
 
 def was_real_kafka(configuration: Mapping[str, Any]) -> bool:
     """Whether it was a release of Kafka; False where :func:`unknown_target` gives a reason."""
-    return isinstance(_kind(configuration), SourceKind)
+    kind = _kind(configuration)
+    return kind is not None and kind.runs_releases
 
 
 def was_in_virtual_time(configuration: Mapping[str, Any]) -> bool:
@@ -25,7 +26,7 @@ def was_in_virtual_time(configuration: Mapping[str, Any]) -> bool:
 def may_be_combined(configuration: Mapping[str, Any]) -> bool:
     """Whether its brokers may have been its controllers, too."""
     kind = _kind(configuration)
-    return isinstance(kind, SourceKind) and kind.may_combine(str(configuration["target"]).partition(":")[2])
+    return kind is not None and kind.may_combine(str(configuration["target"]).partition(":")[2])
 
 
 def unknown_target(configuration: Mapping[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 ``main`` handles every error: it prints one sentence and a remedy to standard error, and, unless the command line is
 wrong, a last line with the command that reproduces it, and returns the documented exit code. An unexpected exception
-is a bug: it keeps its traceback.
+is a bug, and keeps its traceback; one of a plugin's code is a sentence about that plugin.
 Commands import heavy libraries (pyspark, confluent-kafka, pyarrow) themselves, so that ``seawall --help`` is fast.
 """
 
@@ -23,6 +23,7 @@ from harness.cli.origin import require_one_origin
 from harness.cli.reproduction import Reproduction
 from harness.cli.terminal import be_quiet, remark, tell
 from harness.errors import ExitCode, SeawallError, came_of_an_interruption
+from harness.plugins import plugins_answer_for_themselves
 from harness.scratch import scratch
 from harness.signals import caught, ignore, raised_once
 
@@ -82,7 +83,8 @@ def _first_line(error: Exception) -> str:
 def _run(words: Sequence[str], reproduction: Reproduction) -> int:
     try:
         require_one_origin()
-        returned = typer.main.get_command(app).main(words, "seawall", standalone_mode=False, obj=reproduction)
+        with plugins_answer_for_themselves():
+            returned = typer.main.get_command(app).main(words, "seawall", standalone_mode=False, obj=reproduction)
     except SeawallError as error:
         return _complain(error.sentence, error.remedy, error.exit_code)
     except typer.TyperException as error:

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any, get_args, get_type_hints
 
 import typer
+from pydantic import BaseModel
 
 from harness.errors import EnvironmentFault
 
@@ -24,18 +25,28 @@ def command_tree() -> dict[str, Any]:
     from harness.targets.kafka.releases import TRIED
 
     root = _command(typer.main.get_command(app))
-    names = {"generations": list(GENERATIONS), "bugs": list(BUGS), "releases": list(TRIED), "targets": list(_targets())}
-    return {**root, **names, "keys": {key: list(values) for key, values in _keys()}}
+    names = {"generations": list(GENERATIONS), "bugs": list(BUGS), "releases": list(TRIED)}
+    own = {"targets": dict(_targets()), "workloads": dict(_workloads())}
+    return {**root, **names, **own, "keys": {key: list(values) for key, values in _keys()}}
 
 
-def _targets() -> Iterator[str]:
-    """The kinds that can be used; those that take a source end with a colon."""
-    from harness.targets.cluster_kind import ClusterKind
+def _targets() -> Iterator[tuple[str, str]]:
+    """The kinds that can be used, those that take an argument with a colon, and with what it is."""
     from harness.targets.kinds import KINDS
 
     for name in KINDS:
         with suppress(EnvironmentFault):
-            yield name if isinstance(KINDS[name], ClusterKind) else f"{name}:"
+            kind = KINDS[name]
+            yield (f"{name}:" if kind.argument else name), kind.argument
+
+
+def _workloads() -> Iterator[tuple[str, dict[str, list[str]]]]:
+    """The workloads that can be used, with what ``--set`` takes of each."""
+    from workloads import KINDS
+
+    for name in KINDS:
+        with suppress(EnvironmentFault):
+            yield name, {key: list(values) for key, values in _fields("workload", KINDS[name].parameters)}
 
 
 def _command(command: Any) -> dict[str, Any]:
@@ -78,23 +89,26 @@ def _in_short(text: str | None) -> str:
 
 
 def _keys() -> Iterator[tuple[str, Sequence[str]]]:
-    """What ``--set`` takes, with examples of values."""
+    """What ``--set`` takes of every scenario, with examples of values."""
     from harness.broker.settings import Settings
     from harness.replication.bugs import BUGS
     from harness.replication.knobs import Knobs
     from harness.scenario import Topic
     from harness.schedule import Chaos
-    from workloads.unique_sends import KIND
 
     for setting in fields(Settings):
         yield f"settings.{setting.name.replace('_', '.')}", [_written(setting.default)]
-    for group, model in (("workload", KIND.parameters), ("topic", Topic), ("chaos", Chaos)):
-        for name, field in model.model_fields.items():
-            yield f"{group}.{name}", _examples(field.annotation, field.default)
+    yield from _fields("topic", Topic)
+    yield from _fields("chaos", Chaos)
     known = get_type_hints(Knobs)
     for knob in fields(Knobs):
         values = list(BUGS) if knob.name == "bugs" else _examples(known[knob.name], knob.default)
         yield f"replication.{knob.name}", values
+
+
+def _fields(group: str, model: type[BaseModel]) -> Iterator[tuple[str, Sequence[str]]]:
+    for name, field in model.model_fields.items():
+        yield f"{group}.{name}", _examples(field.annotation, field.default)
 
 
 def _examples(annotation: Any, default: object) -> list[str]:

@@ -29,11 +29,13 @@ def doctor() -> int:
     missing = [finding.subject for finding in found if finding.required and not finding.present]
     check = "the Spark check" if has_spark() else "the check by the reference engine"
     works = f"The built-in cluster and {check} work here."
-    stdout().print(f"Missing, and needed: {', '.join(missing)}." if missing else works)
+    stdout().print(f"Missing or broken, and needed: {', '.join(missing)}." if missing else works)
     return ExitCode.ENVIRONMENT if missing else ExitCode.PASS
 
 
 def _mark(finding: Finding) -> str:
     if finding.present:
         return "[green]ok[/]"
-    return "[bold red]missing[/]" if finding.required else "[yellow]absent[/]"
+    if finding.required:
+        return f"[bold red]{finding.else_it_is or 'missing'}[/]"
+    return f"[yellow]{finding.else_it_is or 'absent'}[/]"

@@ -22,7 +22,7 @@ import psutil
 from harness import program
 from harness.errors import EnvironmentFault
 from harness.java import OLDEST_JAVA, feature_version, find_java, version_line
-from harness.plugins import Registry, installed
+from harness.plugins import Plugin, Registry, installed
 
 _PROBE_TIMEOUT_S = 20
 _ENOUGH_MEMORY_BYTES = 2 * 1024**3
@@ -41,6 +41,7 @@ class Finding:
         seen: the version, the path or the failure.
         needed_for: the parts that use it.
         remedy: how to get it; only shown where it is missing.
+        else_it_is: what it is if it is not present, in a word; empty: missing, or absent where it is not required.
     """
 
     subject: str
@@ -49,6 +50,7 @@ class Finding:
     seen: str
     needed_for: str
     remedy: str
+    else_it_is: str = ""
 
 
 def findings(directory: Path) -> Iterator[Finding]:
@@ -235,10 +237,17 @@ def plugins() -> Iterator[Finding]:
     registries: list[Registry[Any]] = [faults.KINDS, workloads.KINDS, kinds.KINDS, CHECKERS]
     for registry in registries:
         for plugin in installed(registry.group):
-            try:
-                registry[plugin.name]
-                seen, works = plugin.distribution, True
-            except EnvironmentFault as broken:
-                seen, works = broken.sentence, False
-            needed_for = "every check" if registry is CHECKERS else f"what names {plugin.name!r}"
-            yield Finding(f"plugin {plugin.name}", works, False, seen, needed_for, "Mend it, or uninstall it.")
+            yield _plugin(plugin, registry, for_all=registry is CHECKERS)
+
+
+def _plugin(plugin: Plugin, registry: Registry[Any], *, for_all: bool) -> Finding:
+    """``for_all``: whether every check uses it, named or not."""
+    subject, needed_for = f"plugin {plugin.name}", "every check" if for_all else f"what names {plugin.name!r}"
+    if unused := registry.unused(plugin):
+        return Finding(subject, False, False, unused, needed_for, "Rename it, or uninstall one of the two.", "unused")
+    try:
+        registry[plugin.name]
+        seen, works = plugin.distribution, True
+    except EnvironmentFault as broken:
+        seen, works = broken.sentence, False
+    return Finding(subject, works, for_all, seen, needed_for, "Mend it, or uninstall it.", "broken")

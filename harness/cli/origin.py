@@ -7,7 +7,7 @@ folder on ``PYTHONPATH`` can shadow, with an obscure error much later, or none.
 from __future__ import annotations
 
 from harness.errors import EnvironmentFault
-from seawall_entry import PACKAGES, strangers
+from seawall_origin import PACKAGES, strangers
 
 __all__ = ["PACKAGES", "require_one_origin"]
 

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from harness.cli.terminal import tell
+
 
 class Document(StrEnum):
     """A document that has a schema."""
@@ -23,7 +25,7 @@ class Document(StrEnum):
 def _scenario() -> str:
     from harness.runner.scenario_schema import schema
 
-    return schema(plugins=True)
+    return schema(plugins=True, left_out=lambda broken: tell(f"seawall: left out: {broken}"))
 
 
 def _plan() -> str:

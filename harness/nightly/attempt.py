@@ -16,7 +16,6 @@ from harness.nightly.cells import OUT, Cell
 from harness.nightly.launch import command
 from harness.runner import heal_leftovers
 from harness.scratch import outside
-from harness.targets.cluster_kind import ClusterKind
 from harness.targets.kinds import kind_of
 
 LOG = "output.log"
@@ -87,7 +86,7 @@ class Attempt:
             program.end_session(self._process.pid)
             code = self._process.wait()
             if self._stage is _Stage.KILLED and self.cell.kind == "run":
-                heal_leftovers(containers=not isinstance(kind_of(self.cell.target), ClusterKind))
+                heal_leftovers(containers=kind_of(self.cell.target).runs_in_containers)
             _keep_the_end(self.directory / LOG)
             return code
         if self._stage is _Stage.RUNS and self.seconds > self.cell.time_limit_s:

@@ -15,7 +15,6 @@ from harness.runner import plan as planned
 from harness.runner.matrix import impossible
 from harness.runner.real import real_kafka
 from harness.scenario import Scenario, load
-from harness.targets.cluster_kind import ClusterKind
 from harness.targets.kinds import kind_of
 
 Probe = Callable[[str], str | None]
@@ -86,7 +85,7 @@ def _lacking(cell: Cell, probe: Probe) -> EnvironmentFault | UsageError | None:
 def _refused(cell: Cell, probe: Probe) -> EnvironmentFault | UsageError | None:
     assert cell.scenario is not None, "a run has a scenario"
     scenario, kind = _scenario(cell.scenario), kind_of(cell.target)
-    generation = cell.generation if isinstance(kind, ClusterKind) else None
+    generation = None if kind.runs_releases else cell.generation
     try:
         source = real_kafka(cell.target)
         if source is not None and (why := impossible(scenario, source.release.generation)) is not None:
@@ -94,7 +93,7 @@ def _refused(cell: Cell, probe: Probe) -> EnvironmentFault | UsageError | None:
         planned(scenario, cell.target, generation, 0, duration_s=cell.duration_s, overrides=cell.settings)
     except (EnvironmentFault, UsageError) as error:
         return error
-    if isinstance(kind, ClusterKind) and not kind.in_virtual_time and (sentence := probe(LOOPBACK)) is not None:
+    if kind.needs_loopback and (sentence := probe(LOOPBACK)) is not None:
         return EnvironmentFault(sentence)
     return None
 

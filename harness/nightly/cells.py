@@ -21,7 +21,6 @@ from harness.runner.expectation import expectations, generations
 from harness.scenario import Scenario, find, load, looks_like_a_path, shipped, shipped_names
 from harness.simulation.core.configuration import setup
 from harness.spelling import closest
-from harness.targets.cluster_kind import ClusterKind
 from harness.targets.kafka.releases import release
 from harness.targets.kinds import KINDS, kind_of
 
@@ -174,7 +173,7 @@ def _cells(group: RunGroup | SimulateGroup | CommandGroup, entry: _Entry, night:
 def _banked(seed: BankedSeed, plan: NightPlan) -> Cell:
     entry = _Entry("bank", None, (), plan.time_limit, plan.retries, 1.0, None)
     if seed.kind == "run" and seed.scenario is not None and seed.seed is not None:
-        generation = seed.generation if isinstance(kind_of(seed.target), ClusterKind) else None
+        generation = None if kind_of(seed.target).runs_releases else seed.generation
         return _Run(load(seed.scenario), seed.target, generation, seed.settings, seed.duration_s).cell(entry, seed.seed)
     if seed.kind == "simulate" and seed.generation is not None and seed.seed is not None:
         one = _Simulation(seed.target, seed.generation, seed.settings, ("--seeds", "1"), 1)
@@ -208,7 +207,7 @@ def _targets(group: RunGroup, path: str) -> Iterator[str]:
     for target in group.targets:
         name, colon, _ = target.partition(":")
         plain, mark, control = name.partition("#")
-        if colon or isinstance(KINDS.get(plain), ClusterKind):
+        if colon or (plain in KINDS and not KINDS[plain].runs_releases):
             _require_target(target, path)
             yield target
         elif plain not in KINDS:
@@ -245,13 +244,13 @@ def _generation_of(target: str) -> str | None:
 def _generations(scenario: Scenario, target: str, wanted: Sequence[str]) -> Iterator[str | None]:
     """The generations to run a scenario in, without those of which it says nothing; None: the target has its own."""
     known = expectations(scenario)
-    if isinstance(kind_of(target), ClusterKind):
-        names = wanted or [scenario.generation or CURRENT_GENERATION]
-        yield from (name for name in names if not known or name in known)
-    else:
+    if kind_of(target).runs_releases:
         spoken = _generation_of(target)
         if not known or spoken is None or spoken in known:
             yield None
+    else:
+        names = wanted or [scenario.generation or CURRENT_GENERATION]
+        yield from (name for name in names if not known or name in known)
 
 
 def _scenarios(group: RunGroup, path: str) -> Iterator[tuple[Scenario, bool]]:
@@ -323,7 +322,7 @@ class _Run:
         load_s = (self.duration_s or self.scenario.duration_s) if self.scenario.chaos is not None else _SCHEDULE_S
         if kind.in_virtual_time:
             return _VIRTUAL_S + (load_s if self.scenario.chaos is not None else 0)
-        return load_s + (_BUILTIN_S if isinstance(kind, ClusterKind) else _KAFKA_S)
+        return load_s + (_KAFKA_S if kind.runs_releases else _BUILTIN_S)
 
     def cell(self, entry: _Entry, seed: int, turn: int = 0) -> Cell:
         words = self.words(seed)

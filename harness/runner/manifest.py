@@ -12,7 +12,7 @@ from typing import Any
 
 import confluent_kafka
 
-from faults.clock import Clock
+from harness.fault import ClockFault
 from harness.history.run_directory import Manifest
 from harness.replication.isr import laggards_leave_ms
 from harness.runner.plan import Plan
@@ -131,7 +131,7 @@ def _retention(plan: Plan) -> bool:
 def _off_ms(plan: Plan) -> float:
     """The largest difference between a record's timestamp and the clock of a broker that holds it."""
     faults = (*plan.steps_faults.values(), *(one.fault for one in plan.chaos_faults))
-    clocks = (abs(fault.offset_ms) for fault in faults if isinstance(fault, Clock))
+    clocks = (fault.clock_error_ms for fault in faults if isinstance(fault, ClockFault))
     ages = (step.send.age_s * 1000 for step in plan.steps.values() if step.send is not None)
     return max(clocks, default=0) + max((0.0, *ages))
 

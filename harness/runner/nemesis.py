@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -121,7 +121,7 @@ class Nemesis:
         self._report(f"{name}: {fault.kind}: {why}")
 
     def _inject_and_note(self, name: str, record: FaultRecord, fault: Fault) -> None:
-        before = self._look(fault.probe)
+        before = self._look(fault)
         self._noted([*self.records[:-1], replace(record, injected_ns=self._clock.monotonic_ns())])
         self._journal.fault_coming(name, fault.kind, fault.parameters())
         self.active.append(name)
@@ -138,8 +138,14 @@ class Nemesis:
         record = next(record for record in self.records if record.name == name)
         if record.fault is None or name not in self.active:
             return record
-        self._look_once_more(record, record.fault)
-        receipt = self._await(lambda: self._heal_and_look(record), HEAL_TIMEOUT_S)
+        try:
+            self._look_once_more(record, record.fault)
+        finally:  # a bug in its probe does not keep it from being healed
+            self._heal(name, record, record.fault)
+        return record
+
+    def _heal(self, name: str, record: FaultRecord, fault: Fault) -> None:
+        receipt = self._await(lambda: self._heal_and_look(record, fault), HEAL_TIMEOUT_S)
         record.heal_proof = receipt.seen
         if receipt.holds:
             record.heal_proven_ns = self._clock.monotonic_ns()
@@ -148,14 +154,18 @@ class Nemesis:
         with suppress(EnvironmentFault):  # heal the others even if the journal cannot be written
             self._noted(self.records)
         self._report(f"{name}: {'healed' if receipt.holds else 'NOT HEALED'}: {receipt.seen}")
-        return record
 
     def heal_all(self) -> None:
-        """Heal all faults in force: paused processes first, then dead ones, then the last injected first."""
+        """Heal all faults in force: paused processes first, then dead ones, then the last injected first.
+
+        A bug in one fault keeps none of the others from being healed; it is raised in the end.
+        """
         kinds = {record.name: record.kind for record in self.records}
         newest_first = list(reversed(self.active))
-        for name in sorted(newest_first, key=lambda name: _healing_order(kinds[name])):
-            self.heal(name)
+        in_order = sorted(newest_first, key=lambda name: _healing_order(kinds[name]))
+        with ExitStack() as last_things_first:
+            for name in reversed(in_order):
+                last_things_first.callback(self.heal, name)
 
     def unproven(self) -> list[str]:
         """One sentence for each fault that was not proven, or not proven healed."""
@@ -197,7 +207,7 @@ class Nemesis:
         """Take the proof back unless the fault is still in effect."""
         if record.proven_ns is None:
             return
-        receipt = self._await(lambda: self._look(fault.probe), LAST_LOOK_TIMEOUT_S)
+        receipt = self._await(lambda: self._look(fault), LAST_LOOK_TIMEOUT_S)
         if not receipt.holds:
             record.proven_ns = None
             record.proof = f"it was in effect ({record.proof}), but not until it was healed: {receipt.seen}"
@@ -215,25 +225,27 @@ class Nemesis:
         if before.holds:
             record.proof = f"it was so before: {before.seen}"
             return
-        receipt = self._await(lambda: self._look(fault.probe), PROOF_TIMEOUT_S)
+        receipt = self._await(lambda: self._look(fault), PROOF_TIMEOUT_S)
         record.proof = receipt.seen
         if receipt.holds:
             record.proven_ns = self._clock.monotonic_ns()
 
-    def _heal_and_look(self, record: FaultRecord) -> Receipt:
-        assert record.fault is not None
+    def _heal_and_look(self, record: FaultRecord, fault: Fault) -> Receipt:
         try:
-            record.fault.heal(self._target)
+            fault.heal(self._target)
         except EnvironmentFault as refused:
             return Receipt(False, refused.sentence)
         record.healed_ns = record.healed_ns or self._clock.monotonic_ns()
-        return self._look(record.fault.probe_healed)
+        return self._look(fault, healed=True)
 
-    def _look(self, probe: Callable[[Target], Receipt]) -> Receipt:
+    def _look(self, fault: Fault, *, healed: bool = False) -> Receipt:
         try:
-            return probe(self._target)
+            receipt = fault.probe_healed(self._target) if healed else fault.probe(self._target)
         except EnvironmentFault as unknown:
             return Receipt(False, unknown.sentence)
+        asked = "probe_healed" if healed else "probe"
+        KINDS.require(fault.kind, holds=isinstance(receipt, Receipt), else_why=f"its {asked} returned {receipt!r}")
+        return receipt
 
     def _now_s(self) -> float:
         return self._clock.monotonic_ns() / 1e9

@@ -10,8 +10,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from faults.down import Down
-from faults.pause import Pause
 from harness.errors import UsageError
 from harness.fault import Fault
 from harness.schedule import Step
@@ -52,7 +50,7 @@ class _Force:
         cut = {(int(found[1]), int(found[2])) for claim in claims if (found := _LINK.fullmatch(claim))}
         up = [node for node in range(self.brokers) if node not in down]
         heard = [sum((a, b) not in cut and (b, a) not in cut for b in up) for a in up]
-        unnamed = sum(one.claims is None and isinstance(one.fault, Down | Pause) for one in self.faults.values())
+        unnamed = sum(one.claims is None and one.fault.traits.stops_process for one in self.faults.values())
         return min(max(heard, default=0), len(up) - unnamed)
 
     def is_new(self, step: Step) -> bool:
@@ -96,4 +94,4 @@ def without_quorum(path: str, target: str, hear: int, brokers: int) -> UsageErro
 
 
 def _takes_away(fault: Fault, claim: str) -> bool:
-    return isinstance(fault, Down | Pause) or claim.startswith("link ")
+    return fault.traits.stops_process or claim.startswith("link ")

@@ -21,7 +21,7 @@ from harness.targets.kafka.layout import Control
 from harness.targets.kafka.releases import Release, numbers
 from harness.targets.kafka.server_properties import DEFAULTS, KafkaSettings, understood
 from harness.targets.kafka.setting_names import LOG_DIRS_COUNT
-from harness.targets.kafka.source import KafkaSource, SourceKind
+from harness.targets.kafka.source import KafkaSource
 from harness.targets.kinds import kind_of
 
 NO_LIMIT = "-1"
@@ -90,11 +90,6 @@ class RealKafka(System):
     def has_share_groups(self) -> bool:
         """See :class:`harness.runner.system.System`."""
         return self.source.release.numbers >= _FIRST_SHARE_GROUPS
-
-    @property
-    def runs_in_containers(self) -> bool:
-        """See :class:`harness.runner.system.System`."""
-        return self.source.runs_in_containers
 
     @property
     def leaves_faults_out(self) -> bool:
@@ -181,8 +176,7 @@ def real_kafka(target: str) -> KafkaSource | None:
         UsageError: there is no such target, release or distribution, or its compose file is not understood.
         EnvironmentFault: the release has not been fetched, or there is no Docker engine or Compose.
     """
-    kind = kind_of(target)
-    return kind.find(target.partition(":")[2]) if isinstance(kind, SourceKind) else None
+    return kind_of(target).find(target.partition(":")[2])
 
 
 def with_pattern(target: str, pattern: str) -> str:
@@ -192,7 +186,7 @@ def with_pattern(target: str, pattern: str) -> str:
         UsageError: it has no services.
     """
     kind = kind_of(target)
-    if not isinstance(kind, SourceKind) or kind.with_pattern is None:
+    if kind.with_pattern is None:
         raise UsageError(f"--service-pattern {pattern!r} is for --target compose:FILE, not for {target!r}.")
     return f"{kind.name}:{kind.with_pattern(target.partition(':')[2], pattern)}"
 

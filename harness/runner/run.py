@@ -12,6 +12,7 @@ from pathlib import Path
 from harness.clients.librdkafka import close_log, file_log
 from harness.errors import EnvironmentFault, Interrupted, InvalidRun, SeawallError
 from harness.history.run_directory import RunDirectory, RunState
+from harness.plugins import plugins_answer_for_themselves
 from harness.runner.archive import DirectoryArchive
 from harness.runner.garbage import collected_seldom
 from harness.runner.interruption import Interruption
@@ -23,6 +24,7 @@ from harness.runner.run_environment import Voice, environment_of
 from harness.runner.run_lifecycle import RunLifecycle
 from harness.runner.run_progress import Watch, unwatched
 from harness.scratch import note_unfinished
+from harness.targets.kinds import kind_of
 from harness.unwritable import writing_below
 
 
@@ -51,7 +53,7 @@ def run(plan: Plan, out_dir: Path, report: Reporter = silent, watch: Watch = unw
             written any more.
     """
     assert threading.current_thread() is threading.main_thread(), "a run is driven from the main thread"
-    for line in heal_leftovers(containers=plan.system.runs_in_containers):
+    for line in heal_leftovers(containers=kind_of(plan.target).runs_in_containers):
         report(line)
     started_s = time.monotonic()
     state: RunState = "abandoned"
@@ -68,13 +70,16 @@ def run(plan: Plan, out_dir: Path, report: Reporter = silent, watch: Watch = unw
         try:
             try:
                 interruption.let_in()
-                _play(lifecycle, directory, interruption)
+                with plugins_answer_for_themselves():
+                    _play(lifecycle, directory, interruption)
                 state, why = "complete", ""
             except InvalidRun as error:
                 why = str(error)
                 raise BrokenOff(error, directory.path) from error
             except SeawallError as error:
                 why = str(error)
+                if error.__cause__ is not None:
+                    log.error(why, exc_info=error.__cause__)
                 raise
             finally:
                 interruption.shield()

@@ -26,7 +26,8 @@ from harness.simulation.stack.cluster import SimulatedCluster
 from harness.simulation.stack.simulated_clients import SimulatedClients
 from harness.target import Target
 from harness.targets.cluster_kind import StartJournal
-from harness.targets.kinds import is_in_virtual_time
+from harness.targets.kinds import is_in_virtual_time, require_whole
+from harness.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ class Voice:
 def environment_of(plan: Plan, directory: Path, voice: Voice, journal: StartJournal) -> RunEnvironment:
     """The environment of the plan's target, which keeps its files below ``directory``; ``journal`` notes its start."""
     target = plan.system.target(RunDirectory(directory).cluster, plan.seed, journal)
+    require_whole(target, plan.target)
     if plan.scenario.tap and supports(target, WireTaps):
         target.tap()
     if is_in_virtual_time(plan.target):
@@ -103,6 +105,8 @@ def _clients(
 ) -> RunClients:
     carried = carried_by(plan.workload.client, plan.system.carried)
     context = ClientContext(new_clients, plan.partitions, recorder, plan.seed, failed, carried, real_time)
-    workload = workloads.KINDS[plan.scenario.workload.name].make(plan.workload, context)
+    name = plan.scenario.workload.name
+    workload = workloads.KINDS[name].make(plan.workload, context)
+    workloads.KINDS.require(name, holds=isinstance(workload, Workload), else_why=f"it made {workload!r}, no Workload")
     size, isolation = plan.workload.size, plan.workload.isolation
     return RunClients(workload, OrderedClient(context, size), FinalReader(context, isolation))

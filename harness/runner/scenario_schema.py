@@ -6,14 +6,16 @@ brokers, and the knobs of the protocol. The schema has all of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any, Final, get_args, get_type_hints
 
 import faults
 import workloads
 from harness.broker.settings import Settings
+from harness.errors import EnvironmentFault
 from harness.json_schema import Schema, described_by, published, schema_of
+from harness.plugins import Registry
 from harness.replication.knobs import GENERATIONS, Knobs
 from harness.scenario import Scenario
 from harness.steps import LONGEST_S
@@ -43,17 +45,19 @@ _IN_CHAOS: Final[Mapping[str, Schema]] = {
 }
 
 
-def schema(*, plugins: bool = False) -> str:
+def schema(*, plugins: bool = False, left_out: Callable[[EnvironmentFault], None] = lambda broken: None) -> str:
     """The schema, for editors.
 
     Args:
         plugins: with the faults and workloads of the plugins that are installed here.
+        left_out: called with the error about each plugin that cannot be used; the schema does not have it.
     """
     found = schema_of(Scenario)
     parts: dict[str, Schema] = found["$defs"]
-    parts["Step"]["properties"]["inject"] = _nullable(_choice(parts, "inject", plugins), parts["Step"], "inject")
-    parts["Chaos"]["properties"]["faults"]["items"] = _choice(parts, "chaos", plugins)
-    parts["Workload"] = _workload(parts, plugins)
+    kinds = list(_kinds(faults.KINDS, plugins, left_out))
+    parts["Step"]["properties"]["inject"] = _nullable(_choice(parts, "inject", kinds), parts["Step"], "inject")
+    parts["Chaos"]["properties"]["faults"]["items"] = _choice(parts, "chaos", kinds)
+    parts["Workload"] = _workload(parts, _kinds(workloads.KINDS, plugins, left_out))
     parts["Cluster"]["properties"]["settings"]["properties"] = dict(_settings())
     found["properties"]["replication"] |= {"properties": dict(_knobs()), "additionalProperties": False}
     found["properties"]["generation"] |= {"anyOf": [{"enum": [*GENERATIONS]}, {"type": "null"}]}
@@ -66,15 +70,21 @@ def _nullable(schema: Schema, owner: Schema, name: str) -> Schema:
     return {"anyOf": [schema, {"type": "null"}], **described}
 
 
-def _kinds(registry: Any, plugins: bool) -> Iterable[tuple[str, Any]]:
-    return [(name, registry[name]) for name in (registry if plugins else registry.own)]
+def _kinds(
+    registry: Registry[Any], plugins: bool, left_out: Callable[[EnvironmentFault], None]
+) -> Iterator[tuple[str, Any]]:
+    for name in registry if plugins else registry.own:
+        try:
+            yield name, registry[name]
+        except EnvironmentFault as broken:
+            left_out(broken)
 
 
-def _choice(parts: dict[str, Schema], place: str, plugins: bool) -> Schema:
+def _choice(parts: dict[str, Schema], place: str, kinds: Iterable[tuple[str, Any]]) -> Schema:
     """A fault as it is written in a place: with a name in a schedule, with a weight in a random mix."""
     own = {"as": _AS} if place == "inject" else _IN_CHAOS
     names = []
-    for kind, fault in _kinds(faults.KINDS, plugins):
+    for kind, fault in kinds:
         one = _within(parts, schema_of(fault))
         one["properties"] = {"fault": {"const": kind, "description": "The kind of fault."}, **one["properties"], **own}
         one["required"] = ["fault", *one.get("required", ()), *(["as"] if place == "inject" else [])]
@@ -83,9 +93,9 @@ def _choice(parts: dict[str, Schema], place: str, plugins: bool) -> Schema:
     return _one_of("fault", names)
 
 
-def _workload(parts: dict[str, Schema], plugins: bool) -> Schema:
+def _workload(parts: dict[str, Schema], kinds: Iterable[tuple[str, Any]]) -> Schema:
     names = []
-    for name, kind in _kinds(workloads.KINDS, plugins):
+    for name, kind in kinds:
         one = _within(parts, schema_of(kind.parameters))
         one["properties"] = {"name": {"const": name, "description": "Of the workload."}, **one["properties"]}
         one["required"] = ["name", *one.get("required", ())]

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from faults.clock import Clock
-from faults.kill import Kill
+from faults import restart_of
 from harness.clock import PacedClock
 from harness.errors import InvalidRun
 from harness.model import TopicPartition
 from harness.runner.conditions import out_of_sync, unsettled
 from harness.runner.nemesis import FaultRecord, Nemesis
-from harness.selection import Selector
 from harness.target import Target
 
 _POLL_S = 0.05
@@ -55,15 +53,15 @@ def restart_the_misled(nemesis: Nemesis) -> bool:
         name = f"restart of {node}"
         before = sum(record.name.startswith(name) for record in nemesis.records)
         name += f", time {before + 1}" if before else ""
-        nemesis.inject(name, Kill(node=node))
+        nemesis.inject(name, restart_of(node))
         nemesis.heal(name)
     return bool(nodes)
 
 
-def misled(records: Iterable[FaultRecord]) -> list[Selector]:
+def misled(records: Iterable[FaultRecord]) -> list[str]:
     """The nodes whose wall clocks were moved, in order, even if they are right again."""
-    moved = [one.fault for one in records if isinstance(one.fault, Clock) and one.injected_ns is not None]
-    return list(dict.fromkeys(fault.node for fault in moved))
+    injected = [one.fault for one in records if one.fault is not None and one.injected_ns is not None]
+    return list(dict.fromkeys(node for fault in injected if fault.traits.moves_clock for node in fault.nodes()))
 
 
 def require_healed(records: Iterable[FaultRecord], lacks: str) -> None:

@@ -66,11 +66,6 @@ class System(ABC):
         return EVERYTHING
 
     @property
-    def runs_in_containers(self) -> bool:
-        """Whether its nodes are containers."""
-        return False
-
-    @property
     def leaves_faults_out(self) -> bool:
         """Whether random chaos skips the faults that it lacks, with the reason, instead of refusing to run."""
         return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from harness.broker.settings import Settings
 from harness.replication.knobs import Knobs
@@ -53,7 +53,17 @@ class ClusterKind:
         make: makes one.
         in_virtual_time: whether it is simulated: then what ``make`` returns has a ``clock`` of virtual time and the
             simulated ``cluster``, inside which the clients run.
+        runs_releases: whether it runs a release of Kafka, which ``--target`` names after a colon. This kind does not,
+            see :class:`harness.targets.kafka.source.SourceKind`.
+        argument: what follows the colon, in a word; empty: there is none.
+        runs_in_containers: whether its nodes are containers, which ``seawall heal`` looks for with the Docker engine.
+        with_pattern: None: no services run Kafka.
     """
+
+    runs_releases: ClassVar[bool] = False
+    argument: ClassVar[str] = ""
+    runs_in_containers: ClassVar[bool] = False
+    with_pattern: ClassVar[None] = None
 
     name: str
     controls: frozenset[type[Target]]
@@ -64,3 +74,16 @@ class ClusterKind:
     def spelling(self) -> str:
         """As messages show it."""
         return self.name
+
+    @property
+    def needs_loopback(self) -> bool:
+        """Whether each of its nodes has a loopback address of its own."""
+        return not self.in_virtual_time
+
+    def find(self, argument: str) -> None:
+        """The source that the argument names: none, as it runs a generation of the protocol."""
+
+    def may_combine(self, argument: str) -> bool:
+        """Whether brokers may also be controllers."""
+        del argument
+        return False

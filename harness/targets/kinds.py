@@ -11,6 +11,7 @@ from typing import Any
 from harness.errors import UsageError
 from harness.plugins import Registry
 from harness.spelling import closest
+from harness.target import Target
 from harness.targets.cluster_kind import ClusterKind
 from harness.targets.kafka.source import SourceKind
 
@@ -29,11 +30,31 @@ def _flaw(name: str, loaded: Any) -> str:
     """What is wrong with a plugin's target."""
     if not isinstance(loaded, ClusterKind | SourceKind):
         return f"{loaded!r} is neither a ClusterKind nor a SourceKind."
-    return "" if loaded.name == name else f"its name is {loaded.name!r}, not {name!r}."
+    if loaded.name != name:
+        return f"its name is {loaded.name!r}, not {name!r}."
+    makes = loaded.make if isinstance(loaded, ClusterKind) else loaded.find
+    return "" if callable(makes) else f"{makes!r} is no function that makes it."
 
 
 KINDS: Registry[ClusterKind | SourceKind] = Registry("seawall.targets", _OWN, _flaw)
 """Every kind of target by its name, those of installed plugins included."""
+
+
+def require_whole(made: Target, spelling: str) -> None:
+    """Check that a target has what the contract, and the controls that it says it supports, ask of it.
+
+    Raises:
+        EnvironmentFault: a plugin has made it, and something is missing.
+    """
+    kind, there = kind_of(spelling), set(dir(made))
+    wanted = {"name", "controls", *_members(Target), *(("clock", "cluster") if kind.in_virtual_time else ())}
+    missing = sorted(wanted - there) or sorted({one for each in made.controls for one in _members(each)} - there)
+    why = f"what it makes, {type(made).__name__}, does not have {missing[0]!r}" if missing else ""
+    KINDS.require(kind.name, holds=not missing, else_why=why)
+
+
+def _members(protocol: type[Target]) -> Iterator[str]:
+    return (name for name in dir(protocol) if not name.startswith("_"))
 
 
 def kind_of(target: str) -> ClusterKind | SourceKind:
@@ -44,7 +65,7 @@ def kind_of(target: str) -> ClusterKind | SourceKind:
         EnvironmentFault: a plugin has that name, but cannot be used.
     """
     name, colon, _ = target.partition(":")
-    if name in KINDS and isinstance(KINDS[name], SourceKind) == bool(colon):
+    if name in KINDS and KINDS[name].runs_releases == bool(colon):
         return KINDS[name]
     raise UsageError(f"target {target!r} is not known; {closest(target, list(_spellings()))}")
 

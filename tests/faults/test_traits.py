@@ -49,6 +49,41 @@ def test_a_fault_whose_traits_say_that_it_ends_the_process_is_healed_by_a_start(
     assert issubclass(KINDS[kind], down) == (traits_of(kind).process is ProcessEffect.ENDS)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fault_of_clocks_says_by_how_much_they_are_off(kind: str) -> None:
+    assert traits_of(kind).moves_clock == hasattr(KINDS[kind], "clock_error_ms")
+    assert traits_of("clock").moves_clock
+
+
+@pytest.mark.parametrize("folder", ["harness/runner", "checkers", "reports"])
+def test_no_module_that_treats_faults_imports_the_class_of_one(folder: str) -> None:
+    found = [
+        f"{path.relative_to(ROOT)}: {ast.unparse(node)}"
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if any(module.startswith("faults.") for module in _imported(node))
+    ]
+    assert found == []
+
+
+def test_an_import_is_found_however_it_is_written() -> None:
+    for code in ("from faults.kill import Kill", "import faults.kill", "from faults import kill"):
+        assert any(module.startswith("faults.") for module in _imported(ast.parse(code).body[0])), code
+    assert _imported(ast.parse("from faults import traits_of").body[0]) == ["faults"]
+
+
+def _imported(node: ast.AST) -> list[str]:
+    """The modules that a statement imports."""
+    match node:
+        case ast.Import(names):
+            return [name.name for name in names]
+        case ast.ImportFrom("faults", names):
+            return [f"faults.{x.name}" if (ROOT / f"faults/{x.name}.py").exists() else "faults" for x in names]
+        case ast.ImportFrom(str(module)):
+            return [module]
+    return []
+
+
 def test_no_module_compares_a_fault_with_the_name_of_a_kind() -> None:
     files = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
     found = [

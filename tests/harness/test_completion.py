@@ -78,8 +78,34 @@ def test_keys_of_settings_come_without_a_value_until_one_is_left(tree: completio
     ]  # fmt: skip
     keys = offered(tree, "run", "--set", "")
     assert all(one.endswith("=") for one in keys)
-    assert {one.partition(".")[0] for one in keys} == {"settings", "workload", "topic", "chaos", "replication"}
+    assert {one.partition(".")[0] for one in keys} == {"settings", "topic", "chaos", "replication"}
     assert "replication.bugs=ack_on_append" in offered(tree, "run", "--set", "replication.bugs=ack_on_a")
+
+
+@pytest.mark.parametrize(
+    ("written", "has", "lacks"),
+    [
+        ("{name: unique_sends, rate: 20}", "workload.consumers=", "workload.members="),
+        ("{rate: 20, name: consumer_groups}", "workload.members=", "workload.consumers="),
+        ("\n  size: 7\n  # of many\n  name: consumer_groups\n  members: 3", "workload.members=", "workload.consumers="),
+    ],
+)
+def test_parameters_of_a_workload_are_those_of_the_scenario(
+    tree: completion.Tree, tmp_path: Path, written: str, has: str, lacks: str
+) -> None:
+    scenario = tmp_path / "mine.yaml"
+    scenario.write_text(f"id: mine\nworkload: {written}\nschedule: []\n")
+    keys = offered(tree, "run", str(scenario), "--set", "")
+    assert has in keys
+    assert lacks not in keys
+    assert {one.partition(".")[0] for one in keys} == {"settings", "workload", "topic", "chaos", "replication"}
+
+
+def test_every_scenario_that_comes_with_seawall_has_a_workload_that_a_shell_can_complete(tree: completion.Tree) -> None:
+    for one in shipped():
+        (workload,) = completion._WORKLOAD.findall((ROOT / "harness/scenarios" / f"{one.origin}.yaml").read_text())
+        assert workload == one.workload.name
+        assert "workload.size=" in offered(tree, "run", one.origin, "--set", "workload.s")
 
 
 def test_run_directories_come_newest_first(

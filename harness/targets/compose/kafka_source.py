@@ -28,7 +28,6 @@ class ComposeSource:
 
     kafka: InspectedStack
     leaves_faults_out: bool = True
-    runs_in_containers: bool = True
     never_the_controller: tuple[str, ...] = ()
 
     @property
@@ -98,7 +97,7 @@ def _may_combine(spelling: str) -> bool:
     return True
 
 
-KIND = SourceKind("compose", "FILE", find, _may_combine, _with_pattern)
+KIND = SourceKind("compose", "FILE", find, _may_combine, _with_pattern, runs_in_containers=True)
 """The argument is the path of a compose file, and optionally ``#`` with a pattern of the Kafka services' names."""
 
 

@@ -27,7 +27,6 @@ class ProcessSource:
 
     kafka: LocalKafka
     leaves_faults_out: bool = False
-    runs_in_containers: bool = False
 
     @property
     def release(self) -> Release:

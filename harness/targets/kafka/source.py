@@ -39,11 +39,6 @@ class KafkaSource(Protocol):
         ...
 
     @property
-    def runs_in_containers(self) -> bool:
-        """Whether its nodes are containers, which ``seawall heal`` looks for with the Docker engine."""
-        ...
-
-    @property
     def never_the_controller(self) -> tuple[str, ...]:
         """The fields of a fault that cannot be ``controller``."""
         ...
@@ -80,20 +75,25 @@ class SourceKind:
 
     Attributes:
         name: what stands before the colon.
-        argument: what follows it, for messages.
+        argument: what follows it, in a word. A shell is offered the releases that were fetched for ``RELEASE``, and
+            files of YAML for ``FILE``.
         find: the source that the argument names; raises ``UsageError`` and ``EnvironmentFault``.
         may_combine: whether brokers may also be controllers, by the argument.
         with_pattern: the argument with a pattern of the names of the services that run Kafka; None: it has no services.
-        in_virtual_time: never, see :class:`harness.targets.cluster_kind.ClusterKind`.
+        runs_in_containers: as ``in_virtual_time``, which it never is, ``runs_releases`` and ``needs_loopback``, see
+            :class:`harness.targets.cluster_kind.ClusterKind`.
     """
 
     in_virtual_time: ClassVar[bool] = False
+    runs_releases: ClassVar[bool] = True
+    needs_loopback: ClassVar[bool] = False
 
     name: str
     argument: str
     find: Callable[[str], KafkaSource]
     may_combine: Callable[[str], bool]
     with_pattern: Callable[[str, str], str] | None = None
+    runs_in_containers: bool = False
 
     @property
     def spelling(self) -> str:

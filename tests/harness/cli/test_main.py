@@ -265,7 +265,7 @@ def test_the_doctor_says_what_is_missing_and_how_to_get_it(
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     said = seawall("doctor")
     assert said.code == 4
-    assert "Missing, and needed: Java." in said.out
+    assert "Missing or broken, and needed: Java." in said.out
     assert "set JAVA_HOME" in said.out
 
 

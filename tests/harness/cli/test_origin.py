@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import harness
-from seawall_entry import PACKAGES, origin
+from seawall_origin import PACKAGES, origin
 
 ROOT = Path(harness.__file__).parents[1]
 

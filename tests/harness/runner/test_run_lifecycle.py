@@ -175,4 +175,4 @@ def test_only_nodes_whose_clocks_have_moved_are_misled(tmp_path: Path) -> None:
         nemesis = Nemesis(target, journal, SystemClock(), 1, lambda line: None)
         for number, written in enumerate((CLOCK, {"fault": "pause", "node": 0})):
             nemesis.inject(f"f{number}", faults.parse(written, "test"))
-    assert settling.misled(nemesis.records) == [1]
+    assert settling.misled(nemesis.records) == ["1"]

@@ -87,9 +87,9 @@ def assert_no_acked_loss(seawall_cluster: SeawallCluster) -> Callable[[ClientHis
 
 def _started(request: pytest.FixtureRequest) -> SeawallCluster:
     """The cluster; what cannot be started fails the test with a sentence."""
-    import seawall_entry  # noqa: PLC0415 - see above
+    from seawall_origin import strangers  # noqa: PLC0415 - see above
 
-    if found := seawall_entry.strangers():
+    if found := strangers():
         pytest.fail(f"seawall: {' '.join(found)}", pytrace=False)
     from harness.errors import SeawallError  # noqa: PLC0415
     from harness.in_pytest.cluster import SeawallCluster  # noqa: PLC0415

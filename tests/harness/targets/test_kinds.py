@@ -1,0 +1,44 @@
+"""A kind of target answers for itself: no other module asks of which class it is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from harness.cli.origin import PACKAGES
+from harness.targets.kinds import KINDS
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_no_module_branches_on_the_class_of_a_kind() -> None:
+    modules = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    branches = re.compile(r"isinstance\([^()]*(?:\([^()]*\)[^()]*)*\b(?:ClusterKind|SourceKind)\b")
+    found = [str(path.relative_to(ROOT)) for path in modules if branches.search(path.read_text())]
+    assert found == ["harness/targets/kinds.py"]
+
+
+@pytest.mark.parametrize(
+    ("name", "releases", "loopback", "containers"),
+    [
+        ("builtin", False, True, False),
+        ("simulated", False, False, False),
+        ("process", True, False, False),
+        ("compose", True, False, True),
+    ],
+)
+def test_what_a_kind_runs_and_needs(name: str, *, releases: bool, loopback: bool, containers: bool) -> None:
+    kind = KINDS[name]
+    assert (kind.runs_releases, kind.needs_loopback, kind.runs_in_containers) == (releases, loopback, containers)
+    assert bool(kind.argument) == releases
+    assert kind.spelling == (f"{name}:{kind.argument}" if releases else name)
+
+
+@pytest.mark.parametrize("name", ["builtin", "simulated"])
+def test_a_kind_that_runs_a_generation_has_no_source_and_a_controller_of_its_own(name: str) -> None:
+    kind = KINDS[name]
+    assert kind.find("") is None
+    assert not kind.may_combine("")
+    assert kind.with_pattern is None
