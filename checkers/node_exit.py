@@ -102,7 +102,7 @@ _UNCAUGHT = re.compile(r"(?<!common\.errors\.)\b\w*(?:Error|Exception)\b")
 
 _LOST_CONTACT = re.compile(
     "timed out waiting for connection|unable to register with the controller quorum|NodeExists|"
-    "fatal error while waiting for the controller to acknowledge that we are caught up",
+    "fatal error while waiting for the controller to acknowledge that we are caught up.*CancellationException",
     re.IGNORECASE,
 )
 """Matches the last words of a real broker that gave up as it started. Those of 4.3, the last ones, say that it has

@@ -9,11 +9,12 @@ What a consumer is given is below a high watermark, so every later leader has it
 is the one with which it was delivered, so that it does not matter who stamps it. A lookup reads uncommitted records,
 too: only the high watermark bounds it. Not judged is an answer before the record, for brokers may answer with the
 beginning of a batch; nor an answer that a leader of an earlier epoch than the record's may have given, which had not
-heard of its successor since the record was delivered.
+heard of its successor when it was asked.
 
-Severity: ``VIOLATION``. ``DOCUMENTED`` where a new leader answers by a high watermark that may be lower than its
-predecessor's (KIP-207, before 2.2); when the record had been deleted on purpose by then (see
-:mod:`checkers.views.deletions`), or an unclean election before had given it up, and the configuration permits that.
+Severity: ``VIOLATION``. ``DOCUMENTED`` when the answer is that there is none, in a generation in which a new leader
+answers by a high watermark that may be lower than its predecessor's (before KIP-207, 2.2); when the record had been
+deleted on purpose by then (see :mod:`checkers.views.deletions`), or an unclean election before had given it up, and the
+configuration permits that: a broker that starts again may have found it again since.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
+from checkers.views.conclusion import RunFacts
 from checkers.views.frames import Frames
+from checkers.views.generations import since
 from checkers.views.row import Read, Row, where
 from checkers.views.rows import RunRows
 from checkers.views.witnesses import Witnesses
@@ -38,7 +41,6 @@ from harness.anomaly import (
     LossyFailure,
     Retention,
     Sampled,
-    Since,
     Unseen,
 )
 from harness.checker import Attribution, Evidence
@@ -63,11 +65,8 @@ UNFOUNDED_LOOKUP = AnomalyKind(
         own_topic=None,
         while_leading=True,
     ),
-    since=Since(
-        generation="2.8",
-        why_not_before="a new leader answers by a high watermark lower than its predecessor's (KIP-207)",
-    ),
-    sampled=Sampled(found=Found.ALL, unseen=Unseen.RECORD_GIVEN_UP),
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.RECORD_GONE),
     in_scenarios=NO_WORD,
     permitted_by="",
 )
@@ -78,6 +77,7 @@ class _Lookup(NamedTuple):
     """A lookup that was answered: ``begun``, the row of its invocation; ``row``, that of the answer."""
 
     begun: int
+    begun_ns: int
     timestamp_ms: int
     row: Row
 
@@ -105,6 +105,13 @@ def why(finding: Finding) -> str:
     )
 
 
+def permitted(finding: Finding, run: RunFacts) -> str:
+    """See :class:`checkers.views.own_judgements.Permitted`."""
+    if finding.other_offset is not None or since(run.generation, "2.8"):
+        return ""
+    return "a new leader answers by a high watermark that may be lower than its predecessor's (before KIP-207)"
+
+
 def attribute(finding: Finding, frames: Frames) -> Attribution:
     """It rests on the answer that the consumer reports."""
     return attributed(answered_for_time(frames, finding))
@@ -125,7 +132,7 @@ def _lookups(rows: RunRows) -> dict[TopicPartition, list[_Lookup]]:
     for row in own:
         if row["type"] == "ok" and row["op"] in begun:
             asked = begun[row["op"]]
-            found[where(row)].append(_Lookup(asked["index"], asked["timestamp_ms"], row))
+            found[where(row)].append(_Lookup(asked["index"], asked["time_ns"], asked["timestamp_ms"], row))
     return found
 
 
@@ -148,11 +155,11 @@ def _left_out(reads: Sequence[Read], youngest: Sequence[int], lookup: _Lookup) -
 
 
 def _held(rows: RunRows, read: Read, lookup: _Lookup) -> Row | None:
-    """The record of the delivery in the final leader's log, if every leader since then was one that had it."""
+    """The record of the delivery in the final leader's log, if every leader that may have answered had it."""
     for record in rows.final_records(read.where, read.offset):
         epoch, value = record["leader_epoch"], record["value"]
         if value is not None and value == read.value and epoch >= 0 and read.leader_epoch in (None, epoch):
-            leaders = rows.leaders_between(read.where, read.time_ns, lookup.row["time_ns"])
+            leaders = rows.leaders_between(read.where, lookup.begun_ns, lookup.row["time_ns"])
             if all(term.leader_epoch >= epoch for term in leaders):
                 return record
     return None

@@ -15,7 +15,7 @@ tell it of what it has read before, which may be another record at that offset.
 
 Severity: ``VIOLATION``. ``DOCUMENTED`` when records up to the position, and beyond, had been deleted on purpose by then
 (see :mod:`checkers.views.deletions`), or an unclean election before had given up the record, and the configuration
-permits that: another log may have brought it back since.
+permits that: another log, or a broker that starts again, may have brought it back since.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ UNFOUNDED_RESET = AnomalyKind(
         while_leading=True,
     ),
     since=None,
-    sampled=Sampled(found=Found.ALL, unseen=Unseen.RECORD_GIVEN_UP),
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.RECORD_GONE),
     in_scenarios=NO_WORD,
     permitted_by="",
 )

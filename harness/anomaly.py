@@ -128,6 +128,7 @@ class Unseen(Enum):
     NOTHING = "nothing"
     DELETION = "the log's start moved past a record that is there again in the end"
     RECORD_GIVEN_UP = "an unclean election gave up a record of an older epoch"
+    RECORD_GONE = "either of these two"
     WATERMARK_GIVEN_UP = "an unclean election gave up what a watermark had passed"
     CUT_GIVEN_UP = "an unclean election gave up what a replica cut"
     REPLICA_BEHIND = "an unclean election of which a replica has not heard"

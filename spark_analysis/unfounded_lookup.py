@@ -19,7 +19,7 @@ def unfounded_lookups(views: Views) -> DataFrame:
         (f.col("f") == "poll") & (f.col("type") != "invoke") & f.col("timestamp_ms").isNotNull()
     ).select(
         *PLACE, "offset", "value", "leader_epoch", "timestamp_ms",
-        f.col("index").alias("row"), f.col("time_ns").alias("since_ns"),
+        f.col("index").alias("row"),
     )  # fmt: skip
     is_before = f.col("answer").isNull() | (f.col("offset") < f.col("answer"))
     as_young = f.col("timestamp_ms") >= f.col("asked_ms")
@@ -33,7 +33,7 @@ def unfounded_lookups(views: Views) -> DataFrame:
     held = (
         left_out.join(logged, on=[*PLACE, "offset", "value"], how="inner")
         .where((f.col("node") == f.col("leader.node")) & same)
-        .where(~may_have_lacked(f.col("epoch"), f.col("since_ns"), f.col("answered_ns")))
+        .where(~may_have_lacked(f.col("epoch"), f.col("begun_ns"), f.col("answered_ns")))
     )
     lookup = (*PLACE, "at", "answered_ns", "consumer", "answer", "unclean", "deleted", "sampled")
     found = held.groupBy(*lookup).agg(f.min(f.struct("offset", "value", "epoch")).alias("record"))
@@ -55,10 +55,18 @@ def unfounded_lookups(views: Views) -> DataFrame:
 
 
 def _lookups(history: DataFrame) -> DataFrame:
-    """Those that were answered: ``run, topic, partition, begun, asked_ms, at, answered_ns, consumer, answer``."""
+    """Those that were answered.
+
+    Returns:
+        ``run, topic, partition, begun, begun_ns, asked_ms, at, answered_ns, consumer, answer``.
+    """
     own = history.where((f.col("f") == "offset_for_time") & f.col("topic").isNotNull())
     begun = own.where((f.col("type") == "invoke") & f.col("timestamp_ms").isNotNull()).select(
-        "run", "op", f.col("index").alias("begun"), f.col("timestamp_ms").alias("asked_ms")
+        "run",
+        "op",
+        f.col("index").alias("begun"),
+        f.col("time_ns").alias("begun_ns"),
+        f.col("timestamp_ms").alias("asked_ms"),
     )
     answered = own.where(f.col("type") == "ok").select(
         *PLACE, "op", f.col("index").alias("at"), f.col("time_ns").alias("answered_ns"),

@@ -1,9 +1,9 @@
 """deleted_records: clients delete the beginning of logs, and look offsets up by time, while others send and read.
 
 Producers and consumers run as under unique_sends. Now and then a client has everything before an offset deleted in one
-partition (DeleteRecords, KIP-107): the first few records, or all up to the high watermark; consumers that were not as
-far begin anew where the log begins then. Others ask from which offset on records are as young as a time
-(``offsetsForTimes``), mostly the time of a record that they have read, and read from there on.
+partition (DeleteRecords, KIP-107): the first time all up to the high watermark, later some of the older half of all
+records; consumers that were not as far begin anew where the log begins then. Others ask from which offset on records
+are as young as a time (``offsetsForTimes``), mostly the time of a record that they have read, and read from there on.
 
 Promised: as under unique_sends; a request deletes what lies before its offset, all of it where it is acknowledged, and
 nothing else; a lookup by time leaves no record out that is as young and had been delivered.
@@ -35,10 +35,9 @@ from harness.model import Offset, ProcessId, TopicPartition
 from harness.orders import DeleteOrder
 from harness.workload import Circumstances, Workload, WorkloadKind
 
-_EVERYTHING = 0.02
-"""The share of requests that delete all there is, up to the high watermark."""
-_AT_MOST = 8
-"""The others delete up to one in so many records: what stays shows in the end what lookups should have found."""
+_KEPT = 0.5
+"""The share of all records that is never deleted, but for the first request: what stays shows in the end what lookups
+should have found, and that what was acknowledged is there."""
 _KNOWN_TIMES = 100
 """How many timestamps of a partition a client remembers."""
 _ANY_TIME = 0.1
@@ -101,16 +100,16 @@ class DeletedRecords(Workload):
     async def _delete(self) -> None:
         """Delete the beginning of one partition after the other."""
         clients, drawn = self.clients, random.Random(f"{self.context.seed}:deletions")
-        consumer = clients.consumer("deleter", {})
+        consumer, begun = clients.consumer("deleter", {}), set[TopicPartition]()
         try:
             while not clients.stopping:
                 await clients.sleep(self._own.delete_every_s * drawn.uniform(0.5, 1.5))
                 place = drawn.choice(sorted(self.context.partitions))
                 bounds = await consumer.bounds(place, self._own.delivery_timeout_s)
                 if bounds is not None and not clients.stopping:
-                    everything = drawn.random() < _EVERYTHING
-                    some = drawn.randint(0, (bounds.end_offset - bounds.start_offset) // _AT_MOST)
-                    before = None if everything else bounds.start_offset + some
+                    most = max(bounds.start_offset, round(bounds.end_offset * (1 - _KEPT)))
+                    before = drawn.randint(bounds.start_offset, most) if place in begun else None
+                    begun.add(place)
                     order = DeleteOrder((place,), before, self._own.delivery_timeout_s)
                     await clients.delete_records(order, self.context.recorder.orders)
         finally:

@@ -55,9 +55,9 @@ def unseen_excuse(run: RunFacts, finding: Finding, kind: AnomalyKind) -> Excuse 
     """What may explain a finding between two looks; None in a complete timeline."""
     if not run.sampled:
         return None
-    if kind.sampled.unseen is Unseen.DELETION:
-        return "retention"
-    return "unclean" if _may_be_given_up(run, finding, kind.sampled.unseen) else None
+    if _may_be_given_up(run, finding, kind.sampled.unseen):
+        return "unclean"
+    return "retention" if kind.sampled.unseen in (Unseen.DELETION, Unseen.RECORD_GONE) else None
 
 
 def limits(run: RunFacts, kinds: Kinds, unaccounted: int) -> Iterator[str]:
@@ -110,7 +110,7 @@ def _may_be_given_up(run: RunFacts, finding: Finding, unseen: Unseen) -> bool:
         case Unseen.REPLICA_BEHIND:
             heard = [-1 if one.leader_epoch is None else one.leader_epoch for one in run.ended.get(place, {}).values()]
             return any(epoch > (known or 0) and epoch > min(heard, default=-1) for epoch in epochs)
-        case Unseen.RECORD_GIVEN_UP:
+        case Unseen.RECORD_GIVEN_UP | Unseen.RECORD_GONE:
             if known is not None:
                 return any(epoch > known for epoch in epochs)
             return any(

@@ -114,11 +114,12 @@ def _first_epoch(partition: Partition) -> int:
 
 
 def _first_since(partition: Partition, timestamp: int, bound: Offset) -> _Found:
-    """The first batch with a record that young: exact to the batch, as Kafka was before version 2 of its format."""
+    """The first batch with a record that young: exact to the batch, while Kafka looks for the record in it."""
     header = partition.log.first_since(timestamp, bound)
     if header is None:
         return _Found(NO_OFFSET)
-    return _Found(header.base_offset, header.max_timestamp, header.leader_epoch)
+    first = max(header.base_offset, partition.replica.log_start_offset)
+    return _Found(first, header.max_timestamp, header.leader_epoch)
 
 
 def _latest_record(partition: Partition, bound: Offset) -> _Found:

@@ -7,12 +7,16 @@ from tests.checkers.cases import Expected, case, lose_tail, lost, regression, wr
 from tests.checkers.excuse_cases import LEAST_2, UNCLEAN
 from tests.checkers.group_cases import lose_power
 from tests.checkers.lookups import look_up, read
+from tests.checkers.order_cases import configured, order
 from tests.checkers.repeat_cases import CASES
-from tests.checkers.sampling import SAMPLED
+from tests.checkers.sampling import SAMPLED, samples
 from tests.checkers.story import NODES, Story
 from tests.checkers.timeline_cases import decide
 
 __all__ = ["CASES"]
+
+ORDERED = configured(order(2)) | {"guarantees": SAMPLED | {"retention": True}}
+GIVEN_UP = configured(order(2, "_TIMED_OUT")) | {"guarantees": SAMPLED | {"retention": True}}
 
 
 def lookup(offset: int, verdict: str = "VIOLATION") -> Expected:
@@ -163,3 +167,35 @@ def a_new_leader_of_an_early_generation_answers_by_a_watermark_that_may_be_too_l
     story.elect(1)
     look_up(story, 6, 1, None)
     story.finish()
+
+
+@case(Outcome.VIOLATION, lookup(1), generation="2.1")
+def even_that_leader_may_not_answer_with_a_later_offset(story: Story) -> None:
+    read_three(story)
+    story.elect(1)
+    look_up(story, 6, 1, 2)
+    story.finish()
+
+
+@case(Outcome.PASS, lookup(1, "DOCUMENTED"), **ORDERED)
+def what_was_deleted_may_be_there_again_after_a_restart(story: Story) -> None:
+    """Only samples tell of it."""
+    write(story, 4)
+    read(story, 5, [0, 1, 2, 3])
+    story.delete(2)
+    look_up(story, 6, 1, 2)
+    for node in NODES:
+        story.partitions[0].starts[node] = 0
+        story.restart(node)
+    story.elect(0)
+    story.finish()
+    story.timeline = samples(story.timeline, lambda _: True)
+
+
+@case(Outcome.VIOLATION, lookup(3), **GIVEN_UP)
+def what_no_request_asked_to_delete_has_to_be_found_in_samples_too(story: Story) -> None:
+    write(story, 4)
+    read(story, 5, [0, 1, 2, 3])
+    look_up(story, 6, 3, None)
+    story.finish()
+    story.timeline = samples(story.timeline, lambda _: True)
