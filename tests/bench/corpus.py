@@ -39,7 +39,7 @@ from harness.scenario import shipped
 from harness.scratch import scratch
 from spark_analysis.session import session
 from tests.bench import real_run
-from tests.checkers.evidence_cases import CASES
+from tests.checkers.all_cases import CASES
 from tests.checkers.sampled_stories import last_page_cache, two_failovers
 from tests.mutation.trials import perform, trials
 from tests.spark_analysis.differential import random_runs

@@ -7,11 +7,9 @@ from typing import Any
 from harness.checker import Outcome
 from harness.history.delete_records_log import GAVE_UP, LOST
 from tests.checkers.cases import case, lost, write
-from tests.checkers.order_cases import CASES, PERMITTED, configured, order
+from tests.checkers.order_cases import PERMITTED, configured, order
 from tests.checkers.sampling import SAMPLED, samples
 from tests.checkers.story import CONTROLLER, Row, Story
-
-__all__ = ["CASES"]
 
 SENT_NS, ANSWERED_NS = 100_000_000, 200_000_000
 """When a story's order is sent, and when its client knows what became of it: later than whatever is told before."""

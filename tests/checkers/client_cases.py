@@ -10,10 +10,7 @@ from typing import Any
 from harness.checker import Outcome
 from tests.checkers.cases import case, lose_tail, write
 from tests.checkers.clients import Polled, Sent, commit, move, poll, transact
-from tests.checkers.send_cases import CASES
 from tests.checkers.story import Row, Story
-
-__all__ = ["CASES"]
 
 RELAXED: dict[str, Any] = {"min_insync_replicas": 2, "unclean_election": True}
 

@@ -6,12 +6,8 @@ from typing import Any
 
 from harness.checker import Outcome
 from tests.checkers.cases import case, lose_tail, lost, regression, write
-from tests.checkers.position_cases import CASES
 from tests.checkers.story import CONTROLLER, GUARANTEES, NODES, Row, Story
 from tests.checkers.timeline_cases import decide
-
-__all__ = ["CASES"]
-
 
 # ------------------------------------------------------------------------------------- what the controller decided
 

@@ -8,10 +8,8 @@ from typing import Any
 from harness.checker import Outcome
 from harness.replication.knobs import GENERATIONS
 from tests.checkers.cases import case, lose_tail, lost, regression, write
-from tests.checkers.guarantee_cases import CASES, configured, quiet
+from tests.checkers.guarantee_cases import configured, quiet
 from tests.checkers.story import Row, Story
-
-__all__ = ["CASES"]
 
 REQUESTED = ["all", 1]
 

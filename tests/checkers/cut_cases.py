@@ -6,11 +6,8 @@ from typing import Any
 
 from harness.checker import Outcome
 from tests.checkers.cases import case, lost, regression, write
-from tests.checkers.recorded_cases import CASES
 from tests.checkers.story import NODES, Story
 from tests.checkers.timeline_cases import decide
-
-__all__ = ["CASES"]
 
 
 def cut_in(story: Story, epoch: int | None, nodes: tuple[int, ...] = NODES) -> None:

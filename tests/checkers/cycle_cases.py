@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from harness.checker import Outcome
 from tests.checkers.cases import case
-from tests.checkers.client_cases import CASES, two_partitions
+from tests.checkers.client_cases import two_partitions
 from tests.checkers.clients import Polled, Sent, transact
 from tests.checkers.story import Story
-
-__all__ = ["CASES"]
 
 
 def at_once(story: Story, start: int) -> None:

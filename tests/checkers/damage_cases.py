@@ -11,11 +11,8 @@ from typing import Any
 from harness.checker import Outcome
 from harness.payload import FOREIGN_VALUE
 from tests.checkers.cases import Expected, case, lose_tail, lost, regression, write
-from tests.checkers.session_cases import CASES
 from tests.checkers.story import GUARANTEES, Row, Story
 from tests.checkers.timeline_cases import say_epochs
-
-__all__ = ["CASES"]
 
 
 def damaged(offset: int, verdict: str = "DOCUMENTED") -> Expected:

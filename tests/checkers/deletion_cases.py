@@ -11,10 +11,7 @@ from typing import Any
 from harness.checker import Outcome
 from tests.checkers.cases import case, lost, write
 from tests.checkers.clients import Sent, transact
-from tests.checkers.excuse_cases import CASES
 from tests.checkers.story import NODES, Story
-
-__all__ = ["CASES"]
 
 RETENTION: dict[str, Any] = {"guarantees": {"retention": True, "min_insync_replicas": 2}}
 

@@ -12,10 +12,7 @@ from harness.checker import Outcome
 from harness.findings import GAPS_KEPT
 from tests.checkers.cases import case, lose_tail, lost, regression, unseen, write
 from tests.checkers.clients import Polled, Sent, transact
-from tests.checkers.lookup_cases import CASES
 from tests.checkers.story import CONTROLLER, NODES, Row, Story
-
-__all__ = ["CASES"]
 
 
 def told(story: Story) -> Story:

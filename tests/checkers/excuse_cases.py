@@ -12,10 +12,7 @@ from harness.checker import Outcome
 from tests.checkers.cases import Expected, case, lose_tail, lost, regression, write
 from tests.checkers.client_cases import two_partitions
 from tests.checkers.clients import Sent, commit, move, transact
-from tests.checkers.cycle_cases import CASES
 from tests.checkers.story import CONTROLLER, NODES, Row, Story
-
-__all__ = ["CASES"]
 
 UNCLEAN: dict[str, Any] = {"guarantees": {"min_insync_replicas": 2, "unclean_election": True}}
 

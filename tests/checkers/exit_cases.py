@@ -10,11 +10,8 @@ from harness.checker import Outcome
 from harness.fault import ProcessEffect
 from harness.model import CLIENTS
 from tests.checkers.cases import case, write
-from tests.checkers.rest_cases import CASES
 from tests.checkers.sampling import SAMPLED, samples
 from tests.checkers.story import Story
-
-__all__ = ["CASES"]
 
 MS = 1_000_000
 AT_NS = 50 * MS

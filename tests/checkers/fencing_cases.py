@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from harness.checker import Outcome
 from tests.checkers.cases import case, write
-from tests.checkers.stall_cases import CASES
 from tests.checkers.story import Story
-
-__all__ = ["CASES"]
 
 UNFENCED = ("unfenced-read", "VIOLATION", 2)
 

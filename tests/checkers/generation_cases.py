@@ -12,10 +12,7 @@ from tests.checkers.cases import case, write
 from tests.checkers.clients import commit, poll
 from tests.checkers.excuse_cases import LEAST_2, UNCLEAN
 from tests.checkers.group_cases import lose_power
-from tests.checkers.other_end_cases import CASES
 from tests.checkers.story import NODES, Row, Story
-
-__all__ = ["CASES"]
 
 STALE = ("stale-commit", "VIOLATION", 2)
 SHARED = ("two-owners", "VIOLATION", None)

@@ -11,12 +11,9 @@ from tests.checkers.cases import Expected, case, lose_tail, lost, regression, wr
 from tests.checkers.client_cases import two_partitions
 from tests.checkers.clients import Sent, poll, transact
 from tests.checkers.excuse_cases import LEAST_2, UNCLEAN, darken
-from tests.checkers.reopening_cases import CASES
 from tests.checkers.sampling import SAMPLED, samples
 from tests.checkers.story import NODES, Story
 from tests.checkers.transaction_cases import closed, closed_by_the_next_abort, mark, marked
-
-__all__ = ["CASES"]
 
 
 def tail(first: int, *offsets: int) -> tuple[Expected, ...]:

@@ -12,10 +12,7 @@ from harness.findings import KEPT_PER_GROUP
 from tests.checkers.cases import case, write
 from tests.checkers.clients import commit
 from tests.checkers.excuse_cases import LEAST_2, UNCLEAN
-from tests.checkers.given_up_cases import CASES
 from tests.checkers.story import NODES, Story
-
-__all__ = ["CASES"]
 
 
 def commit_twice(story: Story) -> None:

@@ -6,11 +6,8 @@ from typing import Any
 
 from harness.checker import Outcome
 from tests.checkers.cases import case, lose_tail, lost, regression, write
-from tests.checkers.compared_cases import CASES
 from tests.checkers.sampling import samples
 from tests.checkers.story import GUARANTEES, Row, Story
-
-__all__ = ["CASES"]
 
 
 def configured(**more: Any) -> Row:

@@ -7,10 +7,7 @@ from tests.checkers.cases import case, write
 from tests.checkers.excuse_cases import UNCLEAN
 from tests.checkers.group_cases import lose_power
 from tests.checkers.keys import elect_uncleanly, lead, put, scan, value_of
-from tests.checkers.program_cases import CASES
 from tests.checkers.story import NODES, Story
-
-__all__ = ["CASES"]
 
 A, A2, B, GONE = value_of(0, 1), value_of(1, 1), value_of(2, 2), value_of(3, 1, deletes=True)
 

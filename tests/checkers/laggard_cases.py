@@ -7,12 +7,9 @@ from typing import Any
 
 from harness.checker import Outcome
 from tests.checkers.cases import case, write
-from tests.checkers.deletion_cases import CASES
 from tests.checkers.lineage_cases import SETTLES
 from tests.checkers.sampling import SAMPLED, samples
 from tests.checkers.story import Story
-
-__all__ = ["CASES"]
 
 ALLOWED_MS = 40
 S: dict[str, Any] = {"guarantees": {"min_insync_replicas": 2, "laggards_leave_ms": ALLOWED_MS}}

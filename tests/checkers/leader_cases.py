@@ -7,11 +7,7 @@ from typing import Any
 from harness.checker import Outcome
 from harness.findings import KEPT_PER_GROUP
 from tests.checkers.cases import LOST_TAIL, case, lose_tail, lost, regression, unseen, write
-from tests.checkers.damage_cases import CASES
 from tests.checkers.story import Story
-
-__all__ = ["CASES"]
-
 
 # ------------------------------------------------------------------------------------------- leaders and watermarks
 

@@ -6,11 +6,8 @@ from typing import Any
 
 from harness.checker import Outcome
 from tests.checkers.cases import case, write
-from tests.checkers.configuration_cases import CASES
 from tests.checkers.guarantee_cases import configured
 from tests.checkers.story import Story
-
-__all__ = ["CASES"]
 
 UNEXPLAINED = "Node 1 has a life 1, and neither a fault nor an ending in run.json says how its life 0 ended"
 SECOND = 1_000_000_000

@@ -6,10 +6,7 @@ from typing import Any
 
 from harness.checker import Outcome
 from tests.checkers.cases import case, lose_tail, lost, regression, write
-from tests.checkers.sampled_cases import CASES
 from tests.checkers.story import Story
-
-__all__ = ["CASES"]
 
 PERMITTED = {"unclean_election": True, "min_insync_replicas": 2}
 

@@ -8,12 +8,9 @@ from tests.checkers.excuse_cases import LEAST_2, UNCLEAN
 from tests.checkers.group_cases import lose_power
 from tests.checkers.lookups import look_up, read
 from tests.checkers.order_cases import configured, order
-from tests.checkers.repeat_cases import CASES
 from tests.checkers.sampling import SAMPLED, samples
 from tests.checkers.story import NODES, Story
 from tests.checkers.timeline_cases import decide
-
-__all__ = ["CASES"]
 
 ORDERED = configured(order(2)) | {"guarantees": SAMPLED | {"retention": True}}
 GIVEN_UP = configured(order(2, "_TIMED_OUT")) | {"guarantees": SAMPLED | {"retention": True}}

@@ -11,11 +11,9 @@ from harness.checker import Outcome
 from tests.checkers.cases import Expected, case, lost, regression, write
 from tests.checkers.clients import Sent, commit, poll, transact
 from tests.checkers.excuse_cases import LEAST_2, darken, shrink
-from tests.checkers.group_cases import CASES, be_told, commit_twice, lose_power
+from tests.checkers.group_cases import be_told, commit_twice, lose_power
 from tests.checkers.story import NODES, Story
 from tests.checkers.transaction_cases import closed, closed_by_the_next_abort, mark, marked
-
-__all__ = ["CASES"]
 
 SETTLED: dict[str, Any] = {"generation": "3.7", "guarantees": LEAST_2["guarantees"] | {"settles": True}}
 

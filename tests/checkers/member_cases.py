@@ -6,13 +6,9 @@ from typing import Any
 
 from harness.checker import Outcome
 from tests.checkers.cases import case, lost, regression, write
-from tests.checkers.cut_cases import CASES
 from tests.checkers.sampling import SAMPLED, samples
 from tests.checkers.story import NODES, Story
 from tests.checkers.timeline_cases import decide
-
-__all__ = ["CASES"]
-
 
 # ------------------------------------------------------------------------------------------------------- watermarks
 

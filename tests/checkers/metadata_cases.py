@@ -6,12 +6,9 @@ from typing import Any
 
 from harness.checker import Outcome
 from tests.checkers.cases import case, write
-from tests.checkers.fencing_cases import CASES
 from tests.checkers.sampling import SAMPLED, samples
 from tests.checkers.story import GUARANTEES, Row, Story
 from tests.checkers.timeline_cases import decide
-
-__all__ = ["CASES"]
 
 TAKEN = ("ack-below-min-isr", "VIOLATION", 2)
 DIFFERING = ("metadata-divergence", "VIOLATION", None)

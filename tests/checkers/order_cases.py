@@ -7,12 +7,9 @@ from typing import Any
 
 from harness.checker import Outcome
 from tests.checkers.cases import case, lost, write
-from tests.checkers.resend_cases import CASES
 from tests.checkers.rest_cases import AIMLESS
 from tests.checkers.sampling import SAMPLED, samples
 from tests.checkers.story import GUARANTEES, NODES, Row, Story
-
-__all__ = ["CASES"]
 
 PERMITTED = GUARANTEES | {"retention": True}
 HOUR_MS = 3_600_000

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from harness.checker import Outcome
 from tests.checkers.cases import case, lost, write
-from tests.checkers.life_cases import CASES
 from tests.checkers.story import Story
-
-__all__ = ["CASES"]
 
 OTHER_END = r"row {} ends a send that began with another value or partition"
 

@@ -11,10 +11,8 @@ from harness.checker import Outcome
 from tests.checkers.cases import case, lose_tail, write
 from tests.checkers.clients import Sent, commit, poll, transact
 from tests.checkers.excuse_cases import UNCLEAN
-from tests.checkers.generation_cases import CASES, FIRST, SECOND, be_given, commit_in, subscribe
+from tests.checkers.generation_cases import FIRST, SECOND, be_given, commit_in, subscribe
 from tests.checkers.story import Story
-
-__all__ = ["CASES"]
 
 PASSED = ("group-skip", "VIOLATION", 2)
 

@@ -11,11 +11,8 @@ from tests.checkers.cases import Expected, case, lost, regression, write
 from tests.checkers.clients import Sent, poll, transact
 from tests.checkers.excuse_cases import LEAST_2, UNCLEAN
 from tests.checkers.given_up_cases import UNCLEAN_AND_RETENTION
-from tests.checkers.marker_cases import CASES
 from tests.checkers.story import NODES, Partition, Story
 from tests.checkers.transaction_cases import SETTLES, closed, marked
-
-__all__ = ["CASES"]
 
 UNREAD = "The final read of ledger-0 ended at 1, below the final high watermark 3"
 

@@ -10,11 +10,8 @@ from harness.identity import KEYS
 from tests.checkers.cases import case, lose_tail, lost, regression, write
 from tests.checkers.client_cases import two_partitions
 from tests.checkers.group_cases import lose_power
-from tests.checkers.passed_cases import CASES
 from tests.checkers.programs import LIFE, of_one_key, put, reach
 from tests.checkers.story import NODES, Story
-
-__all__ = ["CASES"]
 
 LEAST = {"min_insync_replicas": 2, "unclean_election": False}
 EVERYTHING = {"program_may_skip": False, "program_may_repeat": False, "program_may_reorder": False}

@@ -12,9 +12,6 @@ from tests.checkers.cases import case, write
 from tests.checkers.client_randomness import IMPORTED
 from tests.checkers.clients import commit, move, poll
 from tests.checkers.story import Story
-from tests.checkers.transaction_cases import CASES
-
-__all__ = ["CASES"]
 
 
 def only_clients(story: Story) -> None:

@@ -7,9 +7,7 @@ import json
 from harness.checker import Outcome
 from tests.checkers.cases import case, write
 from tests.checkers.story import CONTROLLER, Story
-from tests.checkers.timeline_cases import CASES, cut_and_refetch, decide
-
-__all__ = ["CASES"]
+from tests.checkers.timeline_cases import cut_and_refetch, decide
 
 
 def start_again(story: Story, controller_epoch: int) -> None:

@@ -7,12 +7,9 @@ from typing import Any
 from harness.checker import Outcome
 from tests.checkers.cases import case, lose_tail, lost, regression, write
 from tests.checkers.client_randomness import IMPORTED
-from tests.checkers.exit_cases import CASES
 from tests.checkers.reader_cases import only_clients
 from tests.checkers.sampling import SAMPLED, samples
 from tests.checkers.story import CONTROLLER, GUARANTEES, NODES, Story
-
-__all__ = ["CASES"]
 
 UNJUSTIFIED = ("unjustified-refusal", "VIOLATION", None)
 OUT_OF_ORDER = ("unjustified-refusal", "VIOLATION", 2)

@@ -7,11 +7,8 @@ from typing import Any
 
 from harness.checker import Outcome
 from tests.checkers.cases import case, write
-from tests.checkers.reused_offset_cases import CASES
 from tests.checkers.sampling import SAMPLED, samples
 from tests.checkers.story import GUARANTEES, NODES, Row, Story
-
-__all__ = ["CASES"]
 
 VIRTUAL: dict[str, Any] = {"guarantees": GUARANTEES | {"time": "virtual"}}
 SHRUNK = ("shrunk-log", "VIOLATION", 2)

@@ -7,11 +7,8 @@ from collections.abc import Sequence
 from harness.checker import Outcome
 from tests.checkers.cases import Expected, case, write
 from tests.checkers.clients import commit, deliver, move, poll
-from tests.checkers.reset_cases import CASES
 from tests.checkers.resets import be_refused
 from tests.checkers.story import Row, Story
-
-__all__ = ["CASES"]
 
 FIRST, SECOND = 70, 71
 GROUP = "g"

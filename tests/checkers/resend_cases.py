@@ -11,9 +11,6 @@ from harness.findings import RESENT_NS
 from tests.checkers.cases import case, write
 from tests.checkers.sampling import SAMPLED, samples
 from tests.checkers.story import GUARANTEES, NODES, Row, Story
-from tests.checkers.weak_cases import CASES
-
-__all__ = ["CASES"]
 
 PLAIN: dict[str, Any] = {"guarantees": GUARANTEES | {"idempotent_producers": False}}
 GUILTY, EXCUSED = ("duplicate", "VIOLATION", 0), ("duplicate", "DOCUMENTED", 0)

@@ -8,11 +8,8 @@ from tests.checkers.excuse_cases import LEAST_2, UNCLEAN
 from tests.checkers.group_cases import lose_power
 from tests.checkers.resets import be_refused
 from tests.checkers.sampling import SAMPLED
-from tests.checkers.share_cases import CASES
 from tests.checkers.story import NODES, Story
 from tests.checkers.timeline_cases import decide
-
-__all__ = ["CASES"]
 
 
 def reset(offset: int, verdict: str = "VIOLATION") -> Expected:

@@ -8,11 +8,8 @@ from typing import Any
 from harness.checker import Outcome
 from tests.checkers.cases import case, write
 from tests.checkers.lineage_cases import SETTLES, STUCK
-from tests.checkers.metadata_cases import CASES
 from tests.checkers.sampling import SAMPLED, samples
 from tests.checkers.story import GUARANTEES, Story
-
-__all__ = ["CASES"]
 
 SEEN: dict[str, Any] = {
     "unrest": {

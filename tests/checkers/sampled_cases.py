@@ -7,11 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.checker import Outcome
-from tests.checkers.cases import CASES, case, lose_tail, lost, regression, write
+from tests.checkers.cases import case, lose_tail, lost, regression, write
 from tests.checkers.sampling import SAMPLED, samples
 from tests.checkers.story import CONTROLLER, Row, Story
-
-__all__ = ["CASES"]
 
 UNCLEAN: Row = SAMPLED | {"unclean_election": True}
 LONG = 10_000_000_000

@@ -13,10 +13,8 @@ from harness.checker import Outcome
 from tests.checkers.cases import case, lost, take_long, write
 from tests.checkers.client_randomness import IMPORTED
 from tests.checkers.clients import Sent, burst, poll, transact
-from tests.checkers.reader_cases import CASES, only_clients
+from tests.checkers.reader_cases import only_clients
 from tests.checkers.story import GUARANTEES, Story
-
-__all__ = ["CASES"]
 
 UNCLEAN: dict[str, Any] = {"guarantees": GUARANTEES | {"unclean_election": True}}
 

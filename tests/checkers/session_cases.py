@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from harness.checker import Outcome
 from tests.checkers.cases import case, write
-from tests.checkers.member_cases import CASES
 from tests.checkers.story import CONTROLLER, Story
 from tests.checkers.timeline_cases import decide
-
-__all__ = ["CASES"]
 
 
 @case(Outcome.VIOLATION, ("illegal-isr", "VIOLATION", None))

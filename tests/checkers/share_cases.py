@@ -10,11 +10,8 @@ from harness.checker import Outcome
 from tests.checkers.cases import Expected, case, lost, regression, write
 from tests.checkers.excuse_cases import UNCLEAN
 from tests.checkers.group_cases import lose_power
-from tests.checkers.key_cases import CASES
 from tests.checkers.sharing import LIMIT, WORKLOAD, A, B, accept, acknowledge, acquire, drain
 from tests.checkers.story import NODES, Story
-
-__all__ = ["CASES"]
 
 Tell = Callable[[Story], None]
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from harness.checker import Outcome
 from tests.checkers.cases import case, write
-from tests.checkers.laggard_cases import CASES, STALLED, S, come_back
+from tests.checkers.laggard_cases import STALLED, S, come_back
 from tests.checkers.sampling import SAMPLED, samples
 from tests.checkers.story import Story
-
-__all__ = ["CASES"]
 
 
 def wait(story: Story, for_ms: int = 60, every_ms: int = 5) -> None:

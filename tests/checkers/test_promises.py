@@ -11,8 +11,8 @@ from checkers import CONCLUSIONS, PROMISES, check
 from checkers.registry import KINDS
 from checkers.verdicts.memory import decided
 from harness.checker import RunVerdict
+from tests.checkers.all_cases import CASES
 from tests.checkers.cases import Case
-from tests.checkers.evidence_cases import CASES
 
 MALFORMED = (
     "a_clock_that_was_moved_by_no_number_makes_nothing_old",

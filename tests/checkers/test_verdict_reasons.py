@@ -10,7 +10,7 @@ import pytest
 from checkers import check
 from harness.checker import Anomaly
 from tests.checkers import sampled_cases
-from tests.checkers.evidence_cases import CASES
+from tests.checkers.all_cases import CASES
 from tests.checkers.excuse_cases import LEAST_2, UNCLEAN, darken, sent_again
 from tests.checkers.story import NODES, Story
 

@@ -7,11 +7,8 @@ from typing import Any
 
 from harness.checker import Outcome
 from tests.checkers.cases import case, write
-from tests.checkers.lineage_cases import CASES
 from tests.checkers.sampling import SAMPLED
 from tests.checkers.story import CONTROLLER, NODES, Row, Story
-
-__all__ = ["CASES"]
 
 
 def decide(story: Story, kind: str = "isr", **columns: Any) -> Row:

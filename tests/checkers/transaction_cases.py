@@ -7,10 +7,7 @@ from collections.abc import Sequence
 from harness.checker import Outcome
 from tests.checkers.cases import case, unseen, write
 from tests.checkers.clients import Sent, poll, transact
-from tests.checkers.leader_cases import CASES
 from tests.checkers.story import NODES, Partition, Story
-
-__all__ = ["CASES"]
 
 SETTLES = {"settles": True, "min_insync_replicas": 2}
 

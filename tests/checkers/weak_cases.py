@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from harness.checker import Outcome
 from tests.checkers.cases import case, lost, write
-from tests.checkers.refusal_cases import CASES
 from tests.checkers.sampling import SAMPLED, samples
 from tests.checkers.story import GUARANTEES, NODES, Partition, Story
-
-__all__ = ["CASES"]
 
 
 def drop(story: Story, acks: int = 1) -> None:

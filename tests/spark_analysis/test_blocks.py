@@ -13,8 +13,8 @@ from checkers import check
 from harness.errors import EnvironmentFault
 from spark_analysis import digests
 from spark_analysis.blocks import Earlier, gaps, with_earlier, words
+from tests.checkers.all_cases import CASES
 from tests.checkers.dealing import deal
-from tests.checkers.evidence_cases import CASES
 from tests.spark_analysis.differential import CHUNKS, disagreements, random_runs, tiny_blocks, verdicts_in_blocks
 
 

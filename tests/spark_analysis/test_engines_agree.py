@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 
 from checkers import check
 from harness.checker import Outcome
+from tests.checkers.all_cases import CASES
 from tests.checkers.cases import Case
 from tests.checkers.dealing import rewrite
-from tests.checkers.evidence_cases import CASES
 from tests.checkers.sampled_stories import last_page_cache, two_failovers
 from tests.checkers.story import Story
 from tests.spark_analysis.differential import (

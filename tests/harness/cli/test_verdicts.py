@@ -18,7 +18,7 @@ from harness.history.run_directory import RunDirectory
 from harness.replication.knobs import CURRENT_GENERATION
 from harness.runner import Plan, Reporter
 from harness.runner.run_progress import Watch
-from tests.checkers.reused_offset_cases import CASES
+from tests.checkers.all_cases import CASES
 from tests.checkers.sampling import SAMPLED, samples
 from tests.checkers.story import Story
 from tests.harness.cli.calling import Seawall
