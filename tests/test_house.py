@@ -60,7 +60,7 @@ def functions() -> Iterator[tuple[str, int]]:
     for path in python_files():
         for node in ast.walk(tree(path)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno:
-                first = node.body[1] if ast.get_docstring(node) and len(node.body) > 1 else node.body[0]
+                first = node.body[1] if ast.get_docstring(node, clean=False) and len(node.body) > 1 else node.body[0]
                 yield f"{path.relative_to(ROOT)}:{node.lineno} {node.name}", node.end_lineno - first.lineno + 1
 
 

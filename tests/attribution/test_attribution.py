@@ -66,13 +66,24 @@ BROKEN: Mapping[str, tuple[str, str, set[str]]] = {
 """By bug of a broker, the load and the faults that show it, and kinds of anomalies that are to be the broker's."""
 
 
-LATE = pytest.mark.nightly("a run like another; by day one of each load, and all that are sent by producers alone")
-BY_DAY = {"misstates_a_commit", "commits_unfenced", "stable_offset_too_high"}
+LATE = pytest.mark.nightly("a run like another; by day one lie and one bug of each load, of sends and of polls")
+BY_DAY = {
+    "acknowledges_what_it_never_sent",
+    "batch_appended_twice",
+    "commits_unfenced",
+    "consumer_refused_at_the_end",
+    "drops_a_record",
+    "fetch_skips_a_batch",
+    "misstates_a_commit",
+    "says_that_it_is_out_of_range",
+    "sends_twice",
+    "stable_offset_too_high",
+}
 
 
 def by_day_and_night(loads: Mapping[str, str]) -> list[ParameterSet]:
     """The lies, or bugs, of ``loads``: their load by their name."""
-    return some(loads, BY_DAY | {name for name, load in loads.items() if load == "single"}, LATE)
+    return some(loads, BY_DAY, LATE)
 
 
 def frames_of(found: RunVerdict, kind: str) -> list[str]:
@@ -134,6 +145,7 @@ def test_an_attribution_has_no_frames(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "was answered after" in second
 
 
+@pytest.mark.nightly("the longest run of them; by day lies and bugs")
 def test_honest_clients_are_suspected_of_what_acks_1_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever fails while senders wait for too little, what they lose is what brokers had acknowledged."""
     found = verdict(monkeypatch, scenario=load("random-chaos"), duration_s=2, seed=11)

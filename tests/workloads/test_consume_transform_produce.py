@@ -185,7 +185,7 @@ def test_clients_that_cannot_be_killed_are_refused() -> None:
 @pytest.mark.parametrize(
     ("generation", "ids"),
     [
-        ("0.11", "partition"),
+        pytest.param("0.11", "partition", marks=LATE),
         pytest.param("2.1", "partition", marks=LATE),
         pytest.param("2.8", "member", marks=LATE),
         pytest.param("4.1", "partition", marks=LATE),

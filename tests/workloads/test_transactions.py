@@ -26,8 +26,8 @@ SHOWN = {
 }
 
 
-BY_DAY = ("aborted_marked_committed", "marker_lost")
-LATE = pytest.mark.nightly("eight seconds of transactions; by day one bug that loses them, and one that shows them")
+BY_DAY = ("aborted_marked_committed",)
+LATE = pytest.mark.nightly("eight seconds of transactions; by day one bug")
 
 
 def played(load: dict[str, Any], bugs: str = "") -> Rehearsal:
