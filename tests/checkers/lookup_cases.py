@@ -8,9 +8,9 @@ from tests.checkers.excuse_cases import LEAST_2, UNCLEAN
 from tests.checkers.group_cases import lose_power
 from tests.checkers.lookups import look_up, read
 from tests.checkers.order_cases import configured, order
+from tests.checkers.reset_cases import ask_after_a_failover
 from tests.checkers.sampling import SAMPLED, samples
 from tests.checkers.story import NODES, Story
-from tests.checkers.timeline_cases import decide
 
 ORDERED = configured(order(2)) | {"guarantees": SAMPLED | {"retention": True}}
 GIVEN_UP = configured(order(2, "_TIMED_OUT")) | {"guarantees": SAMPLED | {"retention": True}}
@@ -86,31 +86,14 @@ def a_later_leader_has_what_had_been_delivered(story: Story) -> None:
     story.finish()
 
 
-def look_up_after_a_failover(story: Story, of: int) -> None:
-    """Broker 0 does not hear that 1 has taken over, which writes a third record; a consumer reads all there is."""
-    write(story, 2)
-    begin = len(story.timeline)
-    story.elect(1)
-    decide(story, leader=1, leader_epoch=1, partition_epoch=4, isr=[1, 2])
-    story.partitions[0].isr = {1, 2}
-    story.send()
-    deposed = [row for row in story.timeline[begin:] if row["node"] == 0]
-    story.timeline = [row for row in story.timeline if all(row is not one for one in deposed)]
-    story.sequences[0] -= len(deposed)
-    read(story, 5, [0, 1, 2])
-    look_up(story, 6, of, None)
-    story.state(0)
-    story.finish()
-
-
 @case(Outcome.PASS)
 def a_leader_that_has_not_heard_of_its_successor_may_lack_the_record(story: Story) -> None:
-    look_up_after_a_failover(story, 2)
+    ask_after_a_failover(story, lambda: look_up(story, 6, 2, None))
 
 
 @case(Outcome.VIOLATION, lookup(1))
 def even_that_one_has_what_its_epoch_wrote(story: Story) -> None:
-    look_up_after_a_failover(story, 1)
+    ask_after_a_failover(story, lambda: look_up(story, 6, 1, None))
 
 
 def look_up_the_deleted(story: Story) -> None:
