@@ -84,8 +84,13 @@ class _Lookup(NamedTuple):
 
 def find(rows: RunRows) -> Iterator[Finding]:
     """Reference: every lookup of one run that left out a record which had been delivered."""
-    for place, lookups in _lookups(rows).items():
-        reads = sorted((read for read in rows.reads if read.where == place and read.timestamp_ms is not None), key=_at)
+    given: dict[TopicPartition, list[Read]] = defaultdict(list)
+    asked = _lookups(rows)
+    for read in rows.reads if asked else ():
+        if read.timestamp_ms is not None:
+            given[read.where].append(read)
+    for place, lookups in asked.items():
+        reads = sorted(given[place], key=_at)
         youngest = [*accumulate((read.timestamp_ms or 0 for read in reads), max)]
         for lookup in lookups:
             held = (_held(rows, read, lookup) for read in _left_out(reads, youngest, lookup))
@@ -158,19 +163,15 @@ def _held(rows: RunRows, read: Read, lookup: _Lookup) -> Row | None:
     """The record of the delivery in the final leader's log, if every leader that may have answered had it."""
     for record in rows.final_records(read.where, read.offset):
         epoch, value = record["leader_epoch"], record["value"]
-        if value is not None and value == read.value and epoch >= 0 and read.leader_epoch in (None, epoch):
-            leaders = rows.leaders_between(read.where, lookup.begun_ns, lookup.row["time_ns"])
-            if all(term.leader_epoch >= epoch for term in leaders):
-                return record
+        is_it = value is not None and value == read.value and epoch >= 0 and read.leader_epoch in (None, epoch)
+        if is_it and not rows.may_have_lacked(read.where, epoch, lookup.begun_ns, lookup.row["time_ns"]):
+            return record
     return None
 
 
 def _finding(rows: RunRows, place: TopicPartition, lookup: _Lookup, record: Row) -> Finding:
     offset, epoch, time_ns = record["offset"], record["leader_epoch"], lookup.row["time_ns"]
-    is_given_up = any(
-        election.time_ns <= time_ns and election.gave_up(epoch, None if rows.sampled else offset)
-        for election in rows.unclean_elections.get(place, [])
-    )
+    is_given_up = rows.thrown_back(place, epoch, offset, time_ns)
     is_deleted = offset < rows.deleted_to(place, time_ns)
     excuse: Excuse | None = "retention" if is_deleted else "unclean" if is_given_up else None
     return Finding(

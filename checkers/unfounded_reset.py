@@ -117,16 +117,12 @@ def _was_reached(rows: RunRows, record: Row, refusal: Row) -> bool:
     ]
     if record["value"] is None or epoch < 0 or not times:
         return False
-    leaders = rows.leaders_between(place, min(times), refusal["time_ns"])
-    return all(term.leader_epoch >= epoch for term in leaders)
+    return not rows.may_have_lacked(place, epoch, min(times), refusal["time_ns"])
 
 
 def _finding(rows: RunRows, place: TopicPartition, refusal: Row, record: Row) -> Finding:
     position, epoch = refusal["offset"], record["leader_epoch"]
-    is_given_up = any(
-        election.time_ns <= refusal["time_ns"] and election.gave_up(epoch, None if rows.sampled else record["offset"])
-        for election in rows.unclean_elections.get(place, [])
-    )
+    is_given_up = rows.thrown_back(place, epoch, record["offset"], refusal["time_ns"])
     is_deleted = position < rows.deleted_to(place, refusal["time_ns"])
     excuse: Excuse | None = "retention" if is_deleted else "unclean" if is_given_up else None
     return Finding(

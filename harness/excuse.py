@@ -64,89 +64,84 @@ class ExcuseKind:
         return self.guarantee is None or guarantees.get(self.guarantee.name) is self.guarantee.value
 
 
-def _documents(name: Excuse, meaning: str, reason: str, guarantee: Guarantee | None = None) -> ExcuseKind:
-    """An excuse that makes a finding DOCUMENTED, and that no client brought about."""
+def _plain(
+    name: Excuse, effect: Effect, *, meaning: str, reason: str = "", guarantee: Guarantee | None = None,
+    in_every_generation: bool = False,
+) -> ExcuseKind:  # fmt: skip
+    """An excuse that no client brought about."""
     return ExcuseKind(
-        name=name, meaning=meaning, effect=Effect.DOCUMENTED, guarantee=guarantee, of_the_client=False,
-        if_resent=False, in_every_generation=False, reason=reason,
-    )  # fmt: skip
-
-
-def _leaves_open(name: Excuse, meaning: str, reason: str) -> ExcuseKind:
-    """An excuse of which it is not known whether it holds."""
-    return ExcuseKind(
-        name=name, meaning=meaning, effect=Effect.LEFT_OPEN, guarantee=None, of_the_client=False,
-        if_resent=False, in_every_generation=False, reason=reason,
+        name=name, meaning=meaning, effect=effect, guarantee=guarantee, of_the_client=False, if_resent=False,
+        in_every_generation=in_every_generation, reason=reason,
     )  # fmt: skip
 
 
 _ALL = (
-    ExcuseKind(
-        name="acks",
+    _plain(
+        "acks",
+        Effect.WEAK,
         meaning="the sender waited for too little (acks 0 or 1), and the record was never known to be committed",
-        effect=Effect.WEAK,
-        guarantee=None,
-        of_the_client=False,
-        if_resent=False,
-        in_every_generation=False,
-        reason="",
     ),
-    ExcuseKind(
-        name="restart",
+    _plain(
+        "restart",
+        Effect.NOTHING,
         meaning="a restart took it, and not the rules by which followers of some generation cut their logs",
-        effect=Effect.NOTHING,
-        guarantee=None,
-        of_the_client=False,
-        if_resent=False,
         in_every_generation=True,
-        reason="",
     ),
-    _documents(
+    _plain(
         "retention",
-        "it had been deleted on purpose",
-        "it was deleted on purpose, which the configuration permits (guarantees.retention)",
-        Guarantee("retention", value=True),
+        Effect.DOCUMENTED,
+        meaning="it had been deleted on purpose",
+        reason="it was deleted on purpose, which the configuration permits (guarantees.retention)",
+        guarantee=Guarantee("retention", value=True),
     ),
-    _documents(
+    _plain(
         "unclean",
-        "an unclean election came after it",
-        "an unclean election gave it up, which the configuration permits (guarantees.unclean_election)",
-        Guarantee("unclean_election", value=True),
+        Effect.DOCUMENTED,
+        meaning="an unclean election came after it",
+        reason="an unclean election gave it up, which the configuration permits (guarantees.unclean_election)",
+        guarantee=Guarantee("unclean_election", value=True),
     ),
-    _documents(
+    _plain(
         "damage",
-        "a fault has damaged that log",
-        "a fault of the run (corrupt_log) has damaged a log of that node",
+        Effect.DOCUMENTED,
+        meaning="a fault has damaged that log",
+        reason="a fault of the run (corrupt_log) has damaged a log of that node",
     ),
-    _documents(
+    _plain(
         "down",
-        "the replica that is missing was not running",
-        "the replica that is missing was not running",
+        Effect.DOCUMENTED,
+        meaning="the replica that is missing was not running",
+        reason="the replica that is missing was not running",
     ),
-    _documents(
+    _plain(
         "harmed",
-        "a fault of the run has harmed what the node runs on",
-        "a fault of the run had harmed what the node runs on, or kept it from its controller as it started",
+        Effect.DOCUMENTED,
+        meaning="a fault of the run has harmed what the node runs on",
+        reason="a fault of the run had harmed what the node runs on, or kept it from its controller as it started",
     ),
-    _documents(
+    _plain(
         "exits",
-        "its generation ends a broker in that place",
-        "that generation ends a broker that would have to cut its log, where unclean elections are forbidden",
+        Effect.DOCUMENTED,
+        meaning="its generation ends a broker in that place",
+        reason="that generation ends a broker that would have to cut its log, where unclean elections are forbidden",
     ),
-    _documents(
+    _plain(
         "bare",
-        "records are stored without epochs",
-        "its records bear no epochs (log.message.format.version), so followers cut by their own watermark",
+        Effect.DOCUMENTED,
+        meaning="records are stored without epochs",
+        reason="its records bear no epochs (log.message.format.version), so followers cut by their own watermark",
     ),
-    _documents(
+    _plain(
         "group",
-        "the consumer's group may have moved the partition, for the history has no rebalance rows",
-        "the consumer's group may have moved the partition, and the history names no rebalances",
+        Effect.DOCUMENTED,
+        meaning="the consumer's group may have moved the partition, for the history has no rebalance rows",
+        reason="the consumer's group may have moved the partition, and the history names no rebalances",
     ),
-    _documents(
+    _plain(
         "interleaving",
-        "transactions that write at the same time may interleave",
-        "Kafka lets transactions that write at the same time interleave",
+        Effect.DOCUMENTED,
+        meaning="transactions that write at the same time may interleave",
+        reason="Kafka lets transactions that write at the same time interleave",
     ),
     ExcuseKind(
         name="unnumbered",
@@ -169,20 +164,23 @@ _ALL = (
         reason="its producer sent it again in another epoch, or under another id, so that its leader could not tell it "
         "from a new one",
     ),
-    _leaves_open(
+    _plain(
         "entangled",
-        "it is of a transaction that is entangled with too many others",
-        "too many transactions are entangled to be followed",
+        Effect.LEFT_OPEN,
+        meaning="it is of a transaction that is entangled with too many others",
+        reason="too many transactions are entangled to be followed",
     ),
-    _leaves_open(
+    _plain(
         "unread",
-        "the broker's record of it could not be read",
-        "what the broker has written down could not be read",
+        Effect.LEFT_OPEN,
+        meaning="the broker's record of it could not be read",
+        reason="what the broker has written down could not be read",
     ),
-    _leaves_open(
+    _plain(
         "unfinished",
-        "a user's program, or a share group, had not said that it was done with the record",
-        "the run ended before the program, or the share group, was known to be done with the record",
+        Effect.LEFT_OPEN,
+        meaning="a user's program, or a share group, had not said that it was done with the record",
+        reason="the run ended before the program, or the share group, was known to be done with the record",
     ),
 )
 

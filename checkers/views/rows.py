@@ -206,6 +206,10 @@ class RunRows:
             if (self.sampled or term.begin_ns <= end_ns) and (term.end_ns is None or term.end_ns >= begin_ns)
         ]
 
+    def may_have_lacked(self, place: TopicPartition, leader_epoch: int, begin_ns: int, end_ns: int) -> bool:
+        """Whether a leader of an earlier epoch than a record's, which need not have it, may have led in that time."""
+        return any(term.leader_epoch < leader_epoch for term in self.leaders_between(place, begin_ns, end_ns))
+
     @cached_property
     def lives(self) -> dict[tuple[int, int], Life]:
         """Every incarnation of every node, by node and incarnation."""
@@ -290,6 +294,15 @@ class RunRows:
         if leader_epoch is None:
             return any(election.time_ns >= time_ns for election in known)
         return any(election.gave_up(leader_epoch, offset) for election in known)
+
+    def thrown_back(self, place: TopicPartition, leader_epoch: int, offset: int, time_ns: int) -> bool:
+        """Whether an unclean election of ``place`` until ``time_ns`` gave up a record.
+
+        A sampled timeline does not show where the winner's log ended.
+        """
+        passed = None if self.sampled else offset
+        known = self.unclean_elections.get(place, [])
+        return any(election.time_ns <= time_ns and election.gave_up(leader_epoch, passed) for election in known)
 
     def cut_off(self, place: TopicPartition, offset: int, time_ns: int, leader_epoch: int | None = None) -> bool:
         """Whether an unclean election gave up everything from ``offset`` on that was written in ``leader_epoch``.

@@ -45,7 +45,7 @@ class Performing:
     """Performs schedules on one target.
 
     Attributes:
-        noted: how many records the schedule log knew, each time that somebody was told of it.
+        noted: how many records the schedule log knew, each time that the executor reported it.
     """
 
     def __init__(self, target: ScriptedTarget, clock: LeapingClock) -> None:
