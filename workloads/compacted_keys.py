@@ -20,22 +20,22 @@ what becomes of a tombstone after its time; transactions on the topic, and Delet
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any
 
 from pydantic import Field
 
 from harness import compacted
 from harness.client_ports import BEGINNING, PLAIN, ClientContext, Clients, Producer
-from harness.client_tasks.polling import Tails
-from harness.client_tasks.steady_sends import SteadySends, SteadySendsParameters
+from harness.client_tasks.sends_and_tails import SendsAndTails
+from harness.client_tasks.steady_sends import SteadySendsParameters
 from harness.errors import UsageError
 from harness.history.recorder import PolledRecord
 from harness.history.sends import Answer
 from harness.model import Offset, ProcessId, TopicPartition
 from harness.orders import ALL_ACKS
 from harness.target import TopicSpec
-from harness.workload import Circumstances, Workload, WorkloadKind
+from harness.workload import Circumstances, WorkloadKind
 
 _PROCESS_SHIFT = 32
 _NS_PER_S = 1_000_000_000
@@ -94,23 +94,12 @@ class CompactedKeysParameters(SteadySendsParameters):
             )
 
 
-class CompactedKeys(Workload):
+class CompactedKeys(SendsAndTails):
     """Writes keys, and reads what is left of them, beside a load of other topics."""
 
     def __init__(self, parameters: CompactedKeysParameters, context: ClientContext) -> None:
-        super().__init__(context)
+        super().__init__(parameters, parameters.consumers, context)
         self._own = parameters
-        self._sends = SteadySends(parameters, context, self.clients)
-        self._tails = Tails(context, parameters.consumers, parameters.isolation)
-
-    def start(self) -> None:
-        """See :class:`harness.workload.Workload`."""
-        for work in (*self._tails.works(self.clients), *self._sends.works(), *self._works()):
-            self.begin(work)
-
-    def polled(self) -> Mapping[TopicPartition, Offset]:
-        """See :class:`harness.workload.Workload`."""
-        return self._tails.polled()
 
     def finish(self, report: Callable[[str], None]) -> None:
         """See :class:`harness.workload.Workload`: read the compacted log for the last time."""
@@ -138,7 +127,8 @@ class CompactedKeys(Workload):
         clients.stop()
         clients.join()
 
-    def _works(self) -> Iterator[Coroutine[Any, Any, None]]:
+    def works(self) -> Iterator[Coroutine[Any, Any, None]]:
+        """See :class:`harness.client_tasks.sends_and_tails.SendsAndTails`."""
         yield from map(self._write, range(self._own.writers))
         yield from (self._read() for _ in range(self._own.readers))
 

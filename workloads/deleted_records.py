@@ -21,19 +21,20 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict, deque
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Iterator
 from typing import Any
 
 from pydantic import Field
 
 from harness.client_ports import ClientContext, Consumer
-from harness.client_tasks.polling import Tails, poll
-from harness.client_tasks.steady_sends import SteadySends, SteadySendsParameters
+from harness.client_tasks.polling import poll
+from harness.client_tasks.sends_and_tails import SendsAndTails
+from harness.client_tasks.steady_sends import SteadySendsParameters
 from harness.errors import UsageError
 from harness.history.lookups import begin_lookup, end_lookup
-from harness.model import Offset, ProcessId, TopicPartition
+from harness.model import ProcessId, TopicPartition
 from harness.orders import DeleteOrder
-from harness.workload import Circumstances, Workload, WorkloadKind
+from harness.workload import Circumstances, WorkloadKind
 
 _KEPT = 0.5
 """The share of all records that is never deleted, but for the first request: what stays shows in the end what lookups
@@ -75,25 +76,15 @@ class DeletedRecordsParameters(SteadySendsParameters):
             )
 
 
-class DeletedRecords(Workload):
+class DeletedRecords(SendsAndTails):
     """Sends and reads, deletes what is old, and looks offsets up by time."""
 
     def __init__(self, parameters: DeletedRecordsParameters, context: ClientContext) -> None:
-        super().__init__(context)
+        super().__init__(parameters, parameters.consumers, context)
         self._own = parameters
-        self._sends = SteadySends(parameters, context, self.clients)
-        self._tails = Tails(context, parameters.consumers, parameters.isolation)
 
-    def start(self) -> None:
-        """See :class:`harness.workload.Workload`."""
-        for work in (*self._tails.works(self.clients), *self._sends.works(), *self._works()):
-            self.begin(work)
-
-    def polled(self) -> Mapping[TopicPartition, Offset]:
-        """See :class:`harness.workload.Workload`."""
-        return self._tails.polled()
-
-    def _works(self) -> Iterator[Coroutine[Any, Any, None]]:
+    def works(self) -> Iterator[Coroutine[Any, Any, None]]:
+        """See :class:`harness.client_tasks.sends_and_tails.SendsAndTails`."""
         yield self._delete()
         yield from map(self._look_up, range(self._own.lookers))
 

@@ -16,15 +16,12 @@ Missed: what takes two records in a batch, a codec, two requests of a producer i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from pydantic import Field
 
 from harness.client_ports import ClientContext
-from harness.client_tasks.polling import Tails
-from harness.client_tasks.steady_sends import SteadySends, SteadySendsParameters
-from harness.model import Offset, TopicPartition
-from harness.workload import Workload, WorkloadKind
+from harness.client_tasks.sends_and_tails import SendsAndTails
+from harness.client_tasks.steady_sends import SteadySendsParameters
+from harness.workload import WorkloadKind
 
 
 class UniqueSendsParameters(SteadySendsParameters):
@@ -37,22 +34,11 @@ class UniqueSendsParameters(SteadySendsParameters):
     consumers: int = Field(default=2, ge=1, le=64)
 
 
-class UniqueSends(Workload):
+class UniqueSends(SendsAndTails):
     """Sends at a steady rate and reads what comes of it."""
 
     def __init__(self, parameters: UniqueSendsParameters, context: ClientContext) -> None:
-        super().__init__(context)
-        self._sends = SteadySends(parameters, context, self.clients)
-        self._tails = Tails(context, parameters.consumers, parameters.isolation)
-
-    def start(self) -> None:
-        """See :class:`harness.workload.Workload`."""
-        for work in (*self._tails.works(self.clients), *self._sends.works()):
-            self.begin(work)
-
-    def polled(self) -> Mapping[TopicPartition, Offset]:
-        """See :class:`harness.workload.Workload`."""
-        return self._tails.polled()
+        super().__init__(parameters, parameters.consumers, context)
 
 
 KIND = WorkloadKind("unique_sends", UniqueSendsParameters, UniqueSends, {"rate": 40, "producers": 2, "consumers": 1})
