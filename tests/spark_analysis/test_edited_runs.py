@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from pyspark.sql import SparkSession
@@ -27,17 +26,39 @@ HEALTHY = QUICK | {"settings.min.insync.replicas": "2", "workload.acks": "[all]"
 
 
 JUDGED = [edit.name for edit in EDITS if edit.outcome != "refused"]
+BY_DAY = JUDGED[::3]
+"""The edits that are judged by day; by night all are."""
 BY_SPARK = JUDGED[::18]
 """The edits of simulated runs that Spark judges, too: each has a thousand rows of history. By night it judges all."""
 
 
-class Edited(NamedTuple):
-    """Recorded runs, by the scenario; one for each edit, by its name; and what each engine says of those."""
+class Edited:
+    """Recorded runs, and one for each edit, written and judged when a test asks for it.
 
-    recorded: Mapping[str, Path]
-    runs: Mapping[str, Path]
-    reference: Mapping[str, RunVerdict]
-    spark: Mapping[str, RunVerdict]
+    Args:
+        recorded: the directories of what was recorded, by the scenario.
+        root: where edited runs are written.
+        spark: what Spark says of edited runs, by the edit's name.
+    """
+
+    def __init__(self, recorded: Mapping[str, Path], root: Path, spark: Mapping[str, RunVerdict]) -> None:
+        self.recorded = recorded
+        self.spark = spark
+        self._root = root
+        self._reference: dict[str, RunVerdict] = {}
+
+    def run(self, edit: Edit) -> Path:
+        """The run with that edit."""
+        path = self._root / edit.name
+        if not path.exists():
+            write(edit, self.recorded, self._root)
+        return path
+
+    def reference(self, edit: Edit) -> RunVerdict:
+        """What the reference engine says of it."""
+        if edit.name not in self._reference:
+            [self._reference[edit.name]] = check([self.run(edit)], engine="reference")
+        return self._reference[edit.name]
 
 
 def record(target: str, root: Path) -> dict[str, Path]:
@@ -49,18 +70,20 @@ def record(target: str, root: Path) -> dict[str, Path]:
         return {plan.scenario.id: runner.run(plan, root / plan.scenario.id).path for plan in (chaos, lost)}
 
 
-def write(recorded: Mapping[str, Path], root: Path) -> None:
-    """Write a run for each edit."""
-    for edit in EDITS:
-        source = recorded[edit.of]
-        run = Run.read(source)
-        edit.rows(run)
-        edit.files(run.write(source, root / edit.name))
+def write(edit: Edit, recorded: Mapping[str, Path], root: Path) -> None:
+    """Write a run with that edit below ``root``."""
+    source = recorded[edit.of]
+    run = Run.read(source)
+    edit.rows(run)
+    edit.files(run.write(source, root / edit.name))
 
 
 def write_runs(root: Path) -> list[Path]:
     """The edited runs of simulated clusters that Spark judges."""
-    write(record("simulated", root), root)
+    recorded = record("simulated", root)
+    for edit in EDITS:
+        if edit.name in BY_SPARK:
+            write(edit, recorded, root)
     return [root / name for name in BY_SPARK]
 
 
@@ -74,26 +97,23 @@ def edited(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         one_job: OneJob = request.getfixturevalue("one_job")
         root = one_job.root(__name__)
         recorded = {scenario: root / scenario / "latest" for scenario in (CHAOS, LOST)}
-        spark = dict(zip(BY_SPARK, one_job.spark(__name__).values(), strict=True))
-    else:
-        root = tmp_path_factory.mktemp(request.param)
-        recorded = record(request.param, root)
-        write(recorded, root)
-        found = check([root / name for name in JUDGED], engine="spark", session=request.getfixturevalue("spark"))
-        spark = dict(zip(JUDGED, found, strict=True))
-    reference = check([root / name for name in JUDGED], engine="reference")
-    runs = {edit.name: root / edit.name for edit in EDITS}
-    return Edited(recorded, runs, dict(zip(JUDGED, reference, strict=True)), spark)
+        return Edited(recorded, root, dict(zip(BY_SPARK, one_job.spark(__name__).values(), strict=True)))
+    root = tmp_path_factory.mktemp(request.param)
+    recorded = record(request.param, root)
+    for edit in EDITS:
+        write(edit, recorded, root)
+    found = check([root / name for name in JUDGED], engine="spark", session=request.getfixturevalue("spark"))
+    return Edited(recorded, root, dict(zip(JUDGED, found, strict=True)))
 
 
-def names(*, refused: bool, by_day: Collection[str] | None = None) -> list[object]:
-    """The edits whose runs are refused, or not; those that are not ``by_day`` are for the night."""
-    late = pytest.mark.nightly("draws a report like another; by day one edit in six, and all are judged")
-    return [
-        pytest.param(edit, id=edit.name, marks=[] if by_day is None or edit.name in by_day else [late])
-        for edit in EDITS
-        if (edit.outcome == "refused") == refused
-    ]
+def judged(by_day: Collection[str]) -> list[object]:
+    """The edits whose runs are judged; those that are not ``by_day`` are for the night."""
+    late = pytest.mark.nightly("takes a run like another; by day one edit in three is judged, and one in six drawn")
+    edits = (edit for edit in EDITS if edit.outcome != "refused")
+    return [pytest.param(edit, id=edit.name, marks=[] if edit.name in by_day else [late]) for edit in edits]
+
+
+REFUSED = [pytest.param(edit, id=edit.name) for edit in EDITS if edit.outcome == "refused"]
 
 
 def test_the_runs_that_are_edited_are_sound(edited: Edited) -> None:
@@ -107,13 +127,14 @@ def test_every_edit_has_a_name_of_its_own() -> None:
 
 
 def test_both_engines_say_the_same_of_edited_runs(edited: Edited) -> None:
-    assert list(disagreements([(found, edited.reference[name]) for name, found in edited.spark.items()])) == []
+    both = [(edited.spark[edit.name], edited.reference(edit)) for edit in EDITS if edit.name in edited.spark]
+    assert list(disagreements(both)) == []
 
 
-@pytest.mark.parametrize("edit", names(refused=False))
+@pytest.mark.parametrize("edit", judged(BY_DAY))
 def test_an_edited_run_has_the_outcome_that_is_written_down(edit: Edit, edited: Edited) -> None:
-    engines = (edited.reference, edited.spark)
-    for verdict in (said[edit.name] for said in engines if edit.name in said):
+    by_spark = [edited.spark[edit.name]] if edit.name in edited.spark else []
+    for verdict in (edited.reference(edit), *by_spark):
         grave = [one.kind for one in verdict.anomalies if one.verdict is Verdict.VIOLATION]
         assert verdict.outcome == edit.outcome, (grave, verdict.reasons)
         match verdict.outcome:
@@ -127,21 +148,22 @@ def test_an_edited_run_has_the_outcome_that_is_written_down(edit: Edit, edited: 
                 assert verdict.reasons == []
 
 
-@pytest.mark.parametrize("edit", names(refused=True))
+@pytest.mark.parametrize("edit", REFUSED)
 @pytest.mark.parametrize("engine", ["spark", "reference"])
 def test_a_run_that_is_refused_is_refused_in_a_sentence(
     edit: Edit, engine: str, edited: Edited, spark: SparkSession
 ) -> None:
     with pytest.raises(InvalidRun) as refused:
-        check([edited.runs[edit.name]], engine=engine, session=spark)  # type: ignore[arg-type]
+        check([edited.run(edit)], engine=engine, session=spark)  # type: ignore[arg-type]
     assert edit.says in str(refused.value)
     assert len(str(refused.value)) < 1_000
     assert refused.value.exit_code is ExitCode.INVALID
 
 
-@pytest.mark.parametrize("edit", names(refused=False, by_day=JUDGED[::6]))
+@pytest.mark.parametrize("edit", judged(JUDGED[::6]))
 def test_the_report_of_an_edited_run_is_drawn_or_refused(edit: Edit, edited: Edited) -> None:
-    path = edited.runs[edit.name]
+    path = edited.run(edit)
+    edited.reference(edit)
     try:
         assert reports.write(path).is_file()
     except InvalidRun as refused:

@@ -125,7 +125,7 @@ def test_a_consumer_s_output_may_be_outside_of_the_cluster(tmp_path: Path, how: 
 
 
 def test_a_program_that_cannot_work_makes_the_run_inconclusive_and_is_quoted(tmp_path: Path) -> None:
-    verdict, directory = ran(tmp_path, "broken.py", "no_such_way", drain_s=1, restart_s=0)
+    verdict, directory = ran(tmp_path, "broken.py", "no_such_way", drain_s=1, restart_s=0.5)
     assert verdict.outcome is Outcome.INCONCLUSIVE
     assert any("put out nothing" in reason and "KeyError: 'no_such_way'" in reason for reason in verdict.reasons)
     program = directory.manifest().program
