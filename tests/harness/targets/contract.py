@@ -134,10 +134,11 @@ class Trial:
         assert self.eventually(tells)
         return told[0].log_end_offset
 
-    def needs(self, control: type[Target]) -> None:
+    def needs(self, *controls: type[Target]) -> None:
         """Skip the test where the target does not say that it can do that."""
-        if control not in self.target.controls:
-            pytest.skip(f"target {self.target.name} does not support {control.__name__}")
+        for control in controls:
+            if control not in self.target.controls:
+                pytest.skip(f"target {self.target.name} does not support {control.__name__}")
 
     def needs_to_start_cut_off(self) -> None:
         """Skip the rest of the test where a broker does not come up that hears nothing of one peer."""
@@ -146,8 +147,9 @@ class Trial:
 
     @contextmanager
     def in_effect(self, **written: object) -> Iterator[Fault]:
-        """Inject a fault, and leave the cluster whole again."""
+        """Inject a fault, and leave the cluster whole again; skip the test where the target cannot do it."""
         fault = faults.parse(written, "test").aimed(self.target.view(), seed=1)
+        self.needs(fault.needs)
         fault.inject(self.target)
         try:
             yield fault
