@@ -8,10 +8,12 @@ import typer
 def heal() -> None:
     """Stop what killed harnesses left running, mark their runs as abandoned, and gather what their nodes left.
 
-    Every run begins with this, too; only this command and runs in containers search for containers without a journal.
+    Every run begins with this, too; what no journal names, such as containers, is searched for by this command, and by
+    runs on a target that leaves such.
     """
     from harness.runner import heal_leftovers
     from harness.scratch import swept
+    from harness.targets.kinds import KINDS
 
-    for line in [*heal_leftovers(containers=True), *swept()] or ["Nothing to heal."]:
+    for line in [*heal_leftovers(KINDS), *swept()] or ["Nothing to heal."]:
         typer.echo(line)

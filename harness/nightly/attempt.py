@@ -86,7 +86,7 @@ class Attempt:
             program.end_session(self._process.pid)
             code = self._process.wait()
             if self._stage is _Stage.KILLED and self.cell.kind == "run":
-                heal_leftovers(containers=kind_of(self.cell.target).runs_in_containers)
+                heal_leftovers([kind_of(self.cell.target).name])
             _keep_the_end(self.directory / LOG)
             return code
         if self._stage is _Stage.RUNS and self.seconds > self.cell.time_limit_s:

@@ -1,8 +1,8 @@
 """The journal: what a harness has to undo, recorded before it is done, so that the next one can clean up.
 
 Every running harness keeps one file in a directory that only its user may enter: its process, its run directory, its
-node processes, the names of its containers, and the faults in force. The next harness finds the files of harnesses that
-died, and undoes what they left.
+node processes, what else its target leaves when it is killed, such as containers, and the faults in force. The next
+harness finds the files of harnesses that died, and undoes what they left.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Protocol, Self
 
@@ -26,8 +26,7 @@ from harness.documents import Unfit
 from harness.errors import EnvironmentFault, InvalidRun, UsageError
 from harness.history.run_directory import RunDirectory
 from harness.scratch import outside
-from harness.targets import log_dirs
-from harness.targets.compose.leftovers import remove_lost, remove_project
+from harness.targets import left_outside, log_dirs
 from harness.targets.node_evidence import left_behind, taps_left_behind
 from harness.targets.node_logs import copy_logs
 from harness.validation import validated
@@ -78,6 +77,19 @@ class FaultMark:
 
 
 @dataclass(frozen=True, slots=True)
+class Leftover:
+    """Something of a target that does not end with the harness and its nodes.
+
+    Attributes:
+        kind: the kind of target that removes it.
+        what: names it for that kind.
+    """
+
+    kind: str
+    what: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Entries:
     """The content of a journal file.
 
@@ -88,8 +100,7 @@ class Entries:
             :data:`TEMPORARY`.
         nodes: its node processes by name.
         faults: each fault in force by name.
-        project: the name of its Compose project; empty: none.
-        containers: the names of its containers.
+        leftovers: what may be left besides, in the order in which it came.
     """
 
     owner: ProcessMark
@@ -97,8 +108,7 @@ class Entries:
     is_temporary: bool = False
     nodes: Mapping[str, ProcessMark] = field(default_factory=dict)
     faults: Mapping[str, FaultMark] = field(default_factory=dict)
-    project: str = ""
-    containers: Sequence[str] = ()
+    leftovers: Sequence[Leftover] = ()
 
 
 class Undo(Protocol):
@@ -125,7 +135,7 @@ class NothingToUndo:
     def node_started(self, name: str, pid: int) -> None:
         """See :class:`harness.targets.cluster_kind.StartJournal`."""
 
-    def project_coming(self, name: str, containers: Sequence[str]) -> None:
+    def leftover_coming(self, kind: str, what: Mapping[str, Any]) -> None:
         """See :class:`harness.targets.cluster_kind.StartJournal`."""
 
 
@@ -140,7 +150,7 @@ class Journal:
         self._path = journal_directory() / f"{owner.pid}-{run_directory.name}.json"
         self._entries = Entries(owner, str(run_directory.resolve()), is_temporary)
         self._undone = False
-        self._write()
+        self._change()
 
     def __enter__(self) -> Self:
         return self
@@ -159,9 +169,14 @@ class Journal:
         with suppress(psutil.NoSuchProcess):
             self._change(nodes={**self._entries.nodes, name: ProcessMark.of(pid)})
 
-    def project_coming(self, name: str, containers: Sequence[str]) -> None:
-        """Record the names of the cluster's project and containers before they exist."""
-        self._change(project=name, containers=containers)
+    def leftover_coming(self, kind: str, what: Mapping[str, Any]) -> None:
+        """Record what a target leaves if this process is killed; see :class:`~harness.targets.cluster_kind.Leftovers`.
+
+        Raises:
+            EnvironmentFault: a plugin's kind has none.
+        """
+        left_outside.require_removable(kind)
+        self._change(leftovers=[*self._entries.leftovers, Leftover(kind, what)])
 
     def fault_coming(self, name: str, kind: str, parameters: Mapping[str, Any]) -> None:
         """Record a fault before it is injected."""
@@ -172,11 +187,13 @@ class Journal:
         self._change(faults={other: fault for other, fault in self._entries.faults.items() if other != name})
 
     def _change(self, **changes: Any) -> None:
-        self._entries = replace(self._entries, **changes)
-        self._write()
+        entries = replace(self._entries, **changes)
+        text = json.dumps(asdict(entries))  # what is no JSON is refused before it is one of the entries
+        self._entries = entries
+        self._write(text)
 
-    def _write(self) -> None:
-        self._partial.write_text(json.dumps(asdict(self._entries)))
+    def _write(self, text: str) -> None:
+        self._partial.write_text(text)
         self._partial.replace(self._path)
 
     @property
@@ -204,11 +221,11 @@ def journal_directory() -> Path:
     return directory
 
 
-def heal_leftovers(*, containers: bool = False) -> list[str]:
-    """Clean up after every harness of this user that died: kill its nodes, mark its run directory.
+def heal_leftovers(searched: Iterable[str] = ()) -> list[str]:
+    """Clean up after every harness of this user that died: kill its nodes, remove what its target left, mark its run.
 
     Args:
-        containers: whether to search the Docker engine, if there is one, for containers without a journal.
+        searched: the kinds of targets that search, besides, for what no journal names, such as containers.
 
     Returns:
         One line for each; empty when there was nothing to do.
@@ -218,14 +235,20 @@ def heal_leftovers(*, containers: bool = False) -> list[str]:
         pid = path.name.partition("-")[0]
         if not (pid.isdecimal() and start_time(pid)):
             path.unlink(missing_ok=True)
-    return [*lines, *remove_lost()] if containers else lines
+    return [*lines, *(line for kind in searched for line in left_outside.remove_lost(kind))]
 
 
 def _heal(path: Path) -> str | None:
-    entries = _read(path)
-    if entries is None:
+    try:
+        document = documents.json_file(path)
+        entries = validated(_Document, document, "").root
+    except (OSError, Unfit, UsageError):
         return _removed(path)
-    return _finished(path, entries) if entries.owner.process() is None else None
+    if entries.owner.process() is not None:
+        return None
+    if unknown := sorted(set(document) - {one.name for one in fields(Entries)}):
+        return f"Left {path}, the journal of another version of seawall, which it takes to heal: it has {unknown[0]!r}."
+    return _finished(path, entries)
 
 
 def _removed(path: Path) -> str | None:
@@ -245,10 +268,9 @@ def _finished(path: Path, entries: Entries) -> str:
     if alive := [f"{name} (process {mark.pid})" for name, mark in entries.nodes.items() if mark.process() is not None]:
         return f"{what} was abandoned by process {entries.owner.pid}, and its nodes still run: {', '.join(alive)}."
     mended = log_dirs.mend_all(Path(entries.run_directory))
-    try:
-        removed = remove_project(entries.project, entries.containers) if entries.project else []
-    except EnvironmentFault as problem:
-        return f"{what} was abandoned by process {entries.owner.pid}, and its containers are still there: {problem}"
+    removed, problems = _removed_outside(entries.leftovers)
+    if problems:
+        return f"{what} was abandoned by process {entries.owner.pid}, and {' '.join(problems)}"
     gathered: list[str] = []
     if entries.is_temporary and Path(entries.run_directory).name.startswith(TEMPORARY):
         shutil.rmtree(entries.run_directory, ignore_errors=True)
@@ -264,6 +286,18 @@ def _finished(path: Path, entries: Entries) -> str:
         f"{what} was abandoned by process {entries.owner.pid}: "
         f"killed its nodes ({nodes}); faults that were in force: {faults}{put_back}."
     )
+
+
+def _removed_outside(leftovers: Sequence[Leftover]) -> tuple[list[str], list[str]]:
+    """Remove what a target has left; returns what was removed, and a clause for each that is still there."""
+    removed: list[str] = []
+    problems: list[str] = []
+    for one in leftovers:
+        try:
+            removed += left_outside.remove(one.kind, one.what)
+        except EnvironmentFault as problem:
+            problems.append(str(problem))
+    return removed, problems
 
 
 def _what(entries: Entries) -> str:
@@ -320,13 +354,6 @@ def _gathered(directory: RunDirectory, run: str) -> Iterator[str]:
     if taps is not None and not directory.has_table("wire"):
         directory.write_table("wire", ({"run": run, **row} for row in taps))
         yield "wire/"
-
-
-def _read(path: Path) -> Entries | None:
-    try:
-        return validated(_Document, documents.json_file(path), "").root
-    except (OSError, Unfit, UsageError):
-        return None
 
 
 class _Document(RootModel[Entries]):

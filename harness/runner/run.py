@@ -53,7 +53,7 @@ def run(plan: Plan, out_dir: Path, report: Reporter = silent, watch: Watch = unw
             written any more.
     """
     assert threading.current_thread() is threading.main_thread(), "a run is driven from the main thread"
-    for line in heal_leftovers(containers=kind_of(plan.target).runs_in_containers):
+    for line in heal_leftovers([kind_of(plan.target).name]):
         report(line)
     started_s = time.monotonic()
     state: RunState = "abandoned"

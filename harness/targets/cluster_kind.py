@@ -1,11 +1,14 @@
-"""Describes a kind of target that runs any generation of the replication protocol, such as ``builtin``."""
+"""Describes a kind of target that runs any generation of the replication protocol, such as ``builtin``.
+
+It says besides what every target, those of real Kafka too, records so that ``seawall heal`` finds what it started.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from harness.broker.settings import Settings
 from harness.replication.knobs import Knobs
@@ -19,9 +22,35 @@ class StartJournal(Protocol):
         """Record that node ``name`` is process ``pid`` now."""
         ...
 
-    def project_coming(self, name: str, containers: Sequence[str]) -> None:
-        """Record the names of the Compose project and its containers before they exist."""
+    def leftover_coming(self, kind: str, what: Mapping[str, Any]) -> None:
+        """Record something that does not end with this process and its nodes, before it exists.
+
+        Args:
+            kind: the name of the kind of target whose :class:`Leftovers` remove it.
+            what: names it, as JSON has it; :attr:`Leftovers.remove` is called with that.
+
+        Raises:
+            EnvironmentFault: a plugin's kind has no :class:`Leftovers`.
+        """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Leftovers:
+    """What a seawall that was killed leaves of a kind of target beside processes and its run directory.
+
+    Attributes:
+        plural: what they are, in messages, such as ``containers``.
+        remove: removes what :meth:`StartJournal.leftover_coming` has recorded, as far as it is there, and returns the
+            name of each thing that it has removed. It is called in another process, and again while it raises
+            ``EnvironmentFault``: it cannot be done now.
+        remove_lost: removes what no journal names any more, but what certainly belongs to a seawall of this user that
+            has ended; returns one line for each thing. A kind that cannot know that has none.
+    """
+
+    plural: str
+    remove: Callable[[Mapping[str, Any]], Sequence[str]]
+    remove_lost: Callable[[], Sequence[str]] = list
 
 
 class MakeCluster(Protocol):
@@ -56,19 +85,20 @@ class ClusterKind:
         runs_releases: whether it runs a release of Kafka, which ``--target`` names after a colon. This kind does not,
             see :class:`harness.targets.kafka.source.SourceKind`.
         argument: what follows the colon, in a word; empty: there is none.
-        runs_in_containers: whether its nodes are containers, which ``seawall heal`` looks for with the Docker engine.
         with_pattern: None: no services run Kafka.
+        leftovers: how ``seawall heal`` ends what its targets record as coming; None: they leave nothing but processes
+            and files of the run directory.
     """
 
     runs_releases: ClassVar[bool] = False
     argument: ClassVar[str] = ""
-    runs_in_containers: ClassVar[bool] = False
     with_pattern: ClassVar[None] = None
 
     name: str
     controls: frozenset[type[Target]]
     make: MakeCluster
     in_virtual_time: bool = False
+    leftovers: Leftovers | None = None
 
     @property
     def spelling(self) -> str:

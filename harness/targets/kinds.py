@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from harness.errors import UsageError
-from harness.plugins import Registry
+from harness.plugins import Registry, takes
 from harness.spelling import closest
 from harness.target import Target
-from harness.targets.cluster_kind import ClusterKind
+from harness.targets.cluster_kind import ClusterKind, Leftovers
 from harness.targets.kafka.source import SourceKind
 
 BUILTIN = "builtin"
@@ -33,7 +33,18 @@ def _flaw(name: str, loaded: Any) -> str:
     if loaded.name != name:
         return f"its name is {loaded.name!r}, not {name!r}."
     makes = loaded.make if isinstance(loaded, ClusterKind) else loaded.find
-    return "" if callable(makes) else f"{makes!r} is no function that makes it."
+    if not callable(makes):
+        return f"{makes!r} is no function that makes it."
+    return "" if loaded.leftovers is None else _flaw_of_leftovers(loaded.leftovers)
+
+
+def _flaw_of_leftovers(found: Any) -> str:
+    if not isinstance(found, Leftovers):
+        return f"its leftovers are {found!r}, no Leftovers."
+    for name, function, given in (("remove", found.remove, 1), ("remove_lost", found.remove_lost, 0)):
+        if not takes(function, given):
+            return f"its leftovers' {name!r} takes other arguments."
+    return ""
 
 
 KINDS: Registry[ClusterKind | SourceKind] = Registry("seawall.targets", _OWN, _flaw)

@@ -15,7 +15,7 @@ from harness.clock import SystemClock
 from harness.errors import EnvironmentFault
 from harness.fault import Fault
 from harness.plugins import plugins_answer_for_themselves
-from harness.runner.journal import Journal
+from harness.runner.journal import Journal, heal_leftovers, journal_directory
 from harness.runner.nemesis import Nemesis
 from harness.targets import kinds
 from harness.testing.scripted_target import ScriptedTarget
@@ -104,6 +104,23 @@ def make(*given, **named):
 
 
 KIND = ClusterKind("clockless", SimulatedTarget.controls, make, in_virtual_time=True)
+"""
+
+MESSY = """
+from harness.targets.cluster_kind import ClusterKind, Leftovers
+from harness.targets.simulated import KIND as SIMULATED
+
+
+def remove(what):
+    if what["bug"] == "raises":
+        raise OSError("stuck")
+    return {"none": [what["pod"]], "returns": None}[what["bug"]]
+
+
+KIND = ClusterKind("messy", frozenset(), SIMULATED.make, leftovers=Leftovers("pods", remove))
+TIDY = ClusterKind("tidy", frozenset(), SIMULATED.make)
+BARE = ClusterKind("bare", frozenset(), SIMULATED.make, leftovers=Leftovers("pods", lambda: []))
+VAGUE = ClusterKind("vague", frozenset(), SIMULATED.make, leftovers=remove)
 """
 
 CHECKER = """
@@ -220,6 +237,45 @@ def test_a_target_without_what_it_must_have_is_named(install: Install, seawall: 
     blamed(said, "plugin 'clockless' (seawall.targets,", "what it makes, Clockless, does not have 'bootstrap'.")
 
 
+@pytest.mark.parametrize(
+    ("bug", "said"),
+    [
+        ("none", "; removed p1."),
+        (
+            "raises",
+            "and its pods are still there: plugin 'messy' (seawall.targets, messy:KIND) of messy 1.0 has failed",
+        ),
+        ("returns", "cannot be used: its leftovers' 'remove' returned None, no list of texts."),
+    ],
+)
+def test_a_target_that_cannot_remove_what_it_left_is_named_and_the_journal_keeps_it(
+    install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: str, said: str
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "journals"))
+    install("messy", {"seawall.targets": {"messy": "messy:KIND"}}, messy=MESSY)
+    with Journal(tmp_path / "run") as journal:
+        with pytest.raises(TypeError):
+            journal.leftover_coming("messy", {"pod": tmp_path})
+        journal.leftover_coming("messy", {"pod": "p1", "bug": bug})
+        assert heal_leftovers() == []
+        (path,) = journal_directory().glob("*.json")
+        entries = json.loads(path.read_text())
+    dead = {**entries, "owner": {**entries["owner"], "boot": "an earlier one"}}
+    path.write_text(json.dumps(dead))
+    (line,) = heal_leftovers()
+    assert said in line
+    assert path.exists() is (bug != "none")
+
+
+def test_a_target_that_leaves_what_its_kind_cannot_remove_is_named_before_it_is_there(
+    install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "journals"))
+    install("tidy", {"seawall.targets": {"tidy": "messy:TIDY"}}, messy=MESSY)
+    with Journal(tmp_path / "run") as journal, pytest.raises(EnvironmentFault, match=r"'tidy'.*has no leftovers"):
+        journal.leftover_coming("tidy", {"pod": "p1"})
+
+
 def test_a_checker_that_finds_what_it_has_not_declared_is_named_and_the_run_is_kept(
     install: Install, seawall: Seawall, tmp_path: Path
 ) -> None:
@@ -245,6 +301,8 @@ def test_a_checker_that_finds_what_it_has_not_declared_is_named_and_the_run_is_k
         ("seawall.faults", "jinxes:Dizzy", "it does not define 'clock_error_ms'"),
         ("seawall.faults", "jinxes:Deaf", "its 'probe' takes other arguments"),
         ("seawall.targets", "aims:KIND", "is no function that makes it"),
+        ("seawall.targets", "messy:BARE", "its leftovers' 'remove' takes other arguments"),
+        ("seawall.targets", "messy:VAGUE", "its leftovers are <function remove at 0x.*>, no Leftovers"),
         ("seawall.checkers", "vague", "one of its kinds follows from 'nonsense', and there is no such kind"),
         ("seawall.checkers", "curt", "its 'conclude' takes other arguments"),
     ],
@@ -258,6 +316,7 @@ def test_a_flaw_that_shows_before_a_run_is_named_when_the_plugin_is_loaded(
         "loads": LOAD,
         "jinxes": f"import dataclasses\n{JINX}\n{dizzy}\n{deaf}",
         "aims": "from harness.targets.cluster_kind import ClusterKind\nKIND = ClusterKind('aims', frozenset(), None)\n",
+        "messy": MESSY,
         "vague": CHECKER.replace('name="declared"', 'name="declared", follows_from=("nonsense",)'),
         "curt": CHECKER.replace("conclude(run)", "conclude()"),
     }

@@ -7,13 +7,19 @@ import os
 import subprocess
 import sys
 import sysconfig
+import time
 import venv
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from checkers import check
 from harness.checker import Outcome, Verdict
+from tests.harness.cli.calling import Seawall
+from tests.harness.cli.conftest import seawall
+
+__all__ = ["seawall"]
 
 TOY = Path(__file__).parent / "toy"
 
@@ -59,10 +65,12 @@ class Installed:
 
     def seawall(self, *words: str, spark: bool = False) -> subprocess.CompletedProcess[str]:
         """Without Spark the reference engine decides alone, in a tenth of the time."""
-        script = "import sys; from harness.entry import main; sys.exit(main())"
-        command = [str(self.python), "-c", script, *words]
         environment = os.environ if spark else os.environ | {"JAVA_HOME": "/nonexistent"}
+        command = self.command(*words)
         return subprocess.run(command, cwd=self.path, env=environment, capture_output=True, text=True, check=False)
+
+    def command(self, *words: str) -> list[str]:
+        return [str(self.python), "-c", "import sys; from harness.entry import main; sys.exit(main())", *words]
 
     def scenario(self, text: str) -> str:
         (self.path / "scenario.yaml").write_text(text)
@@ -118,6 +126,7 @@ def test_a_scenario_runs_on_a_target_of_another_distribution_with_a_fault_that_o
     (file,) = out.rglob("run.json")
     manifest = json.loads(file.read_text())
     assert manifest["guarantees"]["time"] == "virtual"
+    assert not list(installed.path.glob("bed-*"))
     assert " --target dozing " in manifest["configuration"]["reproduce"]
     refused = installed.seawall("run", written, "--target", "simulated", "--out", str(out))
     assert refused.returncode == 64
@@ -129,6 +138,37 @@ def test_a_run_on_a_target_that_is_not_installed_is_invalid(installed: Installed
     (verdict,) = check([path], engine="reference")
     assert verdict.outcome is Outcome.INVALID
     assert any("target 'dozing' is not known" in reason for reason in verdict.reasons), verdict.reasons
+
+
+def test_what_a_killed_run_has_left_of_a_target_of_another_distribution_is_removed_by_that_one(
+    installed: Installed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seawall: Seawall
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "journals"))
+    written = installed.scenario(SCENARIO.replace("wait_s: 2", "wait_s: 3600"))
+    words = ("run", written, "--target", "dozing", "--out", str(tmp_path / "runs"))
+    with subprocess.Popen(installed.command(*words), cwd=installed.path, stdout=subprocess.DEVNULL) as harness:
+        beds = awaited(lambda: list(installed.path.glob("bed-*")), harness)
+        harness.kill()
+    (bed,) = beds
+    for _ in range(2):
+        said = " ".join(seawall("heal").out.split())
+        assert "what its target has left is still there: the plugin of target 'dozing' is not installed." in said
+    assert bed.exists()
+    said = " ".join(installed.seawall("heal").stdout.split())
+    assert "faults that were in force: hic (hiccup)" in said or "faults that were in force: none" in said
+    assert f"; removed {bed}" in said
+    assert not bed.exists()
+    (manifest,) = (tmp_path / "runs").rglob("run.json")
+    assert json.loads(manifest.read_text())["state"] == "abandoned"
+    assert "abandoned" not in installed.seawall("heal").stdout
+
+
+def awaited(look: Callable[[], list[Path]], harness: subprocess.Popen[bytes]) -> list[Path]:
+    """What there is once there is something, while the harness runs."""
+    while not (found := look()):
+        assert harness.poll() is None, "it has ended before"
+        time.sleep(0.01)
+    return found
 
 
 @pytest.mark.parametrize(

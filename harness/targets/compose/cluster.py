@@ -9,6 +9,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from harness.targets.compose import compose_tool
 from harness.targets.compose.client_relays import ClientRoutes
 from harness.targets.compose.image import OWN_IMAGES, has_image
 from harness.targets.compose.inspected_stack import InspectedStack
-from harness.targets.compose.leftovers import owner
+from harness.targets.compose.leftovers import ProjectLeft, owner
 from harness.targets.compose.node import ComposeNode
 from harness.targets.compose.numbering import Numbering
 from harness.targets.compose.overlay import (
@@ -63,8 +64,8 @@ _PORTS = range(20_000, 32_000)
 """Below those that Linux gives to outgoing connections."""
 
 
-Coming = Callable[[str, Sequence[str]], None]
-"""Called with the names of a project and of its containers."""
+Coming = Callable[[Mapping[str, Any]], None]
+"""Called with a :class:`harness.targets.compose.leftovers.ProjectLeft` as plain data."""
 
 
 class ComposeCluster(RealKafka[ComposeNode]):
@@ -86,7 +87,7 @@ class ComposeCluster(RealKafka[ComposeNode]):
         directory: Path,
         kafka: InspectedStack,
         settings: KafkaSettings,
-        coming: Coming = lambda name, containers: None,
+        coming: Coming = lambda project: None,
     ) -> None:
         super().__init__()
         self._directory = directory.resolve()
@@ -130,9 +131,10 @@ class ComposeCluster(RealKafka[ComposeNode]):
         self._project = Project(client, name, self._file.nodes)
         self._open_relays(self._ports)
         stack = self._stack(name, self._ports)
-        self._coming(name, [container_name(name, service) for service in stack["services"]])
+        containers = [container_name(name, service) for service in stack["services"]]
+        self._coming(asdict(ProjectLeft(name, containers)))
         begun_ns = time.monotonic_ns()
-        self._awaited = [container_name(name, service) for service in stack["services"]]
+        self._awaited = containers
         compose_tool.up(name, self._file.path.parent, stack)
         self._awaited = []
         self._nodes = {node: ComposeNode(self._project, node) for node in self._file.nodes}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,11 @@ from harness.errors import UsageError
 from harness.model import CONTROLLER
 from harness.scenario import Scenario
 from harness.target import Target
-from harness.targets.cluster_kind import StartJournal
+from harness.targets.cluster_kind import Leftovers, StartJournal
 from harness.targets.compose import inspected_stack
 from harness.targets.compose.agreement import agreed
 from harness.targets.compose.inspected_stack import InspectedStack
+from harness.targets.compose.leftovers import remove, remove_lost
 from harness.targets.compose.target import ComposeTarget
 from harness.targets.kafka.layout import Control
 from harness.targets.kafka.releases import Release
@@ -79,7 +81,7 @@ class ComposeSource:
 
     def target(self, directory: Path, brokers: int, settings: KafkaSettings, journal: StartJournal) -> ComposeTarget:
         """See :class:`harness.targets.kafka.source.KafkaSource`; the file has the number of brokers."""
-        return ComposeTarget(directory, self.kafka, settings, journal.project_coming)
+        return ComposeTarget(directory, self.kafka, settings, partial(journal.leftover_coming, KIND.name))
 
 
 def find(spelling: str) -> ComposeSource:
@@ -97,7 +99,7 @@ def _may_combine(spelling: str) -> bool:
     return True
 
 
-KIND = SourceKind("compose", "FILE", find, _may_combine, _with_pattern, runs_in_containers=True)
+KIND = SourceKind("compose", "FILE", find, _may_combine, _with_pattern, Leftovers("containers", remove, remove_lost))
 """The argument is the path of a compose file, and optionally ``#`` with a pattern of the Kafka services' names."""
 
 

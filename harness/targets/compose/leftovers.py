@@ -1,20 +1,23 @@
 """Removes the Compose projects that a killed harness has left on the engine.
 
-The journal has a project's name. Where the journal is lost, too, a label identifies it: everything that the overlay
-touches has a label with the seawall process that made it.
+The journal has the names of a project and its containers. Where the journal is lost, too, a label identifies it:
+everything that the overlay touches has a label with the seawall process that made it.
 """
 
 from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import docker
 import psutil
 from docker.errors import DockerException
+from pydantic import RootModel
 
 from harness.births import boot, start_time
 from harness.errors import EnvironmentFault
@@ -23,6 +26,7 @@ from harness.targets.compose.containers import is_living, remove_abandoned
 from harness.targets.compose.overlay import LABEL, OWNER
 from harness.targets.compose.project import connected
 from harness.targets.compose.removal import removed
+from harness.validation import validated
 
 _NAMESPACE = Path("/proc/self/ns/pid")
 
@@ -52,6 +56,34 @@ def is_gone(written: str, *, runs: bool) -> bool:
             return namespace == _namespace() and started != start_time(pid)
         case _:
             return False
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectLeft:
+    """What the journal has of a project that is coming.
+
+    Attributes:
+        project: its name.
+        containers: the names of its intended containers.
+    """
+
+    project: str
+    containers: Sequence[str]
+
+
+class _Document(RootModel[ProjectLeft]):
+    """The same as JSON."""
+
+
+def remove(left: Mapping[str, Any]) -> list[str]:
+    """Remove the project of a :class:`ProjectLeft`; returns what was removed.
+
+    Raises:
+        EnvironmentFault: the engine does not do it.
+        UsageError: the entry of the journal is no project's.
+    """
+    found = validated(_Document, left, "", whole="its entry in the journal").root
+    return remove_project(found.project, found.containers)
 
 
 def remove_project(name: str, containers: Sequence[str] = ()) -> list[str]:

@@ -56,7 +56,7 @@ class ComposeTarget(ComposeCluster):
         directory: Path,
         kafka: InspectedStack,
         settings: KafkaSettings,
-        coming: Coming = lambda name, containers: None,
+        coming: Coming = lambda project: None,
     ) -> None:
         super().__init__(directory, kafka, settings, coming)
         self.controls = kafka.controls

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 
 from harness.scenario import Scenario
 from harness.target import Target
-from harness.targets.cluster_kind import StartJournal
+from harness.targets.cluster_kind import Leftovers, StartJournal
 from harness.targets.kafka.layout import Control
 from harness.targets.kafka.releases import Release
 from harness.targets.kafka.server_properties import KafkaSettings
@@ -80,7 +80,7 @@ class SourceKind:
         find: the source that the argument names; raises ``UsageError`` and ``EnvironmentFault``.
         may_combine: whether brokers may also be controllers, by the argument.
         with_pattern: the argument with a pattern of the names of the services that run Kafka; None: it has no services.
-        runs_in_containers: as ``in_virtual_time``, which it never is, ``runs_releases`` and ``needs_loopback``, see
+        leftovers: as ``in_virtual_time``, which it never is, ``runs_releases`` and ``needs_loopback``, see
             :class:`harness.targets.cluster_kind.ClusterKind`.
     """
 
@@ -93,7 +93,7 @@ class SourceKind:
     find: Callable[[str], KafkaSource]
     may_combine: Callable[[str], bool]
     with_pattern: Callable[[str, str], str] | None = None
-    runs_in_containers: bool = False
+    leftovers: Leftovers | None = None
 
     @property
     def spelling(self) -> str:

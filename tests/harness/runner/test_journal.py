@@ -17,11 +17,20 @@ import pytest
 from harness import births, documents
 from harness.errors import EnvironmentFault
 from harness.history.run_directory import Manifest, RunDirectory
-from harness.runner.journal import Entries, FaultMark, Journal, ProcessMark, heal_leftovers, journal_directory
+from harness.runner.journal import (
+    Entries,
+    FaultMark,
+    Journal,
+    Leftover,
+    ProcessMark,
+    heal_leftovers,
+    journal_directory,
+)
 from harness.targets import log_dirs
 from harness.targets.compose.leftovers import owner
 from tests.harness.targets.compose.scripted_engine import ScriptedEngine, scripted_engine
 
+PROJECT = {"project": "seawall-00000001", "containers": ["seawall-00000001-kafka"]}
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 
 
@@ -30,8 +39,7 @@ def dead_harness(
     nodes: dict[str, ProcessMark],
     *,
     is_temporary: bool = False,
-    project: str = "",
-    containers: Sequence[str] = (),
+    leftovers: Sequence[Leftover] = (),
 ) -> Path:
     """A journal as a harness that was killed in the middle of a run leaves it."""
     gone = subprocess.Popen(SLEEP)
@@ -39,7 +47,7 @@ def dead_harness(
     gone.kill()
     gone.wait()
     path = journal_directory() / "dead.json"
-    entries = Entries(owner, str(run), is_temporary, nodes, {"frozen": FaultMark("pause")}, project, containers)
+    entries = Entries(owner, str(run), is_temporary, nodes, {"frozen": FaultMark("pause")}, leftovers)
     path.write_text(json.dumps(asdict(entries)))
     return path
 
@@ -233,9 +241,9 @@ def test_the_containers_of_a_dead_harness_are_removed_also_when_its_directory_is
 ) -> None:
     run = RunDirectory.create(tmp_path / "run", Manifest("r", "small", 1, "2020-01-01T00:00:00+00:00"))
     with Journal(run.path) as journal:
-        journal.project_coming("seawall-00000001", ["seawall-00000001-kafka"])
+        journal.leftover_coming("compose", PROJECT)
         (written,) = (json.loads(path.read_text()) for path in journal_directory().glob("*.json"))
-    dead_harness(run.path, {}, project=written["project"], containers=written["containers"])
+    dead_harness(run.path, {}, leftovers=[Leftover(**one) for one in written["leftovers"]])
     engine.add("seawall-00000001", "somebody")
     engine.add("seawall-00000002", "somebody")
     if is_removed:
@@ -252,7 +260,7 @@ def test_while_the_engine_does_not_answer_it_is_not_forgotten_what_is_left_there
 ) -> None:
     path = tmp_path / "docker.sock"
     monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
-    dead_harness(tmp_path / "gone", {}, project="seawall-00000001")
+    dead_harness(tmp_path / "gone", {}, leftovers=[Leftover("compose", PROJECT)])
     for _ in range(2):
         [line] = heal_leftovers()
         assert "its containers are still there: no Docker engine answers" in line
@@ -267,9 +275,28 @@ def test_what_a_lost_journal_told_of_is_found_on_the_engine_by_who_asks_for_cont
     *somebody, _ = owner().split()
     engine.add("seawall-00000001", " ".join([*somebody, "1"]))
     assert heal_leftovers() == []
-    [line] = heal_leftovers(containers=True)
+    [line] = heal_leftovers(["compose"])
     assert "seawall-00000001" in line
     assert not engine.left
+
+
+def test_an_entry_that_is_no_projects_is_still_there_and_says_so(tmp_path: Path) -> None:
+    path = dead_harness(tmp_path, {}, leftovers=[Leftover("compose", {"project": 3, "containers": []})])
+    [line] = heal_leftovers()
+    assert "its containers are still there: project: 3 is refused" in line
+    assert path.exists()
+
+
+def test_the_journal_of_another_version_is_left_to_it_once_its_harness_is_dead(tmp_path: Path) -> None:
+    with Journal(tmp_path / "run"):
+        (path,) = journal_directory().glob("*.json")
+        path.write_text(json.dumps({**json.loads(path.read_text()), "project": "seawall-00000001"}))
+        assert heal_leftovers() == []
+    path = dead_harness(tmp_path, {})
+    path.write_text(json.dumps({**json.loads(path.read_text()), "project": "seawall-00000001"}))
+    [line] = heal_leftovers()
+    assert line.startswith(f"Left {path}, the journal of another version of seawall")
+    assert path.exists()
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"owner": 3}', '{"nodes": {"a": 1}}'])

@@ -21,17 +21,18 @@ def test_no_module_branches_on_the_class_of_a_kind() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "releases", "loopback", "containers"),
+    ("name", "releases", "loopback", "leaves"),
     [
-        ("builtin", False, True, False),
-        ("simulated", False, False, False),
-        ("process", True, False, False),
-        ("compose", True, False, True),
+        ("builtin", False, True, ""),
+        ("simulated", False, False, ""),
+        ("process", True, False, ""),
+        ("compose", True, False, "containers"),
     ],
 )
-def test_what_a_kind_runs_and_needs(name: str, *, releases: bool, loopback: bool, containers: bool) -> None:
+def test_what_a_kind_runs_and_needs(name: str, *, releases: bool, loopback: bool, leaves: str) -> None:
     kind = KINDS[name]
-    assert (kind.runs_releases, kind.needs_loopback, kind.runs_in_containers) == (releases, loopback, containers)
+    assert (kind.runs_releases, kind.needs_loopback) == (releases, loopback)
+    assert (kind.leftovers.plural if kind.leftovers else "") == leaves
     assert bool(kind.argument) == releases
     assert kind.spelling == (f"{name}:{kind.argument}" if releases else name)
 

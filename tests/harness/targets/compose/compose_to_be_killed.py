@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 from harness.runner.journal import Journal
 from harness.targets.compose.inspected_stack import find
+from harness.targets.compose.kafka_source import KIND
 from harness.targets.compose.target import ComposeTarget
 from harness.targets.kafka.server_properties import understood
 
 kafka, directory = find(sys.argv[1]), Path(sys.argv[2])
 settings = understood({}, kafka.release, len(kafka.file.brokers))
 with Journal(directory, is_temporary=True) as journal:
-    target = ComposeTarget(directory / "cluster", kafka, settings, journal.project_coming)
+    target = ComposeTarget(directory / "cluster", kafka, settings, partial(journal.leftover_coming, KIND.name))
     target.start()
     sys.stdout.write(target.project.name + "\n")
     sys.stdout.flush()

@@ -110,10 +110,10 @@ def test_heal_removes_what_a_harness_that_was_killed_has_left_whatever_else_is_g
     assert left_of(engine, project)
     for directory in gone:
         shutil.rmtree(tmp_path / directory)
-    (line,) = (said for said in heal_leftovers(containers=True) if project in said)
+    (line,) = (said for said in heal_leftovers(["compose"]) if project in said)
     assert ("no journal names it" in line) is ("journals" in gone)
     assert not left_of(engine, project)
-    assert not any(project in said for said in heal_leftovers(containers=True))
+    assert not any(project in said for said in heal_leftovers(["compose"]))
 
 
 @ANOTHER_PROJECT

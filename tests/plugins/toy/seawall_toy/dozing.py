@@ -1,9 +1,14 @@
-"""A target of another distribution, with a control of its own, and the fault that needs it."""
+"""A target of another distribution, with a control of its own, and the fault that needs it.
+
+It has something that a killed seawall leaves outside its run directory: a bed.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
+from uuid import uuid4
 
 from faults.node_fault import NodeFault
 from harness.broker.settings import Settings
@@ -11,7 +16,7 @@ from harness.controls import Processes
 from harness.fault import DiskEffect, FaultTraits, ProcessEffect
 from harness.replication.knobs import Knobs
 from harness.target import Receipt, Target
-from harness.targets.cluster_kind import ClusterKind, StartJournal
+from harness.targets.cluster_kind import ClusterKind, Leftovers, StartJournal
 from harness.targets.simulated import SimulatedTarget
 
 
@@ -33,6 +38,24 @@ class DozingTarget(SimulatedTarget):
 
     name = "dozing"
     controls: frozenset[type[Target]] = SimulatedTarget.controls | {Naps}
+
+    def __init__(
+        self, directory: Path, brokers: int, knobs: Knobs, settings: Settings, *, seed: int, journal: StartJournal
+    ) -> None:
+        super().__init__(directory, brokers, knobs, settings, seed=seed)
+        self._journal = journal
+        self._bed = Path.cwd() / f"bed-{uuid4()}"
+
+    def start(self) -> None:
+        """Make the bed, once the journal has it."""
+        self._journal.leftover_coming(KIND.name, {"bed": str(self._bed)})
+        self._bed.mkdir()
+        super().start()
+
+    def stop(self) -> None:
+        """Remove it."""
+        super().stop()
+        _remove({"bed": str(self._bed)})
 
     def put_to_sleep(self, node: str) -> None:
         """See :class:`Naps`."""
@@ -78,8 +101,18 @@ class Doze(NodeFault):
 def _make(
     directory: Path, brokers: int, knobs: Knobs, settings: Settings, *, seed: int, journal: StartJournal
 ) -> DozingTarget:
-    del journal
-    return DozingTarget(directory, brokers, knobs, settings, seed=seed)
+    return DozingTarget(directory, brokers, knobs, settings, seed=seed, journal=journal)
 
 
-KIND = ClusterKind(DozingTarget.name, DozingTarget.controls, _make, in_virtual_time=True)
+def _remove(what: Mapping[str, Any]) -> list[str]:
+    """Remove a bed, if it is there."""
+    try:
+        Path(what["bed"]).rmdir()
+    except FileNotFoundError:
+        return []
+    return [str(what["bed"])]
+
+
+KIND = ClusterKind(
+    DozingTarget.name, DozingTarget.controls, _make, in_virtual_time=True, leftovers=Leftovers("beds", _remove)
+)
