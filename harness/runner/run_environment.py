@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol, cast
 
 import workloads
 from harness.client_ports import ClientContext, Clients, RealTime
@@ -22,11 +21,9 @@ from harness.history.run_directory import RunDirectory
 from harness.runner.client_libraries import carried_by, client_library
 from harness.runner.plan import Plan
 from harness.runner.run_clients import RunClients
-from harness.simulation.stack.cluster import SimulatedCluster
-from harness.simulation.stack.simulated_clients import SimulatedClients
 from harness.target import Target
 from harness.targets.cluster_kind import StartJournal
-from harness.targets.kinds import is_in_virtual_time, require_whole
+from harness.targets.kinds import lives_in_virtual_time, require_whole
 from harness.workload import Workload
 
 
@@ -43,13 +40,6 @@ class RunEnvironment:
     clock: PacedClock
     clients: Callable[[Recorder], RunClients]
     close: Callable[[], None] = lambda: None
-
-
-class Simulated(Protocol):
-    """A target that runs inside this process, in virtual time."""
-
-    clock: PacedClock
-    cluster: SimulatedCluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +61,8 @@ def environment_of(plan: Plan, directory: Path, voice: Voice, journal: StartJour
     require_whole(target, plan.target)
     if plan.scenario.tap and supports(target, WireTaps):
         target.tap()
-    if is_in_virtual_time(plan.target):
-        simulated = cast("Simulated", target)
-
-        def in_virtual_time() -> Clients:
-            return SimulatedClients(simulated.cluster, target.bootstrap())
-
-        return RunEnvironment(target, simulated.clock, partial(_clients, plan, in_virtual_time, _ignored))
+    if lives_in_virtual_time(target, plan.target):
+        return RunEnvironment(target, target.clock, partial(_clients, plan, target.new_clients, _ignored))
 
     started = ExitStack()
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from harness.broker.settings import Settings
+from harness.client_ports import Clients
+from harness.clock import PacedClock
 from harness.replication.knobs import Knobs
 from harness.target import Target
 
@@ -53,6 +55,19 @@ class Leftovers:
     remove_lost: Callable[[], Sequence[str]] = list
 
 
+class InVirtualTime(Target, Protocol):
+    """A target that lives in this process, in a time of its own, as the clients of its runs do."""
+
+    @property
+    def clock(self) -> PacedClock:
+        """The clock of its runs: while the runner sleeps on it, and only then, time passes for nodes and clients."""
+        ...
+
+    def new_clients(self) -> Clients:
+        """Clients of the started cluster, whose tasks run while time passes."""
+        ...
+
+
 class MakeCluster(Protocol):
     """Makes a target that is not started."""
 
@@ -80,8 +95,7 @@ class ClusterKind:
         name: as ``--target`` spells it.
         controls: what can be done to such a cluster; see :mod:`harness.controls`.
         make: makes one.
-        in_virtual_time: whether it is simulated: then what ``make`` returns has a ``clock`` of virtual time and the
-            simulated ``cluster``, inside which the clients run.
+        in_virtual_time: whether what ``make`` returns is :class:`InVirtualTime`.
         runs_releases: whether it runs a release of Kafka, which ``--target`` names after a colon. This kind does not,
             see :class:`harness.targets.kafka.source.SourceKind`.
         argument: what follows the colon, in a word; empty: there is none.

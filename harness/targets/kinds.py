@@ -6,13 +6,13 @@ A kind is imported when its name is used: those of real Kafka take longer to imp
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 from harness.errors import UsageError
 from harness.plugins import Registry, takes
 from harness.spelling import closest
 from harness.target import Target
-from harness.targets.cluster_kind import ClusterKind, Leftovers
+from harness.targets.cluster_kind import ClusterKind, InVirtualTime, Leftovers
 from harness.targets.kafka.source import SourceKind
 
 BUILTIN = "builtin"
@@ -58,7 +58,7 @@ def require_whole(made: Target, spelling: str) -> None:
         EnvironmentFault: a plugin has made it, and something is missing.
     """
     kind, there = kind_of(spelling), set(dir(made))
-    wanted = {"name", "controls", *_members(Target), *(("clock", "cluster") if kind.in_virtual_time else ())}
+    wanted = {"name", "controls", *_members(InVirtualTime if kind.in_virtual_time else Target)}
     missing = sorted(wanted - there) or sorted({one for each in made.controls for one in _members(each)} - there)
     why = f"what it makes, {type(made).__name__}, does not have {missing[0]!r}" if missing else ""
     KINDS.require(kind.name, holds=not missing, else_why=why)
@@ -96,3 +96,9 @@ def _spellings() -> Iterator[str]:
 def is_in_virtual_time(target: str) -> bool:
     """Whether runs on that target take no real time. Raises as :func:`kind_of`."""
     return kind_of(target).in_virtual_time
+
+
+def lives_in_virtual_time(made: Target, spelling: str) -> TypeGuard[InVirtualTime]:
+    """The same of a target that :func:`require_whole` has checked."""
+    del made
+    return is_in_virtual_time(spelling)

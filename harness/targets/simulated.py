@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from harness.broker.settings import NodeFaults, Settings
 from harness.broker.wire_tap import exchanges
+from harness.client_ports import Clients
 from harness.controls import (
     ConnectionStalls,
     DiskContents,
@@ -33,6 +34,7 @@ from harness.simulation.stack.cluster import Request, SimulatedCluster, listener
 from harness.simulation.stack.links import LinkConditions
 from harness.simulation.stack.node import SimulatedNode
 from harness.simulation.stack.scheduler import VirtualScheduler
+from harness.simulation.stack.simulated_clients import SimulatedClients
 from harness.target import ClusterView, Leadership, Receipt, ReplicaView, TopicSpec
 from harness.targets.cluster_kind import ClusterKind, StartJournal
 from harness.targets.controller_tail import ControllerTail, GrowingList
@@ -57,7 +59,7 @@ _CREATE_TOPICS_VERSION = 5
 
 
 class SimulatedTarget(SimulatedDisks, SimulatedLinks):
-    """Implements :class:`harness.target.Target`.
+    """Implements :class:`harness.targets.cluster_kind.InVirtualTime`.
 
     Args:
         directory: for the evidence after the cluster has stopped; created when needed.
@@ -146,6 +148,10 @@ class SimulatedTarget(SimulatedDisks, SimulatedLinks):
     def bootstrap(self) -> str:
         """See :class:`harness.target.Target`."""
         return ",".join(f"{host}:{port}" for host, port in map(listener, map(node_id, self._brokers())))
+
+    def new_clients(self) -> Clients:
+        """See :class:`harness.targets.cluster_kind.InVirtualTime`."""
+        return SimulatedClients(self.cluster, self.bootstrap())
 
     # ------------------------------------------------------------------------------------------------ observation
 

@@ -12,10 +12,11 @@ import pytest
 from checkers.verdicts.memory import decided
 from harness.checker import RunVerdict, Side
 from harness.detection.mixes import stack_scenario
-from harness.runner import plan, run_environment
+from harness.runner import plan
 from harness.runner.rehearsal import Rehearsal, rehearse
 from harness.scenario import Scenario
 from harness.simulation.stack.simulated_clients import SimulatedClients
+from harness.targets import simulated
 from tests.attribution.liars import Liar
 
 
@@ -24,7 +25,7 @@ def lying(monkeypatch: pytest.MonkeyPatch, lie: str) -> Iterator[None]:
     """Meanwhile clients in virtual time tell that lie; empty: none."""
     with monkeypatch.context() as patch:
         if lie:
-            patch.setattr(run_environment, "SimulatedClients", lambda *of: Liar(SimulatedClients(*of), lie))
+            patch.setattr(simulated, "SimulatedClients", lambda *of: Liar(SimulatedClients(*of), lie))
         yield
 
 

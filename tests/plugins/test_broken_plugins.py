@@ -106,6 +106,33 @@ def make(*given, **named):
 KIND = ClusterKind("clockless", SimulatedTarget.controls, make, in_virtual_time=True)
 """
 
+OTHER_TARGET = """
+from harness.targets.cluster_kind import ClusterKind, InVirtualTime
+from harness.targets.simulated import KIND as SIMULATED, SimulatedTarget
+
+
+class Other:
+    name = "other"
+    controls = SimulatedTarget.controls
+
+    def __init__(self, target):
+        self._target = target
+
+
+def asks(name):
+    return property(lambda self: getattr(self._target, name))
+
+
+wanted = {one for each in (InVirtualTime, *Other.controls) for one in dir(each) if not one.startswith("_")}
+for name in wanted - WITHOUT:
+    setattr(Other, name, asks(name))
+
+
+KIND = ClusterKind(
+    "other", Other.controls, lambda *given, **named: Other(SIMULATED.make(*given, **named)), in_virtual_time=True
+)
+"""
+
 MESSY = """
 from harness.targets.cluster_kind import ClusterKind, Leftovers
 from harness.targets.simulated import KIND as SIMULATED
@@ -229,6 +256,23 @@ def test_a_workload_with_a_bug_is_named(
     install("loads", {"seawall.workloads": {name: f"loads:{name.upper()}"}}, loads=LOAD)
     said = ran(seawall, tmp_path, SCENARIO.replace("unique_sends", name))
     blamed(said, f"plugin '{name}' (seawall.workloads, loads:{name.upper()}) of loads 1.0 {why}")
+
+
+def test_a_target_in_virtual_time_need_not_be_the_simulated_one(
+    install: Install, seawall: Seawall, tmp_path: Path
+) -> None:
+    whole = OTHER_TARGET.replace("WITHOUT", "set()")
+    install("other", {"seawall.targets": {"other": "other_target:KIND"}}, other_target=whole)
+    assert ran(seawall, tmp_path, SCENARIO, "other").code == 0
+
+
+@pytest.mark.parametrize("missing", ["clock", "new_clients"])
+def test_a_target_in_virtual_time_without_its_clock_or_clients_is_named(
+    install: Install, seawall: Seawall, tmp_path: Path, missing: str
+) -> None:
+    lacking = OTHER_TARGET.replace("WITHOUT", f"{{{missing!r}}}")
+    install("other", {"seawall.targets": {"other": "other_target:KIND"}}, other_target=lacking)
+    blamed(ran(seawall, tmp_path, SCENARIO, "other"), f"what it makes, Other, does not have '{missing}'.")
 
 
 def test_a_target_without_what_it_must_have_is_named(install: Install, seawall: Seawall, tmp_path: Path) -> None:
