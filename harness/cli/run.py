@@ -107,7 +107,7 @@ def _recorded(plans: Sequence[Plan], out: Path, engine: Engine, say: Say) -> lis
     directories = []
     for made in plans:
         say(f"scenario {made.scenario.id}, {made.system.name}, seed {made.seed}")
-        for sentence in made.left_out.values():
+        for sentence in made.chaos.left_out.values() if made.chaos is not None else ():
             say(f"left out: {sentence}")
         directories.append(record(made, out, say))
     return directories

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 from harness.clock import PacedClock
+from harness.model import TopicPartition
 from harness.runner import settle as settling
 from harness.runner.nemesis import Nemesis
-from harness.runner.plan import Plan
+from harness.runner.planned_chaos import PlannedChaos
 from harness.schedule import shuffled_rounds
 from harness.target import Target
 
@@ -15,22 +17,34 @@ _REGAIN_S = 20.0
 
 
 class Chaos:
-    """Injects the faults of a plan's mix until its duration is over and every one of them has come up once.
+    """Injects the faults of a mix until its duration is over and every one of them has come up once.
 
     At most one fault that takes a broker away is in force at a time, so that two of three replicas stay in the ISR and
     leaders still acknowledge records. It waits the seconds that a real broker needs to come back, and restarts one that
     does not because its clock was moved.
+
+    Args:
+        chaos: the faults.
+        awaited: the partitions that a broker may be late for because its clock was moved.
+        target: they are injected into it.
+        nemesis: injects them.
+        clock: of the run.
     """
 
-    def __init__(self, plan: Plan, target: Target, nemesis: Nemesis, clock: PacedClock) -> None:
-        assert plan.scenario.chaos is not None
-        assert plan.duration_s is not None
-        self._mix = plan.chaos_faults
-        self._interval_s = plan.scenario.chaos.interval_s
-        self._duration_s = plan.duration_s
-        self._seed = plan.seed
-        self._drawn = random.Random(f"{plan.seed}:chaos")
-        self._partitions = plan.partitions if plan.system.schedules_by_wall_clock else ()
+    def __init__(
+        self,
+        chaos: PlannedChaos,
+        awaited: Sequence[TopicPartition],
+        target: Target,
+        nemesis: Nemesis,
+        clock: PacedClock,
+    ) -> None:
+        self._mix = list(chaos.faults.values())
+        self._interval_s = chaos.rules.interval_s
+        self._duration_s = chaos.duration_s
+        self._seed = chaos.seed
+        self._drawn = random.Random(f"{chaos.seed}:chaos")
+        self._partitions = awaited
         self._target = target
         self._nemesis = nemesis
         self._clock = clock

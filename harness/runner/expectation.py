@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from checkers.registry import KINDS
 from harness.anomaly import predicted
@@ -11,6 +12,28 @@ from harness.replication.knobs import GENERATIONS
 from harness.scenario import Expectation, Prediction, Scenario
 from harness.schedule import Step
 from harness.spelling import closest
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What is expected of a run on a generation.
+
+    Attributes:
+        predictions: the anomalies.
+        expectation: the outcome; None: the scenario names none.
+    """
+
+    predictions: tuple[Prediction, ...] = ()
+    expectation: Expectation | None = None
+
+
+NO_FORECAST = Forecast()
+"""Of a generation with a knob that was overridden, because then it is not that generation any more."""
+
+
+def forecast(scenario: Scenario, generation: str) -> Forecast:
+    """What ``scenario`` expects on ``generation``. Raises as :func:`expectations` and :func:`predictions`."""
+    return Forecast(predictions(scenario, generation), expectations(scenario).get(generation))
 
 
 def generations(ranges: Iterable[str], path: str) -> list[str]:

@@ -16,8 +16,11 @@ from harness.fault import ClockFault
 from harness.history.run_directory import Manifest
 from harness.replication.isr import laggards_leave_ms
 from harness.runner.plan import Plan
+from harness.runner.planned_chaos import PlannedChaos
+from harness.runner.planned_schedule import PlannedSchedule
 from harness.runner.real import NO_LIMIT
 from harness.targets.kinds import BUILTIN
+from harness.workload import WorkloadParameters
 
 _AGE_LIMITS = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
 _SIZE_LIMIT = "log.retention.bytes"
@@ -37,7 +40,7 @@ def manifest(plan: Plan, run: str, started: datetime) -> Manifest:
         versions=_versions(plan),
         generation=plan.generation,
         configuration={**plan.resolved(), "reproduce": _command(plan)},
-        predictions=[prediction.model_dump(mode="json") for prediction in plan.predictions],
+        predictions=[prediction.model_dump(mode="json") for prediction in plan.forecast.predictions],
         guarantees=_guarantees(plan),
     )
 
@@ -71,8 +74,8 @@ def _command(plan: Plan) -> str:
     words += ["--target", plan.target] if plan.target != BUILTIN else []
     words += plan.system.arguments()
     words += ["--tap"] if plan.scenario.tap else []
-    if plan.duration_s is not None:
-        words += ["--duration-s", f"{plan.duration_s:g}"]
+    if plan.chaos is not None:
+        words += ["--duration-s", f"{plan.chaos.duration_s:g}"]
     for key, value in plan.overrides.items():
         words += ["--set", f"{key}={value}"]
     return shlex.join(words)
@@ -86,14 +89,14 @@ def restless(made: Manifest) -> Manifest:
 def _guarantees(plan: Plan) -> dict[str, Any]:
     return {
         **plan.system.evidence(),
-        "min_insync_replicas": plan.settings.min_insync_replicas,
+        "min_insync_replicas": plan.system.known_settings().min_insync_replicas,
         "replication_factor": min(topic.replication_factor for topic in plan.topics),
         "unclean_election": _unclean_election(plan),
         "retention": _retention(plan),
-        "idempotent_producers": _idempotent(plan),
-        "eligible_replicas": plan.knobs.elections == "elr",
+        "idempotent_producers": _idempotent(plan.schedule, plan.workload),
+        "eligible_replicas": plan.system.protocol.knobs.elections == "elr",
         # A run without an expected outcome is abandoned when it does not settle; see ``RunLifecycle.settle``.
-        "settles": plan.expectation is None and not plan.system.is_sampled,
+        "settles": plan.forecast.expectation is None and not plan.system.is_sampled,
         **_laggards(plan),
         **plan.workload.guarantees,
     }
@@ -101,16 +104,16 @@ def _guarantees(plan: Plan) -> dict[str, Any]:
 
 def _laggards(plan: Plan) -> dict[str, int]:
     """How long a lagging replica may stay in the ISR, unless the timeline is sampled or a client fetches for it."""
-    if plan.system.is_sampled or any(step.spoof_fetch is not None for step in plan.steps.values()):
+    if plan.system.is_sampled or any(step.spoof_fetch is not None for step in plan.schedule.steps.values()):
         return {}
-    known = plan.settings
+    known = plan.system.known_settings()
     return {"laggards_leave_ms": laggards_leave_ms(known.replica_lag_time_max_ms, known.broker_session_timeout_ms)}
 
 
 def _unclean_election(plan: Plan) -> bool:
     """Whether a replica outside the ISR may lead: by configuration, or by an operator's request."""
-    asked = any(step.elect is not None and step.elect.unclean for step in plan.steps.values())
-    return asked or plan.settings.unclean_leader_election_enable
+    asked = any(step.elect is not None and step.elect.unclean for step in plan.schedule.steps.values())
+    return asked or plan.system.known_settings().unclean_leader_election_enable
 
 
 def _retention(plan: Plan) -> bool:
@@ -118,30 +121,31 @@ def _retention(plan: Plan) -> bool:
 
     Kafka's default limit is seven days; no run lasts that long, but clocks or timestamps may be off by enough.
     """
-    if plan.workload.deletes_records or any(step.delete_records is not None for step in plan.steps.values()):
+    if plan.workload.deletes_records or any(step.delete_records is not None for step in plan.schedule.steps.values()):
         return True
     settings = plan.system.properties()
     limits = {name: str(settings[name]) for name in (*_AGE_LIMITS, _SIZE_LIMIT) if name in settings}
     if any(limit != NO_LIMIT for limit in limits.values()):
         return True
     kafkas_own = limits.keys().isdisjoint(_AGE_LIMITS)
-    return kafkas_own and _off_ms(plan) + _A_RUN_MS >= plan.settings.log_retention_ms
+    longest_ms = _off_ms(plan.schedule, plan.chaos) + _A_RUN_MS
+    return kafkas_own and longest_ms >= plan.system.known_settings().log_retention_ms
 
 
-def _off_ms(plan: Plan) -> float:
+def _off_ms(schedule: PlannedSchedule, chaos: PlannedChaos | None) -> float:
     """The largest difference between a record's timestamp and the clock of a broker that holds it."""
-    faults = (*plan.steps_faults.values(), *(one.fault for one in plan.chaos_faults))
+    mix = () if chaos is None else chaos.faults.values()
+    faults = (*schedule.faults.values(), *(one.fault for one in mix))
     clocks = (fault.clock_error_ms for fault in faults if isinstance(fault, ClockFault))
-    ages = (step.send.age_s * 1000 for step in plan.steps.values() if step.send is not None)
+    ages = (send.age_s * 1000 for send in schedule.sends())
     return max(clocks, default=0) + max((0.0, *ages))
 
 
-def _idempotent(plan: Plan) -> bool:
+def _idempotent(schedule: PlannedSchedule, workload: WorkloadParameters) -> bool:
     """Whether every producer is idempotent, as a transactional one always is (KIP-98).
 
     Or sends each record only once, as a background producer may.
     """
-    sends = [step.send for step in plan.steps.values() if step.send is not None]
-    numbered = [send.idempotent or send.transaction is not None for send in sends]
-    numbered += [plan.workload.appends_once] if plan.workload.has_background_load else []
+    numbered = [send.idempotent or send.transaction is not None for send in schedule.sends()]
+    numbered += [workload.appends_once] if workload.has_background_load else []
     return bool(numbered) and all(numbered)

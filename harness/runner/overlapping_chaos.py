@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 from harness.clock import PacedClock
 from harness.fault import Fault
+from harness.model import TopicPartition
 from harness.runner import settle as settling
-from harness.runner.fault_budget import FaultBudget, Promise
+from harness.runner.fault_budget import FaultBudget
 from harness.runner.nemesis import Nemesis
-from harness.runner.plan import ChaosFault, Plan
+from harness.runner.planned_chaos import ChaosFault, PlannedChaos
 from harness.schedule import shuffled_rounds
 from harness.selection import NothingToAimAt
 from harness.target import ClusterView, Target
@@ -31,31 +32,34 @@ class _Lasting(NamedTuple):
 
 
 class OverlappingChaos:
-    """Injects the faults of a plan's mix until its duration is over and every one of them has come up once.
+    """Injects the faults of a mix until its duration is over and every one of them has come up once.
 
     A round is a shuffled bag of the mix. When another fault is due, the first one in the bag that can be aimed and that
     the budget allows begins; the others wait. So a fault that needs a calm cluster gets one: in the end only such
     faults are left in the bag.
     """
 
-    def __init__(self, plan: Plan, target: Target, nemesis: Nemesis, clock: PacedClock) -> None:
-        assert plan.scenario.chaos is not None
-        assert plan.duration_s is not None
-        chaos = plan.scenario.chaos
-        self._mix = plan.chaos_faults
-        self._interval_s = chaos.interval_s
-        self._at_once = chaos.at_once
-        self._duration_s = plan.duration_s
-        self._seed = plan.seed
-        self._partitions = plan.partitions
-        self._drawn = random.Random(f"{plan.seed}:overlapping chaos")
+    def __init__(
+        self,
+        chaos: PlannedChaos,
+        partitions: Sequence[TopicPartition],
+        target: Target,
+        nemesis: Nemesis,
+        clock: PacedClock,
+    ) -> None:
+        self._mix = list(chaos.faults.values())
+        self._interval_s = chaos.rules.interval_s
+        self._at_once = chaos.rules.at_once
+        self._duration_s = chaos.duration_s
+        self._seed = chaos.seed
+        self._partitions = partitions
+        self._drawn = random.Random(f"{chaos.seed}:overlapping chaos")
         self._target = target
         self._nemesis = nemesis
         self._clock = clock
-        promise = Promise.of(plan.settings, plan.knobs, starts_cut_off=plan.system.starts_cut_off)
         # The budget may wait until every ISR has dropped a broker, so the controller gets that time on top.
-        self._patience_to_end_s = _PATIENCE_S + promise.noticed_s
-        self._budget = FaultBudget(chaos.budget, promise, target, self._now_s)
+        self._patience_to_end_s = _PATIENCE_S + chaos.promise.noticed_s
+        self._budget = FaultBudget(chaos.rules.budget, chaos.promise, target, self._now_s)
         self._rounds = shuffled_rounds([chosen.weight for chosen in self._mix], self._seed)
         self._size = sum(chosen.weight for chosen in self._mix)
         self._bag: list[int] = []

@@ -13,7 +13,7 @@ from harness.errors import UsageError
 from harness.fault import Fault
 from harness.model import CONTROLLER
 from harness.payload import Carried
-from harness.runner.system import System, Unsupported
+from harness.runner.system import SpokenProtocol, System, Unsupported
 from harness.scenario import Scenario
 from harness.target import Target
 from harness.targets.cluster_kind import StartJournal
@@ -42,13 +42,15 @@ class RealKafka(System):
     """A release of Kafka.
 
     Attributes:
-        spelling: the target, as ``--target`` spells it.
+        spelling: see :class:`harness.runner.system.System`.
+        protocol: see :class:`harness.runner.system.System`.
         source: the release, and the way in which it is run.
         brokers: how many.
         settings: of every broker.
     """
 
     spelling: str
+    protocol: SpokenProtocol
     source: KafkaSource
     brokers: int
     settings: KafkaSettings
@@ -202,7 +204,9 @@ def knows_idempotence(version: str) -> bool:
     return numbers(version) >= _FIRST_IDEMPOTENT
 
 
-def configured(target: str, source: KafkaSource, scenario: Scenario, overrides: Mapping[str, str]) -> RealKafka:
+def configured(
+    target: str, source: KafkaSource, protocol: SpokenProtocol, scenario: Scenario, overrides: Mapping[str, str]
+) -> RealKafka:
     """The Kafka to run for a scenario, whose ``overrides`` have been applied.
 
     Raises:
@@ -215,7 +219,7 @@ def configured(target: str, source: KafkaSource, scenario: Scenario, overrides: 
             raise UsageError(
                 f"--set {key}: Kafka {source.release.version} has no such switch, only the built-in cluster has."
             )
-    return RealKafka(target, source, scenario.cluster.brokers, source.settings(scenario))
+    return RealKafka(target, protocol, source, scenario.cluster.brokers, source.settings(scenario))
 
 
 def beyond(release: Release, scenario: Scenario) -> UsageError | None:

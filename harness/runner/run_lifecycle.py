@@ -17,6 +17,7 @@ from harness.runner.journal import Undo
 from harness.runner.nemesis import Nemesis
 from harness.runner.overlapping_chaos import OverlappingChaos
 from harness.runner.plan import Plan
+from harness.runner.planned_chaos import PlannedChaos
 from harness.runner.reporting import Reporter
 from harness.runner.run_clients import RunClients
 from harness.runner.run_environment import RunEnvironment
@@ -50,7 +51,6 @@ class RunLifecycle:
         self._recorder = archive.recorder(environment.clock)
         self._nemesis = Nemesis(self._target, journal, environment.clock, plan.seed, report, noted=archive.take_faults)
         self.progress = RunProgress(plan, self._target, environment.clock, self._recorder, self._nemesis)
-        self._chaos = chaos_of(plan, self._target, self._nemesis, environment.clock)
         self._schedule_log = ScheduleLog(plan.partitions)
         self._clients: RunClients | None = None
         self._collected = False
@@ -90,21 +90,25 @@ class RunLifecycle:
         """Heal everything, and write down whether the cluster is stuck; see :meth:`_watched`."""
         self.heal()
         self.stop_load()
-        if self._plan.expectation is None:
+        if self._plan.forecast.expectation is None:
             self._awaited()
 
     def _run_faults(self) -> None:
         assert self._clients is not None
-        if self._chaos is not None:
-            self.progress.begins("random faults", self._plan.duration_s)
-            self._report(f"random faults for {self._plan.duration_s:g} s, seed {self._plan.seed}")
-            self._chaos.unleash()
+        if self._plan.chaos is not None:
+            duration_s = self._plan.chaos.duration_s
+            self.progress.begins("random faults", duration_s)
+            self._report(f"random faults for {duration_s:g} s, seed {self._plan.seed}")
+            chaos_of(self._plan, self._plan.chaos, self._target, self._nemesis, self._environment.clock).unleash()
         else:
             self.progress.begins("schedule")
-            context = ExecutionContext(self._target, self._clients, self._nemesis, self._environment.clock)
+            plan, clock = self._plan, self._environment.clock
+            context = ExecutionContext(self._target, plan.partitions, self._clients, self._nemesis, clock)
             noted = self._archive.take_schedule_log
             begun = self.progress.step
-            ScheduleExecutor(self._plan, context, self._schedule_log, self._report, noted=noted, begun=begun).perform()
+            ScheduleExecutor(
+                plan.schedule, context, self._schedule_log, self._report, noted=noted, begun=begun
+            ).perform()
 
     def heal(self) -> None:
         """Heal whatever is still in force."""
@@ -122,12 +126,12 @@ class RunLifecycle:
         """Wait until the cluster is whole again; that it does not get there may be what the scenario expects."""
         self.progress.begins("waiting for full ISRs")
         self._report("waiting until every replica is in sync and equally far")
-        missing = self._settle() if self._plan.expectation is not None else self._awaited()
+        missing = self._settle() if self._plan.forecast.expectation is not None else self._awaited()
         if self._clients is not None:
             self._clients.workload.finish(self._report)
-        if not missing and self._plan.expectation is None and self._plan.workload.has_background_load:
+        if not missing and self._plan.forecast.expectation is None and self._plan.workload.has_background_load:
             missing = self._sent_again()
-        if not missing and self._plan.expectation is None and self._plan.workload.held_for_s:
+        if not missing and self._plan.forecast.expectation is None and self._plan.workload.held_for_s:
             missing = self._taken_over()
         self.waited = True
         partitions = self._target.view().partitions
@@ -157,7 +161,7 @@ class RunLifecycle:
         """
         assert self._clients is not None
         plan, clock = self._plan, self._environment.clock
-        timeout_s = max(plan.workload.answered_within_s, still_for_s(plan.settings) / STILL_TIMES)
+        timeout_s = max(plan.workload.answered_within_s, still_for_s(plan.system.known_settings()) / STILL_TIMES)
         takes = [name for name, seen in self._target.view().partitions.items() if self._takes_records(name, seen)]
         sends = Sends(self._clients.scheduled, takes, timeout_s=timeout_s, idempotent=plan.workload.numbers_records)
         self._report(f"sending again to {len(takes)} partitions")
@@ -198,7 +202,7 @@ class RunLifecycle:
 
     def _takes_records(self, name: TopicPartition, seen: PartitionView) -> bool:
         """Whether a partition at rest has to take records with acks=all: all of its replicas are there, and enough."""
-        enough = self._plan.settings.min_insync_replicas
+        enough = self._plan.system.known_settings().min_insync_replicas
         return name in self._plan.partitions and len(seen.isr) == len(seen.replicas) >= enough
 
     def _watched(
@@ -212,7 +216,7 @@ class RunLifecycle:
             InvalidRun: a probe blames the environment, or a fault is not known to be healed.
         """
         settling.require_healed(self._nemesis.records, lacks)
-        still_s = max(still_for_s(self._plan.settings), least_s)
+        still_s = max(still_for_s(self._plan.system.known_settings()), least_s)
         self._report(f"{lacks}; looking whether anything gets nearer within {still_s:g} s")
         unrest = watched(self._target, of, look, still_s, self._environment.clock)
         if unrest is None:
@@ -280,9 +284,11 @@ class RunLifecycle:
             last_things_first.callback(self._nemesis.heal_all)
 
 
-def chaos_of(plan: Plan, target: Target, nemesis: Nemesis, clock: PacedClock) -> Chaos | OverlappingChaos | None:
-    """Random faults, one at a time or several; None for a schedule."""
-    if plan.scenario.chaos is None:
-        return None
-    kind = Chaos if plan.scenario.chaos.at_once == 1 else OverlappingChaos
-    return kind(plan, target, nemesis, clock)
+def chaos_of(
+    plan: Plan, chaos: PlannedChaos, target: Target, nemesis: Nemesis, clock: PacedClock
+) -> Chaos | OverlappingChaos:
+    """Random faults, one at a time or several."""
+    if chaos.rules.at_once > 1:
+        return OverlappingChaos(chaos, plan.partitions, target, nemesis, clock)
+    awaited = plan.partitions if plan.system.schedules_by_wall_clock else ()
+    return Chaos(chaos, awaited, target, nemesis, clock)

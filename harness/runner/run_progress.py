@@ -53,7 +53,7 @@ class RunProgress:
 
     def __init__(self, plan: Plan, target: Target, clock: Clock, recorder: Recorder, nemesis: Nemesis) -> None:
         self.replicas = {topic.name: topic.replication_factor for topic in plan.topics}
-        self._kinds = [step.kind for step in plan.steps.values()]
+        self._kinds = [step.kind for step in plan.schedule.steps.values()]
         self._target = target
         self._clock = clock
         self._recorder = recorder

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from harness.clock import PacedClock
 from harness.controls import Elections, Power, supports
 from harness.errors import EnvironmentFault, InvalidRun
-from harness.model import NodeId, node_name
+from harness.model import NodeId, TopicPartition, node_name
 from harness.runner.client_operations import AnyOperation, ClientOperations
 from harness.runner.conditions import leaderless, unmet
 from harness.runner.nemesis import FaultRecord, Nemesis
-from harness.runner.plan import Plan
+from harness.runner.planned_schedule import PlannedSchedule
 from harness.runner.reporting import Reporter
 from harness.runner.run_clients import RunClients
 from harness.runner.schedule_log import ScheduleLog
@@ -29,13 +29,14 @@ class ExecutionContext:
     """What a schedule acts upon."""
 
     target: Target
+    partitions: Sequence[TopicPartition]
     clients: RunClients
     nemesis: Nemesis
     clock: PacedClock
 
 
 class ScheduleExecutor:
-    """Performs the schedule of one plan, and keeps ``schedule_log``.
+    """Performs a schedule, and keeps ``schedule_log``.
 
     Args:
         noted: called with the schedule log after every step.
@@ -44,7 +45,7 @@ class ScheduleExecutor:
 
     def __init__(
         self,
-        plan: Plan,
+        schedule: PlannedSchedule,
         context: ExecutionContext,
         schedule_log: ScheduleLog,
         report: Reporter,
@@ -55,13 +56,14 @@ class ScheduleExecutor:
         self.schedule_log = schedule_log
         self._noted = noted
         self._begun = begun
-        self._plan = plan
+        self._schedule = schedule
+        self._partitions = context.partitions
         self._target = context.target
         self._workload = context.clients.workload
         self._nemesis = context.nemesis
         self._clock = context.clock
         self._report = report
-        self._operations = ClientOperations(plan.partitions, context.clients.scheduled, schedule_log, report)
+        self._operations = ClientOperations(context.partitions, context.clients.scheduled, schedule_log, report)
         self._named: dict[str, AnyOperation] = {}
 
     def perform(self) -> None:
@@ -70,9 +72,9 @@ class ScheduleExecutor:
         Raises:
             InvalidRun: a step did not come true; says which, and what was seen instead.
         """
-        for number, (index, step) in enumerate(self._plan.steps.items()):
+        for number, (index, step) in enumerate(self._schedule.steps.items()):
             self._begun(number)
-            self._perform(index, step, f"schedule[{index}].{step.kind}")
+            self._perform(index, step, self._schedule.path(index))
             self._noted(self.schedule_log)
         for operation in self._named.values():
             self._await_operation(operation)
@@ -94,8 +96,8 @@ class ScheduleExecutor:
                 self._sync(nodes)
             case Step(wait_s=float(wait_s)):
                 self._clock.sleep(wait_s)
-            case _ if index in self._plan.steps_faults:
-                self._proven(path, self._nemesis.inject(step.name or "", self._plan.steps_faults[index]))
+            case _ if index in self._schedule.faults:
+                self._proven(path, self._nemesis.inject(step.name or "", self._schedule.faults[index]))
             case _:
                 self._run_operation(self._operations.begin(step, path))
 
@@ -124,7 +126,7 @@ class ScheduleExecutor:
         self._report(f"asking for the {'unclean ' if elect.unclean else ''}election of {who}")
         leader = None if elect.leader is None else NodeId(elect.leader)
         assert supports(self._target, Elections), "the plan refuses such a step on a target that lacks it"
-        for partition in meant(self._plan.partitions, elect):
+        for partition in meant(self._partitions, elect):
             refusal = None
             try:
                 self._target.elect(partition, leader, unclean=elect.unclean)
@@ -135,7 +137,7 @@ class ScheduleExecutor:
 
     def _see_unavailable(self, unavailable: Unavailable, path: str) -> None:
         """Wait until there is no leader, and then see to it that there is none all the time."""
-        partitions = meant(self._plan.partitions, unavailable)
+        partitions = meant(self._partitions, unavailable)
         self._report(f"waiting until there is no leader of {', '.join(map(str, partitions))}")
         self._await(path, unavailable.within_s, lambda: leaderless(self._target, partitions))
         end_s = self._now_s() + unavailable.for_s
@@ -147,7 +149,7 @@ class ScheduleExecutor:
 
     def _unmet(self, until: Until) -> Sequence[str]:
         phrases = [] if until.sent is None else self._named[until.sent].missing()
-        return phrases + unmet(until, self._target, self._plan.partitions, self._workload.polled())
+        return phrases + unmet(until, self._target, self._partitions, self._workload.polled())
 
     def _await(self, path: str, within_s: float, look: Callable[[], Sequence[str]]) -> None:
         deadline_s = self._now_s() + within_s

@@ -24,8 +24,29 @@ class Unsupported(NamedTuple):
     remedy: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class SpokenProtocol:
+    """The replication protocol that a cluster speaks.
+
+    Attributes:
+        generation: its name.
+        knobs: of the generation, overrides applied.
+    """
+
+    generation: str
+    knobs: Knobs
+
+
 class System(ABC):
-    """A generation of the replication protocol, or a release of Kafka, configured for one scenario."""
+    """A generation of the replication protocol, or a release of Kafka, configured for one scenario.
+
+    Attributes:
+        spelling: the target, as ``--target`` spells it.
+        protocol: what its brokers speak to each other.
+    """
+
+    spelling: str
+    protocol: SpokenProtocol
 
     @property
     @abstractmethod
@@ -36,6 +57,11 @@ class System(ABC):
     def release(self) -> str | None:
         """Which release of Kafka it is; None: seawall's own brokers."""
         return None
+
+    @property
+    def version(self) -> str:
+        """The release, or else the generation, as messages name it."""
+        return self.release or f"generation {self.protocol.generation}"
 
     @abstractmethod
     def known_settings(self) -> Settings:
@@ -121,16 +147,16 @@ class BuiltInSystem(System):
 
     Attributes:
         kind: of the target.
-        generation: its name.
-        knobs: of the generation, overrides applied.
+        spelling: see :class:`System`.
+        protocol: see :class:`System`.
         brokers: how many.
         written: the settings that the scenario has.
         settings: of every broker.
     """
 
     kind: ClusterKind
-    generation: str
-    knobs: Knobs
+    spelling: str
+    protocol: SpokenProtocol
     brokers: int
     written: Mapping[str, Any]
     settings: Settings
@@ -138,7 +164,7 @@ class BuiltInSystem(System):
     @property
     def name(self) -> str:
         """See :class:`System`."""
-        return f"generation {self.generation}"
+        return self.version
 
     def known_settings(self) -> Settings:
         """See :class:`System`."""
@@ -182,11 +208,11 @@ class BuiltInSystem(System):
         """See :class:`System`."""
         if fault.needs in self.controls:
             return None
-        return Unsupported(f"target {self.kind.name!r} cannot do {fault.kind!r}.")
+        return Unsupported(f"target {self.spelling!r} cannot do {fault.kind!r}.")
 
     def arguments(self) -> Sequence[str]:
         """See :class:`System`."""
-        return "--generation", self.generation
+        return "--generation", self.protocol.generation
 
     def configuration(self) -> Mapping[str, Any]:
         """See :class:`System`."""
@@ -198,4 +224,5 @@ class BuiltInSystem(System):
 
     def target(self, directory: Path, seed: int, journal: StartJournal) -> Target:
         """See :class:`System`."""
-        return self.kind.make(directory, self.brokers, self.knobs, self.settings, seed=seed, journal=journal)
+        knobs = self.protocol.knobs
+        return self.kind.make(directory, self.brokers, knobs, self.settings, seed=seed, journal=journal)

@@ -22,6 +22,7 @@ from tests.checkers.all_cases import CASES
 from tests.checkers.sampling import SAMPLED, samples
 from tests.checkers.story import Story
 from tests.harness.cli.calling import Seawall
+from tests.harness.runner.mix_of import mix_of
 
 LOST = ({"kind": "lost-write"}, {"kind": "vanished-read"}, {"kind": "hw-regression"})
 
@@ -235,7 +236,7 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
         path = out_dir / str(len(plans))
         plans.append(plan)
         record = lossy if plan.generation == "0.10" else sound
-        return RunDirectory(record(path, LOST if plan.predictions else ()))
+        return RunDirectory(record(path, LOST if plan.forecast.predictions else ()))
 
     monkeypatch.setattr(runner, "run", run)
     monkeypatch.setattr("spark_analysis.session._state", {})
@@ -250,7 +251,9 @@ def test_a_run_is_checked_and_reported_even_without_java(
     assert said.code == 0
     assert "The reference engine decides instead." in said.complaint
     assert "NOT GUILTY" in said.out
-    assert [(plan.seed, plan.duration_s, plan.generation) for plan in recorded] == [(7, 3.0, CURRENT_GENERATION)]
+    assert [(plan.seed, mix_of(plan).duration_s, plan.generation) for plan in recorded] == [
+        (7, 3.0, CURRENT_GENERATION)
+    ]
 
 
 def test_what_the_reference_says_of_a_short_run_is_told_before_spark_is_asked(
@@ -300,7 +303,7 @@ def test_a_run_that_is_found_guilty_says_how_to_run_it_again(
     seawall: Seawall, tmp_path: Path, recorded: list[Plan]
 ) -> None:
     said = seawall("run", "kip-101-double-failover", "--out", tmp_path, "--set", "replication.isr_join=hw")
-    assert (said.code, recorded[0].predictions) == (1, ())
+    assert (said.code, recorded[0].forecast.predictions) == (1, ())
     assert said.last_line.endswith(f"--set replication.isr_join=hw --seed {recorded[0].seed}")
 
 

@@ -102,7 +102,8 @@ def test_the_marker_becomes_a_plan_or_a_sentence() -> None:
     asked = wanted({"generation": "2.1", "brokers": 2, "replication": {"bugs": "ack_on_append"}})
     topics = [{"name": "ledger", "partitions": 1, "replication_factor": 2}]
     made = planned(asked, "tests/test_it.py::test_one", topics, [{"wait_s": 1.0}])
-    assert (made.generation, made.knobs.bugs, made.settings.min_insync_replicas) == ("2.1", ("ack_on_append",), 2)
+    assert (made.generation, made.system.protocol.knobs.bugs) == ("2.1", ("ack_on_append",))
+    assert made.system.known_settings().min_insync_replicas == 2
     assert made.scenario.id == slug("tests/test_it.py::test_one") == "tests-test-it-py-test-one"
     with pytest.raises(UsageError, match=r"@pytest.mark.seawall: unknown key 'topic'; did you mean 'topics'"):
         wanted({"topic": 1})

@@ -12,9 +12,11 @@ from harness.runner import plan
 from harness.runner.chaos import Chaos
 from harness.runner.journal import Journal
 from harness.runner.nemesis import Nemesis
+from harness.runner.run_lifecycle import chaos_of
 from harness.simulation.stack.scheduler import VirtualScheduler
 from harness.testing.scripted_target import ScriptedTarget, cluster_view, partition_view
 from tests.harness.runner.by_wall_clock import by_wall_clock
+from tests.harness.runner.mix_of import mix_of
 
 TEXT = """\
 id: small
@@ -40,7 +42,8 @@ def unleashed(tmp_path: Path, seed: int, duration_s: float = 0.01) -> tuple[Neme
     target = ScriptedTarget(shown=VIEW)
     with Journal(tmp_path / "run") as journal:
         nemesis = Nemesis(target, journal, SystemClock(), seed, lambda line: None)
-        Chaos(plan(scenario.parse(TEXT), seed=seed, duration_s=duration_s), target, nemesis, SystemClock()).unleash()
+        made = plan(scenario.parse(TEXT), seed=seed, duration_s=duration_s)
+        Chaos(mix_of(made), (), target, nemesis, SystemClock()).unleash()
         nemesis.heal_all()
     return nemesis, target
 
@@ -101,11 +104,11 @@ def test_a_real_broker_that_its_clock_keeps_away_is_started_again_before_another
         "    - {fault: kill, node: 2}\n"
     )
     target = Forgetful(shown=cluster_view(3, {TopicPartition("ledger", 0): partition_view(0, [0, 1, 2])}))
-    made = plan(scenario.parse(text), seed=1, duration_s=0.2)
+    made = by_wall_clock(plan(scenario.parse(text), seed=1, duration_s=0.2))
     clock = VirtualScheduler()
     with Journal(tmp_path / "run") as journal:
         nemesis = Nemesis(target, journal, clock, 1, lambda line: None)
-        Chaos(by_wall_clock(made), target, nemesis, clock).unleash()
+        chaos_of(made, mix_of(made), target, nemesis, clock).unleash()
     restarts = [record.name for record in nemesis.records if record.name.startswith("restart of 1")]
     assert restarts[:2] == ["restart of 1", "restart of 1, time 2"]
     away = {"1": False}

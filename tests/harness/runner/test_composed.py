@@ -20,6 +20,7 @@ from harness.targets.compose.kafka_source import KIND, ComposeSource
 from harness.targets.compose.leftovers import owner
 from harness.targets.kafka.releases import release
 from harness.targets.kinds import KINDS
+from tests.harness.runner.mix_of import mix_of
 from tests.harness.targets.compose.files import APACHE_COMBINED, BITNAMI, read
 from tests.harness.targets.compose.scripted_engine import scripted_engine
 
@@ -54,7 +55,7 @@ def with_variable(written: str) -> str:
 
 
 def kinds(made: Plan) -> list[tuple[str, object]]:
-    return [(one.fault.kind, one.fault.parameters().get("node")) for one in made.chaos_faults]
+    return [(one.fault.kind, one.fault.parameters().get("node")) for one in mix_of(made).faults.values()]
 
 
 def test_a_run_begins_with_removing_containers_that_no_journal_tells_of(
@@ -75,11 +76,11 @@ def test_a_run_begins_with_removing_containers_that_no_journal_tells_of(
 def test_clocks_are_left_out_of_a_random_mix_where_the_shim_has_no_effect_and_that_is_said(planned: Planned) -> None:
     made = planned("random-chaos", takes_shim=False)
     assert "clock" not in dict(kinds(made))
-    assert any("no effect in image apache/kafka:4.1.0" in sentence for sentence in made.left_out.values())
+    assert any("no effect in image apache/kafka:4.1.0" in sentence for sentence in mix_of(made).left_out.values())
     resolved = made.resolved()
     assert resolved["settings"]["log.dirs.count"] == 1
     assert [fault["fault"] for fault in resolved["scenario"]["chaos"]["faults"]] == [kind for kind, _ in kinds(made)]
-    assert resolved["left_out"] == list(made.left_out.values())
+    assert resolved["left_out"] == list(mix_of(made).left_out.values())
 
 
 def test_where_brokers_are_the_controllers_the_active_one_is_killed_for_the_controller(planned: Planned) -> None:
@@ -115,7 +116,7 @@ def test_settings_of_the_file_come_before_the_defaults_and_after_the_scenarios(p
     assert isinstance(made.system, RealKafka)
     assert made.system.settings.properties["num.io.threads"] == "9"
     assert made.system.settings.properties["num.network.threads"] == "2"
-    assert made.settings.min_insync_replicas == 2, "as the scenario says"
+    assert made.system.known_settings().min_insync_replicas == 2, "as the scenario says"
 
 
 def test_brokers_that_differ_are_refused_but_in_what_the_run_says_itself(planned: Planned) -> None:

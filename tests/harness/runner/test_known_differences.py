@@ -89,7 +89,7 @@ def test_a_known_difference_that_does_not_show_is_no_news_and_is_still_told() ->
 def test_a_cell_says_of_which_release_it_is(tmp_path: Path) -> None:
     simulated = plan(scenario.load("power-loss-batches-overlap"), "simulated", "2.0.1")
     source = ProcessSource(LocalKafka(Distribution(release("2.0.1"), tmp_path)))
-    kafka = RealKafka("process:2.0.1", source, 3, KafkaSettings(release("2.0.1"), {}, (), 0))
+    kafka = RealKafka("process:2.0.1", simulated.system.protocol, source, 3, KafkaSettings(release("2.0.1"), {}, (), 0))
     assert unplayed(simulated, "It did not start.").release is None
     assert unplayed(replace(simulated, system=kafka), "It did not start.").release == "2.0.1"
 

@@ -22,6 +22,7 @@ from harness.runner.rehearsal import rehearse
 from harness.simulation.stack.scheduler import VirtualScheduler
 from harness.target import ClusterView, PartitionView
 from harness.testing.scripted_target import ScriptedTarget, cluster_view, partition_view
+from tests.harness.runner.mix_of import mix_of
 
 TEXT = """\
 id: small
@@ -105,7 +106,7 @@ def unleashed(
     clock = clock or VirtualScheduler()
     with Journal(tmp_path / "run") as journal:
         nemesis = Nemesis(target, journal, clock, drawn.seed, lambda line: None)
-        OverlappingChaos(drawn, target, nemesis, clock).unleash()
+        OverlappingChaos(mix_of(drawn), drawn.partitions, target, nemesis, clock).unleash()
     assert not nemesis.active
     return nemesis
 
@@ -152,15 +153,16 @@ def test_what_could_never_come_up_is_said_and_not_proven(tmp_path: Path) -> None
 
 def test_a_cluster_that_promises_nothing_of_lossy_failures_is_spared_them() -> None:
     weak = plan(scenario.parse(TEXT), overrides={"settings.min.insync.replicas": "1"})
-    assert [one.fault.kind for one in weak.chaos_faults].count("power_loss") == 0
-    (why,) = weak.left_out.values()
+    assert [one.fault.kind for one in mix_of(weak).faults.values()].count("power_loss") == 0
+    (why,) = mix_of(weak).left_out.values()
     assert why == (
         "chaos.faults[5]: 'power_loss' is not within budget 'promised': with min.insync.replicas=1 Kafka promises to "
         "survive no failure that takes from a disk."
     )
     assert len(weak.resolved()["scenario"]["chaos"]["faults"]) == 6
     for anyway in ({"chaos.budget": "any"}, {"chaos.at_once": "1"}):
-        assert not plan(scenario.parse(TEXT), overrides={"settings.min.insync.replicas": "1", **anyway}).left_out
+        strong = plan(scenario.parse(TEXT), overrides={"settings.min.insync.replicas": "1", **anyway})
+        assert not mix_of(strong).left_out
 
 
 def test_a_mix_of_which_nothing_is_left_is_refused() -> None:

@@ -13,6 +13,7 @@ from harness.runner import Plan, plan
 from harness.runner.expectation import expectations
 from harness.runner.manifest import manifest, now
 from harness.targets.kinds import cluster_kind
+from tests.harness.runner.mix_of import mix_of
 from tests.shipped import ON_REAL_KAFKA_ALONE
 
 HEAD = """\
@@ -86,21 +87,21 @@ def test_the_generation_is_the_one_asked_for_else_the_scenarios_else_the_current
 
 def test_predictions_are_those_of_the_generation_unless_a_knob_of_it_was_changed() -> None:
     text = CHAOS + 'predictions: {"0.10": [{kind: lost-write}]}\n'
-    assert not plan(scenario.parse(text), generation="3.7").predictions
-    assert [one.kind for one in plan(scenario.parse(text), generation="0.10").predictions] == ["lost-write"]
+    assert not plan(scenario.parse(text), generation="3.7").forecast.predictions
+    assert [one.kind for one in plan(scenario.parse(text), generation="0.10").forecast.predictions] == ["lost-write"]
     mutant = plan(scenario.parse(text), generation="0.10", overrides={"replication.fetch_fencing": "true"})
-    assert mutant.knobs.fetch_fencing
-    assert not mutant.predictions
+    assert mutant.system.protocol.knobs.fetch_fencing
+    assert not mutant.forecast.predictions
 
 
 def test_weights_and_spans_of_a_mix_are_its_faults_own() -> None:
-    kill, pause = planned().chaos_faults
+    kill, pause = mix_of(planned()).faults.values()
     assert (kill.weight, kill.for_s) == (1, (1.0, 2.5))
     assert (pause.weight, pause.for_s) == (3, (1.0, 2.0))
 
 
 def test_a_schedule_has_no_duration() -> None:
-    assert planned(SCHEDULE).duration_s is None
+    assert planned(SCHEDULE).chaos is None
     with pytest.raises(UsageError, match="is a schedule"):
         plan(scenario.parse(SCHEDULE), duration_s=5)
 
@@ -234,7 +235,7 @@ def test_a_fault_that_cannot_be_is_refused_with_the_file_it_is_written_in(wrong:
     ],
 )
 def test_faults_that_leave_each_other_alone_may_overlap(steps: str) -> None:
-    assert len(planned(HEAD + f"schedule: [{steps}]\n").steps_faults) == 2
+    assert len(planned(HEAD + f"schedule: [{steps}]\n").schedule.faults) == 2
 
 
 def test_a_parked_fetch_that_would_always_time_out_is_refused() -> None:

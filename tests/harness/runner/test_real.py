@@ -66,15 +66,15 @@ def test_every_shipped_scenario_is_planned_on_every_release_or_refused_with_a_re
 
 def test_the_generation_is_that_of_the_release_with_the_bugs_that_it_has() -> None:
     assert plan(small('generation: "3.7"\n'), "process:0.10.2.2").generation == "0.10"
-    assert plan(small(), "process:2.8.0").knobs.stale_truncation_applied
-    assert not plan(small(), "process:2.8.1").knobs.stale_truncation_applied
+    assert plan(small(), "process:2.8.0").system.protocol.knobs.stale_truncation_applied
+    assert not plan(small(), "process:2.8.1").system.protocol.knobs.stale_truncation_applied
     assert "speaks generation 0.10, not 4.1" in refusal(small(), generation="4.1")
 
 
 def test_predictions_are_those_of_the_generation() -> None:
     one = small('predictions: {"0.10": [{kind: lost-write}]}\n')
-    assert [prediction.kind for prediction in plan(one, "process:0.10.2.2").predictions] == ["lost-write"]
-    assert not plan(one, "process:0.11.0.3").predictions
+    assert [prediction.kind for prediction in plan(one, "process:0.10.2.2").forecast.predictions] == ["lost-write"]
+    assert not plan(one, "process:0.11.0.3").forecast.predictions
 
 
 @pytest.mark.parametrize(("last", "known"), [("producer: q, idempotent: true", True), ("producer: q", False)])

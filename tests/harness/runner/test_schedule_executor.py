@@ -59,9 +59,9 @@ class Performing:
         nemesis = Nemesis(self.target, NothingToUndo(), self.clock, 1, lambda line: None)
         schedule_log = ScheduleLog(made.partitions)
         clients = RunClients(ScriptedLoad(), self.client, self.client)
-        context = ExecutionContext(self.target, clients, nemesis, self.clock)
+        context = ExecutionContext(self.target, made.partitions, clients, nemesis, self.clock)
         self.noted.clear()
-        ScheduleExecutor(made, context, schedule_log, lambda line: None, noted=self._note).perform()
+        ScheduleExecutor(made.schedule, context, schedule_log, lambda line: None, noted=self._note).perform()
         return schedule_log
 
     def _note(self, schedule_log: ScheduleLog) -> None:

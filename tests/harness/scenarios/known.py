@@ -126,7 +126,7 @@ def agrees(cell: str, replay: Scenario, generation: str) -> bool:
 
 def _performed(replay: Scenario, generation: str) -> list[Step]:
     steps = replay.schedule or ()
-    return [steps[index] for index in plan(replay, generation=generation).steps]
+    return [steps[index] for index in plan(replay, generation=generation).schedule.steps]
 
 
 def _awaits_a_regress(steps: list[Step]) -> bool:

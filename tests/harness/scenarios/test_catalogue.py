@@ -91,10 +91,12 @@ def test_it_says_what_the_logs_hold_in_the_end(replay: Scenario) -> None:
 def test_it_can_be_performed_on_every_target(replay: Scenario) -> None:
     for generation in expectations(replay):
         for target in ("builtin", "simulated"):
-            assert plan(replay, target, generation).expectation is not None
+            assert plan(replay, target, generation).forecast.expectation is not None
 
 
 @of_every_replay
 def test_no_step_is_for_generations_only_on_which_it_is_not_run(replay: Scenario) -> None:
-    performed = {index for generation in expectations(replay) for index in plan(replay, generation=generation).steps}
+    performed = {
+        index for generation in expectations(replay) for index in plan(replay, generation=generation).schedule.steps
+    }
     assert performed == set(range(len(replay.schedule or ())))

@@ -19,7 +19,8 @@ from harness.broker.settings import Settings
 from harness.cli.schema import Document
 from harness.errors import UsageError
 from harness.replication.knobs import generation
-from harness.runner.plan import _chaos_faults, _steps_faults
+from harness.runner.planned_chaos import chaos_faults
+from harness.runner.planned_schedule import steps_faults
 from harness.scenario import Scenario, parse
 from harness.validation import validated
 from tests.harness.schemas.published import complaints, from_yaml, validator
@@ -43,8 +44,8 @@ def refused_by_reader(document: Any) -> str | None:
         Settings.parse(dict(read.cluster.settings))
         workloads.parse(read.workload.name, read.workload.parameters())
         generation(read.generation or "4.1", {k: str(v).lower() for k, v in read.replication.items()})
-        list(_steps_faults(dict(enumerate(read.schedule or ()))))
-        list(_chaos_faults(read))
+        list(steps_faults(dict(enumerate(read.schedule or ()))))
+        list(chaos_faults(read.chaos) if read.chaos is not None else ())
         for name in read.predictions:
             generation(name)
     except UsageError as error:
