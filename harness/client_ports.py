@@ -460,11 +460,14 @@ class RealTime:
         bootstrap: ``host:port,...`` of the brokers, for any client on this machine.
         directory: the run directory.
         log: takes what clients have to say.
+        failed: called, in any thread, with what has ended background load before its time; a run in virtual time learns
+            of it when the load stops.
     """
 
     bootstrap: str
     directory: Path
     log: logging.Logger
+    failed: Callable[[BaseException], None]
 
 
 @dataclass(frozen=True)
@@ -476,8 +479,6 @@ class ClientContext:
         partitions: every partition of the scenario.
         recorder: of the history.
         seed: of the run.
-        failed: called in real time, in any thread, with what has ended background load before its time; a virtual run
-            learns of it when the load stops.
         carried: what of a record the cluster stores as it was sent.
         real_time: None in virtual time, which passes nowhere.
     """
@@ -486,7 +487,6 @@ class ClientContext:
     partitions: Sequence[TopicPartition]
     recorder: Recorder
     seed: int
-    failed: Callable[[BaseException], None] = lambda failure: None
     carried: Carried = EVERYTHING
     real_time: RealTime | None = None
     _numbers: Iterator[int] = field(default_factory=itertools.count)

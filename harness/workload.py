@@ -25,28 +25,38 @@ KAFKA_PYTHON = "kafka-python"
 """How ``client`` begins where it names a release of Kafka's own client."""
 
 
-class Circumstances(NamedTuple):
-    """Where a workload is to run.
+class Features(NamedTuple):
+    """What a cluster has for clients, of what not every release or generation has.
 
     Attributes:
-        target: as ``--target`` spells it.
-        in_virtual_time: whether the simulator runs it.
-        carried: what of a record the cluster stores as it was sent.
-        topics: the scenario's.
-        is_sent_to: whether the scenario's schedule sends records, too.
+        carried: what of a record it stores as it was sent.
         fences_members: whether coordinators of groups refuse offsets in a transaction from a member that is none any
             more (KIP-447, Kafka 2.5).
         has_share_groups: whether brokers have share groups (KIP-932), whose limit of deliveries can be set (KIP-1240,
             Kafka 4.3).
     """
 
-    target: str
-    in_virtual_time: bool
     carried: Carried
-    topics: Sequence[TopicSpec]
-    is_sent_to: bool
     fences_members: bool
     has_share_groups: bool
+
+
+class Circumstances(NamedTuple):
+    """Where a workload is to run.
+
+    Attributes:
+        target: as ``--target`` spells it.
+        in_virtual_time: whether the simulator runs it.
+        features: of the cluster.
+        topics: the scenario's.
+        is_sent_to: whether the scenario's schedule sends records, too.
+    """
+
+    target: str
+    in_virtual_time: bool
+    features: Features
+    topics: Sequence[TopicSpec]
+    is_sent_to: bool
 
 
 class ShareLimits(NamedTuple):
@@ -201,7 +211,8 @@ class Workload(ABC):
         try:
             await work
         except Exception as failure:
-            self.context.failed(failure)
+            if self.context.real_time is not None:
+                self.context.real_time.failed(failure)
             raise
 
     def polled(self) -> Mapping[TopicPartition, Offset]:

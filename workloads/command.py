@@ -134,7 +134,7 @@ class CommandParameters(SteadySendsParameters):
                 f"workload command runs a program in real time, and target {found.target!r} has none.",
                 "Run it on --target builtin, process:RELEASE or compose:FILE.",
             )
-        if not found.carried.headers:
+        if not found.features.carried.headers:
             raise UsageError(
                 f"workload command sends records with headers, and target {found.target!r} stores none.",
                 "Run it on a generation or release from 0.11 on.",
@@ -179,7 +179,7 @@ class Command(Workload):
         """See :class:`harness.workload.Workload`."""
         if self._posts is not None:
             self._posts.start()
-        self._keeping = Keeping(self._program(), self.context.failed)
+        self._keeping = Keeping(self._program(), self._real_time.failed)
         self._keeping.start()
         if self._output:
             self._readers.begin(self._watched(self._follow()))

@@ -87,7 +87,7 @@ class CompactedKeysParameters(SteadySendsParameters):
 
     def refuse(self, found: Circumstances) -> None:
         """See :class:`harness.workload.WorkloadParameters`."""
-        if not found.carried.headers:
+        if not found.features.carried.headers:
             raise UsageError(
                 f"workload compacted_keys sends records with headers, and target {found.target!r} stores none.",
                 "Run it on a generation or release from 0.11 on.",

@@ -170,7 +170,7 @@ class ConsumeTransformProduceParameters(SteadySendsParameters):
                 "none does.",
                 "Leave one of them out.",
             )
-        if self.transactional_ids == "member" and not found.fences_members:
+        if self.transactional_ids == "member" and not found.features.fences_members:
             raise UsageError(
                 f"workload.transactional_ids=member needs coordinators that fence members off (KIP-447, Kafka 2.5), "
                 f"and those of target {found.target!r} do not.",

@@ -69,7 +69,7 @@ class DeletedRecordsParameters(SteadySendsParameters):
 
     def refuse(self, found: Circumstances) -> None:
         """See :class:`harness.workload.WorkloadParameters`."""
-        if not found.carried.headers:
+        if not found.features.carried.headers:
             raise UsageError(
                 f"workload deleted_records sends DeleteRecords, which target {found.target!r} does not know.",
                 "Run it on a generation or release from 0.11 on.",

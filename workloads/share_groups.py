@@ -114,7 +114,7 @@ class ShareGroupsParameters(SteadySendsParameters):
 
     def refuse(self, found: Circumstances) -> None:
         """See :class:`harness.workload.WorkloadParameters`."""
-        if not found.has_share_groups:
+        if not found.features.has_share_groups:
             raise UsageError(
                 "workload share_groups needs share groups whose limit of deliveries can be set (KIP-932, KIP-1240), "
                 f"and target {found.target!r} has none.",

@@ -37,7 +37,7 @@ from harness.spelling import closest
 from harness.target import TopicSpec
 from harness.targets.kafka.layout import Control
 from harness.targets.kinds import BUILTIN, cluster_kind, is_in_virtual_time
-from harness.workload import Circumstances, WorkloadParameters
+from harness.workload import Circumstances, Features, WorkloadParameters
 
 _KNOB_GROUP = "replication."
 
@@ -174,13 +174,11 @@ def plan(
 
 
 def _circumstances(made: Plan) -> Circumstances:
-    return Circumstances(
-        made.target, is_in_virtual_time(made.target), made.system.carried,
-        [topic_spec(topic) for topic in made.scenario.topics],
-        bool(made.schedule.sends()),
-        made.system.protocol.knobs.transactional_offsets == "fenced",
-        made.system.has_share_groups,
-    )  # fmt: skip
+    system = made.system
+    fences_members = system.protocol.knobs.transactional_offsets == "fenced"
+    features = Features(system.carried, fences_members, system.has_share_groups)
+    topics = [topic_spec(topic) for topic in made.scenario.topics]
+    return Circumstances(made.target, is_in_virtual_time(made.target), features, topics, bool(made.schedule.sends()))
 
 
 def _built_in(scenario: Scenario, target: str, protocol: SpokenProtocol) -> BuiltInSystem:

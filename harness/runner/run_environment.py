@@ -62,7 +62,7 @@ def environment_of(plan: Plan, directory: Path, voice: Voice, journal: StartJour
     if plan.scenario.tap and supports(target, WireTaps):
         target.tap()
     if lives_in_virtual_time(target, plan.target):
-        return RunEnvironment(target, target.clock, partial(_clients, plan, target.new_clients, _ignored))
+        return RunEnvironment(target, target.clock, partial(_clients, plan, target.new_clients))
 
     started = ExitStack()
 
@@ -70,26 +70,21 @@ def environment_of(plan: Plan, directory: Path, voice: Voice, journal: StartJour
         bootstrap = target.bootstrap()
         library = client_library(plan.workload.client, bootstrap, voice.log, voice.failed)
         started.callback(library.close)
-        real_time = RealTime(bootstrap, directory, voice.log)
+        real_time = RealTime(bootstrap, directory, voice.log, voice.failed)
         in_real_time = partial(ThreadedClients, bootstrap, voice.log, library)
-        return _clients(plan, in_real_time, voice.failed, recorder, real_time)
+        return _clients(plan, in_real_time, recorder, real_time)
 
     return RunEnvironment(target, SystemClock(), clients, started.close)
-
-
-def _ignored(failure: BaseException) -> None:
-    """A simulated task fails in the thread that drives the run, which must not be interrupted in the midst of it."""
 
 
 def _clients(
     plan: Plan,
     new_clients: Callable[[], Clients],
-    failed: Callable[[BaseException], None],
     recorder: Recorder,
     real_time: RealTime | None = None,
 ) -> RunClients:
     carried = carried_by(plan.workload.client, plan.system.carried)
-    context = ClientContext(new_clients, plan.partitions, recorder, plan.seed, failed, carried, real_time)
+    context = ClientContext(new_clients, plan.partitions, recorder, plan.seed, carried, real_time)
     name = plan.scenario.workload.name
     workload = workloads.KINDS[name].make(plan.workload, context)
     workloads.KINDS.require(name, holds=isinstance(workload, Workload), else_why=f"it made {workload!r}, no Workload")

@@ -22,7 +22,7 @@ from harness.checker import Outcome, RunVerdict, Verdict
 from harness.errors import UsageError
 from harness.history.run_directory import RunDirectory
 from harness.payload import Carried
-from harness.workload import Circumstances
+from harness.workload import Circumstances, Features
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(__file__).parent / "programs"
@@ -188,7 +188,7 @@ def test_what_cannot_be_run_is_refused_in_a_sentence(
 
 
 def test_a_cluster_that_stores_no_headers_is_refused() -> None:
-    old = Circumstances("process:0.10.2.2", False, Carried(headers=False), (), False, False, False)
+    old = Circumstances("process:0.10.2.2", False, Features(Carried(headers=False), False, False), (), False)
     with pytest.raises(UsageError, match=r"'process:0\.10\.2\.2' stores none"):
         workloads.parse("command", {"argv": ["sh"]}).refuse(old)
 

@@ -14,7 +14,7 @@ from harness.detection.mixes import COMPACTION, stack_scenario
 from harness.errors import UsageError
 from harness.payload import Carried
 from harness.runner.rehearsal import rehearse
-from harness.workload import Circumstances
+from harness.workload import Circumstances, Features
 from workloads import parse
 
 Row = dict[str, Any]
@@ -68,4 +68,6 @@ def test_a_crash_in_a_swap_that_loses_a_segment_is_not_found() -> None:
 def test_it_runs_where_records_have_no_headers() -> None:
     parameters = parse("compacted_keys", {})
     with pytest.raises(UsageError, match="stores none"):
-        parameters.refuse(Circumstances("process:0.10.2.2", False, Carried(headers=False), (), False, False, False))
+        parameters.refuse(
+            Circumstances("process:0.10.2.2", False, Features(Carried(headers=False), False, False), (), False)
+        )

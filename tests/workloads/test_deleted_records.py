@@ -14,7 +14,7 @@ from harness.errors import UsageError
 from harness.history.run_directory import Manifest
 from harness.payload import Carried
 from harness.runner.rehearsal import rehearse
-from harness.workload import Circumstances
+from harness.workload import Circumstances, Features
 from workloads import parse
 
 Row = dict[str, Any]
@@ -72,6 +72,6 @@ def test_a_new_leader_answers_a_lookup_before_it_knows_its_watermark(protocol: s
 
 def test_a_cluster_without_delete_records_is_accepted() -> None:
     parameters = parse("deleted_records", {})
-    old = Circumstances("process:0.10.2.2", False, Carried(headers=False), (), False, False, False)
+    old = Circumstances("process:0.10.2.2", False, Features(Carried(headers=False), False, False), (), False)
     with pytest.raises(UsageError, match="DeleteRecords, which target"):
         parameters.refuse(old)

@@ -22,7 +22,7 @@ from harness.payload import EVERYTHING
 from harness.runner import run_environment
 from harness.runner.client_libraries import require_client
 from harness.share_ports import Acquired, ShareConsumer, ShareMembership
-from harness.workload import Circumstances
+from harness.workload import Circumstances, Features
 from tests.attribution.trial import sides
 from tests.harness.targets.contract import fetched_or_skip
 from workloads import parse
@@ -140,7 +140,9 @@ def test_what_a_late_write_makes_of_share_groups_is_not_found(tmp_path: Path) ->
 
 def test_it_runs_where_brokers_have_no_share_groups() -> None:
     with pytest.raises(UsageError, match=r"target 'process:4\.1\.0' has none"):
-        parse("share_groups", {}).refuse(Circumstances("process:4.1.0", False, EVERYTHING, (), False, True, False))
+        parse("share_groups", {}).refuse(
+            Circumstances("process:4.1.0", False, Features(EVERYTHING, True, False), (), False)
+        )
 
 
 @pytest.mark.parametrize("target", ["builtin", "simulated"])

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from harness.client_ports import ClientContext
+from harness.client_ports import ClientContext, RealTime
 from harness.clients.threaded_clients import ThreadedClients
 from harness.clock import SystemClock
 from harness.history.kept_recorder import KeptRecorder
@@ -84,7 +85,9 @@ def test_the_run_learns_at_once_that_a_task_of_the_load_has_failed(
         def start(self) -> None:
             self.begin(breaks())
 
-    load = Breaking(ClientContext(lambda: clients, [], KeptRecorder("r", SystemClock()), 1, heard.append))
+    real_time = RealTime("", Path(), logging.getLogger(__name__), heard.append)
+    context = ClientContext(lambda: clients, [], KeptRecorder("r", SystemClock()), 1, real_time=real_time)
+    load = Breaking(context)
     load.start()
     with pytest.raises(ZeroDivisionError) as broken:
         stop(load)
