@@ -49,14 +49,12 @@ _SCHEDULE: Final = "scenario"
 _GROUPS: Final = "groups"
 _MADE_UP: Final = "synthetic"
 
-_COLUMN_OF_SIMULATED: Final[Mapping[str, str]] = MappingProxyType(
+_COLUMN_OF_DISTURBANCE: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "isolate": "partition", "cut": "partition", "slow": "partition",
-        "controller_kill": "control", "controller_pause": "control", "elect": "control",
-        "retention": "deletion", "delete_records": "deletion",
+        "slow_links": "partition", "elect": "control", "retention": "deletion", "delete_records": "deletion",
     }
 )  # fmt: skip
-"""The column of the matrix for kinds of faults that only the simulator has."""
+"""The column of the matrix for the disturbances of the simulator, which are no faults."""
 
 _WORTH_A_LINE: Final = 0.05
 
@@ -312,8 +310,8 @@ def _convicted(score: Mapping[str, Any], uncounted: Collection[str]) -> int:
 
 def _class_of(fault: Fault) -> str | None:
     """The column of a fault; a controller that is killed or stands still is another matter than a broker."""
-    if fault.kind in _COLUMN_OF_SIMULATED:
-        return _COLUMN_OF_SIMULATED[fault.kind]
+    if fault.kind in _COLUMN_OF_DISTURBANCE:
+        return _COLUMN_OF_DISTURBANCE[fault.kind]
     traits = traits_of(fault.kind)
     return traits.column if all(map(is_broker, fault.nodes)) else traits.column_on_controller
 
