@@ -121,8 +121,8 @@ def _is_known(anomaly: Anomaly) -> bool:
 def test_flawed_batches_are_flawed(generation: str, first: int) -> None:
     chosen = setup(generation, FLAWED[generation])
     runs = (judged(seed, chosen) for seed in range(first, 200))
-    guilty = (one for one in runs if any(v.verdict is Verdict.VIOLATION for v in one.finished.violations))
-    assert any("lost-write" in one.witnessed for one in guilty)
+    broken = (one for one in runs if any(v.verdict is Verdict.VIOLATION for v in one.finished.violations))
+    assert any("lost-write" in one.witnessed for one in broken)
 
 
 @by_night.seeds(day=10, night=60)

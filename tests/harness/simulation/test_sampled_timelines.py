@@ -1,4 +1,4 @@
-"""Who only looks now and then accuses nobody whom the whole timeline acquits."""
+"""A timeline of samples shows no violation in a run that passes with its whole timeline."""
 
 from __future__ import annotations
 
