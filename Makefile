@@ -70,7 +70,7 @@ $(ON_KAFKA): kafka-%: $(STAMP)
 detection: $(STAMP) ## which broker bugs the checkers find, under which load and faults; takes an hour or so
 	@$(BIN)/seawall detection --json reports/power.json --docs docs/detection.md
 
-mutation: $(STAMP) ## which automatic mutants of the brokers the checkers convict, into docs/mutation.md; takes an hour or so
+mutation: $(STAMP) ## which automatic mutants of the brokers the checkers detect, into docs/mutation.md; takes an hour or so
 	@$(BIN)/python -m tests.mutation.score
 
 bench: $(STAMP) ## how fast simulator, checker and load are, and how soon the known flaws are found; takes minutes
@@ -87,7 +87,7 @@ nightly: $(STAMP) ## the cells of nightly.yaml, which take hours, with their out
 	@$(BIN)/seawall nightly nightly.yaml --night $(NIGHT) --out runs/nights/$(NIGHT) $(PAST) --jobs 2 || { code=$$?; test $$code -le 4 || test $$code -eq 70; }
 	@$(BIN)/seawall nightly merge runs/nights/$(NIGHT) $(PAST)
 
-# Whatever these print is to be explained: a healthy cluster found guilty, and a broken one that left no verdict.
+# Whatever these print is to be explained: a VIOLATION on a healthy cluster, and a broken one that left no verdict.
 healthy-runs: $(STAMP) # random chaos on healthy clusters of four generations, into docs/healthy-runs.md; takes two hours
 	@$(MAKE) $(EACH) healthy-virtual healthy-real
 

@@ -48,7 +48,7 @@ class Outcome(StrEnum):
     PASS = "pass"
     """Nothing was lost and nothing was predicted to be."""
     AS_PREDICTED = "as-predicted"
-    """Exactly the predicted anomalies were observed: guilty, and known to be."""
+    """Exactly the predicted anomalies were observed."""
     VIOLATION = "violation"
     """An anomaly that nothing predicted or documented."""
     NOT_REPRODUCED = "not-reproduced"
@@ -57,6 +57,11 @@ class Outcome(StrEnum):
     """The evidence does not suffice to decide."""
     INVALID = "invalid"
     """A fault was not proven, or the history is incomplete: the run proves nothing."""
+
+    @property
+    def headline(self) -> str:
+        """As the console and reports have it: ``AS PREDICTED``."""
+        return self.value.upper().replace("-", " ")
 
 
 EXIT_CODES: Mapping[Outcome, ExitCode] = {

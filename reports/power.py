@@ -49,14 +49,12 @@ _SCHEDULE: Final = "scenario"
 _GROUPS: Final = "groups"
 _MADE_UP: Final = "synthetic"
 
-_COLUMN_OF_SIMULATED: Final[Mapping[str, str]] = MappingProxyType(
+_COLUMN_OF_DISTURBANCE: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "isolate": "partition", "cut": "partition", "slow": "partition",
-        "controller_kill": "control", "controller_pause": "control", "elect": "control",
-        "retention": "deletion", "delete_records": "deletion",
+        "slow_links": "partition", "elect": "control", "retention": "deletion", "delete_records": "deletion",
     }
 )  # fmt: skip
-"""The column of the matrix for kinds of faults that only the simulator has."""
+"""The column of the matrix for the disturbances of the simulator, which are no faults."""
 
 _WORTH_A_LINE: Final = 0.05
 
@@ -106,7 +104,7 @@ class Power:
         likely: the bugs that it would have found, the surest first.
         unnoticed: the names of those that it may have missed.
         scheduled: the names of those that only schedules made for them have shown, with which no run is credited.
-        uncounted: kinds of anomaly of which this run could not have been convicted, or not for sure, and why not.
+        uncounted: kinds of anomaly that this run could not have shown as a violation, or not for sure, and why not.
         exposure: what it was exposed to, in words.
         untried: what its load left out, each the rest of a sentence that begins with "it had no".
     """
@@ -291,7 +289,7 @@ def _chances(measured: Mapping[str, Any], bug: str, exposure: _Exposure) -> Iter
         _, row, column = name.split("/")
         if row == chosen and (column == _QUIET or column in exposure.faults):
             part = _part(measured["controls"][name], exposure, column)
-            share = wilson(_convicted(score, exposure.uncounted), score.get("tried", 0))
+            share = wilson(_detected(score, exposure.uncounted), score.get("tried", 0))
             yield Chance(bug, measured["does"][bug], f"{row}, {column}", part * share.share, part * share.low)
 
 
@@ -303,7 +301,7 @@ def _part(control: Mapping[str, Any], exposure: _Exposure, column: str) -> float
     return min(1.0, records, 1.0 if column == _QUIET else faults)
 
 
-def _convicted(score: Mapping[str, Any], uncounted: Collection[str]) -> int:
+def _detected(score: Mapping[str, Any], uncounted: Collection[str]) -> int:
     """In how many trials, at the least, another kind came up than ``uncounted``: one trial may show several."""
     kinds: Mapping[str, int] = score.get("kinds", {})
     others: int = score.get("found", 0) - sum(kinds.get(kind, 0) for kind in uncounted)
@@ -312,8 +310,8 @@ def _convicted(score: Mapping[str, Any], uncounted: Collection[str]) -> int:
 
 def _class_of(fault: Fault) -> str | None:
     """The column of a fault; a controller that is killed or stands still is another matter than a broker."""
-    if fault.kind in _COLUMN_OF_SIMULATED:
-        return _COLUMN_OF_SIMULATED[fault.kind]
+    if fault.kind in _COLUMN_OF_DISTURBANCE:
+        return _COLUMN_OF_DISTURBANCE[fault.kind]
     traits = traits_of(fault.kind)
     return traits.column if all(map(is_broker, fault.nodes)) else traits.column_on_controller
 

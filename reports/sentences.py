@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Final
 
 from harness.anomaly import LOST_WRITE
@@ -13,18 +12,6 @@ from harness.checker import EXIT_CODES, Outcome, Prediction, Verdict
 from harness.history.run_directory import Manifest
 from reports.glossary import OUTCOMES
 from reports.run import Run
-
-_MARKS: Final[Mapping[Outcome, tuple[str, str]]] = MappingProxyType(
-    {
-        Outcome.PASS: ("innocent", "NOT GUILTY"),
-        Outcome.AS_PREDICTED: ("predicted", "GUILTY, as predicted"),
-        Outcome.VIOLATION: ("guilty", "GUILTY"),
-        Outcome.NOT_REPRODUCED: ("undecided", "NOT REPRODUCED"),
-        Outcome.INCONCLUSIVE: ("undecided", "NO VERDICT"),
-        Outcome.INVALID: ("undecided", "NO VERDICT"),
-    }
-)
-
 
 _AGAIN: Final = "All below is what verdict.json holds now; `seawall check` of the run directory judges it again."
 
@@ -34,8 +21,7 @@ class Banner:
     """The top of the report.
 
     Attributes:
-        tone: innocent, predicted, guilty or undecided: how it is coloured.
-        word: the verdict in a word or two.
+        outcome: of the run; the banner has its colour.
         finding: the rest of that sentence, without its full stop.
         promise: what the configuration promises.
         proof: what was looked at, one sentence each.
@@ -44,8 +30,7 @@ class Banner:
         command: how to run it again.
     """
 
-    tone: str
-    word: str
+    outcome: Outcome
     finding: str
     promise: str
     proof: Sequence[str]
@@ -57,11 +42,9 @@ class Banner:
 def banner(run: Run) -> Banner:
     """The banner of a run."""
     outcome = Outcome.INVALID if run.doubts else run.verdict.outcome
-    tone, word = _MARKS[outcome]
     unmet = [f"Predicted and not observed: {prediction(p)}." for p in run.verdict.unmet]
     return Banner(
-        tone,
-        word,
+        outcome,
         "the verdict is not known to be that of this run" if run.doubts else _finding(run),
         _promise(run.manifest.guarantees),
         [_writes(run), *_program(run), *_crashes(run), faults_proven(run), *_gaps(run), *run.verdict.limits],
@@ -119,11 +102,11 @@ def _promise(guarantees: Mapping[str, Any]) -> str:
 def _finding(run: Run) -> str:
     match run.verdict.outcome:
         case Outcome.PASS:
-            return _acquittal(run)
+            return _passed(run)
         case Outcome.AS_PREDICTED:
-            return _charge(run) if run.verdict.anomalies else "but the verdict lists no anomaly"
+            return _broken(run) if run.verdict.anomalies else "but the verdict lists no anomaly"
         case Outcome.VIOLATION:
-            return f"{_charge(run, unpredicted=True)}, and nothing predicted it"
+            return f"{_broken(run, unpredicted=True)}, and nothing predicted it"
         case Outcome.NOT_REPRODUCED:
             return f"the predicted {_kinds(p.kind for p in run.verdict.unmet)} did not happen"
         case Outcome.INCONCLUSIVE:
@@ -132,7 +115,7 @@ def _finding(run: Run) -> str:
             return "this run proves nothing"
 
 
-def _acquittal(run: Run) -> str:
+def _passed(run: Run) -> str:
     seen = sorted({a.kind for a in run.verdict.anomalies})
     if LOST_WRITE not in seen:
         return "no acknowledged write was lost" + (f"; seen and excused: {_kinds(seen)}" if seen else "")
@@ -140,7 +123,7 @@ def _acquittal(run: Run) -> str:
     return f"{lost}, and the configuration or the acks had given that away"
 
 
-def _charge(run: Run, *, unpredicted: bool = False) -> str:
+def _broken(run: Run, *, unpredicted: bool = False) -> str:
     """What was found; ``unpredicted``: without what is excused, or was predicted."""
     kinds = sorted({a.kind for a in run.verdict.anomalies if a.verdict is Verdict.VIOLATION or not unpredicted})
     found = {kind: run.verdict.total(kind) - (run.verdict.excused(kind) if unpredicted else 0) for kind in kinds}

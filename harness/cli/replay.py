@@ -41,5 +41,5 @@ def replay(
     for violation in finished.violations:
         typer.echo(f"{violation.verdict}: {violation}")
     typer.echo(f"seed {seed}: {finished.events} events, {len(finished.violations)} breaches")
-    guilty = any(violation.verdict is Verdict.VIOLATION for violation in finished.violations)
-    return ExitCode.VIOLATION if guilty else ExitCode.PASS
+    broken = any(violation.verdict is Verdict.VIOLATION for violation in finished.violations)
+    return ExitCode.VIOLATION if broken else ExitCode.PASS

@@ -69,12 +69,13 @@ def _shrunk_seed(seed: int, where: tuple[str, str], settings: Sequence[str], say
         shrunk = shrink_seed(seed, setup(generation, overrides(settings), depth), say)
     except NothingToShrink as nothing:
         raise UsageError(str(nothing), "`seawall simulate` names the seeds that do.") from None
-    faults = [f"{fault.at_ns / 1e6:.3f} ms: {fault.kind} {describe(fault)}" for fault in shrunk.faults]
+    planned = [f"{one.at_ns / 1e6:.3f} ms: {one.kind} {describe(one)}" for one in shrunk.faults]
     pinned = " ".join(settings) or "nothing pinned"
     remarks = [f"Seed {seed}, generation {generation}, {pinned}: {_PLACES[depth]}, with"]
-    remarks += [*(f"  {fault}" for fault in faults), f"shows {shrunk.violation}"]
-    if any(fault.kind in INEXPRESSIBLE for fault in shrunk.faults):
-        remarks.append("A scenario has no slow links: they are left out.")
+    remarks += [*(f"  {one}" for one in planned), f"shows {shrunk.violation}"]
+    left_out = sorted({one.kind for one in shrunk.faults} & INEXPRESSIBLE)
+    if left_out:
+        remarks.append(f"A scenario has no {' and no '.join(left_out)}: they are left out.")
     document, words = _best_on_the_stack(shrunk, say)
     if words:
         document = _least(document, generation, {}, words, say)

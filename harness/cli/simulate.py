@@ -45,7 +45,8 @@ def simulate(
     """Explore random schedules of faults in virtual time: each seed draws its own cluster, load and faults.
 
     Exit code 1 when a seed breaks a promise that its configuration makes. Keys of --set: replication.truncation=hw,
-    min.insync.replicas=2, replication.factor=3, unclean.leader.election.enable=false, faults=kill,pause:3, ...
+    min.insync.replicas=2, replication.factor=3, unclean.leader.election.enable=false,
+    faults=kill,partition:3,pause/controller, disturbances=elect, ...
     """
     from harness.simulation.core.configuration import setup
     from harness.simulation.explore import Tally, explore, numbers

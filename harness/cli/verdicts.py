@@ -212,13 +212,13 @@ def exit_code(judged: Sequence[Judged]) -> ExitCode:
 
 
 def _told(judged: Judged) -> tuple[str, str, str, Sequence[str]]:
-    """The scenario, the generation, the verdict in a word, and its basis without its limits."""
+    """The scenario, the generation, the headline of the outcome, and its basis without its limits."""
     from harness.history.run_directory import RunDirectory
     from reports.run import read
     from reports.sentences import banner
 
     if not isinstance(judged.path, Path):
-        return judged.verdict.run, "", judged.verdict.outcome.value, ()
+        return judged.verdict.run, "", judged.verdict.outcome.headline, ()
     manifest, found = RunDirectory(judged.path).manifest(), banner(read(judged.path))
     proof = [sentence for sentence in found.proof if sentence not in judged.verdict.limits]
-    return manifest.scenario, manifest.generation, found.word, proof
+    return manifest.scenario, manifest.generation, found.outcome.headline, proof

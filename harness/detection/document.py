@@ -19,16 +19,16 @@ NO_VIOLATION: Mapping[str, tuple[str, str]] = {
     "G0": ("Kafka promises nothing against it: it is `DOCUMENTED` wherever it comes up", "transactions_interleave"),
     "unseen": ("it is `INDETERMINATE` by nature, and leaves a run inconclusive", "consumer_starves"),
 }
-"""Why no bug can be convicted of a kind, and which bug shows it all the same."""
+"""Why a kind is never a violation, and which bug shows it all the same."""
 
 NO_BROKER: Mapping[str, str] = {
     "int-nonmonotonic-send": "no transaction has several batches under way",
     "group-repeat": "its client decides where a member begins",
 }
-"""The kinds of which no broker here can be guilty, and why."""
+"""The kinds that no broker here can show, and why."""
 
 OF_PROGRAMS = tuple(kind.name for kind in unprocessed.KINDS if kind is not unprocessed.PROCESSED_TWICE)
-"""The kinds of which a user's program is guilty, and no bug here: the tests of the workload run broken programs."""
+"""The kinds that a user's program shows, and no bug here: the tests of the workload run broken programs."""
 
 OF_SHARE_GROUPS = tuple(kind.name for kind in (*lost_acknowledgement.KINDS, *withheld_record.KINDS))
 """The kinds about share groups, which only real Kafka has; the tests of the workload show them by lying consumers."""
@@ -199,8 +199,8 @@ def _bound(scores: Mapping[Cell, Score]) -> str:
 def _kinds(matrix: Matrix, bugs: Sequence[Bug]) -> Iterator[str]:
     yield "## Which bug causes which anomaly\n"
     yield "The kinds are those of [anomalies](anomalies.md). In italics: bugs that only made-up histories show."
-    reasons = "; or of ".join(f"{kind}: {why}" for kind, why in NO_BROKER.items())
-    yield f"No broker here can be guilty of {reasons}.\n"
+    reasons = "; or ".join(f"{kind}: {why}" for kind, why in NO_BROKER.items())
+    yield f"No broker here can show {reasons}.\n"
     yield "| kind | bugs |\n|---|---|"
     for kind in KINDS:
         names = [
@@ -208,10 +208,10 @@ def _kinds(matrix: Matrix, bugs: Sequence[Bug]) -> Iterator[str]:
             for bug in bugs
             if any(score.kinds[kind] for score in matrix.scores[bug.name].values())
         ]
-        yield f"| {kind} | {', '.join(names) or _never_convicted(kind)} |"
+        yield f"| {kind} | {', '.join(names) or _never_detected(kind)} |"
 
 
-def _never_convicted(kind: str) -> str:
+def _never_detected(kind: str) -> str:
     if kind in OF_PROGRAMS:
         return "a [user's program](your-own-program.md) breaks it, and no bug here"
     if kind in OF_SHARE_GROUPS:

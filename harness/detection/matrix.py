@@ -51,14 +51,14 @@ class Score:
     def add(self, seed: int, trial: Trial) -> None:
         """Count one more; seeds come in ascending order."""
         self.tried += 1
-        self.found += trial.is_convicted
+        self.found += trial.is_detected
         self.broken += trial.outcome == BROKEN
-        self.doubted += not (trial.is_convicted or trial.is_sound or trial.outcome == BROKEN)
+        self.doubted += not (trial.is_detected or trial.is_sound or trial.outcome == BROKEN)
         self.kinds.update(trial.kinds)
         if self.first is None:
             self.virtual_s += trial.virtual_s
             self.cpu_s += trial.cpu_s
-            self.first = seed if trial.is_convicted else None
+            self.first = seed if trial.is_detected else None
 
     @property
     def interval(self) -> Interval:
@@ -87,7 +87,7 @@ class Control:
         """Count one more."""
         self.tried += 1
         self.alarms.update(trial.kinds)
-        self.unsound += not (trial.is_sound or trial.is_convicted)
+        self.unsound += not (trial.is_sound or trial.is_detected)
         self.sends += trial.sends
         self.faults += trial.faults
         self.virtual_s += trial.virtual_s

@@ -110,7 +110,7 @@ _CORE_WORKLOADS: Mapping[str, Settings] = {
 _CORE_FAULTS: Mapping[str, Settings] = {
     "none": _CALM,
     "kill": {"faults": "kill:2,stop"},
-    "power": {"faults": "power_loss:3,kill,isolate", "flush.messages": "0", "flush.ms": "0"},
+    "power": {"faults": "power_loss:3,kill,partition", "flush.messages": "0", "flush.ms": "0"},
     "blackout": {
         "faults": "power_loss",
         "flush.messages": "1",
@@ -118,15 +118,16 @@ _CORE_FAULTS: Mapping[str, Settings] = {
         "checkpoints.flushed": "true",
         "fault.count": "12",
     },
-    "partition": {"faults": "isolate:3,cut:2,slow"},
+    "partition": {"faults": "partition:3,partition/between:2", "disturbances": "slow_links"},
     "pause": {"faults": "pause"},
     "disk": {"faults": "disk_full"},
     "clock": {"faults": "clock:2,pause"},
-    "control": {"faults": "controller_kill:2,controller_pause,elect:3"},
-    "deletion": {**_CALM, "deletions": "6", "fault.count": "2", "faults": "kill,elect"},
+    "control": {"faults": "kill/controller:2,pause/controller", "disturbances": "elect:3"},
+    "deletion": {**_CALM, "deletions": "6", "fault.count": "2", "faults": "kill", "disturbances": "elect"},
     "all": {
-        "faults": "kill:2,stop,power_loss,pause:2,isolate:3,cut,slow,clock,disk_full,controller_kill,"
-        "controller_pause,elect:2",
+        "faults": "kill:2,stop,power_loss,pause:2,partition:3,partition/between,clock,disk_full,kill/controller,"
+        "pause/controller",
+        "disturbances": "slow_links,elect:2",
         "fault.count": "10",
     },
 }

@@ -62,7 +62,7 @@ class Trial(NamedTuple):
     cpu_s: float = 0.0
 
     @property
-    def is_convicted(self) -> bool:
+    def is_detected(self) -> bool:
         """Whether the checkers found something that nothing excuses."""
         return self.outcome == Outcome.VIOLATION
 

@@ -228,7 +228,7 @@ class SeawallCluster:
         [verdict] = check([self.directory.path], self._engine)
         report = write(self.directory.path)
         found = banner(read(self.directory.path))
-        lines = [f"{found.word}: {found.finding}.", *found.proof, *details(verdict), f"report: {report}"]
+        lines = [f"{found.outcome.headline}: {found.finding}.", *found.proof, *details(verdict), f"report: {report}"]
         self._told = "\n".join(dict.fromkeys(lines))
         return verdict.outcome
 

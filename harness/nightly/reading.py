@@ -153,11 +153,11 @@ def _nodes(anomaly: Anomaly) -> Iterator[int]:
 
 def _story(verdict: RunVerdict) -> Iterator[str]:
     """The losses' stories, else what was promised and seen instead of each kind."""
-    guilty = [one for one in verdict.anomalies if one.verdict is Verdict.VIOLATION]
-    if not guilty:
+    broken = [one for one in verdict.anomalies if one.verdict is Verdict.VIOLATION]
+    if not broken:
         return
     told = [f"{one.topic}/{one.partition}: {one.words}" for one in verdict.losses]
-    firsts = {one.kind: one for one in reversed(guilty)}
+    firsts = {one.kind: one for one in reversed(broken)}
     others = [f"{kind}: {one.why}" for kind, one in reversed(firsts.items())]
     sentences = [*told[: _MOST_SENTENCES - 1], *others][:_MOST_SENTENCES]
     yield from map(_shortened, sentences)

@@ -221,7 +221,7 @@ class RunLifecycle:
         unrest = watched(self._target, of, look, still_s, self._environment.clock)
         if unrest is None:
             return []
-        settling.require_innocent(lacks, unrest.missing, unrest.blamed)
+        settling.require_unblamed(lacks, unrest.missing, unrest.blamed)
         self._report(f"it is stuck: {settling.in_short(unrest.missing)}")
         self._archive.take_unrest(unrest.to_json(self._plan.partitions))
         return list(unrest.missing)

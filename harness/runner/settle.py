@@ -80,7 +80,7 @@ def require_healed(records: Iterable[FaultRecord], lacks: str) -> None:
             raise InvalidRun(f"{lacks}, and {fault} was not proven healed: {one.heal_proof}.")
 
 
-def require_innocent(lacks: str, missing: Sequence[str], blamed: Sequence[str]) -> None:
+def require_unblamed(lacks: str, missing: Sequence[str], blamed: Sequence[str]) -> None:
     """Refuse to blame a healed cluster when a probe blames the environment; ``lacks`` as above.
 
     Raises:

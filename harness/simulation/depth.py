@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from harness.model import STACK
 from harness.simulation.core.configuration import Configuration, Setup
 from harness.simulation.core.core_simulation import CoreSimulation
-from harness.simulation.core.planned_fault import PlannedFault
+from harness.simulation.core.planned import Planned
 from harness.simulation.stack.stack_simulation import StackSimulation
 from harness.simulation.trace import Trace
 
@@ -19,7 +19,7 @@ def run_of(
     seed: int,
     setup: Setup,
     *,
-    faults: Sequence[PlannedFault] | None = None,
+    faults: Sequence[Planned] | None = None,
     configuration: Configuration | None = None,
     trace: Trace | None = None,
     recorded: bool = False,

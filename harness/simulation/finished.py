@@ -1,10 +1,10 @@
-"""The result of one simulated run: its violations, its faults, and the hash of its trace."""
+"""The result of one simulated run: its violations, what was done to it, and the hash of its trace."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from harness.simulation.core.planned_fault import PlannedFault
+from harness.simulation.core.planned import Planned
 from harness.simulation.violations import Violation
 
 
@@ -13,7 +13,7 @@ class Finished(NamedTuple):
 
     Attributes:
         events: how many.
-        happened: the faults that had an effect, each with the node hit.
+        happened: the faults and disturbances that had an effect, each with the node hit.
         violations: what the witness saw, in the order in which it happened.
         converged: whether the cluster came to rest when all faults were over.
     """
@@ -21,6 +21,6 @@ class Finished(NamedTuple):
     seed: int
     events: int
     virtual_ns: int
-    happened: tuple[PlannedFault, ...]
+    happened: tuple[Planned, ...]
     violations: tuple[Violation, ...]
     converged: bool

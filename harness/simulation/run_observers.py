@@ -14,7 +14,7 @@ from harness.replication.controller_messages import Elected, IsrChanged, Session
 from harness.replication.messages import RaiseLogStart, ReplicaFailed, StartLogAt, Truncate
 from harness.simulation.core.budget import Budget
 from harness.simulation.core.disk import Batch
-from harness.simulation.core.planned_fault import PlannedFault
+from harness.simulation.core.planned import Planned
 from harness.simulation.core.recording import Recording
 from harness.simulation.trace import Trace
 from harness.simulation.witness import Witness
@@ -150,22 +150,22 @@ class ClientObservers:
 
 
 @dataclass(frozen=True, slots=True)
-class FaultObservers:
-    """Of the faults; attributes as of :class:`ProcessObservers`."""
+class PlannedObservers:
+    """Of faults and disturbances; attributes as of :class:`ProcessObservers`."""
 
     trace: Trace | None
     recording: Recording | None
 
-    def struck(self, fault: PlannedFault) -> None:
-        """A fault has happened."""
+    def struck(self, planned: Planned) -> None:
+        """One has happened."""
         if self.trace is not None:
-            self.trace.fault("strikes", fault)
+            self.trace.planned("strikes", planned)
         if self.recording is not None:
-            self.recording.struck(fault)
+            self.recording.struck(planned)
 
-    def healed(self, fault: PlannedFault) -> None:
-        """A fault is over."""
+    def healed(self, planned: Planned) -> None:
+        """One is over."""
         if self.trace is not None:
-            self.trace.fault("is over", fault)
+            self.trace.planned("is over", planned)
         if self.recording is not None:
-            self.recording.healed(fault)
+            self.recording.healed(planned)

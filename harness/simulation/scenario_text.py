@@ -9,19 +9,17 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from harness.fault import DiskEffect
-from harness.model import CLIENTS, CONTROLLER
 from harness.replication.knobs import GENERATIONS
 from harness.simulation.core.configuration import MS, PARTITION, Configuration
-from harness.simulation.core.fault_kinds import DELETIONS, ELECT, SLOW
-from harness.simulation.core.planned_fault import PlannedFault
+from harness.simulation.core.drawn_kinds import DELETIONS, ELECT, SLOW_LINKS
+from harness.simulation.core.planned import Planned
 from harness.simulation.shrink import Shrunk
 
 PRECISION_MS = 1
 """Waits are written in whole milliseconds."""
 
-INEXPRESSIBLE = frozenset({SLOW, *DELETIONS})
-"""Kinds of faults that a scenario has no word for: it deletes up to an offset, and not a share."""
+INEXPRESSIBLE = frozenset({SLOW_LINKS, *DELETIONS})
+"""Disturbances that a scenario has no word for: it deletes up to an offset, and not a share."""
 
 
 class Moment(NamedTuple):
@@ -106,8 +104,8 @@ def _moments(shrunk: Shrunk) -> list[Moment]:
         )
         if time_ns < horizon_ns
     ]
-    for number, fault in enumerate(shrunk.faults, 1):
-        moments += _fault_moments(fault, f"f{number}", shrunk.configuration, horizon_ns)
+    for number, planned in enumerate(shrunk.faults, 1):
+        moments += _planned_moments(planned, f"f{number}", shrunk.configuration, horizon_ns)
     return moments
 
 
@@ -115,41 +113,18 @@ def _send(records: int, acks: int, name: str) -> dict[str, Any]:
     return {"per_partition": records, "acks": "all" if acks == -1 else acks, "expect": "any", "as": name}
 
 
-def _fault_moments(fault: PlannedFault, name: str, configuration: Configuration, horizon_ns: int) -> list[Moment]:
+def _planned_moments(planned: Planned, name: str, configuration: Configuration, horizon_ns: int) -> list[Moment]:
     late = 1 << 40
-    if fault.kind in INEXPRESSIBLE:
+    if planned.kind in INEXPRESSIBLE:
         return []
-    if fault.kind == ELECT:
-        return [Moment(fault.at_ns, late, {"elect": {"leader": fault.aim, "expect": "any"}})]
-    over_ns = min(fault.at_ns + fault.for_ns, horizon_ns)
+    if planned.kind == ELECT:
+        return [Moment(planned.at_ns, late, {"elect": {"leader": planned.aim, "expect": "any"}})]
+    fault = {"fault": planned.kind, **planned.parameters(configuration.nodes)}
+    over_ns = min(planned.at_ns + planned.for_ns, horizon_ns)
     return [
-        Moment(fault.at_ns, late, {"inject": {**_fault(fault, configuration), "as": name}}),
+        Moment(planned.at_ns, late, {"inject": {**fault, "as": name}}),
         Moment(over_ns, 2 * late, {"heal": name}),
     ]
-
-
-def _fault(fault: PlannedFault, configuration: Configuration) -> dict[str, Any]:
-    """The fault of a real cluster that does the same, with its parameters."""
-    kind = fault.definition
-    assert kind.fault is not None
-    named, traits = {"fault": kind.fault.kind}, kind.fault.traits
-    if traits.cuts_links:
-        return {**named, "links": _links(fault, configuration)}
-    written = {**named, "node": CONTROLLER if kind.on_controller else fault.aim}
-    if traits.moves_clock:
-        return {**written, "offset_ms": fault.amount}
-    return {**written, "free_bytes": 0} if traits.disk is DiskEffect.NEW_WRITES else written
-
-
-def _links(fault: PlannedFault, configuration: Configuration) -> list[list[int | str]]:
-    node = fault.aim
-    others: list[int | str] = [broker for broker in range(configuration.nodes) if broker != node]
-    far: dict[str, list[int | str]] = {
-        "brokers": others, "controller": [CONTROLLER], "clients": [CLIENTS], "all": [*others, CONTROLLER, CLIENTS],
-    }  # fmt: skip
-    ends = [fault.peer] if isinstance(fault.peer, int) else far[fault.peer]
-    outward = [[node, end] for end in ends] if fault.direction != "in" else []
-    return outward + ([[end, node] for end in ends] if fault.direction != "out" else [])
 
 
 def to_yaml(document: Mapping[str, Any], remarks: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from harness.simulation.core.configuration import MS, Configuration, Setup
-from harness.simulation.core.planned_fault import PlannedFault
+from harness.simulation.core.planned import Planned
 from harness.simulation.depth import Run, run_of
 from harness.simulation.finished import Finished
 from harness.simulation.violations import Violation, gravest
@@ -52,7 +52,7 @@ class Shrunk:
     seed: int
     setup: Setup
     configuration: Configuration
-    faults: tuple[PlannedFault, ...]
+    faults: tuple[Planned, ...]
     violation: Violation
     runs: int
     world: Run
@@ -71,7 +71,7 @@ class _Shrinking:
         self.runs = 0
         self.kind = ""
 
-    def run(self, configuration: Configuration, faults: Sequence[PlannedFault]) -> tuple[Run, Finished | None]:
+    def run(self, configuration: Configuration, faults: Sequence[Planned]) -> tuple[Run, Finished | None]:
         """One schedule; None: the core broke on it."""
         self.runs += 1
         world = run_of(self._seed, self._setup, configuration=configuration, faults=faults, recorded=True)
@@ -80,13 +80,13 @@ class _Shrinking:
         except AssertionError:
             return world, None
 
-    def shows(self, configuration: Configuration, faults: Sequence[PlannedFault]) -> bool:
+    def shows(self, configuration: Configuration, faults: Sequence[Planned]) -> bool:
         """Whether this schedule shows it, too."""
         finished = self.run(configuration, faults)[1]
         found = None if finished is None else gravest(finished.violations)
         return found is not None and found.kind == self.kind
 
-    def simplest(self, configuration: Configuration, faults: tuple[PlannedFault, ...]) -> Configuration:
+    def simplest(self, configuration: Configuration, faults: tuple[Planned, ...]) -> Configuration:
         """Make the cluster and its load as plain as they can be, one thing after the other."""
         for change in _simpler(configuration, faults):
             candidate = replace(configuration, **change)
@@ -94,7 +94,7 @@ class _Shrinking:
                 configuration = candidate
         return configuration
 
-    def rounded(self, configuration: Configuration, faults: tuple[PlannedFault, ...]) -> tuple[PlannedFault, ...]:
+    def rounded(self, configuration: Configuration, faults: tuple[Planned, ...]) -> tuple[Planned, ...]:
         """Move each fault to a round time, if it does not matter."""
         for at, fault in enumerate(faults):
             for unit_ns in (10 * MS, MS):
@@ -108,7 +108,7 @@ class _Shrinking:
         return faults
 
 
-def _simpler(configuration: Configuration, faults: Sequence[PlannedFault]) -> Iterator[dict[str, Any]]:
+def _simpler(configuration: Configuration, faults: Sequence[Planned]) -> Iterator[dict[str, Any]]:
     """Changes of a configuration worth trying, the most telling first."""
     yield {"loss": 0.0, "duplicate": 0.0, "late": 0.0}
     yield {"duplicate": 0.0}

@@ -9,8 +9,8 @@ from typing import Any
 from harness.error_codes import ErrorCode
 from harness.model import Offset
 from harness.replication.messages import BatchSpan, Tick
-from harness.simulation.core.fault_kinds import DELETIONS
-from harness.simulation.core.planned_fault import PlannedFault
+from harness.simulation.core.drawn_kinds import DELETIONS
+from harness.simulation.core.planned import Planned
 from harness.simulation.violations import Violation
 from harness.simulation.witnessed import Broker, Process, Produce
 
@@ -72,24 +72,24 @@ class Trace:
         """The consumer got records."""
         self._line("con", "polled", "", " ".join(f"{value}@{offset}" for offset, value, _ in found))
 
-    def fault(self, what: str, fault: PlannedFault) -> None:
-        """A fault begins or ends."""
-        self._line("!", f"{fault.kind} {what}", "", describe(fault))
+    def planned(self, what: str, planned: Planned) -> None:
+        """A fault or a disturbance begins or ends."""
+        self._line("!", f"{planned.kind} {what}", "", describe(planned))
 
     def violation(self, violation: Violation) -> None:
         """The witness has seen something."""
         self._line("!!", f"{violation.verdict} {violation.invariant}", "", f"{violation.kind}: {violation.why}")
 
 
-def describe(fault: PlannedFault) -> str:
-    """A fault in words."""
-    if fault.kind in DELETIONS:
-        return f"broker {fault.aim}, {fault.amount} %"
-    where = "" if fault.definition.on_controller else f"broker {fault.aim} "
-    peer = f"from {fault.peer} ({fault.direction}, {'held' if fault.holds else 'dropped'}) " if (
-        fault.peer != "") else ""  # fmt: skip
-    amount = f"by {fault.amount} ms " if fault.amount else ""
-    return f"{where}{peer}{amount}for {fault.for_ns / 1e6:.3f} ms"
+def describe(planned: Planned) -> str:
+    """Where a fault or disturbance happens, what it does there, and for how long."""
+    where = "controller" if planned.on_controller else f"broker {planned.aim}"
+    if planned.kind in DELETIONS:
+        return f"{where}, {planned.amount} %"
+    peer = f"from {planned.peer} ({planned.direction}, {'held' if planned.holds else 'dropped'}) " if (
+        planned.peer != "") else ""  # fmt: skip
+    amount = f"by {planned.amount} ms " if planned.amount else ""
+    return f"{where} {peer}{amount}for {planned.for_ns / 1e6:.3f} ms"
 
 
 def _state(broker: Broker) -> str:

@@ -63,5 +63,5 @@ class Violation(NamedTuple):
 
 def gravest(violations: tuple[Violation, ...]) -> Violation | None:
     """The first violation of the gravest kind that nothing excuses; None: there is none."""
-    guilty = [one for one in violations if one.verdict is Verdict.VIOLATION]
-    return min(guilty, key=lambda one: GRAVEST_FIRST.index(one.kind), default=None)
+    unexcused = [one for one in violations if one.verdict is Verdict.VIOLATION]
+    return min(unexcused, key=lambda one: GRAVEST_FIRST.index(one.kind), default=None)

@@ -59,7 +59,7 @@ def test_an_answer_of_another_time_is_taken_for_the_one_that_a_client_reports(
     assert given(times).holds is holds
 
 
-def test_an_older_answer_hides_or_convicts_although_a_frame_was_not_understood() -> None:
+def test_an_older_answer_hides_or_decides_although_a_frame_was_not_understood() -> None:
     assert given((10, 20), (110, 190)).holds is True
     assert given((10, 20)).says == "the coordinator last returned offset 5 to group 'g' before the client asked"
     assert given((10, 20), blind={"OFFSET_FETCH"}).holds is None
@@ -78,7 +78,7 @@ def test_an_earlier_commit_of_the_same_offset_is_taken_for_the_reported_one(api:
 
 
 @pytest.mark.parametrize("api", ["OFFSET_COMMIT", "TXN_OFFSET_COMMIT", ""])
-def test_a_commit_that_was_not_understood_convicts_a_client(api: str) -> None:
+def test_a_commit_that_was_not_understood_is_put_down_to_a_client(api: str) -> None:
     assert stored("OFFSET_COMMIT").holds is False
     assert stored("OFFSET_COMMIT", blind={api}).holds is None
     assert stored("OFFSET_COMMIT", blind={"FETCH"}).holds is False
@@ -112,14 +112,14 @@ def produced(at: int, error: int | None, crc: int = OWN, **said: Any) -> Row:
     ],
     ids=str,
 )
-def test_a_client_is_convicted_of_a_failure_whose_acknowledgement_need_not_have_arrived(
+def test_a_failure_is_put_down_to_a_client_whose_acknowledgement_need_not_have_arrived(
     errors: Sequence[int | None], holds: bool | None
 ) -> None:
     frames = [produced(110 + 10 * number, error) for number, error in enumerate(errors)]
     assert refused(Frames(frames, (), SENT[:1], LOGGED), finding(value=1)).holds is holds
 
 
-def test_an_acknowledgement_convicts_although_the_next_request_was_not_understood() -> None:
+def test_an_acknowledgement_decides_although_the_next_request_was_not_understood() -> None:
     assert refused(Frames([produced(110, 0)], {"PRODUCE"}, SENT[:1], LOGGED), finding(value=1)).holds is None
 
 

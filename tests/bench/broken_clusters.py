@@ -118,7 +118,7 @@ def main(
 
 def _page(done: Sequence[Ended], options: Sequence[str], differing: Sequence[str]) -> Iterator[str]:
     judged = sum(one.has_verdict for one in done)
-    convicted = sum(one.exit_code == ExitCode.VIOLATION for one in done)
+    detected = sum(one.exit_code == ExitCode.VIOLATION for one in done)
     agreement = f"not about {len(differing)} of them" if differing else "about all of them"
     yield f"""# Broken clusters
 
@@ -127,13 +127,13 @@ a broken cluster does, the run ends with a verdict. One short run does not show 
 loads and faults that suit it is measured in [detection](detection.md). `make broken-clusters` runs all of it again, and
 writes this page.
 
-{len(done)} runs, {judged} with a verdict, {convicted} convicted. Spark, asked about all runs at once, and the reference
+{len(done)} runs, {judged} with a verdict, {detected} detected. Spark, asked about all runs at once, and the reference
 engine agree {agreement}.
 
 `{shlex.join(["python", "-m", "tests.bench.broken_clusters", *sys.argv[1:]])}`, each of which is
 `seawall run random-chaos --seed N --set replication.bugs=BUG {shlex.join(options)}`, on {machine()}.
 
-| bug | exit code | outcome | convicted of |
+| bug | exit code | outcome | detected as |
 |---|---|---|---|"""
     yield from (one.row() for one in done)
 

@@ -22,8 +22,13 @@ from harness.simulation.explore import run_seed
 
 LIMIT = 20_000
 SAFE = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
-PROCESSES_ONLY = "kill:2,stop,pause:2,isolate:2,cut,slow,clock,controller_kill,controller_pause,elect"
-NO_RESTARTS = "pause:3,isolate:3,cut,slow,clock,controller_pause,elect"
+PROCESSES_ONLY = {
+    "faults": "kill:2,stop,pause:2,partition:2,partition/between,clock,kill/controller,pause/controller",
+    "disturbances": "slow_links,elect",
+}
+NO_RESTARTS = {
+    "faults": "pause:3,partition:3,partition/between,clock,pause/controller", "disturbances": "slow_links,elect"
+}  # fmt: skip
 
 
 class Flaw(NamedTuple):
@@ -37,27 +42,29 @@ class Flaw(NamedTuple):
 
 
 FLAWS = (
-    Flaw("A01 loss, with restarts", "0.10", SAFE | {"faults": PROCESSES_ONLY, "checkpoint.ms": "5000"}, "truncation",
+    Flaw("A01 loss, with restarts", "0.10", SAFE | PROCESSES_ONLY | {"checkpoint.ms": "5000"}, "truncation",
          ("lost-write",)),
-    Flaw("A02 loss, nobody restarts", "0.10", SAFE | {"faults": NO_RESTARTS}, "truncation", ("lost-write",)),
+    Flaw("A02 loss, nobody restarts", "0.10", SAFE | NO_RESTARTS, "truncation", ("lost-write",)),
     Flaw("A06 divergence, unclean elections", "0.11",
          {"min.insync.replicas": "1", "unclean.leader.election.enable": "true",
-          "faults": "kill:3,stop:2,isolate"}, "lookup_below_first", ("replica-divergence", "stuck")),
-    Flaw("A08 fast fail-over and back", "0.11", SAFE | {"faults": "elect:6,isolate,slow,pause", "acks": "all,1"},
+          "faults": "kill:3,stop:2,partition"}, "lookup_below_first", ("replica-divergence", "stuck")),
+    Flaw("A08 fast fail-over and back", "0.11",
+         SAFE | {"faults": "partition,pause", "disturbances": "elect:6,slow_links", "acks": "all,1"},
          "truncation", ("replica-divergence", "stuck")),
-    Flaw("A11 zombie follower", "2.0.1", SAFE | {"faults": "isolate:3,elect:3,pause,slow", "acks": "all,1"},
+    Flaw("A11 zombie follower", "2.0.1",
+         SAFE | {"faults": "partition:3,pause", "disturbances": "elect:3,slow_links", "acks": "all,1"},
          "fetch_fencing", ("replica-divergence",)),
     Flaw("A13 diverging fetch is progress", "2.8",
-         SAFE | {"replication.diverging_fetch_is_progress": "true", "faults": PROCESSES_ONLY},
+         SAFE | PROCESSES_ONLY | {"replication.diverging_fetch_is_progress": "true"},
          "diverging_fetch_is_progress", ("lost-write", "hw-regression")),
     Flaw("A14 stale truncation", "2.8",
-         SAFE | {"replication.stale_truncation_applied": "true", "faults": PROCESSES_ONLY},
+         SAFE | PROCESSES_ONLY | {"replication.stale_truncation_applied": "true"},
          "stale_truncation_applied", ("lost-write", "hw-regression")),
     Flaw("B05 last replica standing", "3.7",
-         SAFE | {"faults": "power_loss:3,kill,isolate,pause", "flush.messages": "0", "flush.ms": "0"},
+         SAFE | {"faults": "power_loss:3,kill,partition,pause", "flush.messages": "0", "flush.ms": "0"},
          "elections", ("lost-write",)),
     Flaw("B08 join at a stale watermark", "2.0.0",
-         SAFE | {"faults": "kill:3,stop,pause:2,isolate:2", "replication.factor": "4"}, "isr_join", ("lost-write",)),
+         SAFE | {"faults": "kill:3,stop,pause:2,partition:2", "replication.factor": "4"}, "isr_join", ("lost-write",)),
 )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ _TITLES: Mapping[str, str] = {"builtin": "Real processes", "simulated": "Virtual
 _INTRODUCTION = """# Healthy runs
 
 `random-chaos` on clusters without a bug, with up to three faults in force at one time, as far as the configuration
-promises to survive them: whatever a checker convicts here is a false alarm. Seeds are dealt out over generations,
+promises to survive them: every violation here is a false alarm. Seeds are dealt out over generations,
 minima of the ISR, and acks: all producers ask for `all`, or two of four do, one for `1` and one for `0`. In virtual
 time every time of the scenario is about a fifth of what it is. The reference engine decides; that Spark says the same
 is what the differential tests are for. `make healthy-runs` runs all of it again, and writes this page.
@@ -63,7 +63,7 @@ class Judged(NamedTuple):
 
     @property
     def found(self) -> str:
-        """What it was convicted of, or why it was not judged."""
+        """The violations, or why it was not judged."""
         return ", ".join(kind for verdict, kind in self.anomalies if verdict == "VIOLATION") or self.why
 
 

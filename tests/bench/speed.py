@@ -18,7 +18,7 @@ from harness.runner import plan
 from harness.runner.rehearsal import rehearse
 from harness.scenario import load
 from harness.simulation.core.configuration import DEPTHS, Configuration, Setup, setup
-from harness.simulation.core.planned_fault import PlannedFault
+from harness.simulation.core.planned import Planned
 from harness.simulation.depth import run_of
 
 MS = 1_000_000
@@ -27,9 +27,9 @@ KIP_101 = Configuration(horizon_ms=300, send_every_ms=10, records_per_send=1, fa
 """Three replicas, 0.3 s of virtual time: about as much as the schedules of KIP-101 take."""
 
 KIP_101_FAULTS = (
-    PlannedFault(30 * MS, 60 * MS, "kill", 1),
-    PlannedFault(120 * MS, 60 * MS, "kill", 0),
-    PlannedFault(200 * MS, 50 * MS, "pause", 2),
+    Planned(30 * MS, 60 * MS, "kill", 1),
+    Planned(120 * MS, 60 * MS, "kill", 0),
+    Planned(200 * MS, 50 * MS, "pause", 2),
 )
 
 

@@ -182,7 +182,7 @@ def a_leader_that_deletes_nothing_is_found_whoever_leads_in_the_end(story: Story
 
 
 @case(Outcome.PASS, lost(0, "DOCUMENTED"), **configured(order(1, completed_ns=SENT_NS), log_retention_ms="-1"))
-def a_leader_that_deletes_and_then_answers_is_innocent_whoever_leads_in_the_end(story: Story) -> None:
+def a_leader_that_deletes_and_then_answers_breaks_no_promise_whoever_leads_in_the_end(story: Story) -> None:
     write(story, 3)
     story.delete(1)
     story.now = 2 * SENT_NS

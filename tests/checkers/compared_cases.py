@@ -205,7 +205,7 @@ def a_log_that_holds_another_record_than_was_acknowledged_is_found(story: Story)
 
 @case(Outcome.INCONCLUSIVE, ("unseen", "INDETERMINATE", 1), ("unseen", "INDETERMINATE", 2),
       reason="below the final high watermark")  # fmt: skip
-def acknowledgements_that_the_logs_bear_out_convict_nobody(story: Story) -> None:
+def acknowledgements_that_the_logs_bear_out_are_no_violation(story: Story) -> None:
     partly_read(story)
 
 

@@ -79,7 +79,7 @@ def cut_short(story: Story) -> None:
 
 
 @case(Outcome.INVALID, ADVANCED, reason=r"node 1 \(incarnation 0\) has no final row")
-def the_timeline_of_a_killed_life_that_breaks_off_convicts_nobody(story: Story) -> None:
+def the_timeline_of_a_killed_life_that_breaks_off_is_no_violation(story: Story) -> None:
     cut_short(story)
     story.broken_off = {(1, 0)}
 

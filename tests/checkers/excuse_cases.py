@@ -1,4 +1,4 @@
-"""Stories in which an excuse, or what is said not to be there, may have been lost: nobody is convicted.
+"""Stories in which an excuse, or what is said not to be there, may have been lost: nothing is a violation.
 
 Importing this module adds them to ``CASES``.
 """

@@ -87,7 +87,7 @@ def a_built_in_cluster_has_no_sampled_timeline(story: Story) -> None:
 @case(Outcome.INVALID, lost(2, "INDETERMINATE"), regression(2, "INDETERMINATE"),
       **configured(settings={"unclean.leader.election.enable": True}),
       reason=r"guarantees unclean_election False, .* to True")  # fmt: skip
-def a_wrong_guarantee_convicts_nobody(story: Story) -> None:
+def a_wrong_guarantee_makes_no_violation(story: Story) -> None:
     write(story, 3)
     lose_tail(story, 2, clean=False)
     story.finish()
@@ -184,7 +184,7 @@ def who_does_not_wait_sends_once(story: Story) -> None:
 @case(Outcome.INVALID, lost(2, "INDETERMINATE"), regression(2, "INDETERMINATE"),
       **configured(configuration={"settings": {}}),
       reason=r"names a target and no setting min\.insync\.replicas, unclean")  # fmt: skip
-def settings_that_were_left_out_convict_nobody(story: Story) -> None:
+def settings_that_were_left_out_make_no_violation(story: Story) -> None:
     write(story, 3)
     lose_tail(story, 2)
     story.finish()

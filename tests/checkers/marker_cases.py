@@ -173,7 +173,7 @@ def a_power_loss_that_is_missing_among_the_faults_may_have_taken_a_marker(story:
 
 
 @case(Outcome.VIOLATION, ("aborted-read", "VIOLATION", 1), reason="Fault 'dark' is not among the 0 faults")
-def a_record_of_no_transaction_convicts_whatever_is_missing_among_the_faults(story: Story) -> None:
+def a_record_of_no_transaction_is_a_violation_whatever_is_missing_among_the_faults(story: Story) -> None:
     story.scenario = dict(MISSING)
     write(story, 1)
     story.send(result="fail")

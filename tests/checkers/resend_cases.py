@@ -13,7 +13,7 @@ from tests.checkers.sampling import SAMPLED, samples
 from tests.checkers.story import GUARANTEES, NODES, Row, Story
 
 PLAIN: dict[str, Any] = {"guarantees": GUARANTEES | {"idempotent_producers": False}}
-GUILTY, EXCUSED = ("duplicate", "VIOLATION", 0), ("duplicate", "DOCUMENTED", 0)
+REPEATED, EXCUSED = ("duplicate", "VIOLATION", 0), ("duplicate", "DOCUMENTED", 0)
 
 
 def calm(_: Story) -> None:
@@ -38,7 +38,7 @@ def hit(story: Story, kind: str = "pause", **columns: Any) -> None:
     story.fault("f1", kind=kind, healed_ns=story.now + 1_000_000, heal_proven_ns=story.now + 1_000_000, **columns)
 
 
-@case(Outcome.VIOLATION, GUILTY, **PLAIN)
+@case(Outcome.VIOLATION, REPEATED, **PLAIN)
 def a_client_that_is_answered_at_once_has_sent_its_record_once(story: Story) -> None:
     write(story, 2)
     story.append(0, 0, {1, 2})
@@ -46,7 +46,7 @@ def a_client_that_is_answered_at_once_has_sent_its_record_once(story: Story) -> 
     story.finish()
 
 
-@case(Outcome.VIOLATION, GUILTY, **PLAIN)
+@case(Outcome.VIOLATION, REPEATED, **PLAIN)
 def a_client_that_is_answered_late_has_no_reason_to_send_again(story: Story) -> None:
     send_twice(story)
     story.finish()
@@ -60,13 +60,13 @@ def an_answer_without_an_offset_does_not_say_when_a_record_was_appended(story: S
     story.finish()
 
 
-@case(Outcome.VIOLATION, GUILTY, **PLAIN)
+@case(Outcome.VIOLATION, REPEATED, **PLAIN)
 def a_client_that_is_not_answered_has_no_reason_to_send_again(story: Story) -> None:
     send_twice(story, result="info")
     story.finish()
 
 
-@case(Outcome.VIOLATION, GUILTY, **PLAIN)
+@case(Outcome.VIOLATION, REPEATED, **PLAIN)
 def a_broker_that_is_started_again_and_leads_only_later_makes_no_client_send_again(story: Story) -> None:
     send_twice(story, lambda story: story.restart(2))
     story.now += 10_000_000_000
@@ -74,7 +74,7 @@ def a_broker_that_is_started_again_and_leads_only_later_makes_no_client_send_aga
     story.finish()
 
 
-@case(Outcome.VIOLATION, GUILTY, **PLAIN)
+@case(Outcome.VIOLATION, REPEATED, **PLAIN)
 def what_happens_before_a_send_or_after_it_makes_no_client_send_again(story: Story) -> None:
     hit(story, nodes=["0"])
     story.restart(0)
@@ -117,7 +117,7 @@ def a_client_whose_leader_is_started_again_may_send_again(story: Story) -> None:
     story.finish()
 
 
-@case(Outcome.VIOLATION, GUILTY, **PLAIN)
+@case(Outcome.VIOLATION, REPEATED, **PLAIN)
 def a_start_of_a_follower_breaks_no_client_s_connection(story: Story) -> None:
     send_twice(story, lambda told: told.restart(1))
     story.finish()
@@ -129,13 +129,13 @@ def a_client_whose_leader_was_hit_may_send_again(story: Story) -> None:
     story.finish()
 
 
-@case(Outcome.VIOLATION, GUILTY, **PLAIN)
+@case(Outcome.VIOLATION, REPEATED, **PLAIN)
 def a_fault_of_a_follower_makes_no_client_send_again(story: Story) -> None:
     send_twice(story, lambda told: hit(told, nodes=["1"]))
     story.finish()
 
 
-@case(Outcome.VIOLATION, GUILTY, **PLAIN)
+@case(Outcome.VIOLATION, REPEATED, **PLAIN)
 def a_wrong_clock_makes_no_client_send_again(story: Story) -> None:
     send_twice(story, lambda told: hit(told, "clock", nodes=["0"], parameters=json.dumps({"offset_ms": 9})))
     story.finish()
@@ -148,7 +148,7 @@ def a_client_that_is_cut_off_from_its_leader_may_send_again(story: Story) -> Non
     story.finish()
 
 
-@case(Outcome.VIOLATION, GUILTY, **PLAIN)
+@case(Outcome.VIOLATION, REPEATED, **PLAIN)
 def brokers_that_are_cut_off_from_each_other_hear_their_clients(story: Story) -> None:
     links = json.dumps({"links": [[0, 1], [1, 0]]})
     send_twice(story, lambda told: hit(told, "partition", nodes=["0", "1"], parameters=links))
@@ -168,7 +168,7 @@ def a_client_whose_record_is_on_too_few_replicas_may_send_again(story: Story) ->
     story.finish()
 
 
-@case(Outcome.VIOLATION, GUILTY, guarantees=PLAIN["guarantees"] | {"min_insync_replicas": 1})
+@case(Outcome.VIOLATION, REPEATED, guarantees=PLAIN["guarantees"] | {"min_insync_replicas": 1})
 def an_isr_that_is_large_enough_makes_no_client_send_again(story: Story) -> None:
     send_twice(story, shrink)
     story.finish()
@@ -188,14 +188,14 @@ def a_client_that_has_waited_for_long_enough_may_send_again(story: Story) -> Non
     story.finish()
 
 
-@case(Outcome.VIOLATION, GUILTY, **PLAIN)
+@case(Outcome.VIOLATION, REPEATED, **PLAIN)
 def a_client_that_has_not_waited_for_long_enough_has_not_sent_again(story: Story) -> None:
     orders(story, retry_after_s=1.0)
     send_twice(story)
     story.finish()
 
 
-@case(Outcome.VIOLATION, GUILTY, **PLAIN)
+@case(Outcome.VIOLATION, REPEATED, **PLAIN)
 def a_client_that_numbers_its_records_may_send_them_as_often_as_it_likes(story: Story) -> None:
     orders(story, idempotent=True, producer="p")
     send_twice(story)
@@ -210,7 +210,7 @@ def what_makes_a_client_send_again_may_be_in_the_gap_of_a_timeline(story: Story)
     story.timeline.remove(gone)
 
 
-@case(Outcome.VIOLATION, GUILTY, guarantees=SAMPLED | PLAIN["guarantees"])
+@case(Outcome.VIOLATION, REPEATED, guarantees=SAMPLED | PLAIN["guarantees"])
 def a_client_whose_leader_is_looked_at_now_and_then_has_no_reason_either(story: Story) -> None:
     send_twice(story)
     story.finish()

@@ -120,18 +120,18 @@ def lacking(name: str) -> dict[str, Any]:
 
 
 @case(Outcome.INVALID, reason="unrest does not name what each partition", guarantees=SAMPLED, **lacking("missing"))
-def an_unrest_of_no_partition_convicts_no_cluster(story: Story) -> None:
+def an_unrest_of_no_partition_proves_nothing_against_a_cluster(story: Story) -> None:
     without(story)
 
 
 @case(Outcome.INVALID, reason="unrest has 10 looks, and a runner takes at least 11", guarantees=SAMPLED,
       **lacking("looks"))  # fmt: skip
-def an_unrest_of_few_looks_convicts_no_cluster(story: Story) -> None:
+def an_unrest_of_few_looks_proves_nothing_against_a_cluster(story: Story) -> None:
     without(story)
 
 
 @case(Outcome.INVALID, reason="unrest names no probe", guarantees=SAMPLED, **lacking("probes"))
-def an_unrest_without_probes_convicts_no_cluster(story: Story) -> None:
+def an_unrest_without_probes_proves_nothing_against_a_cluster(story: Story) -> None:
     without(story)
 
 

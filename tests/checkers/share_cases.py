@@ -271,7 +271,7 @@ def a_drain_that_did_not_come_to_its_end_proves_nothing(story: Story) -> None:
 
 
 @case(Outcome.INCONCLUSIVE, withheld(0, "INDETERMINATE"))
-def without_limits_that_are_known_nobody_is_convicted(story: Story) -> None:
+def without_limits_that_are_known_nothing_is_a_violation(story: Story) -> None:
     write(story, 1)
     drain(story)
     story.finish()

@@ -113,7 +113,7 @@ def test_a_poll_that_was_under_way_when_power_failed_may_have_been_given_the_rec
     assert (judged["lost-write"], judged["vanished-read"]) == (Verdict.DOCUMENTED, verdict)
 
 
-def test_a_power_loss_that_was_not_proven_excuses_nothing_and_convicts_nobody(tmp_path: Path) -> None:
+def test_a_power_loss_that_was_not_proven_excuses_nothing_and_proves_nothing(tmp_path: Path) -> None:
     assert verdicts(powerless(*NODES, proven_ns=None), tmp_path / "r")["lost-write"] is Verdict.INDETERMINATE
 
 

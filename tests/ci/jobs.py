@@ -17,7 +17,7 @@ cells:
   - {name: overtaken, scenarios: [kip-101-double-failover], targets: [simulated], generations: ["4.1"], seeds: [7]}
   - {kind: command, name: absent, argv: [no-such-program]}
 """
-GUILTY = SOUND.replace("seeds: [7]", "seeds: [7], settings: {replication.truncation: hw}")
+BROKEN = SOUND.replace("seeds: [7]", "seeds: [7], settings: {replication.truncation: hw}")
 """The run loses acknowledged records; the command is skipped in both plans."""
 
 _RECORDING = """\

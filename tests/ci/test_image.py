@@ -23,7 +23,7 @@ BASE, IMAGE = "seawall/image-base", "seawall/image"
 PACKAGES = ("bash", "coreutils", "dash", "findutils", "grep", "python3", "python3-venv", "openjdk-17-jre-headless")
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 BUILD = ("docker", "build", "--network", "host", "--force-rm")
-GUILTY = ("kip-101-double-failover", *("--target", "simulated"), "--set", "replication.truncation=hw")
+BROKEN = ("kip-101-double-failover", *("--target", "simulated"), "--set", "replication.truncation=hw")
 
 
 def test_the_build_gets_what_the_wheel_is_built_of_and_nothing_else() -> None:
@@ -130,7 +130,7 @@ def test_the_image_finds_nothing_missing_and_runs_without_a_network_as_any_user(
 def test_a_loss_in_a_container_ends_with_1_and_spark_agrees(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     options = ("--network", "host", "--volume", f"{tmp_path}:/work")
-    said = seawall("run", *GUILTY, "--seed", "7", options=options)
+    said = seawall("run", *BROKEN, "--seed", "7", options=options)
     assert said.returncode == 1, said.stderr
     assert "lost-write" in said.stdout
     assert "did not start" not in said.stderr
@@ -141,10 +141,10 @@ def test_a_loss_in_a_container_ends_with_1_and_spark_agrees(tmp_path: Path) -> N
 @pytest.mark.nightly("builds an image of more than a GB, and fetches what goes into it")
 @pytest.mark.usefixtures("image")
 @pytest.mark.parametrize("options", [(), ("--init",)], ids=["as process 1", "below an init"])
-def test_random_chaos_in_a_container_convicts_a_broken_cluster_and_no_other(options: Sequence[str]) -> None:
+def test_random_chaos_in_a_container_detects_a_broken_cluster_and_passes_another(options: Sequence[str]) -> None:
     chaos = ("run", "random-chaos", "--duration-s", "5", "--seed", "1", "--engine", "reference")
     alone = ("--network", "none", *options)
     sound = seawall(*chaos, options=alone)
     assert sound.returncode in {0, 2}, sound.stdout + sound.stderr  # a busy machine may show too little
-    guilty = seawall(*chaos, "--set", "replication.bugs=ack_on_append", options=alone)
-    assert guilty.returncode == 1, guilty.stdout + guilty.stderr
+    broken = seawall(*chaos, "--set", "replication.bugs=ack_on_append", options=alone)
+    assert broken.returncode == 1, broken.stdout + broken.stderr

@@ -12,7 +12,7 @@ import pytest
 
 from harness.nightly import bank, history_file, results_file
 from tests.ci.actions import Actions, read
-from tests.ci.jobs import GUILTY, SOUND, Machine
+from tests.ci.jobs import BROKEN, SOUND, Machine
 from tests.ci.other_systems import GitLab, Jenkins
 from tests.harness.nightly.cells import lossy
 from tests.test_house import complaints
@@ -215,8 +215,8 @@ def test_what_cannot_be_prepared_makes_a_shard_red_and_no_cell_runs(tmp_path: Pa
 # ------------------------------------------------------------------------------------------------ with seawall itself
 
 
-def _guilty(system: System, tmp_path: Path) -> None:
-    night = system(Machine(tmp_path, plan=GUILTY))
+def _broken(system: System, tmp_path: Path) -> None:
+    night = system(Machine(tmp_path, plan=BROKEN))
     assert any("merge" in name or name == "action" for name in night.red)
     _has_every_output(night)
     [found] = bank.read(night.kept / "seeds.yaml")
@@ -241,13 +241,13 @@ def _has_every_output(night: Night) -> None:
 
 
 def test_a_lost_record_makes_a_workflow_red_and_is_in_everything_that_it_leaves(tmp_path: Path) -> None:
-    _guilty(workflow, tmp_path)
+    _broken(workflow, tmp_path)
 
 
 @pytest.mark.nightly("a night in each CI system takes a dozen processes")
 @pytest.mark.parametrize("system", [action, gitlab, jenkins], ids=lambda system: system.__name__)
 def test_a_lost_record_makes_every_system_red(system: System, tmp_path: Path) -> None:
-    _guilty(system, tmp_path)
+    _broken(system, tmp_path)
 
 
 @pytest.mark.nightly("a night in each CI system takes a dozen processes")

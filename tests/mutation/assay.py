@@ -1,6 +1,6 @@
 """One process: a mutant, or the code as it is, under a list of trials. Reads JSON from standard input, writes it.
 
-Started as ``python -O``: the code's own assertions are off, so that the checkers alone convict. The mutated module is
+Started as ``python -O``: the code's own assertions are off, so that only checkers detect it. The mutated module is
 compiled from its edited syntax tree when it is imported; no file is changed.
 """
 
@@ -47,7 +47,7 @@ class _Edited(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def tried(mutant: Mutant, trials: Sequence[Sequence[Any]]) -> dict[str, Any]:
-    """Run the trials until the mutant is convicted, or has crashed too often; see :func:`_plain`."""
+    """Run the trials until the mutant is detected, or has crashed too often; see :func:`_plain`."""
     sys.meta_path.insert(0, _Edited({_dotted(mutant.module): compiled(mutant)}, lambda _: lambda _: None))
     results: list[tuple[Trial, Result]] = []
     try:
@@ -57,7 +57,7 @@ def tried(mutant: Mutant, trials: Sequence[Sequence[Any]]) -> dict[str, Any]:
     for one in trials:
         trial = Trial(*one)
         results.append((trial, perform(trial)))
-        if results[-1][1].is_convicted or _is_hopeless([result.outcome for _, result in results]):
+        if results[-1][1].is_detected or _is_hopeless([result.outcome for _, result in results]):
             break
     return _plain(results)
 
@@ -68,11 +68,11 @@ def _is_hopeless(outcomes: Sequence[str]) -> bool:
 
 
 def _plain(results: Sequence[tuple[Trial, Result]]) -> dict[str, Any]:
-    """How many trials were run, what each left, their outcomes, what convicted, and the first reason for a doubt."""
+    """How many trials were run, what each left, their outcomes, what detected it, and the first reason for a doubt."""
     outcomes: dict[str, int] = {}
     for _, result in results:
         outcomes[result.outcome] = outcomes.get(result.outcome, 0) + 1
-    last = results[-1] if results and results[-1][1].is_convicted else None
+    last = results[-1] if results and results[-1][1].is_detected else None
     why = next((result.why for _, result in results if result.why), "")
     by = {} if last is None else {"by": list(last[0])}
     digests = [result.digest for _, result in results]

@@ -53,8 +53,8 @@ def document(rows: Sequence[Row], control: Sequence[Row], seed: int) -> str:
 
 
 def _reason(row: Row, opinions: Opinions) -> str:
-    """Why a mutant was not convicted; empty for one that was, or that crashed or went on for ever."""
-    if row["class"] in ("convicted", "crashed", "endless"):
+    """Why a mutant was not detected; empty for one that was, or that crashed or went on for ever."""
+    if row["class"] in ("detected", "crashed", "endless"):
         return ""
     if row["class"] == "unreached":
         return "unreached"
@@ -68,29 +68,29 @@ def _score(rows: Sequence[Row], opinions: Opinions, control: Sequence[Row], seed
     judged = differing - classes["crashed"] - classes["endless"]
     seen = judged - reasons["unreached"]
     harmful = seen - reasons["permitted"]
-    played = sum(row["class"] == "convicted" and row["by"][0] == SCENARIO for row in rows)
+    played = sum(row["class"] == "detected" and row["by"][0] == SCENARIO for row in rows)
     yield "## The score\n"
     unsound = sum(one["result"][0] != "pass" for one in control)
     yield f"{len(rows)} mutants, drawn with seed {seed}; {len(control)} trials, of which {unsound} do not pass without"
     yield "an edit and are left out.\n"
     yield "| | mutants |\n|---|---|"
-    yield f"| convicted: a `VIOLATION`, {played} of them by a shipped scenario | {classes['convicted']} |"
-    yield f"| crashed: the mutated code raised, and no trial convicted it | {classes['crashed']} |"
+    yield f"| detected: a `VIOLATION`, {played} of them by a shipped scenario | {classes['detected']} |"
+    yield f"| crashed: the mutated code raised, and no trial detected it | {classes['crashed']} |"
     yield f"| endless: a trial did not come to its end | {classes['endless']} |"
-    yield f"| not convicted, equivalent | {reasons['equivalent']} |"
-    yield f"| not convicted, permitted | {reasons['permitted']} |"
-    yield f"| not convicted, the load does not reach what it changes | {reasons['unreached']} |"
-    yield f"| not convicted, noticed: inconclusive or invalid | {reasons['noticed']} |"
-    yield f"| not convicted, the checkers are blind to it | {reasons['blind']} |"
-    yield f"| not convicted, not looked at yet | {reasons['undecided']} |"
+    yield f"| not detected, equivalent | {reasons['equivalent']} |"
+    yield f"| not detected, permitted | {reasons['permitted']} |"
+    yield f"| not detected, the load does not reach what it changes | {reasons['unreached']} |"
+    yield f"| not detected, noticed: inconclusive or invalid | {reasons['noticed']} |"
+    yield f"| not detected, the checkers are blind to it | {reasons['blind']} |"
+    yield f"| not detected, not looked at yet | {reasons['undecided']} |"
     yield ""
-    yield f"* **{_share(classes['convicted'], judged)}** of the mutants that are not equivalent and neither crash nor"
-    yield "  hang are convicted; what the load does not reach, and what is permitted, counts against the score. The aim"
+    yield f"* **{_share(classes['detected'], judged)}** of the mutants that are not equivalent and neither crash nor"
+    yield "  hang are detected; what the load does not reach, and what is permitted, counts against the score. The aim"
     yield "  is 95 %."
-    yield f"* {_share(classes['convicted'], differing)} with crashes and hangs in the denominator, too."
-    yield f"* {_share(classes['convicted'], seen)} of those whose change the load reaches, and"
-    yield f"  {_share(classes['convicted'], harmful)} without those that keep every promise: what the checkers make of"
-    yield "  what they are shown. The rest of these is noticed without a conviction, or missed."
+    yield f"* {_share(classes['detected'], differing)} with crashes and hangs in the denominator, too."
+    yield f"* {_share(classes['detected'], seen)} of those whose change the load reaches, and"
+    yield f"  {_share(classes['detected'], harmful)} without those that keep every promise: what the checkers make of"
+    yield "  what they are shown. The rest of these is noticed without being detected, or missed."
     yield "* So the load limits the score more than the checkers do: most survivors are conditions that guard against"
     yield "  requests which no client here makes, and branches of older generations."
 
@@ -101,16 +101,16 @@ def _share(part: int, whole: int) -> str:
 
 def _table(by: str, rows: Sequence[tuple[str, Row]]) -> Iterator[str]:
     yield f"## By {by}\n"
-    yield f"| {by} | mutants | convicted | crashed or endless | not convicted |\n|---|{'---|' * 4}"
+    yield f"| {by} | mutants | detected | crashed or endless | not detected |\n|---|{'---|' * 4}"
     for name in sorted({name for name, _ in rows}):
         own = [row for own_name, row in rows if own_name == name]
-        convicted = sum(row["class"] == "convicted" for row in own)
+        detected = sum(row["class"] == "detected" for row in own)
         ended = sum(row["class"] in ("crashed", "endless") for row in own)
-        yield f"| `{name}` | {len(own)} | {convicted} | {ended} | {len(own) - convicted - ended} |"
+        yield f"| `{name}` | {len(own)} | {detected} | {ended} | {len(own) - detected - ended} |"
 
 
 def _survivors(rows: Sequence[Row], opinions: Opinions) -> Iterator[str]:
-    yield "## Every mutant that was not convicted\n"
+    yield "## Every mutant that was not detected\n"
     yield 'By the reason, in a person\'s judgement. "Delete" is a statement and what depends on it, "swap" the first'
     yield "two arguments of a call. Each mutant ran under 60 trials, none of which left other evidence than without the"
     yield "edit; where that is not so, the row says in how many of how many trials the evidence differed."
@@ -209,8 +209,8 @@ one comparison, constant, operator, pair of arguments or statement of the replic
 fetch, produce and controller code, runs the edited code in virtual time, and lets the checkers judge what it leaves
 behind. The code's own assertions are off, and the simulator's witness has no say.
 
-*Convicted* means that the verdict on at least one run is a `VIOLATION`. Three trials of four are random load with
+*Detected* means that the verdict on at least one run is a `VIOLATION`. Three trials of four are random load with
 overlapping faults, most of them in the newest generation and some in each older one; the fourth plays a shipped
 scenario. A trial that does not pass with the code as it is counts for nothing. A mutant runs under the first 60 trials
-that execute the edited statement, until it is convicted. `make mutation` measures everything again and writes this
+that execute the edited statement, until it is detected. `make mutation` measures everything again and writes this
 page; `tests/mutation` has the edits (`drawn.txt`), the load and the judgements (`classified.yaml`)."""

@@ -1,12 +1,12 @@
-"""The mutation score of the verdict: how many mutants of the brokers the checkers convict, and what the others are.
+"""The mutation score of the verdict: how many mutants of the brokers the checkers detect, and what the others are.
 
 Takes the mutants that were drawn before, and draws others in place of those whose code is gone. Runs each in a process
-of its own under the trials that reach its statement until it is convicted, and writes ``docs/mutation.md`` from the
+of its own under the trials that reach its statement until it is detected, and writes ``docs/mutation.md`` from the
 results and from ``classified.yaml``, in which a person has said of each survivor why it survived. Run it with
 ``make mutation``, or ``python -m tests.mutation.score [size] [seed] [trials]``.
 
 Results are kept in ``runs/mutation.jsonl``. A run that was stopped goes on from there; when the code has changed, it
-tries all mutants again but those that were convicted and whose own module is the same.
+tries all mutants again but those that were detected and whose own module is the same.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _is_valid(row: Row, state: str) -> bool:
     """Whether a result still holds."""
     if row["state"] == state:
         return True
-    return bool(row["class"] == "convicted" and row["text"] == _digest([ROOT / row["module"]]))
+    return bool(row["class"] == "detected" and row["text"] == _digest([ROOT / row["module"]]))
 
 
 def _read() -> Iterator[Row]:
@@ -106,7 +106,7 @@ def _reaches(one: Mapping[str, Any], mutant: Mutant) -> bool:
 
 def _class_of(outcomes: Mapping[str, int]) -> str:
     """The gravest of the outcomes."""
-    order = (("violation", "convicted"), ("crashed", "crashed"), ("endless", "endless"), ("invalid", "doubted"),
+    order = (("violation", "detected"), ("crashed", "crashed"), ("endless", "endless"), ("invalid", "doubted"),
              ("inconclusive", "doubted"))  # fmt: skip
     return next((name for outcome, name in order if outcome in outcomes), "survived")
 

@@ -81,7 +81,7 @@ def test_the_code_as_it_is_passes_and_reaches_statements() -> None:
     assert all(one["reached"] for one in answer)
 
 
-def test_a_mutant_that_loses_acknowledged_records_is_convicted() -> None:
+def test_a_mutant_that_loses_acknowledged_records_is_detected() -> None:
     least = mutant(
         "harness/replication/isr.py", "InSyncReplicas.settled", "not self.in_flight", "+bool(self.in_flight)"
     )

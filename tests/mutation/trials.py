@@ -123,7 +123,7 @@ class Result(NamedTuple):
     digest: str = ""
 
     @property
-    def is_convicted(self) -> bool:
+    def is_detected(self) -> bool:
         """Whether the checkers found something that nothing excuses."""
         return self.outcome == Outcome.VIOLATION
 

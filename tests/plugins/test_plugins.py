@@ -174,7 +174,7 @@ def awaited(look: Callable[[], list[Path]], harness: subprocess.Popen[bytes]) ->
 @pytest.mark.parametrize(
     "spark", [False, pytest.param(True, marks=pytest.mark.nightly("a JVM; by day the reference has the same checkers"))]
 )
-def test_a_checker_of_another_distribution_convicts_a_run_and_its_report_says_what_it_means(
+def test_a_checker_of_another_distribution_finds_a_violation_and_its_report_says_what_it_means(
     installed: Installed, *, spark: bool
 ) -> None:
     out, long = installed.path / f"long-{spark}", installed.scenario(SCENARIO.replace("wait_s: 2", "wait_s: 12"))

@@ -339,7 +339,7 @@ def _all_below(acked_all: int) -> Mapping[str, int]:
     return {"acked_all": acked_all, "acked_below_high_watermark": acked_all}
 
 
-def guilty_as_predicted(anomalies: Sequence[Anomaly]) -> RunVerdict:
+def as_predicted(anomalies: Sequence[Anomaly]) -> RunVerdict:
     """The verdict on :func:`double_failover`."""
     predicted = tuple(Prediction(a.kind, a.topic, a.partition, a.offset) for a in anomalies)
     counts = {"sends": 39, "sends_ok": 31, "sends_fail": 3, "polled_records": 21, **_all_below(31)}
@@ -405,7 +405,7 @@ def _replicated(r: Recording, partition: int, term: tuple[int, int], time: float
     r.send(time + 0.011, partition * 100_000 + offset, offset, partition=partition, process=partition % 4)
 
 
-def not_guilty(counts: Mapping[str, int] | None = None) -> RunVerdict:
+def passed(counts: Mapping[str, int] | None = None) -> RunVerdict:
     """A verdict without any anomaly."""
     usual = {"sends": 6032, "sends_ok": 6000, **_all_below(6000)}
     return RunVerdict("", Outcome.PASS, "python", counts=counts or usual)
@@ -415,14 +415,14 @@ def not_guilty(counts: Mapping[str, int] | None = None) -> RunVerdict:
 def double_failover_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory of :func:`double_failover`, judged."""
     recording = double_failover()
-    verdict = guilty_as_predicted(recording.anomalies)
+    verdict = as_predicted(recording.anomalies)
     return recording.write(tmp_path_factory.mktemp("runs") / "double-failover", verdict)
 
 
 @pytest.fixture(scope="session")
 def random_run_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory of :func:`random_run`, acquitted."""
-    return random_run().write(tmp_path_factory.mktemp("runs") / "random", not_guilty())
+    """The directory of :func:`random_run`, which passed."""
+    return random_run().write(tmp_path_factory.mktemp("runs") / "random", passed())
 
 
 @pytest.fixture

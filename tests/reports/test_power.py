@@ -206,7 +206,7 @@ def test_who_says_only_by_topic_how_many_replicas_there_are_says_it_too(passed: 
     ],
     ids=str,
 )
-def test_what_a_run_cannot_be_convicted_of_does_not_count(
+def test_what_is_no_violation_of_a_run_does_not_count(
     passed: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, promised: dict[str, bool], found: int
 ) -> None:
     score = {"tried": 10, "found": 9, "kinds": {"stuck": 6, "lost-write": 5, "duplicate": 4}}

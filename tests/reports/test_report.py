@@ -52,9 +52,9 @@ def test_the_report_lies_in_the_run_directory_and_leaves_no_partial_file(double_
     assert not list(double_failover_run.glob(".*"))
 
 
-def test_a_predicted_loss_is_called_guilty_and_says_how_many_writes_it_cost(loss: str) -> None:
+def test_a_predicted_loss_is_called_as_predicted_and_says_how_many_writes_it_cost(loss: str) -> None:
     said = words(loss)
-    assert "GUILTY, as predicted: 1 acknowledged write was lost (also 1 replica-divergence)." in said
+    assert "AS PREDICTED: 1 acknowledged write was lost (also 1 replica-divergence)." in said
     assert "31 writes acknowledged, 31 with acks=all, all of them seen below a leader's high watermark; 1 lost." in said
     assert "3 faults injected, each proven by a probe to have taken effect." in said
     assert "0 (as-predicted: exactly the predicted anomalies were observed)" in said
@@ -65,9 +65,9 @@ def test_a_report_says_what_its_time_is_measured_between(loss: str) -> None:
     assert "12.000 s from the first to the last of the rows that are drawn below" in words(loss)
 
 
-def test_a_passed_run_is_called_not_guilty(random_page: str) -> None:
+def test_a_passed_run_is_called_a_pass(random_page: str) -> None:
     said = words(random_page)
-    assert "NOT GUILTY: no acknowledged write was lost." in said
+    assert "PASS: no acknowledged write was lost." in said
     assert "6,000 with acks=all, all of them seen below a leader's high watermark; none lost." in said
     assert "The checker found none." in said
 
@@ -116,16 +116,16 @@ def test_writes_below_a_high_watermark_are_counted_among_those_with_acks_all(
 @pytest.mark.parametrize(
     ("verdict", "sentence"),
     [
-        (RunVerdict("", Outcome.VIOLATION, "python", [lost_write(1)]), "GUILTY: 1 acknowledged write was lost"),
+        (RunVerdict("", Outcome.VIOLATION, "python", [lost_write(1)]), "VIOLATION: 1 acknowledged write was lost"),
         (
             RunVerdict("", Outcome.VIOLATION, "python", [replace(lost_write(1), kind="duplicate")]),
-            "GUILTY: no acknowledged write was lost, but there is 1 duplicate, and nothing predicted it.",
+            "VIOLATION: no acknowledged write was lost, but there is 1 duplicate, and nothing predicted it.",
         ),
         (
             RunVerdict(
                 "", Outcome.VIOLATION, "python", [lost_write(1, Verdict.WEAK), replace(lost_write(2), kind="duplicate")]
             ),
-            "GUILTY: no acknowledged write was lost without an excuse, but there is 1 duplicate, and nothing",
+            "VIOLATION: no acknowledged write was lost without an excuse, but there is 1 duplicate, and nothing",
         ),
         (
             RunVerdict("", Outcome.NOT_REPRODUCED, "python", unmet=[Prediction("lost-write", "ledger", 0, 20)]),
@@ -133,15 +133,15 @@ def test_writes_below_a_high_watermark_are_counted_among_those_with_acks_all(
         ),
         (
             RunVerdict("", Outcome.INCONCLUSIVE, "python", reasons=["The final read ended early."]),
-            "NO VERDICT: the evidence does not suffice to decide. The final read ended early.",
+            "INCONCLUSIVE: the evidence does not suffice to decide. The final read ended early.",
         ),
         (
             RunVerdict("", Outcome.INVALID, "python", reasons=["Fault cut was not proven."]),
-            "NO VERDICT: this run proves nothing. Fault cut was not proven.",
+            "INVALID: this run proves nothing. Fault cut was not proven.",
         ),
         (
             RunVerdict("", Outcome.PASS, "python", [lost_write(1, Verdict.WEAK)]),
-            "NOT GUILTY: 1 acknowledged write was lost, and the configuration or the acks had given that away.",
+            "PASS: 1 acknowledged write was lost, and the configuration or the acks had given that away.",
         ),
     ],
     ids=lambda value: value.outcome.value if isinstance(value, RunVerdict) else "",
@@ -157,7 +157,7 @@ def test_losses_that_are_excused_are_counted_for_themselves(tmp_path: Path, doub
     reach = [*extents_of(grave), *extents_of(excused)]
     verdict = RunVerdict("", Outcome.VIOLATION, "python", [*grave, *excused], extents=reach)
     said = words(page(double_failover_recording.write(tmp_path / "run", verdict)))
-    assert "GUILTY: 1 acknowledged write was lost, and nothing predicted it." in said
+    assert "VIOLATION: 1 acknowledged write was lost, and nothing predicted it." in said
     assert "3 lost, 2 of them excused." in said
 
 
@@ -361,7 +361,7 @@ def test_anomalies_that_the_checker_counted_but_did_not_list_are_told_of(
 ) -> None:
     verdict = RunVerdict("", Outcome.VIOLATION, "python", [lost_write(1)], counts={"lost-write": 900})
     said = words(page(double_failover_recording.write(tmp_path / "run", verdict)))
-    assert "GUILTY: 900 acknowledged writes were lost" in said
+    assert "VIOLATION: 900 acknowledged writes were lost" in said
     assert "and 899 more of this kind; verdict.json has the evidence of 1, findings.csv lists all." in said
 
 
@@ -375,7 +375,7 @@ def test_ranges_and_marks_are_of_all_that_is_lost_and_not_of_the_examples(
     extents = [replace(one, count=270) for one in extents_of(examples, [(30, 230), (300, 370)])]
     verdict = RunVerdict("", Outcome.VIOLATION, "python", examples, counts={"lost-write": 270}, extents=extents)
     said = words(page(r.write(tmp_path / "run", verdict)))
-    assert "GUILTY: 270 acknowledged writes were lost" in said
+    assert "VIOLATION: 270 acknowledged writes were lost" in said
     assert "offsets 30 to 229: 2030 to 2229 (200 records)" in said
     assert "offsets 300 to 369: 2300 to 2369 (70 records)" in said
     assert "270 lost records acknowledged" in said

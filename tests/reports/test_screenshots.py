@@ -1,4 +1,4 @@
-"""Pages at three widths look like the screenshots that a maintainer approved: a guilty report, the index, a comparison.
+"""Pages at three widths look like the screenshots that a maintainer approved: a violation, the index, a comparison.
 
 ``pytest tests/reports/test_screenshots.py --rewrite`` approves what they look like now; look at the images then.
 Fonts differ between machines, so that elsewhere than where they were approved the comparison is skipped.
@@ -54,12 +54,12 @@ def simulated(out: Path, name: str, outcome: Outcome, **knobs: str) -> Path:
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     out = tmp_path_factory.mktemp("pages")
-    guilty = simulated(out, "guilty", Outcome.VIOLATION, truncation="hw")
+    broken = simulated(out, "broken", Outcome.VIOLATION, truncation="hw")
     healthy = simulated(out, "healthy", Outcome.PASS)
-    (out / "report.html").write_text(page(guilty))
+    (out / "report.html").write_text(page(broken))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(out)  # the page names the directories
-        main(["diff", *(str(one.relative_to(out)) for one in (healthy, guilty)), "--html", "diff.html"])
+        main(["diff", *(str(one.relative_to(out)) for one in (healthy, broken)), "--html", "diff.html"])
     index.write(out, index.Nights(three_nights(), frozenset({THIRD})))
     return {name: out / f"{name}.html" for name in SHIFTED}
 

@@ -203,7 +203,7 @@ def test_a_foreign_part_beside_the_own_ones_is_left_out(checked: Checked) -> Non
     assert not verdict["anomalies"]
 
 
-def test_a_part_that_is_lost_makes_the_run_invalid_and_convicts_no_broker(checked: Checked) -> None:
+def test_a_part_that_is_lost_makes_the_run_invalid_and_proves_nothing_against_a_broker(checked: Checked) -> None:
     for run in checked.lost:
         verdict = checked.verdict(run)
         assert verdict["outcome"] == Outcome.INVALID

@@ -101,7 +101,7 @@ def test_a_program_that_commits_in_transactions_processes_everything_exactly_onc
     ],
     ids=lambda one: one[0] if isinstance(one, list) else "",
 )
-def test_a_program_is_convicted_of_what_it_does(
+def test_what_a_program_breaks_is_detected(
     tmp_path: Path, argv: list[str], parameters: dict[str, Any], kinds: set[str]
 ) -> None:
     verdict, _ = ran(tmp_path, "broken.py", *argv, **parameters)

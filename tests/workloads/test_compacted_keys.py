@@ -28,7 +28,7 @@ def run(faults: str = "none", bugs: str = "", seed: int = 1) -> tuple[list[Row],
     return list(archive.history), decided(rehearsal.manifest, tables, archive.tables["faults"])
 
 
-def guilty(verdict: RunVerdict) -> set[str]:
+def violations(verdict: RunVerdict) -> set[str]:
     return {one.kind for one in verdict.anomalies if one.verdict is Verdict.VIOLATION}
 
 
@@ -58,11 +58,11 @@ def test_no_reader_reads_the_log_when_all_is_over() -> None:
 
 @pytest.mark.parametrize("bug", ["cleaner_drops_the_last_value", "cleaner_drops_tombstones"])
 def test_a_cleaner_that_removes_too_much_is_not_found(bug: str) -> None:
-    assert "lost-key" in guilty(run(bugs=bug)[1])
+    assert "lost-key" in violations(run(bugs=bug)[1])
 
 
 def test_a_crash_in_a_swap_that_loses_a_segment_is_not_found() -> None:
-    assert guilty(run("kill", "segments_named_late")[1]) & {"lost-key", "shrunk-log"}
+    assert violations(run("kill", "segments_named_late")[1]) & {"lost-key", "shrunk-log"}
 
 
 def test_it_runs_where_records_have_no_headers() -> None:

@@ -166,7 +166,7 @@ def test_processors_that_fence_no_predecessor_off_are_found(monkeypatch: pytest.
 @pytest.mark.nightly("forty whole runs; by day each way to fence is tried with one seed")
 @pytest.mark.parametrize("ids", ["partition", "member"])
 @pytest.mark.parametrize("seed", range(1, 21))
-def test_healthy_clusters_are_not_guilty_of_what_kills_leave_behind(seed: int, ids: str) -> None:
+def test_healthy_clusters_are_not_blamed_for_what_kills_leave_behind(seed: int, ids: str) -> None:
     verdict = judged(played({"transactional_ids": ids, "stays_s": 1.5, "killed": 0.5}, seed=seed))
     assert (verdict.outcome, verdict.reasons) == (Outcome.PASS, [])
     assert verdict.counts["crashes"]

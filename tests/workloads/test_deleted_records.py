@@ -32,13 +32,13 @@ def run(faults: str = "none", bugs: str = "", protocol: str = "4.1") -> tuple[li
     return list(archive.history), verdict, rehearsal.manifest
 
 
-def guilty(verdict: RunVerdict) -> set[str]:
+def violations(verdict: RunVerdict) -> set[str]:
     return {one.kind for one in verdict.anomalies if one.verdict is Verdict.VIOLATION}
 
 
 def test_a_run_deletes_nothing_or_finds_no_time() -> None:
     history, verdict, manifest = run()
-    assert guilty(verdict) == set()
+    assert violations(verdict) == set()
     orders = manifest.orders or ()
     assert sum(order["error"] is None for order in orders) > 4
     assert manifest.guarantees["retention"]
@@ -60,14 +60,14 @@ def test_a_run_deletes_nothing_or_finds_no_time() -> None:
 @pytest.mark.parametrize("faults", ["none", pytest.param("all", marks=LATE)])
 def test_a_broken_broker_is_not_found(bug: str, kind: str, faults: str) -> None:
     _, verdict, _ = run(faults, bug)
-    assert kind in guilty(verdict)
+    assert kind in violations(verdict)
 
 
 @pytest.mark.parametrize("protocol", [pytest.param("0.11", marks=LATE), "2.8"])
 def test_a_new_leader_answers_a_lookup_before_it_knows_its_watermark(protocol: str) -> None:
     """Generations before KIP-207 do, and it may say that there is no record: that is documented."""
     _, verdict, _ = run("kill", protocol=protocol)
-    assert "unfounded-lookup" not in guilty(verdict)
+    assert "unfounded-lookup" not in violations(verdict)
 
 
 def test_a_cluster_without_delete_records_is_accepted() -> None:

@@ -65,7 +65,7 @@ def test_a_sound_cluster_passes(name: str) -> None:
     assert run.verdict.counts["sends"] > 50
 
 
-def test_a_cluster_that_acknowledges_too_early_is_found_guilty(name: str) -> None:
+def test_a_cluster_that_acknowledges_too_early_is_detected(name: str) -> None:
     verdict = loaded(name, bugs="ack_on_append").verdict
     assert verdict.outcome is Outcome.VIOLATION
     assert "unjustified-ack" in {one.kind for one in verdict.anomalies if one.verdict is Verdict.VIOLATION}

@@ -120,9 +120,9 @@ def test_a_consumer_that_does_otherwise_than_it_reports_is_not_found(
     monkeypatch.setattr(run_environment, "ThreadedClients", LyingClients)
     monkeypatch.setattr(LyingClients, "is_over", False)
     _, verdict = loaded(tmp_path)
-    guilty = {one.kind for one in verdict.anomalies if one.verdict is Verdict.VIOLATION}
-    assert guilty == {"lost-acknowledgement", "excess-delivery", "withheld-record"}
-    assert sides(verdict) == {kind: {Side.CLIENT} for kind in guilty}
+    broken = {one.kind for one in verdict.anomalies if one.verdict is Verdict.VIOLATION}
+    assert broken == {"lost-acknowledgement", "excess-delivery", "withheld-record"}
+    assert sides(verdict) == {kind: {Side.CLIENT} for kind in broken}
 
 
 @REAL_KAFKA

@@ -12,10 +12,12 @@ from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
 
+import faults
 from harness.errors import UsageError
 from harness.model import CORE, STACK, TopicPartition
 from harness.replication.knobs import CURRENT_GENERATION, GENERATIONS, Knobs
-from harness.simulation.core.fault_kinds import FAULTS
+from harness.simulation.core.drawn_kinds import DELETIONS, DISTURBANCES, DRAWN, FAULTS
+from harness.spelling import closest
 
 PARTITION = TopicPartition("ledger", 0)
 """The one partition of a simulated world; every broker holds a replica of it."""
@@ -32,8 +34,9 @@ class Configuration:
     """Everything about a simulated cluster but its seed. Times in virtual milliseconds, delays in microseconds.
 
     Attributes:
-        faults: how often each kind of fault comes up, relative to the others; kinds that are missing never do.
-        fault_count: how many faults are drawn.
+        faults: how often each fault of ``drawn_kinds.FAULTS`` comes up, relative to all others and to ``disturbances``;
+            those that are missing never do. ``disturbances``: likewise, those of ``drawn_kinds.DISTURBANCES``.
+        fault_count: how many of both together are drawn.
         loss: of each message, that it never arrives; ``duplicate``: that it arrives twice; ``late``: that it takes
             ``late_factor`` times as long.
         fetch_batches: how many batches one fetch answer carries at most.
@@ -77,6 +80,7 @@ class Configuration:
     fault_count: int = 6
     lossy_budget: int = 1
     faults: Mapping[str, int] = field(default_factory=dict)
+    disturbances: Mapping[str, int] = field(default_factory=dict)
     deletions: int = 0
     produce_wait_ms: int = 0
 
@@ -101,7 +105,10 @@ class Setup:
 
 
 def draw(seed: int, pinned: Mapping[str, Any] = MappingProxyType({})) -> Configuration:
-    """The configuration of ``seed``, with the fields ``pinned`` given."""
+    """The configuration of ``seed``, with the fields ``pinned`` given.
+
+    ``faults`` and ``disturbances`` are one mix: where only one of them is pinned, nothing of the other comes up.
+    """
     chance = random.Random(f"{seed}:configuration")
     nodes = pinned.get("nodes", chance.choice((2, 3, 3, 3, 3, 4)))
     min_isr = pinned.get("min_insync_replicas", chance.choice((1, 2, 2, 2, nodes)))
@@ -139,7 +146,7 @@ def draw(seed: int, pinned: Mapping[str, Any] = MappingProxyType({})) -> Configu
         horizon_ms=chance.choice((200, 400, 800)),
         fault_count=chance.choice((2, 4, 6, 10, 16)),
         lossy_budget=min(min_isr, nodes) - 1,
-        faults=_mix(chance),
+        **_mix(chance, is_pinned=bool(pinned.keys() & _MIX)),
         deletions=chance.choice((0, 0, 0, 2, 6)),
     )
     return replace(drawn, **pinned) if pinned else drawn
@@ -158,10 +165,17 @@ def drawn_for(seed: int, chosen: Setup) -> Configuration:
     return replace(drawn, replica_fetch_wait_max_ms=min(drawn.replica_fetch_wait_max_ms, most))
 
 
-def _mix(chance: random.Random) -> dict[str, int]:
-    """Some kinds of faults, with weights; never none."""
-    some = {kind: chance.choice((1, 1, 3)) for kind in FAULTS if chance.random() < 0.4}
-    return some or {FAULTS[0]: 1}
+_MIX = {"faults": FAULTS, "disturbances": DISTURBANCES}
+"""The two fields that are drawn together, and what each may name."""
+
+
+def _mix(chance: random.Random, *, is_pinned: bool) -> dict[str, Any]:
+    """Some kinds of faults and disturbances, with weights; at least one, unless the mix is pinned."""
+    some = {one.name: chance.choice((1, 1, 3)) for one in DRAWN if chance.random() < 0.4} or {DRAWN[0].name: 1}
+    return {
+        field: {} if is_pinned else {name: weight for name, weight in some.items() if name in known}
+        for field, known in _MIX.items()
+    }
 
 
 SETTINGS: Mapping[str, str] = MappingProxyType(
@@ -248,7 +262,7 @@ def _value(key: str, text: str) -> Any:
             case tuple():
                 return tuple(_ACKS[acks] for acks in text.split(","))
             case _:
-                return _weights(text)
+                return _weights(key, text)
     except (KeyError, ValueError):
         raise UsageError(f"--set {key}: {text!r} is not a value for it.") from None
 
@@ -260,14 +274,28 @@ def _within(key: str, text: str, value: float, bounds: tuple[float, float]) -> f
     return value
 
 
-def _weights(text: str) -> dict[str, int]:
+def _weights(key: str, text: str) -> dict[str, int]:
     """``kill:3,pause`` as weights."""
     parts = [part.partition(":") for part in text.split(",")]
-    if not {name for name, *_ in parts} <= set(FAULTS):
-        raise UsageError(f"--set faults: {text!r} names an unknown fault.", f"Faults: {', '.join(FAULTS)}.")
+    for name, *_ in parts:
+        if name not in _MIX[key]:
+            raise UsageError(f"--set {key}={text}: {_unknown(key, name)}")
     weights = {name: int(weight if colon else 1) for name, colon, weight in parts}
     if not all(1 <= weight <= _MOST for weight in weights.values()):
         raise UsageError(
-            f"--set faults={text}: weights are at least 1 and at most {_MOST}.", "For no faults at all: fault.count=0."
+            f"--set {key}={text}: weights are at least 1 and at most {_MOST}.",
+            "For no faults and no disturbances at all: fault.count=0.",
         )
     return weights
+
+
+def _unknown(key: str, name: str) -> str:
+    """What is wrong with a name that a mix does not have."""
+    other = next((field for field, known in _MIX.items() if name in known), None)
+    if other is not None:
+        return f"{name!r} belongs to --set {other}."
+    if name in DELETIONS:
+        return f"{name!r} is not weighted; --set deletions=N says how often records are deleted."
+    if name in faults.KINDS:
+        return f"no seed draws {name!r}, because the core has none of the connections and files that it harms."
+    return f"unknown {key.removesuffix('s')} {name!r}; {closest(name, _MIX[key])}"

@@ -20,14 +20,14 @@ from harness.simulation.core.controller_process import ControllerProcess
 from harness.simulation.core.deletions import Deletions
 from harness.simulation.core.fault_injector import FaultInjector, PowerLoss
 from harness.simulation.core.network import Network
-from harness.simulation.core.planned_fault import PlannedFault, draw_all
+from harness.simulation.core.planned import Planned, draw_all
 from harness.simulation.core.recording import Recording
 from harness.simulation.core.scheduler import Scheduler
 from harness.simulation.faults_in_force import FaultsInForce
 from harness.simulation.finished import Finished
 from harness.simulation.load import Load
 from harness.simulation.rest import SETTLE_MS, at_rest
-from harness.simulation.run_observers import ClientObservers, ControllerObservers, FaultObservers, ReplicaObservers
+from harness.simulation.run_observers import ClientObservers, ControllerObservers, PlannedObservers, ReplicaObservers
 from harness.simulation.trace import Trace
 from harness.simulation.witness import Witness
 
@@ -57,7 +57,7 @@ class CoreSimulation:
         seed: int,
         setup: Setup,
         *,
-        faults: Sequence[PlannedFault] | None = None,
+        faults: Sequence[Planned] | None = None,
         configuration: Configuration | None = None,
         trace: Trace | None = None,
         recorded: bool = False,
@@ -119,7 +119,7 @@ class CoreSimulation:
         def after(delay_ns: int, act: Callable[[], None]) -> None:
             scheduler.at(scheduler.now_ns + delay_ns, lambda _: act(), None)
 
-        self.in_force = FaultsInForce(lambda: scheduler.now_ns, after, FaultObservers(trace, self.recording))
+        self.in_force = FaultsInForce(lambda: scheduler.now_ns, after, PlannedObservers(trace, self.recording))
         self._injector = FaultInjector(
             self.cluster,
             (*self.producers, self.consumer),

@@ -1,18 +1,18 @@
-"""Injects and undoes the faults of a run on the bare core."""
+"""Injects the faults and disturbances of a run on the bare core, and undoes them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from harness.fault import DiskEffect, FaultTraits, ProcessEffect
-from harness.simulation.core import fault_kinds
+from harness.simulation.core import drawn_kinds
 from harness.simulation.core.broker import Broker
 from harness.simulation.core.budget import Budget
 from harness.simulation.core.cluster import CoreCluster
 from harness.simulation.core.configuration import MS
 from harness.simulation.core.deletions import Deletions
-from harness.simulation.core.planned_fault import PlannedFault, aimed_at
+from harness.simulation.core.drawn_kinds import Effect
+from harness.simulation.core.planned import Planned, aimed_at
 from harness.simulation.core.process import Process
 from harness.simulation.faults_in_force import FaultsInForce, Undo
 from harness.simulation.witness import Witness
@@ -48,66 +48,55 @@ class FaultInjector:
         self._deletions = deletions
         self._power_loss = power_loss
         self._in_force = in_force
+        self._strikes: Mapping[Effect, Callable[[Broker, Planned], Undo | None]] = {
+            Effect.CUTS_LINKS: self._cut,
+            Effect.ENDS: self._end,
+            Effect.PAUSES: self._pause,
+            Effect.FILLS_DISK: self._fill_disk,
+            Effect.MOVES_CLOCK: self._move_clock,
+        }
 
-    def strike(self, fault: PlannedFault) -> None:
+    def strike(self, planned: Planned) -> None:
         """Let it happen, if it can and may; heal it after its time."""
-        on_controller = fault.definition.on_controller
-        undo = self._strike_controller(fault) if on_controller else self._strike_broker(fault)
+        undo = self._strike_controller(planned) if planned.on_controller else self._strike_broker(planned)
         if undo is not None:
-            self._in_force.heal_later(fault, undo)
+            self._in_force.heal_later(planned, undo)
 
-    def _strike_controller(self, fault: PlannedFault) -> Undo | None:
+    def _strike_controller(self, fault: Planned) -> Undo | None:
         controller = self._cluster.controller
         if not controller.alive or controller.paused:
             return None
         self._in_force.struck(fault, fault.aim)
-        if fault.traits is not None and fault.traits.process is ProcessEffect.ENDS:
-            controller.die()
-            return controller.start
-        controller.paused = True
-        return partial(self._cluster.scheduler.resume, controller)
+        if fault.effect is Effect.PAUSES:
+            controller.paused = True
+            return partial(self._cluster.scheduler.resume, controller)
+        assert fault.effect is Effect.ENDS, f"{fault.kind} is not done to a controller"
+        controller.die()
+        return controller.start
 
-    def _strike_broker(self, fault: PlannedFault) -> Undo | None:
-        broker = aimed_at(fault.aim, self._cluster.brokers, self._cluster.controller.partition)
+    def _strike_broker(self, planned: Planned) -> Undo | None:
+        broker = aimed_at(planned.aim, self._cluster.brokers, self._cluster.controller.partition)
         if broker is None or not broker.alive:
             return None
-        traits = fault.traits
-        if traits is None:
-            return self._slow(broker, fault) if fault.kind == fault_kinds.SLOW else self._do_once(broker, fault)
-        if traits.cuts_links:
-            return self._cut(broker, fault)
-        if traits.process is ProcessEffect.ENDS:
-            return self._end(broker, fault, traits)
-        return self._impair(broker, fault, traits)
+        if planned.effect is not None:
+            return self._strikes[planned.effect](broker, planned)
+        return (self._slow if planned.kind == drawn_kinds.SLOW_LINKS else self._do_once)(broker, planned)
 
-    def _impair(self, broker: Broker, fault: PlannedFault, traits: FaultTraits) -> Undo | None:
-        """Pause it, turn its clock, or fill its disk, if that is possible, and within the budget."""
-        pauses = traits.process is ProcessEffect.PAUSES
-        fills = traits.disk is DiskEffect.NEW_WRITES
-        if (pauses and broker.paused) or (fills and not self._budget.affords(broker, lossy=False)):
-            return None
-        self._in_force.struck(fault, broker.node)
-        if pauses:
-            return self._pause(broker)
-        if fills:
-            broker.disk.full = True
-            return lambda: setattr(broker.disk, "full", False)
-        broker.clock_ns = fault.amount * MS
-        return lambda: setattr(broker, "clock_ns", 0)
-
-    def _do_once(self, broker: Broker, fault: PlannedFault) -> Undo | None:
+    def _do_once(self, broker: Broker, fault: Planned) -> Undo | None:
         """What an operator or a client does, if it is possible; it is not undone."""
         controller = self._cluster.controller
         leads = broker.replica is not None and broker.replica.role == "leader"
         act: Callable[[], object]
         match fault.kind:
-            case fault_kinds.RETENTION:
+            case drawn_kinds.RETENTION:
                 possible, act = not broker.paused, partial(self._deletions.retire, broker, fault.amount)
-            case fault_kinds.DELETE_RECORDS:
+            case drawn_kinds.DELETE_RECORDS:
                 possible, act = not broker.paused and leads, partial(self._deletions.order, broker, fault.amount)
-            case _:
+            case drawn_kinds.ELECT:
                 possible = controller.core is not None and not controller.paused
                 act = partial(controller.elect, broker.node)
+            case unknown:
+                raise ValueError(f"no disturbance is called {unknown!r}")
         if not possible:
             return None
         self._in_force.struck(fault, broker.node)
@@ -116,14 +105,29 @@ class FaultInjector:
 
     # ----------------------------------------------------------------------------------------- one kind after another
 
-    def _pause(self, broker: Broker) -> Undo:
+    def _pause(self, broker: Broker, fault: Planned) -> Undo | None:
+        if broker.paused:
+            return None
+        self._in_force.struck(fault, broker.node)
         broker.paused = True
         life = broker.life
         return lambda: self._cluster.scheduler.resume(broker) if broker.life == life else None
 
-    def _end(self, broker: Broker, fault: PlannedFault, traits: FaultTraits) -> Undo | None:
+    def _fill_disk(self, broker: Broker, fault: Planned) -> Undo | None:
+        if not self._budget.affords(broker, lossy=False):
+            return None
+        self._in_force.struck(fault, broker.node)
+        broker.disk.full = True
+        return lambda: setattr(broker.disk, "full", False)
+
+    def _move_clock(self, broker: Broker, fault: Planned) -> Undo:
+        self._in_force.struck(fault, broker.node)
+        broker.clock_ns = fault.amount * MS
+        return lambda: setattr(broker, "clock_ns", 0)
+
+    def _end(self, broker: Broker, fault: Planned) -> Undo | None:
         """Crash, power loss or clean shutdown, if the budget allows it."""
-        clean, lossy = fault.definition.is_clean, traits.disk is DiskEffect.UNFLUSHED
+        clean, lossy = fault.is_clean, fault.is_lossy
         if clean and (broker.paused or broker.broker_epoch < 0):
             return None
         if not clean and not self._budget.affords(broker, lossy=lossy):
@@ -139,7 +143,7 @@ class FaultInjector:
         life = broker.life
         return lambda: broker.start() if broker.life == life else None
 
-    def _cut(self, broker: Broker, fault: PlannedFault) -> Undo | None:
+    def _cut(self, broker: Broker, fault: Planned) -> Undo | None:
         network = self._cluster.network
         links = network.some(self._pairs(broker.index, fault))
         if not links:
@@ -150,7 +154,7 @@ class FaultInjector:
             link.holds = fault.holds
         return partial(network.mend, links)
 
-    def _pairs(self, node: int, fault: PlannedFault) -> list[tuple[int, int]]:
+    def _pairs(self, node: int, fault: Planned) -> list[tuple[int, int]]:
         cluster = self._cluster
         brokers = [broker.index for broker in cluster.brokers if broker.index != node]
         clients = [client.index for client in self._clients]
@@ -169,7 +173,7 @@ class FaultInjector:
         inward = [(end, node) for end in far] if fault.direction != "out" else []
         return outward + inward
 
-    def _slow(self, broker: Broker, fault: PlannedFault) -> Undo | None:
+    def _slow(self, broker: Broker, fault: Planned) -> Undo | None:
         pairs = self._pairs(broker.index, fault._replace(peer="all", direction="both"))
         links = self._cluster.network.some(pairs)
         if any(link.slow > 1 for link in links):

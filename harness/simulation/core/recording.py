@@ -13,12 +13,12 @@ from harness.history.arrow import write_rows
 from harness.history.delete_records_log import DeleteRecordsLog
 from harness.history.run_directory import Manifest, RunDirectory
 from harness.history.schema import HISTORY, TABLES
-from harness.model import CONTROLLER, CONTROLLER_ID, NodeId, Offset
+from harness.model import CLIENTS, CONTROLLER, CONTROLLER_ID, NodeId, Offset
 from harness.replication.controller_messages import Elected, IsrChanged, PartitionState, SessionChanged
 from harness.replication.isr import laggards_leave_ms
 from harness.replication.messages import RaiseLogStart, ReplicaFailed, StartLogAt, Truncate
 from harness.simulation.core.configuration import PARTITION, Configuration
-from harness.simulation.core.planned_fault import PlannedFault
+from harness.simulation.core.planned import Planned
 from harness.simulation.invariants.committed_log import CommittedLog
 from harness.simulation.witnessed import Broker, Cluster, Process, Produce
 
@@ -62,7 +62,7 @@ class Recording:
         self._sequences: dict[int, int] = {}
         self._incarnations: dict[int, int] = {}
         self._states: dict[NodeId, tuple[Any, ...]] = {}
-        self._begun: dict[PlannedFault, Row] = {}
+        self._begun: dict[Planned, Row] = {}
 
     # ------------------------------------------------------------------------------------------------------- history
 
@@ -190,23 +190,23 @@ class Recording:
         """A broker's session has begun or ended."""
         self._say(CONTROLLER_ID, "session", detail={"broker": effect.broker, "change": effect.change})
 
-    # -------------------------------------------------------------------------------------------------------- faults
+    # -------------------------------------------------------------------------------------- faults and disturbances
 
-    def struck(self, fault: PlannedFault) -> None:
-        """A fault has happened; being simulated, it is its own proof."""
-        node, now_ns = fault.node, self._cluster.now_ns
+    def struck(self, planned: Planned) -> None:
+        """A fault or a disturbance has happened; being simulated, it is its own proof."""
+        parameters, now_ns = planned.parameters(len(self._cluster.brokers)), self._cluster.now_ns
         row = {
-            "run": self.run, "fault": f"f{len(self.faults) + 1:03d}", "kind": fault.kind,
-            "nodes": [CONTROLLER if node is None else str(node)], "parameters": json.dumps(_parameters(fault)),
+            "run": self.run, "fault": f"f{len(self.faults) + 1:03d}", "kind": planned.kind,
+            "nodes": _nodes(planned, parameters), "parameters": json.dumps(parameters),
             "aimed_ns": now_ns, "aim": "{}", "injected_ns": now_ns, "proven_ns": now_ns, "proof": "simulated",
             "healed_ns": None, "heal_proven_ns": None, "heal_proof": None,
         }  # fmt: skip
         self.faults.append(row)
-        self._begun[fault] = row
+        self._begun[planned] = row
 
-    def healed(self, fault: PlannedFault) -> None:
-        """A fault is over."""
-        row = self._begun.pop(fault)
+    def healed(self, planned: Planned) -> None:
+        """It is over."""
+        row = self._begun.pop(planned)
         now_ns = self._cluster.now_ns
         row |= {"healed_ns": now_ns, "heal_proven_ns": now_ns, "heal_proof": "simulated"}
 
@@ -318,8 +318,11 @@ def _eligible(state: PartitionState) -> Row:
     return {"elr": elr, "last_known_elr": last_known} if elr or last_known else {}
 
 
-def _parameters(fault: PlannedFault) -> Row:
-    return {"for_ns": fault.for_ns, "peer": fault.peer, "direction": fault.direction, "amount": fault.amount}
+def _nodes(planned: Planned, parameters: Row) -> list[str]:
+    """The nodes that it touches, as a fault of a scenario would name them."""
+    if "links" in parameters:
+        return sorted({str(end) for link in parameters["links"] for end in link} - {CLIENTS})
+    return [CONTROLLER if planned.node is None else str(planned.node)]
 
 
 def _configuration(configuration: Configuration) -> Row:

@@ -1,4 +1,4 @@
-"""Injects the faults of a random schedule into the whole broker: the same list and aims as on the bare core."""
+"""Injects the faults and disturbances of a seed into the whole broker: the same list and aims as on the bare core."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
-from harness.fault import DiskEffect, FaultTraits, ProcessEffect
 from harness.model import CLIENTS, CONTROLLER, Link
-from harness.simulation.core import fault_kinds
+from harness.simulation.core import drawn_kinds
 from harness.simulation.core.budget import Budget
 from harness.simulation.core.configuration import PARTITION
-from harness.simulation.core.planned_fault import PlannedFault, aimed_at
+from harness.simulation.core.drawn_kinds import Effect
+from harness.simulation.core.planned import Planned, aimed_at
 from harness.simulation.faults_in_force import FaultsInForce, Undo
 from harness.simulation.stack.deletions import Deletions
 from harness.simulation.stack.links import LinkConditions
@@ -39,73 +39,80 @@ class FaultInjector:
         self._in_force = in_force
         self._cuts: Counter[Link] = Counter()
 
-    def strike(self, fault: PlannedFault) -> None:
+    def strike(self, planned: Planned) -> None:
         """Let it happen, if it can and may; heal it after its time."""
-        on_controller = fault.definition.on_controller
-        undo = self._strike_controller(fault) if on_controller else self._strike_broker(fault)
+        undo = self._strike_controller(planned) if planned.on_controller else self._strike_broker(planned)
         if undo is not None:
-            self._in_force.heal_later(fault, undo)
+            self._in_force.heal_later(planned, undo)
 
     # ------------------------------------------------------------------------------------------------------- aiming
 
-    def _strike_controller(self, fault: PlannedFault) -> Undo | None:
+    def _strike_controller(self, fault: Planned) -> Undo | None:
         node = self._cluster.controller.simulated
         if not node.runs:
             return None
         self._in_force.struck(fault, fault.aim)
-        if fault.traits is not None and fault.traits.process is ProcessEffect.PAUSES:
+        if fault.effect is Effect.PAUSES:
             return self._pause(node)
+        assert fault.effect is Effect.ENDS, f"{fault.kind} is not done to a controller"
         node.kill()
         return node.start_again
 
-    def _strike_broker(self, fault: PlannedFault) -> Undo | None:
-        broker = aimed_at(fault.aim, self._cluster.brokers, self._cluster.controller.partition)
+    def _strike_broker(self, planned: Planned) -> Undo | None:
+        broker = aimed_at(planned.aim, self._cluster.brokers, self._cluster.controller.partition)
         if broker is None or not broker.simulated.lives:
             return None
-        traits = fault.traits
-        if traits is None:
-            return self._slow(broker, fault) if fault.kind == fault_kinds.SLOW else self._do_once(broker, fault)
-        if traits.cuts_links:
-            return self._cut(broker, fault)
-        if not self._can_or_may(broker, fault, traits):
-            return None
-        self._in_force.struck(fault, broker.node)
-        return self._impair(broker, fault, traits)
+        match planned.effect:
+            case Effect.CUTS_LINKS:
+                return self._cut(broker, planned)
+            case None:
+                return (self._slow if planned.kind == drawn_kinds.SLOW_LINKS else self._do_once)(broker, planned)
+            case effect:
+                if not self._can_or_may(broker, planned, effect):
+                    return None
+                self._in_force.struck(planned, broker.node)
+                return self._impair(broker, planned, effect)
 
-    def _can_or_may(self, broker: ObservedNode, fault: PlannedFault, traits: FaultTraits) -> bool:
+    def _can_or_may(self, broker: ObservedNode, fault: Planned, effect: Effect) -> bool:
         """Whether a fault of a broker is possible, and within the budget."""
-        if traits.process is ProcessEffect.PAUSES:
+        if effect is Effect.PAUSES:
             return broker.simulated.runs
-        if fault.definition.is_clean:
+        if fault.is_clean:
             return broker.simulated.runs and broker.broker_epoch >= 0
-        return not traits.affects_process or self._budget.affords(broker, lossy=traits.disk is DiskEffect.UNFLUSHED)
+        return effect is Effect.MOVES_CLOCK or self._budget.affords(broker, lossy=fault.is_lossy)
 
-    def _impair(self, broker: ObservedNode, fault: PlannedFault, traits: FaultTraits) -> Undo:
+    def _impair(self, broker: ObservedNode, fault: Planned, effect: Effect) -> Undo:
         node = broker.simulated
-        if traits.process is ProcessEffect.PAUSES:
-            return self._pause(node)
-        if traits.process is ProcessEffect.ENDS:
-            return self._end(broker, clean=fault.definition.is_clean, lossy=traits.disk is DiskEffect.UNFLUSHED)
-        if traits.disk is DiskEffect.NEW_WRITES:
-            broker.fill_disk(is_full=True)
-            return lambda: broker.fill_disk(is_full=False)
-        node.clock.wall_offset_ms = fault.amount
-        return lambda: setattr(node.clock, "wall_offset_ms", 0)
+        match effect:
+            case Effect.PAUSES:
+                return self._pause(node)
+            case Effect.ENDS:
+                return self._end(broker, clean=fault.is_clean, lossy=fault.is_lossy)
+            case Effect.FILLS_DISK:
+                broker.fill_disk(is_full=True)
+                return lambda: broker.fill_disk(is_full=False)
+            case Effect.MOVES_CLOCK:
+                node.clock.wall_offset_ms = fault.amount
+                return lambda: setattr(node.clock, "wall_offset_ms", 0)
+            case Effect.CUTS_LINKS:
+                raise AssertionError("a partition is one of links")
 
-    def _do_once(self, broker: ObservedNode, fault: PlannedFault) -> Undo | None:
+    def _do_once(self, broker: ObservedNode, fault: Planned) -> Undo | None:
         """What an operator or a client does, if it is possible; it is not undone."""
         controller, replica = self._cluster.controller.simulated, broker.replica
         alive = broker.simulated.runs and replica is not None
         leads = replica is not None and replica.role == "leader"
         act: Callable[[], object]
         match fault.kind:
-            case fault_kinds.RETENTION:
+            case drawn_kinds.RETENTION:
                 possible, act = alive, partial(self._deletions.retire, broker, fault.amount)
-            case fault_kinds.DELETE_RECORDS:
+            case drawn_kinds.DELETE_RECORDS:
                 possible, act = alive and leads, partial(self._deletions.order, broker, fault.amount)
-            case _:
+            case drawn_kinds.ELECT:
                 request = {**PARTITION._asdict(), "leader": broker.node, "unclean": False}
                 possible, act = controller.runs, partial(controller.operate, "elect", request)
+            case unknown:
+                raise ValueError(f"no disturbance is called {unknown!r}")
         if not possible:
             return None
         self._in_force.struck(fault, broker.node)
@@ -131,7 +138,7 @@ class FaultInjector:
         life = node.incarnation
         return lambda: node.start_again() if node.incarnation == life else None
 
-    def _cut(self, broker: ObservedNode, fault: PlannedFault) -> Undo | None:
+    def _cut(self, broker: ObservedNode, fault: Planned) -> Undo | None:
         links = self._links(broker.simulated.name, fault)
         if not links:
             return None
@@ -155,7 +162,7 @@ class FaultInjector:
         for node in self._cluster.simulated.nodes.values():
             node.cut(tuple(link for link in cut if node.name in link))
 
-    def _slow(self, broker: ObservedNode, fault: PlannedFault) -> Undo | None:
+    def _slow(self, broker: ObservedNode, fault: Planned) -> Undo | None:
         table = self._cluster.simulated.world.links
         links = self._links(broker.simulated.name, fault._replace(peer="all", direction="both"))
         if any(link in table.local for link in links):
@@ -171,7 +178,7 @@ class FaultInjector:
 
         return hasten
 
-    def _links(self, node: str, fault: PlannedFault) -> list[Link]:
+    def _links(self, node: str, fault: Planned) -> list[Link]:
         brokers = [broker.simulated.name for broker in self._cluster.brokers if broker.simulated.name != node]
         match fault.peer:
             case int(peer):

@@ -16,13 +16,13 @@ from harness.broker.settings import NEVER, Settings
 from harness.history.delete_records_log import DeleteRecordsLog
 from harness.simulation.core.budget import Budget
 from harness.simulation.core.configuration import MS, PARTITION, Configuration, Setup, drawn_for
-from harness.simulation.core.planned_fault import PlannedFault, draw_all
+from harness.simulation.core.planned import Planned, draw_all
 from harness.simulation.core.recording import Recording
 from harness.simulation.faults_in_force import FaultsInForce
 from harness.simulation.finished import Finished
 from harness.simulation.load import Load
 from harness.simulation.rest import SETTLE_MS, at_rest
-from harness.simulation.run_observers import ClientObservers, ControllerObservers, FaultObservers, ReplicaObservers
+from harness.simulation.run_observers import ClientObservers, ControllerObservers, PlannedObservers, ReplicaObservers
 from harness.simulation.stack.clients import ClientEnvironment, Clients
 from harness.simulation.stack.cluster import Request, SimulatedCluster
 from harness.simulation.stack.deletions import Deletions
@@ -71,7 +71,7 @@ class StackSimulation:
         seed: int,
         setup: Setup,
         *,
-        faults: Sequence[PlannedFault] | None = None,
+        faults: Sequence[Planned] | None = None,
         configuration: Configuration | None = None,
         trace: Trace | None = None,
         recorded: bool = False,
@@ -93,7 +93,7 @@ class StackSimulation:
         self._load = Load(self.configuration.records_per_send, drawn)
         observers = ClientObservers(self.witness, trace, self.recording)
         self._clients = Clients(ClientEnvironment(self.configuration, simulated, drawn, self._load, observers))
-        self.in_force = FaultsInForce(lambda: self.now_ns, self._after, FaultObservers(trace, self.recording))
+        self.in_force = FaultsInForce(lambda: self.now_ns, self._after, PlannedObservers(trace, self.recording))
         self._injector = FaultInjector(self.cluster, self.budget, Deletions(self.cluster, self.orders), self.in_force)
 
     def _settings(self) -> Settings:

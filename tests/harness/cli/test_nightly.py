@@ -19,7 +19,7 @@ from tests.harness.cli.calling import Seawall
 
 PLAN = """
 cells:
-  - name: guilty
+  - name: broken
     scenarios: [kip-101-double-failover]
     targets: [simulated]
     generations: ["4.1"]
@@ -52,7 +52,7 @@ def by_kind(results: list[CellResult]) -> dict[str, CellResult]:
     return {one.scenario or one.kind: one for one in results}
 
 
-def test_a_night_with_guilty_cells_says_what_was_lost_and_how_to_repeat_it(seawall: Seawall, plan: Path) -> None:
+def test_a_night_with_violations_says_what_was_lost_and_how_to_repeat_it(seawall: Seawall, plan: Path) -> None:
     said = seawall("nightly", plan.name, "--night", "n1", "--jobs", 2)
     assert said.code == 1
     assert "4 cells: 2 violation, 1 skipped, 1 pass" in said.out

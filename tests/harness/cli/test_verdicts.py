@@ -151,7 +151,7 @@ def test_the_console_counts_what_is_excused_for_itself_and_last(seawall: Seawall
     said = seawall("check", story.write(tmp_path / "r"), "--engine", "reference")
     lines = [" ".join(line.split()) for line in said.out.splitlines() if "lost-write" in line]
     assert [line.split(": ")[0] for line in lines] == [
-        "story GUILTY VIOLATION 20 lost-write",
+        "story VIOLATION VIOLATION 20 lost-write",
         "WEAK 7 lost-write",
         "VIOLATION 20 lost-write",
         "WEAK 7 lost-write, the first at ledger-0",
@@ -170,15 +170,15 @@ def test_a_violation_among_what_was_only_counted_has_a_line(seawall: Seawall, tm
 
 def test_json_is_the_verdicts_and_nothing_else(seawall: Seawall, tmp_path: Path) -> None:
     said = seawall("check", lossy(tmp_path / "1"), sound(tmp_path / "2"), "--engine", "reference", "--json")
-    guilty, innocent = json.loads(said.out)
-    assert (guilty["outcome"], innocent["outcome"]) == ("violation", "pass")
-    lost = next(anomaly for anomaly in guilty["anomalies"] if anomaly["kind"] == "lost-write")
+    broken, whole = json.loads(said.out)
+    assert (broken["outcome"], whole["outcome"]) == ("violation", "pass")
+    lost = next(anomaly for anomaly in broken["anomalies"] if anomaly["kind"] == "lost-write")
     assert (lost["topic"], lost["partition"], lost["offset"], lost["value"], lost["leader_epoch"]) == (
         "ledger", 0, 0, 0, 0,
     )  # fmt: skip
     written = json.loads((tmp_path / "1" / "verdict.json").read_text())
-    assert guilty.items() <= written.items()
-    assert written.keys() - guilty.keys() == {"inputs", "digest"}
+    assert broken.items() <= written.items()
+    assert written.keys() - broken.keys() == {"inputs", "digest"}
 
 
 def test_a_report_of_a_verdict_that_was_edited_says_so_and_ends_with_3(seawall: Seawall, tmp_path: Path) -> None:
@@ -190,8 +190,7 @@ def test_a_report_of_a_verdict_that_was_edited_says_so_and_ends_with_3(seawall: 
     assert (said.code, said.out.strip()) == (3, str(path / "report.html"))
     assert "verdict.json was changed after the checker had written it. Judge it again: seawall check" in said.err
     page = (path / "report.html").read_text()
-    assert "NO VERDICT" in page
-    assert "NOT GUILTY" not in page
+    assert '<span class="word">INVALID</span>' in page
     assert "verdict.json was changed after the checker had written it." in page
     assert seawall("check", path, "--engine", "reference").code == 1
     assert seawall("report", path).code == 0
@@ -204,7 +203,7 @@ def test_a_report_of_a_run_that_changed_since_its_check_names_the_table(seawall:
     said = seawall("report", path)
     assert said.code == 3
     assert "What was checked is not what is in this directory now: history changed since." in said.err
-    assert "NOT GUILTY" not in (path / "report.html").read_text()
+    assert '<span class="word">INVALID</span>' in (path / "report.html").read_text()
 
 
 def test_a_report_is_written_again_from_the_verdict(seawall: Seawall, tmp_path: Path) -> None:
@@ -213,7 +212,7 @@ def test_a_report_is_written_again_from_the_verdict(seawall: Seawall, tmp_path: 
     seawall("check", path, "--engine", "reference")
     (path / "report.html").unlink()
     assert seawall("report", path).out.strip() == str(path / "report.html")
-    assert "NOT GUILTY" in (path / "report.html").read_text()
+    assert '<span class="word">PASS</span>' in (path / "report.html").read_text()
 
 
 def test_without_java_the_check_says_how_to_decide_all_the_same(
@@ -250,7 +249,7 @@ def test_a_run_is_checked_and_reported_even_without_java(
     said = seawall("run", "random-chaos", "--seed", "7", "--duration-s", "3", "--out", tmp_path)
     assert said.code == 0
     assert "The reference engine decides instead." in said.complaint
-    assert "NOT GUILTY" in said.out
+    assert "PASS. " in said.out
     assert [(plan.seed, mix_of(plan).duration_s, plan.generation) for plan in recorded] == [
         (7, 3.0, CURRENT_GENERATION)
     ]
@@ -264,7 +263,7 @@ def test_what_the_reference_says_of_a_short_run_is_told_before_spark_is_asked(
     told, asked, excused = (
         said.err.index(words)
         for words in (
-            "GUILTY, as predicted\n",
+            "AS PREDICTED\n",
             "asking Spark, which must agree",
             "The reference engine decides instead.",
         )
@@ -279,7 +278,7 @@ def test_the_reference_is_not_asked_first_about_a_run_that_is_not_short(
     said = seawall("run", "random-chaos", "--duration-s", "3", "--out", tmp_path)
     assert said.code == 0
     assert "must agree" not in said.err
-    assert "NOT GUILTY" in said.out
+    assert "PASS. " in said.out
 
 
 def test_engines_that_disagree_about_a_run_give_no_verdict_on_it(
@@ -299,7 +298,7 @@ def test_engines_that_disagree_about_a_run_give_no_verdict_on_it(
     assert said.last_line == f"reproduce: seawall check {tmp_path / '0'}"
 
 
-def test_a_run_that_is_found_guilty_says_how_to_run_it_again(
+def test_a_run_with_a_violation_says_how_to_run_it_again(
     seawall: Seawall, tmp_path: Path, recorded: list[Plan]
 ) -> None:
     said = seawall("run", "kip-101-double-failover", "--out", tmp_path, "--set", "replication.isr_join=hw")
@@ -318,7 +317,7 @@ def test_the_demo_passes_when_the_old_generation_loses_and_the_current_one_does_
         ("random-chaos", CURRENT_GENERATION),
     ]
     assert len({plan.seed for plan in recorded}) == 1
-    assert "GUILTY, as predicted" in said.out
+    assert "AS PREDICTED" in said.out
     assert said.out.count("report: ") == 3
 
 

@@ -109,7 +109,7 @@ def test_a_bug_that_is_never_found_says_why() -> None:
     assert not [bug.name for bug in TABLE if shown_by(bug) is None and not bug.unnoticed]
 
 
-def test_every_kind_of_anomaly_has_a_bug_that_is_convicted_of_it_or_a_reason_why_none_can_be() -> None:
+def test_every_kind_of_anomaly_has_a_bug_that_is_detected_by_it_or_a_reason_why_none_can_be() -> None:
     caused = {kind for scores in MEASURED.scores.values() for score in scores.values() for kind in score.kinds}
     no_broker_s = {*NO_VIOLATION, *OF_PROGRAMS, *OF_SHARE_GROUPS}
     assert set(KINDS) - caused == no_broker_s, "add a bug, and measure it with `seawall detection --bugs`"
@@ -137,7 +137,7 @@ def test_only_kinds_of_transactions_have_no_bug_of_a_broker() -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(NO_VIOLATION))
-def test_a_kind_that_nothing_is_convicted_of_is_shown_by_a_bug_all_the_same(kind: str) -> None:
+def test_a_kind_that_is_never_a_violation_is_shown_by_a_bug_all_the_same(kind: str) -> None:
     _, bug = NO_VIOLATION[kind]
     shown: Counter[Verdict] = Counter()
     for seed in range(10):
@@ -155,8 +155,8 @@ def test_figures_are_read_as_they_were_written() -> None:
 
 def test_seeds_whose_control_is_not_sound_do_not_count() -> None:
     cell = Cell(CORE, "single", "none")
-    sound, guilty = Trial("pass"), Trial("violation", ("lost-write",))
-    rows = [(cell, 0, {"": guilty, "ack_on_append": guilty}), (cell, 1, {"": sound, "ack_on_append": guilty})]
+    sound, broken = Trial("pass"), Trial("violation", ("lost-write",))
+    rows = [(cell, 0, {"": broken, "ack_on_append": broken}), (cell, 1, {"": sound, "ack_on_append": broken})]
     matrix = collected(rows)
     assert matrix.scores["ack_on_append"][cell].tried == 1
     assert matrix.scores["ack_on_append"][cell].first == 1
@@ -233,7 +233,7 @@ def test_a_bug_is_found_at_the_seed_that_the_figures_name_and_nothing_is_without
     assert shown is not None
     cell, seed = shown
     assert control(cell, seed).is_sound
-    assert attempt(cell, seed, bug.name, bug.knobs).is_convicted
+    assert attempt(cell, seed, bug.name, bug.knobs).is_detected
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ pytest_plugins = ["pytester"]
 
 ROOT = Path(__file__).parents[3]
 
-GUILTY = """
+BROKEN = """
 import pytest
 
 MARK = pytest.mark.seawall(
@@ -68,13 +68,13 @@ def test_the_example_in_the_documentation_passes_and_leaves_nothing(pytester: py
 
 
 def test_a_loss_and_any_other_failure_leave_a_report_and_the_verdict(pytester: pytest.Pytester) -> None:
-    result = run(pytester, GUILTY)
+    result = run(pytester, BROKEN)
     result.assert_outcomes(failed=2, errors=1)
     said = result.stdout.str()
     # The first record is lost, too, where the followers were paused between two fetches.
-    assert re.search("AssertionError: GUILTY: (1 acknowledged write was|2 acknowledged writes were) lost", said)
+    assert re.search("AssertionError: VIOLATION: (1 acknowledged write was|2 acknowledged writes were) lost", said)
     assert re.search("VIOLATION (lost-write at payments-0 offset 1|2 lost-write: payments-0 at offsets 0 to 1)", said)
-    assert "NOT GUILTY: no acknowledged write was lost." in said
+    assert "PASS: no acknowledged write was lost." in said
     assert "seawall: @pytest.mark.seawall.brokers: 0 is refused" in said
     reports = sorted({Path(path) for path in re.findall(r"report: (\S+)$", said, re.MULTILINE)})
     assert [report.exists() for report in reports] == [True, True]

@@ -85,13 +85,13 @@ def test_a_command_is_judged_by_its_exit_code(tmp_path: Path) -> None:
 def test_a_violation_is_never_tried_again_and_what_decides_nothing_is(tmp_path: Path) -> None:
     listener = Silent()
     groups = (
-        shell("guilty", "exit 1", retries=3),
+        shell("broken", "exit 1", retries=3),
         shell("flaky", f"test -e {tmp_path}/again && exit 0; touch {tmp_path}/again; exit 3", retries=3),
         shell("hopeless", "exit 2", retries=2),
     )
     results = played(tmp_path / "night", night(*groups), listener)
-    assert listener.begun == ["guilty 1", "flaky 1", "flaky 2", "hopeless 1", "hopeless 2", "hopeless 3"]
-    assert outcomes(results) == {"guilty": "violation", "flaky": "pass", "hopeless": "inconclusive"}
+    assert listener.begun == ["broken 1", "flaky 1", "flaky 2", "hopeless 1", "hopeless 2", "hopeless 3"]
+    assert outcomes(results) == {"broken": "violation", "flaky": "pass", "hopeless": "inconclusive"}
     assert [one.outcome.value for one in results["flaky"].tries] == ["invalid", "pass"]
     assert len(results["hopeless"].tries) == 3
 

@@ -36,7 +36,7 @@ def cell(name: str, **settings: str) -> Cell:
 
 
 @pytest.fixture(scope="module")
-def innocent(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def predicted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory of a try of A02 on generation 4.1, which loses nothing."""
     out = tmp_path_factory.mktemp("try-1")
     made = plan(scenario.load(NAME), "simulated", generation="4.1", seed=1)
@@ -59,30 +59,30 @@ def known(found: Reading) -> Reading:
     return replace(found, kafka="4.1.0")
 
 
-def test_a_run_that_goes_as_predicted_stays_what_it_is(innocent: Path) -> None:
-    found = read(cell(NAME), innocent, 0, is_late=False)
+def test_a_run_that_goes_as_predicted_stays_what_it_is(predicted: Path) -> None:
+    found = read(cell(NAME), predicted, 0, is_late=False)
     assert found.outcome is CellOutcome.PASS
     assert compared(cell(NAME), found) is found
 
 
-def test_a_run_with_other_final_logs_does_not_reproduce_the_prediction(innocent: Path, with_longer_logs: str) -> None:
+def test_a_run_with_other_final_logs_does_not_reproduce_the_prediction(predicted: Path, with_longer_logs: str) -> None:
     one = cell(with_longer_logs)
-    found = compared(one, read(one, innocent, 0, is_late=False))
+    found = compared(one, read(one, predicted, 0, is_late=False))
     assert found.outcome is CellOutcome.NOT_REPRODUCED
     assert found.reason == " ".join(MISSED)
 
 
-def test_settings_void_the_prediction(innocent: Path, with_longer_logs: str) -> None:
+def test_settings_void_the_prediction(predicted: Path, with_longer_logs: str) -> None:
     one = cell(with_longer_logs, **{"replica.fetch.wait.max.ms": "500"})
-    found = read(one, innocent, 0, is_late=False)
+    found = read(one, predicted, 0, is_late=False)
     assert compared(one, found) is found
 
 
 def test_a_known_difference_of_the_release_is_as_predicted(
-    innocent: Path, with_longer_logs: str, monkeypatch: pytest.MonkeyPatch
+    predicted: Path, with_longer_logs: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = cell(with_longer_logs)
-    found = known(read(one, innocent, 0, is_late=False))
+    found = known(read(one, predicted, 0, is_late=False))
     difference = KnownDifference(NAME, ("4.1.0",), (Word.SAFE,), tuple(MISSED), "The leader stops early.")
     monkeypatch.setattr(known_differences, "KNOWN_DIFFERENCES", (difference,))
     explained = compared(one, found)
@@ -95,10 +95,10 @@ def test_a_known_difference_of_the_release_is_as_predicted(
 
 @pytest.mark.parametrize("before", [CellOutcome.VIOLATION, CellOutcome.TIMEOUT, CellOutcome.ENVIRONMENT])
 def test_a_violation_and_a_run_without_a_verdict_stay_what_they_are(
-    before: CellOutcome, innocent: Path, with_longer_logs: str
+    before: CellOutcome, predicted: Path, with_longer_logs: str
 ) -> None:
     one = cell(with_longer_logs)
-    found = replace(read(one, innocent, 0, is_late=False), outcome=before)
+    found = replace(read(one, predicted, 0, is_late=False), outcome=before)
     assert compared(one, found) is found
 
 
@@ -116,9 +116,9 @@ def test_a_predicted_stuck_partition_is_no_inconclusive_cell_and_other_gaps_are(
 
 
 def test_a_run_that_lacks_a_table_stays_what_its_verdict_says(
-    innocent: Path, with_longer_logs: str, tmp_path: Path
+    predicted: Path, with_longer_logs: str, tmp_path: Path
 ) -> None:
-    shutil.copytree(innocent, tmp_path / "try-1", symlinks=True)
+    shutil.copytree(predicted, tmp_path / "try-1", symlinks=True)
     one = cell(with_longer_logs)
     found = read(one, tmp_path / "try-1", 0, is_late=False)
     assert found.run is not None

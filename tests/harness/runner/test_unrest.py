@@ -21,7 +21,7 @@ from harness.orders import SendOrder, Sent
 from harness.runner import plan
 from harness.runner.rehearsal import rehearse
 from harness.runner.service import Sends, reads, takeovers
-from harness.runner.settle import require_innocent
+from harness.runner.settle import require_unblamed
 from harness.runner.unrest import Unrest, rest, watched
 from harness.target import ClusterView, Receipt, ReplicaView
 from harness.testing.scripted_clients import Scripted, ScriptedClient
@@ -132,7 +132,7 @@ def test_a_cluster_that_goes_to_and_fro_gets_no_nearer() -> None:
     assert not seen.blamed
 
 
-def test_a_machine_that_keeps_the_harness_waiting_convicts_no_cluster() -> None:
+def test_a_machine_that_keeps_the_harness_waiting_proves_nothing_against_a_cluster() -> None:
     cluster = Cluster()
     cluster.looked = lambda: cluster.clock.sleep(STILL_S / 5)
     seen = look_at(cluster)
@@ -197,16 +197,16 @@ def test_a_probe_that_the_target_does_not_have_blames_nothing(cluster: Cluster) 
         "the probe of the link 1->2 failed: 1->2 cannot be probed",
     ],
 )
-def test_a_probe_that_fails_convicts_no_cluster(words: str) -> None:
+def test_a_probe_that_fails_proves_nothing_against_a_cluster(words: str) -> None:
     seen = look_at(Failing())
     assert seen is not None
     assert words in seen.blamed
     assert seen.probes == tuple(f"node {node} answers" for node in Failing().nodes())
     with pytest.raises(InvalidRun, match="the probe of the disk of node 0 failed: node 0 gives no answer"):
-        require_innocent("the cluster did not settle", seen.missing, seen.blamed)
+        require_unblamed("the cluster did not settle", seen.missing, seen.blamed)
 
 
-def test_a_probe_of_a_process_that_fails_convicts_no_cluster() -> None:
+def test_a_probe_of_a_process_that_fails_proves_nothing_against_a_cluster() -> None:
     class Unseen(Cluster):
         def is_paused(self, node: str) -> Receipt:
             raise EnvironmentFault(f"the state of node {node} cannot be read.")
@@ -243,7 +243,7 @@ def verdict_on(text: str, bug: str = "") -> tuple[str, list[str]]:
 
 
 @pytest.mark.parametrize("more", ["", "  - until: {isr: [0, 1, 2]}\n"], ids=["at the end", "in the schedule"])
-def test_a_leader_that_takes_no_follower_back_is_convicted_wherever_the_run_waits_for_it(more: str) -> None:
+def test_a_leader_that_takes_no_follower_back_is_detected_wherever_the_run_waits_for_it(more: str) -> None:
     assert verdict_on(SCENARIO + more, "isr_never_grown") == ("violation", ["stuck"])
     assert verdict_on(SCENARIO + more) == ("pass", [])
 
@@ -312,7 +312,7 @@ def test_a_final_read_that_comes_to_its_end_at_last_is_not_stuck() -> None:
     assert reading(cluster, client) is None
 
 
-def test_a_final_read_that_waits_for_a_broken_link_convicts_no_cluster() -> None:
+def test_a_final_read_that_waits_for_a_broken_link_proves_nothing_against_a_cluster() -> None:
     cluster = Cluster()
     cluster.lossy.add(Link("2", "1"))
     seen = reading(cluster, ScriptedClient(reading=lambda: {LEDGER: Unread(begun=True, position=40, end=41)}))

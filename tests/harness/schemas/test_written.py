@@ -59,7 +59,7 @@ def replayed(out: Path) -> Path:
 
 RUNS: dict[str, tuple[Callable[[Path], Path], Outcome | None]] = {
     "healthy": (lambda out: simulated(DOUBLE_FAILOVER, out), Outcome.PASS),
-    "guilty": (lambda out: simulated(DOUBLE_FAILOVER, out, truncation="hw"), Outcome.VIOLATION),
+    "broken": (lambda out: simulated(DOUBLE_FAILOVER, out, truncation="hw"), Outcome.VIOLATION),
     "predicted": (lambda out: simulated(DOUBLE_FAILOVER, out, "0.10"), Outcome.AS_PREDICTED),
     "with deletions": (lambda out: simulated("deleted-records", out), None),
     "of the core": (replayed, None),
@@ -108,7 +108,7 @@ def test_a_line_of_results_has_its_schema() -> None:
         (Document.RUN, {"orders": [{"topic": "ledger"}]}),
         (Document.RUN, {"state": "odd"}),
         (Document.RUN, {"schema_version": 2}),
-        (Document.VERDICT, {"outcome": "guilty"}),
+        (Document.VERDICT, {"outcome": "broken"}),
         (Document.VERDICT, {"anomalies": [{"kind": "lost-write"}]}),
         (Document.VERDICT, {"schema_version": 2}),
     ],

@@ -18,12 +18,24 @@ from tests import by_night
 from tests.harness.simulation.judging import Judged, judged
 
 FLAWED = {
-    "0.10": {"min.insync.replicas": "2", "faults": "kill,stop:2,pause,isolate:2,elect,controller_kill"},
-    "0.11": {"unclean.leader.election.enable": "true", "faults": "kill:2,isolate,power_loss,elect"},
-    "2.0.1": {"faults": "isolate:2,elect:2,controller_pause,kill"},
-    "2.1": {"faults": "isolate:2,elect:2,controller_pause,kill", "unclean.leader.election.enable": "true"},
-    "2.8": {"faults": "power_loss:2,isolate,kill"},
-    "3.7": {"faults": "power_loss:3,isolate", "flush.messages": "0", "flush.ms": "0"},
+    "0.10": {
+        "min.insync.replicas": "2",
+        "faults": "kill,stop:2,pause,partition:2,kill/controller",
+        "disturbances": "elect",
+    },
+    "0.11": {
+        "unclean.leader.election.enable": "true",
+        "faults": "kill:2,partition,power_loss",
+        "disturbances": "elect",
+    },
+    "2.0.1": {"faults": "partition:2,pause/controller,kill", "disturbances": "elect:2"},
+    "2.1": {
+        "faults": "partition:2,pause/controller,kill",
+        "disturbances": "elect:2",
+        "unclean.leader.election.enable": "true",
+    },
+    "2.8": {"faults": "power_loss:2,partition,kill"},
+    "3.7": {"faults": "power_loss:3,partition", "flush.messages": "0", "flush.ms": "0"},
     "4.1": {"min.insync.replicas": "2"},
 }
 SHOWN_AS = {
@@ -109,8 +121,8 @@ def _is_known(anomaly: Anomaly) -> bool:
 def test_flawed_batches_are_flawed(generation: str, first: int) -> None:
     chosen = setup(generation, FLAWED[generation])
     runs = (judged(seed, chosen) for seed in range(first, 200))
-    guilty = (one for one in runs if any(v.verdict is Verdict.VIOLATION for v in one.finished.violations))
-    assert any("lost-write" in one.witnessed for one in guilty)
+    broken = (one for one in runs if any(v.verdict is Verdict.VIOLATION for v in one.finished.violations))
+    assert any("lost-write" in one.witnessed for one in broken)
 
 
 @by_night.seeds(day=10, night=60)
@@ -136,7 +148,8 @@ def test_a_recorded_run_is_a_run_directory_like_any_other(tmp_path: Path) -> Non
 
 def test_what_the_winner_of_an_unclean_election_had_and_lost_later_is_no_part_of_the_excuse() -> None:
     """One run with both: what the election gave up, and what the next watermark cut."""
-    permitted = {"unclean.leader.election.enable": "true", "acks": "all", "faults": "kill:2,isolate,elect"}
+    mix = {"faults": "kill:2,partition", "disturbances": "elect"}
+    permitted = mix | {"unclean.leader.election.enable": "true", "acks": "all"}
     one = judged(131, setup("0.10", permitted | {"deletions": "0"}))
     seen = Counter(x.verdict for x in one.finished.violations if x.kind == "lost-write")
     assert seen == Counter(x.verdict for x in one.verdict.anomalies if x.kind == "lost-write")

@@ -10,18 +10,18 @@ from harness.model import NodeId
 from harness.simulation.core.broker import Broker
 from harness.simulation.core.configuration import MS, Configuration, setup
 from harness.simulation.core.core_simulation import CoreSimulation
-from harness.simulation.core.planned_fault import PlannedFault
+from harness.simulation.core.planned import Planned
 
 SAFE = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
 CALM = Configuration(horizon_ms=1_000, poll_every_ms=1_000_000)
 LONG = 2_000
 
 
-def strike(kind: str, aim: int, at_ms: int, for_ms: int = LONG) -> PlannedFault:
-    return PlannedFault(at_ms * MS, for_ms * MS, kind, aim)
+def strike(kind: str, aim: int, at_ms: int, for_ms: int = LONG) -> Planned:
+    return Planned(at_ms * MS, for_ms * MS, kind, aim)
 
 
-def play(*faults: PlannedFault, configuration: Configuration = CALM, until_ms: int = 990) -> CoreSimulation:
+def play(*faults: Planned, configuration: Configuration = CALM, until_ms: int = 990) -> CoreSimulation:
     """A world up to a time in its safety phase."""
     world = CoreSimulation(1, setup("4.1", SAFE), faults=faults, configuration=configuration)
     world.begin()

@@ -10,7 +10,7 @@ from harness.cli import main
 from harness.errors import ExitCode
 from harness.scenario import load
 
-OLD = ("--generation", "0.10", "--set", "min.insync.replicas=2", "--set", "faults=kill:2,pause,isolate")
+OLD = ("--generation", "0.10", "--set", "min.insync.replicas=2", "--set", "faults=kill:2,pause,partition")
 
 
 def test_an_exploration_names_its_seeds_the_rule_that_mends_them_and_how_to_see_one(
@@ -26,13 +26,16 @@ def test_an_exploration_names_its_seeds_the_rule_that_mends_them_and_how_to_see_
     assert main(words) == ExitCode.VIOLATION
 
 
-FAULTS_OF_N01 = "faults=kill,stop,power_loss,pause,isolate,cut,slow,clock,controller_kill,controller_pause,elect"
+MIX_OF_N01 = (
+    *("--set", "faults=kill,stop,power_loss,pause,partition,partition/between,clock,kill/controller,pause/controller"),
+    *("--set", "disturbances=slow_links,elect"),
+)
 
 
 @pytest.mark.parametrize(
     ("seed", "settings", "remedy"),
     [
-        ("31609", ("--set", FAULTS_OF_N01), "replication.reelected_leader=forgets"),
+        ("31609", MIX_OF_N01, "replication.reelected_leader=forgets"),
         ("63180", (), "replication.straddled_batch=cut"),
     ],
     ids=["N01", "N02"],
@@ -84,7 +87,16 @@ def test_exploring_may_begin_anywhere(capsys: pytest.CaptureFixture[str]) -> Non
     ("words", "complaint"),
     [
         (["simulate", "--seeds", "1", "--minutes", "1"], "exclude each other"),
-        (["simulate", "--set", "faults=flood"], "unknown fault"),
+        (["simulate", "--set", "faults=flood"], "unknown fault 'flood'; known: kill, stop,"),
+        (["simulate", "--set", "faults=kill,partitions"], "did you mean 'partition'?"),
+        (["simulate", "--set", "faults=stall"], "no seed draws 'stall', because"),
+        (["simulate", "--set", "faults=wipe_disk:2"], "no seed draws 'wipe_disk', because"),
+        (["simulate", "--set", "faults=corrupt_log"], "no seed draws 'corrupt_log', because"),
+        (["simulate", "--set", "faults=log_dir_failure"], "no seed draws 'log_dir_failure', because"),
+        (["simulate", "--set", "faults=elect"], "'elect' belongs to --set disturbances"),
+        (["simulate", "--set", "disturbances=kill"], "'kill' belongs to --set faults"),
+        (["simulate", "--set", "disturbances=slow_link"], "did you mean 'slow_links'?"),
+        (["simulate", "--set", "disturbances=retention"], "--set deletions=N says how often"),
         (["simulate", "--set", "min.insync.replica=2"], "is not known"),
         (["simulate", "--set", "replication.factor=many"], "is not a value"),
         (["simulate", "--set", "replication.truncation=never"], "is not a value"),
@@ -127,8 +139,9 @@ def test_a_replayed_seed_can_be_checked_like_a_recorded_run(tmp_path: Path, caps
 def test_a_shrunk_seed_is_a_scenario_that_still_shows_it_on_the_whole_broker(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    faults = "faults=kill:2,stop,pause:2,isolate:2,cut,slow,clock,controller_kill,controller_pause,elect"
-    settings = ("min.insync.replicas=2", "unclean.leader.election.enable=false", "checkpoint.ms=5000", faults)
+    faults = "faults=kill:2,stop,pause:2,partition:2,partition/between,clock,kill/controller,pause/controller"
+    safe = ("min.insync.replicas=2", "unclean.leader.election.enable=false", "checkpoint.ms=5000")
+    settings = (*safe, faults, "disturbances=slow_links,elect")
     pinned = [word for setting in settings for word in ("--set", setting)]
     assert main(["shrink", "147", "--generation", "0.10", *pinned]) == ExitCode.PASS
     file = tmp_path / "shrunk.yaml"

@@ -1,4 +1,4 @@
-"""Who only looks now and then accuses nobody whom the whole timeline acquits."""
+"""A timeline of samples shows no violation in a run that passes with its whole timeline."""
 
 from __future__ import annotations
 
@@ -16,10 +16,19 @@ from tests.by_night import seeds
 from tests.checkers.sampling import some_of
 
 SETUPS = {
-    "0.10": {"faults": "kill,stop:2,pause,isolate:2,elect,controller_kill"},
-    "0.11": {"unclean.leader.election.enable": "true", "faults": "kill:2,isolate,power_loss,elect"},
-    "2.8": {"faults": "power_loss:2,isolate,kill"},
-    "4.1": {"unclean.leader.election.enable": "true", "min.insync.replicas": "1", "faults": "kill:3,isolate:2,elect"},
+    "0.10": {"faults": "kill,stop:2,pause,partition:2,kill/controller", "disturbances": "elect"},
+    "0.11": {
+        "unclean.leader.election.enable": "true",
+        "faults": "kill:2,partition,power_loss",
+        "disturbances": "elect",
+    },
+    "2.8": {"faults": "power_loss:2,partition,kill"},
+    "4.1": {
+        "unclean.leader.election.enable": "true",
+        "min.insync.replicas": "1",
+        "faults": "kill:3,partition:2",
+        "disturbances": "elect",
+    },
 }
 SHARES = (0.05, 0.2, 0.5, 0.9)
 

@@ -15,7 +15,7 @@ from harness.simulation.violations import LOST
 LAST_REPLICA = {
     "min.insync.replicas": "2",
     "unclean.leader.election.enable": "false",
-    "faults": "power_loss:3,kill,isolate,pause",
+    "faults": "power_loss:3,kill,partition,pause",
     "flush.messages": "0",
     "flush.ms": "0",
     "acks": "all",

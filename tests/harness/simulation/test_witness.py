@@ -81,7 +81,7 @@ def test_a_protocol_with_one_rule_broken_is_caught(knob: str, value: str, invari
 
 @seeds(day=6, night=40)
 def test_nobody_in_sync_is_legal_where_the_last_member_leaves_too(seeds: range) -> None:
-    settings = {"unclean.leader.election.enable": "true", "faults": "kill:3,power_loss,isolate", "fault.count": "16"}
+    settings = {"unclean.leader.election.enable": "true", "faults": "kill:3,power_loss,partition", "fault.count": "16"}
     found: set[str] = set()
     for rule in ("leaves_if_unclean", "stays"):
         chosen = setup("0.11", {**settings, "replication.last_isr_member": rule})
@@ -104,7 +104,7 @@ def test_a_watermark_that_never_rises_is_no_rest(knob: str, value: str) -> None:
 
 def test_a_watermark_that_rises_below_the_minimal_isr_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Leadership, "_frozen", lambda _: False)
-    chosen = setup("4.1", SAFE | {"faults": "isolate,pause", "acks": "1"})
+    chosen = setup("4.1", SAFE | {"faults": "partition,pause", "acks": "1"})
     worlds = (CoreSimulation(seed, chosen) for seed in range(60))
     assert any(violation.invariant == "T8" for world in worlds for violation in world.run().violations)
 
@@ -113,7 +113,8 @@ def test_an_epoch_end_that_is_told_to_a_follower_of_another_epoch_is_seen(monkey
     monkeypatch.setattr(
         Replica, "judge_lookup", lambda self, _, requested: (ErrorCode.NONE, self.end_offset_for(requested))
     )
-    chosen = setup("2.8", SAFE | {"replication.truncation": "epoch_pair", "faults": "isolate,pause,elect"})
+    mix = {"faults": "partition,pause", "disturbances": "elect"}
+    chosen = setup("2.8", SAFE | mix | {"replication.truncation": "epoch_pair"})
     worlds = (CoreSimulation(seed, chosen) for seed in range(60))
     assert any(violation.invariant == "T11" for world in worlds for violation in world.run().violations)
 
@@ -445,7 +446,7 @@ def test_the_first_leader_since_an_unclean_election_may_lack_records_and_the_nex
 
 @seeds(day=10, night=40, first=8)
 def test_where_unclean_elections_are_disabled_nothing_is_ever_given_up(seeds: range) -> None:
-    chosen = setup("4.1", SAFE | {"faults": "kill:3,controller_kill"})
+    chosen = setup("4.1", SAFE | {"faults": "kill:3,kill/controller"})
     lines: list[str] = []
     worlds = [CoreSimulation(seed, chosen, trace=Trace(lines.append)) for seed in seeds]
     for world in worlds:
@@ -456,7 +457,7 @@ def test_where_unclean_elections_are_disabled_nothing_is_ever_given_up(seeds: ra
 
 @seeds(day=12, night=250, first=172)
 def test_what_an_unclean_election_gives_up_is_documented(seeds: range) -> None:
-    chosen = setup("4.1", {"unclean.leader.election.enable": "true", "acks": "all", "faults": "pause,isolate,kill"})
+    chosen = setup("4.1", {"unclean.leader.election.enable": "true", "acks": "all", "faults": "pause,partition,kill"})
     seen = [violation for seed in seeds for violation in CoreSimulation(seed, chosen).run().violations]
     assert {violation.verdict for violation in seen if violation.kind == "lost-write"} == {Verdict.DOCUMENTED}
     assert gravest(tuple(seen)) is None
@@ -464,7 +465,7 @@ def test_what_an_unclean_election_gives_up_is_documented(seeds: range) -> None:
 
 @seeds(day=12, night=120, first=9)
 def test_what_was_acknowledged_with_acks_1_and_never_committed_is_weak(seeds: range) -> None:
-    chosen = setup("4.1", SAFE | {"acks": "1", "faults": "kill,pause,isolate"})
+    chosen = setup("4.1", SAFE | {"acks": "1", "faults": "kill,pause,partition"})
     runs = (CoreSimulation(seed, chosen).run() for seed in seeds)
     lost = [one for run in runs for one in run.violations if one.kind == "lost-write"]
     assert {one.verdict for one in lost} == {Verdict.WEAK}

@@ -10,19 +10,21 @@ from pathlib import Path
 
 import pytest
 
+import faults
 from harness.replication.knobs import GENERATIONS
 from harness.replication.messages import RaiseLogStart, ReplicaEffect
 from harness.replication.replica import Replica
 from harness.replication.storage import Raising
 from harness.simulation.core.configuration import Setup, draw, setup
 from harness.simulation.core.core_simulation import CoreSimulation
-from harness.simulation.core.fault_kinds import DELETIONS, FAULTS
-from harness.simulation.core.planned_fault import draw_faults
+from harness.simulation.core.drawn_kinds import DELETIONS, DISTURBANCES, DRAWN, FAULTS, effect_of
+from harness.simulation.core.planned import draw_faults
 from harness.simulation.explore import run_seed
 from harness.simulation.trace import Trace
 from harness.simulation.violations import Violation
 from tests.by_night import seeds
 
+ROOT = Path(__file__).parents[3]
 SAFE = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
 
 
@@ -55,13 +57,13 @@ def test_without_any_fault_every_generation_converges_and_loses_nothing(generati
 
 
 def test_the_oldest_protocol_loses_what_it_acknowledged() -> None:
-    chosen = setup("0.10", {**SAFE, "faults": "kill,pause,isolate"})
+    chosen = setup("0.10", {**SAFE, "faults": "kill,pause,partition"})
     assert any(violation.kind == "lost-write" for _, violation in found(chosen, range(96, 496)))
 
 
 @seeds(day=20, night=1_000, first=62)
 def test_a_power_loss_of_the_last_in_sync_replica_loses_records_without_eligible_leader_replicas(seeds: range) -> None:
-    settings = {**SAFE, "faults": "kill,power_loss:3,isolate", "flush.messages": "0", "flush.ms": "0"}
+    settings = {**SAFE, "faults": "kill,power_loss:3,partition", "flush.messages": "0", "flush.ms": "0"}
     assert any(violation.kind == "lost-write" for _, violation in found(setup("3.7", settings), seeds))
     assert violations(setup("4.1", settings), seeds) == {}
 
@@ -88,7 +90,7 @@ def test_a_core_that_deletes_what_is_not_committed_is_seen(monkeypatch: pytest.M
         return [RaiseLogStart(min(offset, self.log_end_offset), reason)] if offset > self.log_start_offset else []
 
     monkeypatch.setattr(Replica, "_raise_log_start", careless)
-    chosen = setup("4.1", SAFE | {"deletions": "6", "faults": "isolate"})
+    chosen = setup("4.1", SAFE | {"deletions": "6", "faults": "partition"})
     assert any(violation.invariant == "R8" for _, violation in found(chosen, range(60)))
 
 
@@ -101,9 +103,35 @@ def test_each_seed_draws_a_cluster_of_its_own_and_faults_of_its_own() -> None:
 
 
 def test_the_kinds_of_faults_are_drawn_in_the_order_in_which_every_known_seed_has_drawn_them() -> None:
-    first, rest = ("kill", "stop", "power_loss", "pause", "isolate", "cut", "slow", "clock"), FAULTS[8:]
-    assert FAULTS[:8] == first
-    assert rest == ("disk_full", "controller_kill", "controller_pause", "elect")
+    assert [one.name for one in DRAWN] == [
+        "kill", "stop", "power_loss", "pause", "partition", "partition/between", "slow_links", "clock", "disk_full",
+        "kill/controller", "pause/controller", "elect",
+    ]  # fmt: skip
+
+
+def test_every_drawn_fault_is_one_of_faults_and_the_page_says_what_each_does() -> None:
+    page = (ROOT / "docs/simulation.md").read_text()
+    for drawn in FAULTS.values():
+        assert faults.KINDS[drawn.kind] is drawn.fault
+    for one in (*DRAWN, *DELETIONS.values()):
+        assert f"| `{one.name}` | {one.does} |" in page
+    assert not faults.KINDS.keys() & (DISTURBANCES.keys() | DELETIONS.keys())
+
+
+@pytest.mark.parametrize("kind", ["wipe_disk", "corrupt_log", "log_dir_failure"])
+def test_the_simulator_has_no_effect_for_a_fault_that_it_cannot_draw(kind: str) -> None:
+    with pytest.raises(ValueError, match="no effect"):
+        effect_of(faults.KINDS[kind].traits)
+
+
+def test_faults_and_disturbances_are_one_mix() -> None:
+    for settings, expected in (
+        ({"faults": "kill:2"}, {"kill"}),
+        ({"disturbances": "elect"}, {"elect"}),
+        ({"faults": "pause/controller", "disturbances": "elect"}, {"pause", "elect"}),
+    ):
+        pinned = setup("4.1", settings | {"fault.count": "30"}).pinned
+        assert {one.kind for one in draw_faults(1, draw(1, pinned))} == expected
 
 
 def test_what_is_pinned_is_not_drawn() -> None:

@@ -1,4 +1,4 @@
-"""A broker that garbles any field of a record is convicted, whichever generation of the protocol it speaks.
+"""A broker that garbles any field of a record is detected, whichever generation of the protocol it speaks.
 
 The built-in brokers store record batches of format v2 in every generation, so every field is there. Of the newest
 generation the matrix of bugs shows it.
@@ -27,13 +27,13 @@ GARBLED = {
     "fetch_garbles_a_key": ("corrupt-read",),
     "fetch_drops_headers": ("corrupt-read",),
 }
-"""Every bug that garbles a part of a record, and the kinds of anomaly of which it must be convicted."""
+"""Every bug that garbles a part of a record, and the kinds of anomaly by which it must be detected."""
 
 LOAD = QUICK | {"chaos.faults": "[{fault: pause, node: follower}]", "workload.acks": "[all]"}
 
 
 def kinds(generation: str, bugs: str) -> tuple[Outcome, set[str]]:
-    """What a short run comes to, and of what it is convicted."""
+    """What a short run comes to, and the kinds of its violations."""
     overrides = LOAD | {"settings.min.insync.replicas": "2", "replication.bugs": bugs}
     played = rehearse(
         plan(load("random-chaos"), "simulated", generation, 1, duration_s=1.0, overrides=overrides)
@@ -51,7 +51,7 @@ def test_brokers_that_garble_nothing_pass(generation: str) -> None:
 
 @pytest.mark.parametrize("generation", GENERATIONS)
 @pytest.mark.parametrize("bug", GARBLED)
-def test_a_garbled_field_is_convicted_on_every_generation(bug: str, generation: str) -> None:
+def test_a_garbled_field_is_detected_on_every_generation(bug: str, generation: str) -> None:
     outcome, found = kinds(generation, bug)
     assert outcome is Outcome.VIOLATION
     assert set(GARBLED[bug]) <= found

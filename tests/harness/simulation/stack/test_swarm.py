@@ -20,7 +20,7 @@ from harness.cli import main
 from harness.errors import ExitCode
 from harness.replication.knobs import GENERATIONS
 from harness.simulation.core.configuration import Configuration, Setup, setup
-from harness.simulation.core.planned_fault import LEADER, PlannedFault
+from harness.simulation.core.planned import ACTIVE_CONTROLLER, LEADER, Planned
 from harness.simulation.depth import run_of
 from harness.simulation.explore import run_seed
 from harness.simulation.shrink import shrink_seed
@@ -31,8 +31,8 @@ from tests.by_night import seeds
 from tests.harness.simulation.judging import judged
 
 SAFE = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false", "acks": "all"}
-CRASHES = {**SAFE, "faults": "kill:3,pause,isolate", "checkpoint.ms": "5000", "fault.count": "12"}
-POWER = {**SAFE, "faults": "power_loss:3,isolate:2", "flush.messages": "0", "flush.ms": "0", "fault.count": "12"}
+CRASHES = {**SAFE, "faults": "kill:3,pause,partition", "checkpoint.ms": "5000", "fault.count": "12"}
+POWER = {**SAFE, "faults": "power_loss:3,partition:2", "flush.messages": "0", "flush.ms": "0", "fault.count": "12"}
 FLAWED = {"0.10": CRASHES, "3.7": POWER}
 FIRST_LOST_WRITE = {"0.10": 12, "3.7": 62}
 MS = 1_000_000
@@ -84,9 +84,10 @@ def test_the_witness_and_the_checkers_count_the_same(seeds: range) -> None:
 def test_a_fault_that_is_aimed_hits_whom_it_means_and_is_over_after_its_time() -> None:
     configuration = Configuration(horizon_ms=300)
     faults = [
-        PlannedFault(50 * MS, 100 * MS, kind, LEADER, peer="all" if kind == "isolate" else "")
-        for kind in ("kill", "stop", "power_loss", "pause", "isolate", "slow", "clock", "disk_full", "controller_kill")
+        Planned(50 * MS, 100 * MS, kind, LEADER, peer="all" if kind == "partition" else "")
+        for kind in ("kill", "stop", "power_loss", "pause", "partition", "slow_links", "clock", "disk_full")
     ]
+    faults.append(Planned(50 * MS, 100 * MS, "kill", ACTIVE_CONTROLLER))
     for fault in faults:
         run = StackSimulation(
             1, setup("4.1", SAFE, "stack"), configuration=configuration, faults=[fault], recorded=True
@@ -98,15 +99,16 @@ def test_a_fault_that_is_aimed_hits_whom_it_means_and_is_over_after_its_time() -
         assert run.recording is not None
         (row,) = run.recording.faults
         assert row["healed_ns"] - row["injected_ns"] == 100 * MS
-        assert row["nodes"] == (["controller"] if fault.kind == "controller_kill" else ["0"])
+        others = ["1", "2", "controller"] if fault.kind == "partition" else []
+        assert (row["kind"], row["nodes"]) == (fault.kind, ["controller"] if fault.on_controller else ["0", *others])
 
 
 @pytest.mark.parametrize("depth", ["core", "stack"])
 def test_an_order_to_delete_is_in_the_evidence_and_is_all_that_may_be_gone(depth: str) -> None:
     configuration = Configuration(horizon_ms=300)
     faults = [
-        PlannedFault(100 * MS, 0, "delete_records", LEADER, amount=50),
-        PlannedFault(250 * MS, 0, "delete_records", LEADER, amount=0),
+        Planned(100 * MS, 0, "delete_records", LEADER, amount=50),
+        Planned(250 * MS, 0, "delete_records", LEADER, amount=0),
     ]
     chosen = setup("4.1", SAFE, depth)
     run = run_of(1, chosen, faults=faults, configuration=configuration, recorded=True)
@@ -131,7 +133,7 @@ def test_frames_that_waited_at_a_cut_that_drops_are_lost_with_their_connection()
     configuration = Configuration(horizon_ms=400, producers=1, send_every_ms=20, send_timeout_ms=300)
     acknowledged = []
     for holds in (True, False):
-        cut = PlannedFault(50 * MS, 60 * MS, "isolate", 0, peer="clients", direction="in", holds=holds)
+        cut = Planned(50 * MS, 60 * MS, "partition", 0, peer="clients", direction="in", holds=holds)
         run = StackSimulation(1, setup("4.1", SAFE, "stack"), configuration=configuration, faults=[cut], recorded=True)
         assert run.run().violations == ()
         assert run.recording is not None
@@ -172,7 +174,8 @@ def test_a_log_that_loses_its_last_batch_when_it_is_opened_is_found_out(monkeypa
 def test_a_log_that_writes_something_else_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     truncate = SegmentLog.truncate
     monkeypatch.setattr(SegmentLog, "truncate", lambda self, offset: truncate(self, offset + 1))
-    found = broken(setup("2.8", {**SAFE, "faults": "isolate:3,elect:3", "acks": "1", "fault.count": "12"}, "stack"), 20)
+    deposed = {"faults": "partition:3", "disturbances": "elect:3", "acks": "1", "fault.count": "12"}
+    found = broken(setup("2.8", SAFE | deposed, "stack"), 20)
     assert any("cuts at" in why for why in found)
 
 
