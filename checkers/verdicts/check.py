@@ -30,6 +30,8 @@ from harness.history.schema import WIRE
 from harness.history.seal import sealed
 from harness.history.table_file import TooManyRows
 from harness.model import TopicPartition
+from spark_analysis.demands import Damage, Demands
+from spark_analysis.files import RunFiles
 from spark_analysis.installed import require_spark
 
 if TYPE_CHECKING:
@@ -183,24 +185,32 @@ def _ask_spark(
     from spark_analysis.answers import ask  # noqa: PLC0415 - see _session
 
     names = [run.manifest.run for run in runs]
-    files = {name: [file for run in runs for file in run.files[name]] for name in ASKED}
-    healed = {run.manifest.run: at for run in runs if (at := healed_ns(run.faults)) is not None}
-    sampled = [run.manifest.run for run in runs if is_sampled(run.manifest.guarantees)]
-    settled = [run.manifest.run for run in runs if _is_settled(run)]
-    lag_ns = {run.manifest.run: ns for run in runs if (ns := lag_allowed_ns(run.manifest.guarantees)) is not None}
-    min_isr = {run.manifest.run: least for run in runs if (least := isr_wanted(run.manifest.guarantees)) is not None}
+    tables = {name: [file for run in runs for file in run.files[name]] for name in ASKED}
+    wire = [file for run in runs for file in run.files.get(WIRE.name, ())]
+    files = RunFiles(names, tables, wire, sources[0].uri if sources else None)
+    answers, rows = ask(spark, files, _demands(runs), _damage(runs), rules=RULES, report=report)
+    return answers, {run.manifest.run: _witnesses(rows.get(run.manifest.run, {}), run) for run in runs}
+
+
+def _demands(runs: Sequence[Opened]) -> Demands:
+    promised = {run.manifest.run: run.manifest.guarantees for run in runs}
+    return Demands(
+        sampled=[name for name, guarantees in promised.items() if is_sampled(guarantees)],
+        at_rest=[run.manifest.run for run in runs if _is_settled(run)],
+        lag_ns={name: ns for name, guarantees in promised.items() if (ns := lag_allowed_ns(guarantees)) is not None},
+        min_isr={name: least for name, guarantees in promised.items() if (least := isr_wanted(guarantees)) is not None},
+    )
+
+
+def _damage(runs: Sequence[Opened]) -> Damage:
     trusted = {run.manifest.run: filed(run.faults, expected(run.manifest)) for run in runs}
     spoilt = {name: [(*place, node) for place, node in sorted(rotten(faults))] for name, faults in trusted.items()}
     foreign = {name: sorted(swapped(faults)) for name, faults in trusted.items()}
-    beside = sources[0].uri if sources else None
-    answers, rows = ask(
-        spark, names, files, healed, beside, rules=RULES,
-        wire=[file for run in runs for file in run.files.get(WIRE.name, ())],
-        sampled=sampled, settled=settled, lag_ns=lag_ns, min_isr=min_isr,
+    return Damage(
+        healed_ns={run.manifest.run: at for run in runs if (at := healed_ns(run.faults)) is not None},
         rotten={name: logs for name, logs in spoilt.items() if logs},
-        swapped={name: places for name, places in foreign.items() if places}, report=report,
-    )  # fmt: skip
-    return answers, {run.manifest.run: _witnesses(rows.get(run.manifest.run, {}), run) for run in runs}
+        swapped={name: places for name, places in foreign.items() if places},
+    )
 
 
 def _is_settled(run: Opened) -> bool:
