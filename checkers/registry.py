@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
@@ -54,7 +54,6 @@ from checkers import (
 )
 from checkers.views.conclusion import Conclusion, FactRule, RunFacts
 from checkers.views.frames import Frames
-from checkers.views.rows import RunRows
 from checkers.views.witnesses import Witnesses
 from harness.anomaly import AnomalyKind
 from harness.checker import Attribution, Evidence
@@ -76,8 +75,9 @@ class Promise(Protocol):
         """The kinds of anomaly that breach it."""
         ...
 
-    def find(self, rows: RunRows) -> Iterator[Finding]:
-        """Reference: every breach in one run."""
+    @property
+    def find(self) -> Callable[..., Iterable[Finding]]:
+        """Reference: every breach in one run, by those views of it that its parameters name (``checkers.views``)."""
         ...
 
     def why(self, finding: Finding) -> str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from checkers.reference import engine
 from checkers.registry import RULES
 from checkers.verdicts.judge import judge
-from checkers.verdicts.memory import rows_in_memory
+from checkers.verdicts.memory import Tables, views_in_memory
 from checkers.verdicts.severity import Evidence
 from checkers.verdicts.sources import ASKED, HadoopRun, LocalRun, Opened, Source, frames_of, rows_of
 from checkers.views.conclusion import is_sampled, isr_wanted, lag_allowed_ns
@@ -21,7 +20,6 @@ from checkers.views.proofs_match import filed
 from checkers.views.recovery import comes_to_rest, healed_ns
 from checkers.views.rotten_logs import rotten, swapped
 from checkers.views.row import Row
-from checkers.views.rows import RunRows
 from checkers.views.witnesses import Witnesses
 from harness.checker import RunVerdict, to_json
 from harness.errors import UsageError
@@ -143,31 +141,32 @@ def _require_distinct(sources: Sequence[Source], runs: Sequence[Opened]) -> None
 
 
 def _ask_reference(runs: Sequence[Opened], report: Report) -> tuple[Answers, dict[str, Witnesses]]:
-    tables = []
+    tables, views = [], []
     for run in runs:
         history, timeline, replica_logs = (_held(run, name) for name in ASKED)
-        known = rows_in_memory(run.manifest, (history, timeline, replica_logs), run.faults)
-        tables.append(replace(known, settled=_is_settled(run)))
-    answers = engine.answer(tables, report)
+        tables.append((history, timeline, replica_logs))
+        views.append(views_in_memory(run.manifest, tables[-1], run.faults, faults_known=_are_faults_known(run)))
+    answers = engine.answer(views, report)
     witnesses = {
-        rows.run: Witnesses(
-            rows.history, rows.timeline, rows.replica_logs, run.faults, _frames(run, rows, answers.findings)
-        )
-        for rows, run in zip(tables, runs, strict=True)
+        run.manifest.run: Witnesses(*held, run.faults, _frames(run, held, answers.findings))
+        for held, run in zip(tables, runs, strict=True)
     }
     return answers, witnesses
 
 
-def _frames(run: Opened, rows: RunRows, findings: Sequence[Finding]) -> Frames | None:
+def _frames(run: Opened, tables: Tables, findings: Sequence[Finding]) -> Frames | None:
     """The frames about the partitions of which something was found; None: there was no wire tap."""
     if WIRE.name not in run.files:
         return None
-    places = {TopicPartition(one.topic, one.partition) for one in findings if one.run == rows.run}
+    places = {TopicPartition(one.topic, one.partition) for one in findings if one.run == run.manifest.run}
     try:
         wire, blind = frames_of(run.files[WIRE.name], places)
     except TooManyRows as error:
-        raise TooManyRows(f"run {rows.run}: {error.sentence}", "Check it with Spark (--engine spark).") from None
-    return Frames(wire, blind, rows.history, rows.replica_logs)
+        raise TooManyRows(
+            f"run {run.manifest.run}: {error.sentence}", "Check it with Spark (--engine spark)."
+        ) from None
+    history, _, replica_logs = tables
+    return Frames(wire, blind, history, replica_logs)
 
 
 def _held(run: Opened, table: str) -> list[Row]:
@@ -215,7 +214,11 @@ def _damage(runs: Sequence[Opened]) -> Damage:
 
 def _is_settled(run: Opened) -> bool:
     """Whether the run promises to settle, and is known to have had every fault healed."""
-    return not run.unreadable.get("faults") and comes_to_rest(run.manifest.guarantees, run.faults, run.manifest.unrest)
+    return _are_faults_known(run) and comes_to_rest(run.manifest.guarantees, run.faults, run.manifest.unrest)
+
+
+def _are_faults_known(run: Opened) -> bool:
+    return not run.unreadable.get("faults")
 
 
 def _witnesses(rows: Mapping[str, Sequence[Row]], run: Opened) -> Witnesses:
