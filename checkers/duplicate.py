@@ -27,13 +27,15 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from checkers.inconsistent_offsets import Sighting, places, sightings
-from checkers.views.conclusion import RunFacts, is_watched
+from checkers.views.configured import Configured, is_watched
+from checkers.views.fault_journal import FaultJournal
 from checkers.views.frames import Frames
 from checkers.views.history import History
 from checkers.views.partition_ends import PartitionEnds
 from checkers.views.replica_logs import ReplicaLogs
 from checkers.views.resends import reason_to_resend
 from checkers.views.row import Row
+from checkers.views.states import States
 from checkers.views.timeline import Timeline
 from checkers.views.witnesses import Witnesses
 from checkers.wire_tap.attribution import attributed
@@ -97,10 +99,12 @@ def why(finding: Finding) -> str:
     return f"Value {finding.value} is there twice, at offset {finding.offset} and at offset {finding.other_offset}."
 
 
-def permitted(finding: Finding, run: RunFacts) -> str:
+def permitted(finding: Finding, states: States, configured: Configured, journal: FaultJournal) -> str:
     """Why the configuration permits it, where producers are not idempotent; empty: nothing made one send again."""
-    may_be_resent = finding.excuse is not None and reason_to_resend(run, finding) is not None
-    if run.guarantees.get("idempotent_producers") is not False or not (may_be_resent or not is_watched(run)):
+    may_be_resent = finding.excuse is not None and reason_to_resend(states, configured, journal, finding) is not None
+    if configured.guarantees.get("idempotent_producers") is not False or not (
+        may_be_resent or not is_watched(configured)
+    ):
         return ""
     return "producers are not idempotent (guarantees.idempotent_producers)"
 

@@ -29,11 +29,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from checkers.views.conclusion import RunFacts
 from checkers.views.cuts import MAY_BE_DEPOSED, may_depose
+from checkers.views.fault_journal import FaultJournal
 from checkers.views.frames import Frames
 from checkers.views.history import History
 from checkers.views.row import Row, where
+from checkers.views.states import States
 from checkers.views.witnesses import Witnesses
 from checkers.wire_tap.attribution import attributed
 from checkers.wire_tap.share_grounds import confirmed, given
@@ -53,7 +54,6 @@ from harness.anomaly import (
 from harness.checker import Attribution, Evidence
 from harness.downtime import in_force
 from harness.findings import Finding
-from harness.history.run_directory import Manifest
 from harness.model import TopicPartition
 
 LOST_ACKNOWLEDGEMENT = AnomalyKind(
@@ -145,25 +145,24 @@ def why(finding: Finding) -> str:
     return f"{given}, and its group had been confirmed to be done with it before the process polled for the first time."
 
 
-def doubt(finding: Finding, run: RunFacts, manifest: Manifest) -> str:
+def doubt(finding: Finding, states: States, journal: FaultJournal) -> str:
     """Why a former leader may have given the record; empty: it has not.
 
     It gives a share group what it takes to be free, although its successor has confirmed that the group is done with
     it: to a consumer that polled for the first time shortly after a fault that may depose a broker, or the election of
     the successor, or before.
     """
-    del manifest
     if finding.kind != LOST_ACKNOWLEDGEMENT.name:
         return ""
     if finding.since_ns is None or finding.by_ns is None or finding.time_ns is None:
         return ""
     since_ns, until_ns = finding.by_ns - _LEARNS_NS, finding.time_ns
-    decided = run.decided.get(TopicPartition(finding.topic, finding.partition), ())
+    decided = states.decided.get(TopicPartition(finding.topic, finding.partition), ())
     later = [one.begin_ns for one in decided if one.kind == "election" and (one.leader_epoch or 0) > 0]
     successors = [time_ns for time_ns in later if time_ns <= finding.since_ns]
     stays = any(
         may_depose(fault) and in_force(fault["injected_ns"], fault["heal_proven_ns"], since_ns, until_ns)
-        for fault in run.faults
+        for fault in journal.faults
     )
     return MAY_BE_DEPOSED if successors and (stays or max(successors) >= since_ns) else ""
 

@@ -23,8 +23,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from checkers.views.conclusion import RunFacts
 from checkers.views.cuts import MAY_BE_DEPOSED, may_depose
+from checkers.views.fault_journal import FaultJournal
 from checkers.views.frames import Frames
 from checkers.views.group_operations import group_operations
 from checkers.views.history import History
@@ -49,7 +49,6 @@ from harness.anomaly import (
 from harness.checker import Attribution, Evidence
 from harness.downtime import in_force
 from harness.findings import Finding
-from harness.history.run_directory import Manifest
 from harness.model import TopicPartition
 
 LOST_COMMIT = AnomalyKind(
@@ -139,20 +138,19 @@ def why(finding: Finding) -> str:
     return f"A group was given {given} as its commit, after {last}."
 
 
-def doubt(finding: Finding, run: RunFacts, manifest: Manifest) -> str:
+def doubt(finding: Finding, journal: FaultJournal) -> str:
     """Why a coordinator that another one had replaced may have told a group of an earlier commit; empty: it has not.
 
     It answers from what it knows, without asking any replica, until it learns of its successor; so does Kafka's. That
     takes a fault that cuts brokers off from one another, or has one stand still, since the commit that is missing; and
     it tells nothing that had never been committed.
     """
-    del manifest
     since_ns, until_ns = finding.since_ns, finding.time_ns
     if finding.kind != LOST_COMMIT.name or since_ns is None or until_ns is None:
         return ""
     may_be_deposed = any(
         may_depose(fault) and in_force(fault["injected_ns"], fault["heal_proven_ns"], since_ns, until_ns)
-        for fault in run.faults
+        for fault in journal.faults
     )
     return MAY_BE_DEPOSED if may_be_deposed else ""
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from checkers.views.conclusion import RunFacts
+from checkers.views.log_epochs import LogEpochs
 from checkers.views.replica_logs import ReplicaLogs
 from checkers.views.row import Row, where
 from checkers.views.run_demands import RunDamage, RunDemands
@@ -84,13 +84,13 @@ def find(timeline: Timeline, logs: ReplicaLogs, demands: RunDemands, damage: Run
                 yield _divergence(timeline, place, offset, records, heard.get(place, -1), damaged=not still)
 
 
-def may_be_damage(finding: Finding, run: RunFacts) -> bool:
+def may_be_damage(finding: Finding, log_epochs: LogEpochs) -> bool:
     """Whether replicas disagree where one of their logs is damaged, or behind that, or another cluster's."""
     if finding.offset is None:
         return False
     if (finding.other_value or 0) >= FOREIGN_VALUE:
         return True
-    logs = run.logs.get(TopicPartition(finding.topic, finding.partition), {})
+    logs = log_epochs.by_replica.get(TopicPartition(finding.topic, finding.partition), {})
     damaged = [one.damaged for epochs in logs.values() for one in epochs if one.damaged is not None]
     return min(damaged, default=finding.offset + 1) <= finding.offset
 

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from checkers.views.conclusion import RunFacts
+from checkers.views.configured import Configured
 from checkers.views.frames import Frames
 from checkers.views.generations import since
 from checkers.views.history import History
@@ -112,9 +112,9 @@ def why(finding: Finding) -> str:
     )
 
 
-def permitted(finding: Finding, run: RunFacts) -> str:
+def permitted(finding: Finding, configured: Configured) -> str:
     """See :class:`checkers.views.own_judgements.Permitted`."""
-    if finding.other_offset is not None or since(run.generation, "2.8"):
+    if finding.other_offset is not None or since(configured.generation, "2.8"):
         return ""
     return "a new leader answers by a high watermark that may be lower than its predecessor's (before KIP-207)"
 

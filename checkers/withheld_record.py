@@ -22,7 +22,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from checkers.lost_acknowledgement import TERMINAL, Began, first_polls
-from checkers.views.conclusion import RunFacts
 from checkers.views.frames import Frames
 from checkers.views.history import History
 from checkers.views.recorded_load import recorded_load
@@ -109,12 +108,11 @@ def why(finding: Finding) -> str:
     return f"{was}, and a share group that is not done with it {before} {end}."
 
 
-def doubt(finding: Finding, run: RunFacts, manifest: Manifest) -> str:
+def doubt(finding: Finding, manifest: Manifest) -> str:
     """Why its group may have been given it, unseen, as often as its limit permits; empty: it has not.
 
     A delivery that no consumer reports, because its answer was lost, ends with its lock, which takes as long as that.
     """
-    del run
     if finding.since_ns is None or finding.time_ns is None:
         return ""
     load = recorded_load(manifest.configuration)

@@ -36,6 +36,10 @@ class Parts:
         assert isinstance(part, kind)
         return part
 
+    def beside(self, *parts: object) -> Parts:
+        """These, and more."""
+        return Parts(*self, *parts)
+
     def given_to(self, rule: Callable[..., AnswerT]) -> AnswerT:
         """What ``rule`` answers when it is called with the parts that its parameters name.
 

@@ -8,13 +8,17 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from harness.facts import (
+    AckFacts,
     AcksBelowMinIsr,
+    ClientFacts,
     Dependency,
     Facts,
     FirstAck,
     Lag,
     LogEpoch,
+    LogFacts,
     LostRange,
+    NodeFacts,
     ProducerLog,
     ReadEpoch,
     Refusal,
@@ -52,20 +56,28 @@ Each takes the views that its parameters name (:class:`harness.parts.Parts`).
 def facts_of(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Facts:
     """The facts from rows by those names, which lack what is null."""
     return Facts(
-        intervals=[_stretch(row) for row in found.get("interval", ())],
-        log_epochs=[LogEpoch(**_whole(LogEpoch._fields, row)) for row in found.get("log_epoch", ())],
-        producer_logs=[ProducerLog(**_whole(ProducerLog._fields, row)) for row in found.get("producer_log", ())],
-        silences=[Silence(**row) for row in found.get("silence", ())],
-        first_acks=[FirstAck(**row) for row in found.get("first_ack", ())],
-        lost_ranges=[_lost_range(row) for row in found.get("lost_range", ())],
-        dependencies=[Dependency(**row) for row in found.get("dependency", ())],
-        lags=[Lag(**row) for row in found.get("lag", ())],
-        stalls=[Stall(**{**row, "isr": tuple(row["isr"])}) for row in found.get("stall", ())],
-        acks_below_min_isr=[AcksBelowMinIsr(**row) for row in found.get("acks_below_min_isr", ())],
-        read_epochs=sorted(ReadEpoch(**row) for row in found.get("read_epoch", ())),
-        refusals=[_refusal(row) for row in found.get("refusal", ())],
-        unfenced_reads=sorted(UnfencedRead(**row) for row in found.get("unfenced_read", ())),
-        unwatched=sorted(Unwatched(**row) for row in found.get("unwatched", ())),
+        NodeFacts(
+            intervals=[_stretch(row) for row in found.get("interval", ())],
+            lags=[Lag(**row) for row in found.get("lag", ())],
+            stalls=[Stall(**{**row, "isr": tuple(row["isr"])}) for row in found.get("stall", ())],
+            unwatched=sorted(Unwatched(**row) for row in found.get("unwatched", ())),
+        ),
+        LogFacts(
+            log_epochs=[LogEpoch(**_whole(LogEpoch._fields, row)) for row in found.get("log_epoch", ())],
+            producer_logs=[ProducerLog(**_whole(ProducerLog._fields, row)) for row in found.get("producer_log", ())],
+        ),
+        ClientFacts(
+            silences=[Silence(**row) for row in found.get("silence", ())],
+            first_acks=[FirstAck(**row) for row in found.get("first_ack", ())],
+            read_epochs=sorted(ReadEpoch(**row) for row in found.get("read_epoch", ())),
+            unfenced_reads=sorted(UnfencedRead(**row) for row in found.get("unfenced_read", ())),
+            refusals=[_refusal(row) for row in found.get("refusal", ())],
+            dependencies=[Dependency(**row) for row in found.get("dependency", ())],
+        ),
+        AckFacts(
+            lost_ranges=[_lost_range(row) for row in found.get("lost_range", ())],
+            acks_below_min_isr=[AcksBelowMinIsr(**row) for row in found.get("acks_below_min_isr", ())],
+        ),
     )
 
 

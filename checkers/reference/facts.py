@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any
 
 from checkers import lost_write
 from checkers.reference.acks_below_min_isr import acks_below_min_isr
@@ -22,10 +21,14 @@ from checkers.views.run_demands import RunDamage
 from checkers.views.timeline import Timeline
 from harness.facts import (
     SILENCE_NS,
+    AckFacts,
+    ClientFacts,
     Facts,
     FirstAck,
     LogEpoch,
+    LogFacts,
     LostRange,
+    NodeFacts,
     ProducerLog,
     ReadEpoch,
     Silence,
@@ -199,25 +202,19 @@ def _first_acks(history: History, damage: RunDamage) -> Iterator[FirstAck]:
         yield FirstAck(history.run, *place, min(group))
 
 
-_QUESTIONS: Mapping[str, Callable[..., Iterable[Any]]] = {
-    "intervals": _stretches,
-    "log_epochs": _log_epochs,
-    "producer_logs": _producer_logs,
-    "lost_ranges": _lost_ranges,
-    "silences": _silences,
-    "first_acks": _first_acks,
-    "dependencies": dependencies,
-    "lags": lags,
-    "stalls": stalls,
-    "acks_below_min_isr": acks_below_min_isr,
-    "unwatched": unwatched,
-    "read_epochs": _read_epochs,
-    "unfenced_reads": _unfenced_reads,
-    "refusals": refusals,
-}
-"""By the names of :class:`Facts`, how each sort is found in the views that its parameters name."""
-
-
 def facts(views: Parts) -> Facts:
     """Everything that the rules on facts are given about one run."""
-    return Facts(**{name: list(views.given_to(find)) for name, find in _QUESTIONS.items()})
+    ask = views.given_to
+    return Facts(
+        NodeFacts(list(ask(_stretches)), list(ask(lags)), list(ask(stalls)), list(ask(unwatched))),
+        LogFacts(list(ask(_log_epochs)), list(ask(_producer_logs))),
+        ClientFacts(
+            list(ask(_silences)),
+            list(ask(_first_acks)),
+            list(ask(_read_epochs)),
+            list(ask(_unfenced_reads)),
+            list(ask(refusals)),
+            list(ask(dependencies)),
+        ),
+        AckFacts(list(ask(_lost_ranges)), list(ask(acks_below_min_isr))),
+    )

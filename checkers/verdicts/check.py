@@ -13,7 +13,7 @@ from checkers.verdicts.judge import judge
 from checkers.verdicts.memory import Tables, views_in_memory
 from checkers.verdicts.severity import Evidence
 from checkers.verdicts.sources import ASKED, HadoopRun, LocalRun, Opened, Source, frames_of, rows_of
-from checkers.views.conclusion import is_sampled, isr_wanted, lag_allowed_ns
+from checkers.views.configured import is_sampled, isr_wanted, lag_allowed_ns
 from checkers.views.expected import expected
 from checkers.views.frames import Frames, not_understood
 from checkers.views.proofs_match import filed

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from checkers.reference import engine
 from checkers.verdicts.judge import judge
 from checkers.verdicts.severity import Evidence
-from checkers.views.conclusion import is_sampled, isr_wanted, lag_allowed_ns
+from checkers.views.configured import is_sampled, isr_wanted, lag_allowed_ns
 from checkers.views.expected import expected
 from checkers.views.frames import Frames, not_understood
 from checkers.views.history import History

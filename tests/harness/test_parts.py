@@ -36,3 +36,9 @@ def test_a_rule_that_names_what_there_is_not_is_refused() -> None:
 def test_two_parts_of_a_type_are_refused() -> None:
     with pytest.raises(AssertionError):
         Parts(1, 2)
+
+
+def test_more_parts_stand_beside_those_that_there_are() -> None:
+    parts = Parts("x")
+    assert parts.beside(4).given_to(labelled) == "x4"
+    assert list(parts) == ["x"]
