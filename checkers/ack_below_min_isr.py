@@ -19,7 +19,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-from checkers.views.conclusion import Conclusion, RunFacts, cite, seen_at
+from checkers.views.conclusion import Conclusion, cite, seen_at
+from checkers.views.configured import Configured
+from checkers.views.states import States
 from harness.anomaly import (
     NO_WORD,
     NOTHING,
@@ -32,7 +34,7 @@ from harness.anomaly import (
     Unseen,
 )
 from harness.checker import Evidence
-from harness.facts import AcksBelowMinIsr, StateInterval
+from harness.facts import AckFacts, AcksBelowMinIsr, StateInterval
 from harness.model import TopicPartition
 
 ADVANCE_BELOW_MIN_ISR = AnomalyKind(
@@ -67,27 +69,27 @@ ACK_BELOW_MIN_ISR = AnomalyKind(
 KINDS = (ADVANCE_BELOW_MIN_ISR, ACK_BELOW_MIN_ISR)
 
 
-def conclude(run: RunFacts) -> Iterator[Conclusion]:
+def conclude(states: States, configured: Configured, ack_facts: AckFacts) -> Iterator[Conclusion]:
     """Every breach in one run: one for each interval of a leader with such an ISR."""
-    for place, nodes in run.reported.items():
-        least = run.least_isr(place)
+    for place, nodes in states.reported.items():
+        least = configured.least_isr(place)
         for one in (x for intervals in nodes.values() for x in intervals):
             if one.role == "leader" and one.isr is not None and least is not None and len(one.isr) < least:
-                yield from _advanced(run, place, one, least)
-    for acks in run.facts.acks_below_min_isr:
-        yield from _taken(run, TopicPartition(acks.topic, acks.partition), acks)
+                yield from _advanced(states, place, one, least)
+    for acks in ack_facts.acks_below_min_isr:
+        yield from _taken(states, configured, TopicPartition(acks.topic, acks.partition), acks)
 
 
-def _advanced(run: RunFacts, place: TopicPartition, one: StateInterval, least: int) -> Iterator[Conclusion]:
+def _advanced(states: States, place: TopicPartition, one: StateInterval, least: int) -> Iterator[Conclusion]:
     """A leader with an ISR smaller than ``least`` whose watermark rose; at once, where it did so as it took office."""
-    known = _highest(run, place, one)
+    known = _highest(states, place, one)
     took_more = known is not None and (one.first_high_watermark or 0) > known
     row = one.sequence if took_more else one.rose
     if row is None:
         return
     first = known if took_more and known is not None else one.first_high_watermark or 0
     yield Conclusion(
-        run.finding(
+        states.finding(
             "advance-below-min-isr", place,
             offset=first, until=one.high_watermark, leader_epoch=one.leader_epoch, **seen_at(one, row),
         ),
@@ -97,9 +99,9 @@ def _advanced(run: RunFacts, place: TopicPartition, one: StateInterval, least: i
     )  # fmt: skip
 
 
-def _highest(run: RunFacts, place: TopicPartition, one: StateInterval) -> int | None:
+def _highest(states: States, place: TopicPartition, one: StateInterval) -> int | None:
     """The highest watermark that any broker can have had before a leader took office; None: it was leading already."""
-    reported = run.reported[place]
+    reported = states.reported[place]
     before = [x for x in reported[one.node] if (x.incarnation, x.sequence) < (one.incarnation, one.sequence)]
     if before and before[-1].role == "leader":
         return None
@@ -109,14 +111,16 @@ def _highest(run: RunFacts, place: TopicPartition, one: StateInterval) -> int | 
     return max((x.high_watermark or 0 for x in chain(before, others)), default=0)
 
 
-def _taken(run: RunFacts, place: TopicPartition, acks: AcksBelowMinIsr) -> Iterator[Conclusion]:
-    least = run.least_isr(place)
-    if least is None or acks.members >= least or (not acks.logged and _may_be_another_s(run, place, acks)):
+def _taken(
+    states: States, configured: Configured, place: TopicPartition, acks: AcksBelowMinIsr
+) -> Iterator[Conclusion]:
+    least = configured.least_isr(place)
+    if least is None or acks.members >= least or (not acks.logged and _may_be_another_s(states, place, acks)):
         return
     row = {"node": acks.node, "incarnation": acks.incarnation}
     claims = ((acks.sequence, "leads"), (acks.end_sequence, "still leads"))
     yield Conclusion(
-        run.finding(
+        states.finding(
             "ack-below-min-isr", place,
             offset=acks.first, until=acks.last + 1, value=acks.value, leader_epoch=acks.leader_epoch,
             row=acks.sequence, time_ns=acks.acked_ns, **row,
@@ -131,10 +135,12 @@ def _taken(run: RunFacts, place: TopicPartition, acks: AcksBelowMinIsr) -> Itera
     )  # fmt: skip
 
 
-def _may_be_another_s(run: RunFacts, place: TopicPartition, acks: AcksBelowMinIsr) -> bool:
+def _may_be_another_s(states: States, place: TopicPartition, acks: AcksBelowMinIsr) -> bool:
     """Whether another node, or this one in another epoch, had led by then and had committed what was acknowledged."""
     mine = (acks.node, acks.incarnation, acks.leader_epoch)
     led = (
-        x for x in chain.from_iterable(run.reported[place].values()) if x.role == "leader" and x.begin_ns <= acks.end_ns
+        x
+        for x in chain.from_iterable(states.reported[place].values())
+        if x.role == "leader" and x.begin_ns <= acks.end_ns
     )
     return any((x.node, x.incarnation, x.leader_epoch) != mine and (x.high_watermark or 0) > acks.first for x in led)

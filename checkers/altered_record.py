@@ -21,8 +21,12 @@ from collections.abc import Iterator, Sequence
 
 from checkers.lost_write import excuse_of
 from checkers.views.frames import Frames
+from checkers.views.history import History
+from checkers.views.partition_ends import PartitionEnds
+from checkers.views.replica_logs import ReplicaLogs
 from checkers.views.row import Read, Row, Send
-from checkers.views.rows import RunRows
+from checkers.views.run_demands import RunDamage
+from checkers.views.timeline import Timeline
 from checkers.views.witnesses import Witnesses
 from checkers.wire_tap.attribution import attributed
 from checkers.wire_tap.poll_grounds import delivered
@@ -69,19 +73,21 @@ ALTERED_RECORD = AnomalyKind(
 KINDS = (ALTERED_RECORD,)
 
 
-def find(rows: RunRows) -> Iterator[Finding]:
+def find(
+    history: History, timeline: Timeline, logs: ReplicaLogs, ends: PartitionEnds, damage: RunDamage
+) -> Iterator[Finding]:
     """Reference: every offset of one run at which the final leader's log has another record."""
     seen: set[tuple[TopicPartition, int, int]] = set()
-    for read in rows.reads:
+    for read in history.reads:
         if read.final and read.value is not None and (read.where, read.offset, read.value) not in seen:
             seen.add((read.where, read.offset, read.value))
-            if all(one.sound for one in rows.delivered[read.where, read.offset, read.value]):
-                yield from _altered(rows, read)
-    for send in rows.sends:
+            if all(one.sound for one in history.delivered[read.where, read.offset, read.value]):
+                yield from _altered(history, ends, damage, read)
+    for send in history.sends:
         if send.type == "ok" and send.offset is not None and (send.where, send.offset, send.value) not in seen:
-            read_before = (send.where, send.value) in rows.read_values
-            if not rows.missing(send.where, send.offset, read=read_before):
-                yield from _replaced(rows, send, send.offset)
+            read_before = (send.where, send.value) in history.read_values
+            if not ends.missing(send.where, send.offset, read=read_before):
+                yield from _replaced(history, timeline, logs, ends, send, offset=send.offset)
 
 
 def why(finding: Finding) -> str:
@@ -108,15 +114,15 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
     yield from witnesses.holders(finding)
 
 
-def _altered(rows: RunRows, read: Read) -> Iterator[Finding]:
+def _altered(history: History, ends: PartitionEnds, damage: RunDamage, read: Read) -> Iterator[Finding]:
     assert read.value is not None
-    held = _instead(rows, read.where, read.offset, read.value)
+    held = _instead(ends, read.where, read.offset, read.value)
     if held:
-        first = rows.delivered[read.where, read.offset, read.value][0]
+        first = history.delivered[read.where, read.offset, read.value][0]
         other = _other(held)
-        foreign = read.where in rows.swapped and max(read.value, other or 0) >= FOREIGN_VALUE
+        foreign = read.where in damage.swapped and max(read.value, other or 0) >= FOREIGN_VALUE
         yield Finding(
-            rows.run, "altered-record", *read.where,
+            history.run, "altered-record", *read.where,
             offset=read.offset,
             value=read.value,
             leader_epoch=_epoch(held),
@@ -127,15 +133,17 @@ def _altered(rows: RunRows, read: Read) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _replaced(rows: RunRows, send: Send, offset: int) -> Iterator[Finding]:
-    held = _instead(rows, send.where, offset, send.value)
+def _replaced(
+    history: History, timeline: Timeline, logs: ReplicaLogs, ends: PartitionEnds, send: Send, *, offset: int
+) -> Iterator[Finding]:
+    held = _instead(ends, send.where, offset, send.value)
     if held:
         yield Finding(
-            rows.run, "altered-record", *send.where,
+            history.run, "altered-record", *send.where,
             offset=offset,
             value=send.value,
             leader_epoch=_epoch(held),
-            excuse=excuse_of(rows, send),
+            excuse=excuse_of(history, timeline, logs, ends, send),
             row=send.row,
             time_ns=send.completed_ns,
             process=send.process,
@@ -146,13 +154,13 @@ def _replaced(rows: RunRows, send: Send, offset: int) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _instead(rows: RunRows, place: TopicPartition, offset: int, value: int) -> Sequence[Row]:
+def _instead(ends: PartitionEnds, place: TopicPartition, offset: int, value: int) -> Sequence[Row]:
     """What the final leader's log holds there, if that is committed, whole, and something else."""
-    end = rows.ends[place]
+    end = ends.by_partition[place]
     committed = min(end.high_watermark or 0, end.log_end_offset or 0)
     if end.node is None or not (end.log_start_offset or 0) <= offset < committed:
         return ()
-    held = rows.final_records(place, offset)
+    held = ends.final_records(place, offset)
     return held if all(row["intact"] and row["value"] != value for row in held) else ()
 
 

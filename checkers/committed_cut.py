@@ -30,10 +30,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from checkers.views.conclusion import Conclusion, RunFacts, age, cite, detail, seen_at
+from checkers.views.conclusion import Conclusion, age, cite, detail, seen_at
+from checkers.views.configured import Configured
 from checkers.views.copies import Copy, copies
+from checkers.views.fault_journal import FaultJournal
 from checkers.views.generations import since
 from checkers.views.message_formats import cuts_by_watermark
+from checkers.views.states import States
 from checkers.views.unclean_elections import UncleanElection
 from harness.anomaly import (
     NO_WORD,
@@ -103,27 +106,31 @@ def is_part_of(finding: Finding, other: Finding, *, other_alone_is_excused: bool
     return (finding.offset or 0) <= other.offset < (finding.until or 0)
 
 
-def conclude(run: RunFacts) -> Iterator[Conclusion]:
+def conclude(states: States, configured: Configured, journal: FaultJournal) -> Iterator[Conclusion]:
     """Every breach in one run: for each cut the lowest offset that is known to have been committed."""
-    for place, nodes in run.reported.items():
+    for place, nodes in states.reported.items():
         led = _leaders(nodes.values())
         for intervals in nodes.values():
             cuts: dict[tuple[StateInterval, bool], list[Copy]] = {}
-            for cut, copy in _gone(run, place, intervals):
+            for cut, copy in _gone(states, journal, place, intervals):
                 cuts.setdefault((cut, copy.event == "restart"), []).append(copy)
             for (cut, _), gone in cuts.items():
                 own = list(_own(intervals, cut))
-                marks = [x for x in own if _is_trusted(run, x[0])] if run.sampled else [*_watermarks(led, cut), *own]
-                yield from _judged(run, place, cut, gone, marks)
+                marks = (
+                    [x for x in own if _is_trusted(configured, x[0])]
+                    if states.sampled
+                    else [*_watermarks(led, cut), *own]
+                )
+                yield from _judged(states, configured, place, cut, gone, marks=marks)
 
 
 def _gone(
-    run: RunFacts, place: TopicPartition, intervals: Sequence[StateInterval]
+    states: States, journal: FaultJournal, place: TopicPartition, intervals: Sequence[StateInterval]
 ) -> Iterator[tuple[StateInterval, Copy]]:
     """What a replica cut, or lacked when its broker started again, and the interval that shows it."""
     births = _births(intervals)
-    deletions = run.deletions.get(place, [])
-    for copy in copies(intervals, run.excusing):
+    deletions = states.deletions.get(place, [])
+    for copy in copies(intervals, journal.excusing):
         lost = copy.lost
         restarted = copy.event == "restart" and lost in births and copy.got.role != "offline"
         if lost is not None and (restarted or copy.event in ("truncation", "log_start")):
@@ -155,9 +162,9 @@ def _watermarks(led: Sequence[StateInterval], cut: StateInterval) -> Iterator[tu
             yield one, one.first_high_watermark or 0, one.sequence
 
 
-def _is_trusted(run: RunFacts, interval: StateInterval) -> bool:
+def _is_trusted(configured: Configured, interval: StateInterval) -> bool:
     """Whether the high watermark of this interval is proof: a sampled follower's is not before 3.7."""
-    return interval.role == "leader" or since(run.generation, "3.7")
+    return interval.role == "leader" or since(configured.generation, "3.7")
 
 
 def _own(intervals: Sequence[StateInterval], cut: StateInterval) -> Iterator[tuple[StateInterval, int, int]]:
@@ -168,16 +175,18 @@ def _own(intervals: Sequence[StateInterval], cut: StateInterval) -> Iterator[tup
 
 
 def _judged(
-    run: RunFacts,
+    states: States,
+    configured: Configured,
     place: TopicPartition,
     cut: StateInterval,
     gone: Sequence[Copy],
+    *,
     marks: Sequence[tuple[StateInterval, int, int]],
 ) -> Iterator[Conclusion]:
     for copy in sorted(gone, key=lambda c: c.start):
         proof = next(_proofs(copy, marks), None)
         if proof is not None:
-            yield _conclusion(run, place, cut, copy, proof)
+            yield _conclusion(states, configured, place, cut, copy, proof=proof)
             return
 
 
@@ -193,28 +202,30 @@ def _proofs(copy: Copy, marks: Sequence[tuple[StateInterval, int, int]]) -> Iter
             yield _Proof(end, cite(interval, f"node {interval.node} had a high watermark of {mark} itself", sequence))
 
 
-def _conclusion(run: RunFacts, place: TopicPartition, cut: StateInterval, copy: Copy, proof: _Proof) -> Conclusion:
+def _conclusion(
+    states: States, configured: Configured, place: TopicPartition, cut: StateInterval, copy: Copy, *, proof: _Proof
+) -> Conclusion:
     given_up = any(
         _is_before(election, cut, copy) and election.gave_up(copy.leader_epoch, copy.start)
-        for election in run.unclean_elections.get(place, ())
+        for election in states.unclean_elections.get(place, ())
     )
     why, evidence = _explained(cut, copy, proof)
     return Conclusion(
-        run.finding(
+        states.finding(
             "committed-cut", place,
             offset=copy.start, until=proof.end, leader_epoch=copy.leader_epoch,
-            excuse=_excuse(run, copy, given_up=given_up), **seen_at(cut),
+            excuse=_excuse(configured, copy, given_up=given_up), **seen_at(cut),
         ),
         why,
         (proof.evidence, *evidence),
     )  # fmt: skip
 
 
-def _excuse(run: RunFacts, copy: Copy, *, given_up: bool) -> Excuse | None:
+def _excuse(configured: Configured, copy: Copy, *, given_up: bool) -> Excuse | None:
     """Why the copy is gone; whether a restarted broker also cut something a sampled timeline does not show."""
     if given_up:
         return "unclean"
-    return "restart" if copy.event == "restart" and not run.sampled else None
+    return "restart" if copy.event == "restart" and not configured.sampled else None
 
 
 def _is_before(election: UncleanElection, cut: StateInterval, copy: Copy) -> bool:

@@ -27,7 +27,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise, permutations
 
-from checkers.views.conclusion import Conclusion, RunFacts, cite, detail, seen_at
+from checkers.views.conclusion import Conclusion, cite, detail, seen_at
+from checkers.views.configured import Configured
+from checkers.views.fault_journal import FaultJournal
+from checkers.views.log_epochs import LogEpochs
+from checkers.views.states import States
 from faults import traits_of
 from harness.anomaly import (
     NO_WORD,
@@ -44,7 +48,7 @@ from harness.anomaly import (
 )
 from harness.checker import Evidence
 from harness.coordination.internal_topics import INTERNAL_TOPICS
-from harness.facts import LogEpoch, ProducerLog, StateInterval
+from harness.facts import LogEpoch, LogFacts, ProducerLog, StateInterval
 from harness.fault import DiskEffect
 from harness.model import TopicPartition
 
@@ -179,40 +183,42 @@ KINDS = (
 )
 
 
-def conclude(run: RunFacts) -> Iterator[Conclusion]:
+def conclude(
+    states: States, configured: Configured, journal: FaultJournal, log_epochs: LogEpochs, log_facts: LogFacts
+) -> Iterator[Conclusion]:
     """Every breach in one run."""
-    for place, logs in run.logs.items():
+    for place, logs in log_epochs.by_replica.items():
         for node, epochs in logs.items():
-            yield from _overlapping(run, place, node, epochs)
-            yield from _damaged(run, place, node, epochs)
-    for place, nodes in run.reported.items():
+            yield from _overlapping(configured, place, node, epochs)
+            yield from _damaged(states, configured, journal, place, node, epochs=epochs)
+    for place, nodes in states.reported.items():
         for intervals in nodes.values():
-            yield from _crossed(run, place, intervals)
-            yield from _deleted(run, place, intervals)
-    for log in run.facts.producer_logs:
+            yield from _crossed(configured, place, intervals)
+            yield from _deleted(configured, place, intervals)
+    for log in log_facts.producer_logs:
         place = TopicPartition(log.topic, log.partition)
-        if log.node == run.final_leader(place):
-            yield from _sequences(run, place, log)
+        if log.node == states.final_leader(place):
+            yield from _sequences(states, place, log)
 
 
-def _crossed(run: RunFacts, place: TopicPartition, intervals: Sequence[StateInterval]) -> Iterator[Conclusion]:
+def _crossed(configured: Configured, place: TopicPartition, intervals: Sequence[StateInterval]) -> Iterator[Conclusion]:
     for one in intervals:
         if one.crossed is not None:
             yield Conclusion(
-                run.finding("bounds-crossed", place, leader_epoch=one.leader_epoch, **seen_at(one, one.crossed)),
+                configured.finding("bounds-crossed", place, leader_epoch=one.leader_epoch, **seen_at(one, one.crossed)),
                 f"Node {one.node} reported a log start, a high watermark and a log end that are not in this order.",
                 (cite(one, f"node {one.node}'s bounds cross here", one.crossed),),
             )
 
 
-def _deleted(run: RunFacts, place: TopicPartition, intervals: Sequence[StateInterval]) -> Iterator[Conclusion]:
+def _deleted(configured: Configured, place: TopicPartition, intervals: Sequence[StateInterval]) -> Iterator[Conclusion]:
     for before, one in pairwise(intervals):
         if one.kind != "log_start" or one.role != "leader" or before.incarnation != one.incarnation:
             continue
         committed, start = before.high_watermark or 0, one.log_start_offset or 0
         if start > committed:
             yield Conclusion(
-                run.finding(
+                configured.finding(
                     "uncommitted-deletion", place,
                     offset=committed, until=start, leader_epoch=one.leader_epoch, **seen_at(one),
                 ),
@@ -225,7 +231,9 @@ def _deleted(run: RunFacts, place: TopicPartition, intervals: Sequence[StateInte
             )  # fmt: skip
 
 
-def _overlapping(run: RunFacts, place: TopicPartition, node: int, epochs: Sequence[LogEpoch]) -> Iterator[Conclusion]:
+def _overlapping(
+    configured: Configured, place: TopicPartition, node: int, epochs: Sequence[LogEpoch]
+) -> Iterator[Conclusion]:
     within = [one.first for one in epochs if one.contents > one.offsets]
     between = [offset for one, other in permutations(epochs, 2) for offset in _taken_twice(one, other)]
     if not within and not between:
@@ -233,7 +241,7 @@ def _overlapping(run: RunFacts, place: TopicPartition, node: int, epochs: Sequen
     at = min([*within, *between])
     about: dict[str, int | str] = {"node": node, "topic": place.topic, "partition": place.partition}
     yield Conclusion(
-        run.finding("log-overlap", place, offset=at, node=node),
+        configured.finding("log-overlap", place, offset=at, node=node),
         f"Node {node}'s log holds two records at one offset, {at} or one behind it.",
         (Evidence("replica_logs", {**about, "offset": at}, f"node {node}'s log holds records at offset {at}"),),
     )
@@ -247,9 +255,17 @@ def _taken_twice(one: LogEpoch, other: LogEpoch) -> Iterator[int]:
             yield offset
 
 
-def _damaged(run: RunFacts, place: TopicPartition, node: int, epochs: Sequence[LogEpoch]) -> Iterator[Conclusion]:
-    end = run.ended.get(place, {}).get(node)
-    if end is None or (run.wanted is not None and place not in run.wanted.partitions):
+def _damaged(
+    states: States,
+    configured: Configured,
+    journal: FaultJournal,
+    place: TopicPartition,
+    node: int,
+    *,
+    epochs: Sequence[LogEpoch],
+) -> Iterator[Conclusion]:
+    end = states.ended.get(place, {}).get(node)
+    if end is None or (configured.wanted is not None and place not in configured.wanted.partitions):
         return
     committed = min(end.high_watermark or 0, end.log_end_offset or 0)
     bad = [(one.damaged, one.leader_epoch) for one in epochs if one.damaged is not None and one.damaged < committed]
@@ -257,11 +273,11 @@ def _damaged(run: RunFacts, place: TopicPartition, node: int, epochs: Sequence[L
         return
     at, epoch = min(bad)
     rotted = any(
-        traits_of(fault["kind"]).disk is DiskEffect.DAMAGE and str(node) in fault["nodes"] for fault in run.excusing
+        traits_of(fault["kind"]).disk is DiskEffect.DAMAGE and str(node) in fault["nodes"] for fault in journal.excusing
     )
     about: dict[str, int | str] = {"node": node, "topic": place.topic, "partition": place.partition, "offset": at}
     yield Conclusion(
-        run.finding(
+        states.finding(
             "damaged-record", place,
             offset=at, until=committed, leader_epoch=epoch, node=node, excuse="damage" if rotted else None,
         ),
@@ -271,7 +287,7 @@ def _damaged(run: RunFacts, place: TopicPartition, node: int, epochs: Sequence[L
     )  # fmt: skip
 
 
-def _sequences(run: RunFacts, place: TopicPartition, log: ProducerLog) -> Iterator[Conclusion]:
+def _sequences(states: States, place: TopicPartition, log: ProducerLog) -> Iterator[Conclusion]:
     whose = f"producer {log.producer_id} (epoch {log.producer_epoch})"
     has = f"{log.records} records with {log.sequences} sequence numbers from {log.first} to {log.last}"
     row: dict[str, int | str] = {
@@ -285,15 +301,15 @@ def _sequences(run: RunFacts, place: TopicPartition, log: ProducerLog) -> Iterat
     is_numbered = place.topic not in INTERNAL_TOPICS
     if is_numbered and log.records > log.sequences:
         why = f"The final leader's log has {has} of {whose}: some are there twice."
-        yield Conclusion(run.finding("repeated-sequence", place, **about), why, evidence)
+        yield Conclusion(states.finding("repeated-sequence", place, **about), why, evidence)
     missing = log.sequences < log.last - log.first + 1
     if is_numbered and (missing or (log.falls and log.records == log.sequences)):
         wrong = "some are missing" if missing else "some lie behind higher ones"
         why = f"The final leader's log has {has} of {whose}: {wrong}."
-        excuse = "unclean" if run.unclean.get(place) else None
-        yield Conclusion(run.finding("sequence-gap", place, excuse=excuse, **about), why, evidence)
+        excuse = "unclean" if states.unclean.get(place) else None
+        yield Conclusion(states.finding("sequence-gap", place, excuse=excuse, **about), why, evidence)
     if log.older_until is not None:
         why = (
             f"The final leader's log has a record of an older epoch of {whose} at offset {log.older_until}, behind it."
         )
-        yield Conclusion(run.finding("zombie-append", place, until=log.older_until, **about), why, evidence)
+        yield Conclusion(states.finding("zombie-append", place, until=log.older_until, **about), why, evidence)

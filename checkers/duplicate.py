@@ -27,11 +27,16 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from checkers.inconsistent_offsets import Sighting, places, sightings
-from checkers.views.conclusion import RunFacts, is_watched
+from checkers.views.configured import Configured, is_watched
+from checkers.views.fault_journal import FaultJournal
 from checkers.views.frames import Frames
+from checkers.views.history import History
+from checkers.views.partition_ends import PartitionEnds
+from checkers.views.replica_logs import ReplicaLogs
 from checkers.views.resends import reason_to_resend
 from checkers.views.row import Row
-from checkers.views.rows import RunRows
+from checkers.views.states import States
+from checkers.views.timeline import Timeline
 from checkers.views.witnesses import Witnesses
 from checkers.wire_tap.attribution import attributed
 from checkers.wire_tap.poll_grounds import delivered
@@ -79,14 +84,14 @@ DUPLICATE = AnomalyKind(
 KINDS = (DUPLICATE,)
 
 
-def find(rows: RunRows) -> Iterator[Finding]:
+def find(history: History, timeline: Timeline, logs: ReplicaLogs, ends: PartitionEnds) -> Iterator[Finding]:
     """Reference: every value of one run that is at two offsets."""
     copies: dict[tuple[TopicPartition, int], dict[int, list[Sighting]]] = defaultdict(lambda: defaultdict(list))
-    for seen in sightings(rows):
+    for seen in sightings(history):
         copies[seen.where, seen.value][seen.offset].append(seen)
-    for (place, value), offsets in places(rows).items():
+    for (place, value), offsets in places(history, logs, ends).items():
         if len(offsets) > 1:
-            yield _duplicate(rows, place, value, offsets, copies[place, value])
+            yield _duplicate(history, timeline, ends, (place, value), offsets=offsets, copies=copies[place, value])
 
 
 def why(finding: Finding) -> str:
@@ -94,10 +99,12 @@ def why(finding: Finding) -> str:
     return f"Value {finding.value} is there twice, at offset {finding.offset} and at offset {finding.other_offset}."
 
 
-def permitted(finding: Finding, run: RunFacts) -> str:
+def permitted(finding: Finding, states: States, configured: Configured, journal: FaultJournal) -> str:
     """Why the configuration permits it, where producers are not idempotent; empty: nothing made one send again."""
-    may_be_resent = finding.excuse is not None and reason_to_resend(run, finding) is not None
-    if run.guarantees.get("idempotent_producers") is not False or not (may_be_resent or not is_watched(run)):
+    may_be_resent = finding.excuse is not None and reason_to_resend(states, configured, journal, finding) is not None
+    if configured.guarantees.get("idempotent_producers") is not False or not (
+        may_be_resent or not is_watched(configured)
+    ):
         return ""
     return "producers are not idempotent (guarantees.idempotent_producers)"
 
@@ -119,23 +126,30 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
 
 
 def _duplicate(
-    rows: RunRows, place: TopicPartition, value: int, offsets: set[int], copies: Mapping[int, list[Sighting]]
+    history: History,
+    timeline: Timeline,
+    ends: PartitionEnds,
+    record: tuple[TopicPartition, int],
+    *,
+    offsets: set[int],
+    copies: Mapping[int, list[Sighting]],
 ) -> Finding:
-    held = {row["offset"]: row for row in rows.final_log(place) if row["intact"] and row["value"] == value}
+    place, value = record
+    held = {row["offset"]: row for row in ends.final_log(place) if row["intact"] and row["value"] == value}
     gone = {offset: seen for offset, seen in copies.items() if offset not in held}
-    left = [offset for offset in offsets if offset in held or not _is_given_up(rows, place, offset, copies[offset])]
-    known = rows.ends[place].node is not None if place in rows.ends else False
+    left = [offset for offset in offsets if offset in held or not _is_given_up(timeline, place, offset, copies[offset])]
+    known = ends.by_partition[place].node is not None if place in ends.by_partition else False
     times = [min(one.time_ns for one in seen) for seen in gone.values()]
-    sends = rows.sends_of(place, value)
+    sends = history.sends_of(place, value)
     since_ns = min((send.invoked_ns for send in sends), default=None)
     by_ns = min((send.completed_ns for send in sends if send.type == "ok" and send.offset in offsets), default=None)
-    transactional = (place, value) in rows.transactional
+    transactional = (place, value) in history.transactional
     at_once = since_ns is not None and by_ns is not None and by_ns - since_ns < RESENT_NS
     plain: Excuse | None = None if transactional or at_once else "unnumbered"
     if not transactional and _is_renumbered(held, offsets):
         plain = "renumbered"
     return Finding(
-        rows.run, "duplicate", *place, min(offsets), value,
+        history.run, "duplicate", *place, min(offsets), value,
         excuse="unclean" if len(left) < 2 else plain,
         row=min((one.row for seen in copies.values() for one in seen), default=None),
         time_ns=max(times) if times and known and len(held) < 2 else None,
@@ -152,11 +166,11 @@ def _is_renumbered(held: Mapping[int, Row], offsets: set[int]) -> bool:
     return held.keys() == offsets and is_numbered and len(authors) == len(held)
 
 
-def _is_given_up(rows: RunRows, place: TopicPartition, offset: int, seen: Sequence[Sighting]) -> bool:
+def _is_given_up(timeline: Timeline, place: TopicPartition, offset: int, seen: Sequence[Sighting]) -> bool:
     """Whether an unclean election gave up the copy; in a sampled timeline, whether one may have."""
     epoch = min((one.leader_epoch for one in seen if one.leader_epoch is not None), default=None)
     later = any(
-        epoch is not None and election.leader_epoch > epoch for election in rows.unclean_elections.get(place, ())
+        epoch is not None and election.leader_epoch > epoch for election in timeline.unclean_elections.get(place, ())
     )
     first_ns = min(one.time_ns for one in seen)
-    return (rows.sampled and later) or rows.given_up(place, epoch, offset, first_ns)
+    return (timeline.sampled and later) or timeline.given_up(place, epoch, offset, first_ns)

@@ -24,9 +24,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from checkers.views.conclusion import Conclusion, RunFacts, cite, detail, seen_at
+from checkers.views.conclusion import Conclusion, cite, detail, seen_at
+from checkers.views.configured import Configured
 from checkers.views.copies import robs
+from checkers.views.fault_journal import FaultJournal
 from checkers.views.generations import since
+from checkers.views.log_epochs import LogEpochs
+from checkers.views.states import States
 from harness.anomaly import (
     NO_WORD,
     NOTHING,
@@ -94,26 +98,28 @@ _WRITTEN_SINCE = "0.11"
 """The first generation that writes leader epochs down (KIP-101)."""
 
 
-def conclude(run: RunFacts) -> Iterator[Conclusion]:
+def conclude(
+    states: States, configured: Configured, journal: FaultJournal, log_epochs: LogEpochs
+) -> Iterator[Conclusion]:
     """Every breach in one run."""
-    for place, nodes in run.reported.items():
+    for place, nodes in states.reported.items():
         for intervals in nodes.values():
             alive = ((a, b) for a, b in pairwise(intervals) if a.incarnation == b.incarnation)
-            yield from _falls(run, place, alive)
-    for place, decisions in run.decided.items():
-        yield from _falls(run, place, pairwise(decisions))
-        yield from _older_controllers(run, place, decisions)
-    for place, logs in run.logs.items():
-        found = [one for epochs in logs.values() for one in _disorder(run, place, epochs)]
+            yield from _falls(configured, place, alive)
+    for place, decisions in states.decided.items():
+        yield from _falls(configured, place, pairwise(decisions))
+        yield from _older_controllers(configured, place, decisions)
+    for place, logs in log_epochs.by_replica.items():
+        found = [one for epochs in logs.values() for one in _disorder(configured, place, epochs)]
         yield from {one.finding.offset: one for one in reversed(found)}.values()
-    for place, ends in run.ended.items():
+    for place, ends in states.ended.items():
         for end in ends.values():
-            yield from _cache(run, place, end, run.logs.get(place, {}).get(end.node, []))
-            yield from _stamped(run, place, end)
+            yield from _cache(configured, place, end, log_epochs.by_replica.get(place, {}).get(end.node, []))
+            yield from _stamped(states, configured, journal, log_epochs, place, end=end)
 
 
 def _falls(
-    run: RunFacts, place: TopicPartition, steps: Iterator[tuple[StateInterval, StateInterval]]
+    configured: Configured, place: TopicPartition, steps: Iterator[tuple[StateInterval, StateInterval]]
 ) -> Iterator[Conclusion]:
     for before, after in steps:
         if None in (before.leader_epoch, after.leader_epoch):
@@ -122,7 +128,7 @@ def _falls(
         new = (after.leader_epoch or 0, after.partition_epoch or 0)
         if new < old:
             yield Conclusion(
-                run.finding("epoch-regression", place, leader_epoch=new[0], **seen_at(after)),
+                configured.finding("epoch-regression", place, leader_epoch=new[0], **seen_at(after)),
                 f"Node {after.node} was in leader epoch {old[0]}, partition epoch {old[1]}, and fell back to "
                 f"leader epoch {new[0]}, partition epoch {new[1]}.",
                 (
@@ -133,42 +139,50 @@ def _falls(
 
 
 def _older_controllers(
-    run: RunFacts, place: TopicPartition, decisions: Sequence[StateInterval]
+    configured: Configured, place: TopicPartition, decisions: Sequence[StateInterval]
 ) -> Iterator[Conclusion]:
     for before, after in pairwise(decisions):
         old, new = detail(before).get("controller_epoch"), detail(after).get("controller_epoch")
         if not (isinstance(old, int) and isinstance(new, int)):
             continue
-        is_another = not run.sampled and before.incarnation != after.incarnation
+        is_another = not configured.sampled and before.incarnation != after.incarnation
         if new < old or (new == old and is_another):
             yield Conclusion(
-                run.finding("epoch-regression", place, leader_epoch=after.leader_epoch, **seen_at(after)),
+                configured.finding("epoch-regression", place, leader_epoch=after.leader_epoch, **seen_at(after)),
                 f"A controller of epoch {new} decided after {'another' if new == old else 'one'} of epoch {old}.",
                 (cite(before, f"a controller of epoch {old} decided"), cite(after, f"one of epoch {new} decided")),
             )
 
 
-def _stamped(run: RunFacts, place: TopicPartition, end: StateInterval) -> Iterator[Conclusion]:
+def _stamped(
+    states: States,
+    configured: Configured,
+    journal: FaultJournal,
+    log_epochs: LogEpochs,
+    place: TopicPartition,
+    *,
+    end: StateInterval,
+) -> Iterator[Conclusion]:
     """The first offset that the final leader appended in its epoch and that its log has in another."""
-    intervals = run.reported.get(place, {}).get(end.node, ())
-    log = [one for one in run.logs.get(place, {}).get(end.node, ()) if one.leader_epoch >= 0]
-    harmed = any(robs(fault) and str(end.node) in fault["nodes"] for fault in run.faults)
+    intervals = states.reported.get(place, {}).get(end.node, ())
+    log = [one for one in log_epochs.by_replica.get(place, {}).get(end.node, ()) if one.leader_epoch >= 0]
+    harmed = any(robs(fault) and str(end.node) in fault["nodes"] for fault in journal.faults)
     if harmed or (end.role, detail(end).get("source", "live")) != ("leader", "live"):
         return
     for one in (x for x in intervals if (x.kind, x.role, x.leader_epoch) == ("state", "leader", end.leader_epoch)):
         first, last = one.first_log_end, one.log_end_offset
         if first is not None and last is not None:
             wrong = [x for x in log if x.leader_epoch != one.leader_epoch and x.first < last and x.last >= first]
-            yield from (_other_epoch(run, place, one, x) for x in wrong[:1] if first < last)
+            yield from (_other_epoch(configured, place, one, x) for x in wrong[:1] if first < last)
             if wrong:
                 return
 
 
-def _other_epoch(run: RunFacts, place: TopicPartition, one: StateInterval, other: LogEpoch) -> Conclusion:
+def _other_epoch(configured: Configured, place: TopicPartition, one: StateInterval, other: LogEpoch) -> Conclusion:
     offset = other.first if other.first >= (one.first_log_end or 0) else other.last
     row: dict[str, int | str] = {"node": one.node, "topic": place.topic, "partition": place.partition, "offset": offset}
     return Conclusion(
-        run.finding("epoch-regression", place, offset=offset, leader_epoch=one.leader_epoch, **seen_at(one)),
+        configured.finding("epoch-regression", place, offset=offset, leader_epoch=one.leader_epoch, **seen_at(one)),
         f"Node {one.node}, leader in epoch {one.leader_epoch}, appended what is at offset {offset}, and its log has it "
         f"in epoch {other.leader_epoch}.",
         (
@@ -178,13 +192,13 @@ def _other_epoch(run: RunFacts, place: TopicPartition, one: StateInterval, other
     )
 
 
-def _disorder(run: RunFacts, place: TopicPartition, epochs: Sequence[LogEpoch]) -> Iterator[Conclusion]:
+def _disorder(configured: Configured, place: TopicPartition, epochs: Sequence[LogEpoch]) -> Iterator[Conclusion]:
     known = [one for one in epochs if one.leader_epoch >= 0]
     for older, newer in pairwise(known):
         if newer.first < older.last:
             about: dict[str, int | str] = {"topic": place.topic, "partition": place.partition}
             yield Conclusion(
-                run.finding(
+                configured.finding(
                     "epoch-disorder", place, offset=newer.first, leader_epoch=newer.leader_epoch, node=newer.node
                 ),
                 f"In node {newer.node}'s log a record of epoch {newer.leader_epoch} is at offset {newer.first}, before "
@@ -200,19 +214,21 @@ def _disorder(run: RunFacts, place: TopicPartition, epochs: Sequence[LogEpoch]) 
             )
 
 
-def _cache(run: RunFacts, place: TopicPartition, end: StateInterval, log: Sequence[LogEpoch]) -> Iterator[Conclusion]:
+def _cache(
+    configured: Configured, place: TopicPartition, end: StateInterval, log: Sequence[LogEpoch]
+) -> Iterator[Conclusion]:
     details = detail(end)
     entries = _entries(details.get("epochs"))
     if details.get("source") == "live" and "epochs_unread" in details and log:
         yield Conclusion(
-            run.finding("epoch-cache-mismatch", place, excuse="unread", **seen_at(end)),
+            configured.finding("epoch-cache-mismatch", place, excuse="unread", **seen_at(end)),
             f"The leader epochs that node {end.node} has written down could not be read: {details['epochs_unread']}.",
             (cite(end, f"node {end.node}'s leader epochs are not known"),),
         )
     if details.get("source") != "live" or entries is None:
         return
     starts, log_start = dict(entries), end.log_start_offset or 0
-    written = since(run.generation, _WRITTEN_SINCE)
+    written = since(configured.generation, _WRITTEN_SINCE)
     known = [one for one in log if one.leader_epoch >= 0]
     wrong = [(one.leader_epoch, one.first) for one in known if not _is_noted(one, starts, log_start, written=written)]
     for before, after in pairwise(entries):
@@ -224,7 +240,7 @@ def _cache(run: RunFacts, place: TopicPartition, end: StateInterval, log: Sequen
         epoch, offset = min(wrong, key=lambda one: (one[1], one[0]))
         kept = ", ".join(f"{e} from {o}" for e, o in entries) or "none"
         yield Conclusion(
-            run.finding("epoch-cache-mismatch", place, offset=offset, leader_epoch=epoch, **seen_at(end)),
+            configured.finding("epoch-cache-mismatch", place, offset=offset, leader_epoch=epoch, **seen_at(end)),
             f"Node {end.node} wrote down the leader epochs {kept}, which is wrong about epoch {epoch} at {offset}.",
             (cite(end, f"node {end.node}'s log ends at {end.log_end_offset}, its leader epochs are {kept}"),),
         )

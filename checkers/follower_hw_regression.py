@@ -25,7 +25,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
-from checkers.views.conclusion import Conclusion, RunFacts, cite, seen_at
+from checkers.views.conclusion import Conclusion, cite, seen_at
+from checkers.views.configured import Configured
+from checkers.views.states import States
 from harness.anomaly import (
     NO_WORD,
     NOTHING,
@@ -56,16 +58,16 @@ FOLLOWER_HW_REGRESSION = AnomalyKind(
 KINDS = (FOLLOWER_HW_REGRESSION,)
 
 
-def conclude(run: RunFacts) -> Iterator[Conclusion]:
+def conclude(states: States, configured: Configured) -> Iterator[Conclusion]:
     """Every breach in one run: for each replica, life and epoch the first interval that shows it."""
-    starts = _starts(run.facts.intervals)
-    for place, nodes in run.reported.items():
-        others = [*chain.from_iterable(nodes.values()), *run.decided.get(place, ())]
+    starts = _starts(states.intervals)
+    for place, nodes in states.reported.items():
+        others = [*chain.from_iterable(nodes.values()), *states.decided.get(place, ())]
         for intervals in nodes.values():
             for followed in _followed(intervals):
                 fell = _fall(followed)
                 if fell is not None and not _may_fall(followed[0], fell, others, starts):
-                    yield _conclusion(run, place, fell)
+                    yield _conclusion(configured, place, fell)
 
 
 def _starts(intervals: Sequence[StateInterval]) -> Mapping[int, list[int]]:
@@ -110,9 +112,9 @@ def _may_fall(
     return any(x.begin_ns <= fell.end_ns for x in other)
 
 
-def _conclusion(run: RunFacts, place: TopicPartition, fell: StateInterval) -> Conclusion:
+def _conclusion(configured: Configured, place: TopicPartition, fell: StateInterval) -> Conclusion:
     return Conclusion(
-        run.finding(
+        configured.finding(
             "follower-hw-regression", place, leader_epoch=fell.leader_epoch, other_node=fell.leader,
             **seen_at(fell, fell.fell),
         ),

@@ -25,8 +25,8 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from checkers.views.frames import Frames
+from checkers.views.history import History
 from checkers.views.row import Row, where
-from checkers.views.rows import RunRows
 from checkers.views.witnesses import Witnesses
 from checkers.wire_tap.attribution import attributed
 from checkers.wire_tap.poll_grounds import delivered, sent_as_asked
@@ -79,9 +79,9 @@ class _Told(NamedTuple):
     lost: dict[str, int]
 
 
-def find(rows: RunRows) -> Iterator[Finding]:
+def find(history: History) -> Iterator[Finding]:
     """Reference: every member of one run that began before what its group had committed."""
-    told = _told(rows)
+    told = _told(history)
     for owned, changes in told.moves.items():
         for number, change in enumerate(changes):
             group, given = change["group"], told.given[owned]
@@ -89,7 +89,7 @@ def find(rows: RunRows) -> Iterator[Finding]:
                 end = changes[number + 1]["index"] if number + 1 < len(changes) else None
                 first = _first(given, change, end, is_new=number == 0)
                 if first is not None and first["index"] < told.lost.get(group, first["index"] + 1):
-                    yield from _repeated(rows, change, first, told.commits[group, owned[1]])
+                    yield from _repeated(history, change, first, told.commits[group, owned[1]])
 
 
 def why(finding: Finding) -> str:
@@ -111,9 +111,9 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
     yield from witnesses.read_by(finding, finding.offset, finding.row)
 
 
-def _told(rows: RunRows) -> _Told:
+def _told(history: History) -> _Told:
     told = _Told(defaultdict(list), defaultdict(list), defaultdict(list), {})
-    for row in sorted(rows.operations, key=lambda one: int(one["index"])):
+    for row in sorted(history.operations, key=lambda one: int(one["index"])):
         match row["f"], row["type"]:
             case "out_of_range", _ if row["group"] is not None:
                 told.lost.setdefault(row["group"], row["index"])
@@ -136,12 +136,12 @@ def _first(given: list[Row], change: Row, end: int | None, *, is_new: bool) -> R
     return None
 
 
-def _repeated(rows: RunRows, change: Row, first: Row, answers: list[Row]) -> Iterator[Finding]:
+def _repeated(history: History, change: Row, first: Row, answers: list[Row]) -> Iterator[Finding]:
     since = bisect_right(answers, change["index"], key=_index)
     offsets = [row["offset"] for row in answers[since : bisect_left(answers, first["index"], key=_index)]]
     if offsets and None not in offsets and first["offset"] < min(offsets):
         yield Finding(
-            rows.run, "group-repeat", *where(first),
+            history.run, "group-repeat", *where(first),
             offset=first["offset"],
             value=first["value"],
             leader_epoch=first["leader_epoch"],

@@ -26,8 +26,10 @@ from typing import NamedTuple
 
 from checkers.views.frames import Frames
 from checkers.views.group_operations import commits
+from checkers.views.history import History
+from checkers.views.partition_ends import PartitionEnds
 from checkers.views.row import Row, where
-from checkers.views.rows import RunRows
+from checkers.views.timeline import Timeline
 from checkers.views.witnesses import Witnesses
 from checkers.wire_tap.attribution import UNKNOWN_MEMBER, attributed
 from checkers.wire_tap.commit_grounds import committed, row_of
@@ -86,16 +88,16 @@ Given = Mapping[int, set[Delivery]]
 """What a group was given of a partition, by offset."""
 
 
-def find(rows: RunRows) -> Iterator[Finding]:
+def find(history: History, timeline: Timeline, ends: PartitionEnds) -> Iterator[Finding]:
     """Reference: every record of one run's final logs that a group has passed and was not given."""
     given: dict[Whose, dict[int, set[Delivery]]] = defaultdict(lambda: defaultdict(set))
-    furthest = _furthest(rows)
-    for row in rows.operations if furthest else ():
+    furthest = _furthest(history)
+    for row in history.operations if furthest else ():
         if row["f"] == "poll" and row["type"] != "invoke" and None not in (row["topic"], row["group"]):
             given[Whose(row["group"], where(row))][row["offset"]].add((row["value"], row["leader_epoch"]))
     for whose, commit in furthest.items():
-        if whose.where not in rows.marked:
-            yield from _skipped(rows, whose.where, commit, given.get(whose, {}))
+        if whose.where not in history.marked:
+            yield from _skipped(timeline, ends, whose.where, commit, given.get(whose, {}))
 
 
 def why(finding: Finding) -> str:
@@ -119,11 +121,11 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
     yield from witnesses.holders(finding)
 
 
-def _furthest(rows: RunRows) -> dict[Whose, Row]:
+def _furthest(history: History) -> dict[Whose, Row]:
     """By group and partition, the acknowledgement of the highest offset; without those that others committed."""
     found: dict[Whose, Row] = {}
     others: set[Whose] = set()
-    for begun, ended in commits(rows):
+    for begun, ended in commits(history):
         if begun["group"] is None:
             continue
         whose = Whose(begun["group"], where(begun))
@@ -134,8 +136,10 @@ def _furthest(rows: RunRows) -> dict[Whose, Row]:
     return {whose: row for whose, row in found.items() if whose not in others}
 
 
-def _skipped(rows: RunRows, place: TopicPartition, commit: Row, given: Given) -> Iterator[Finding]:
-    held = [row for row in rows.final_log(place) if row["offset"] < commit["offset"]]
+def _skipped(
+    timeline: Timeline, ends: PartitionEnds, place: TopicPartition, commit: Row, given: Given
+) -> Iterator[Finding]:
+    held = [row for row in ends.final_log(place) if row["offset"] < commit["offset"]]
     last = max((row["offset"] for row in held if _is_it(row, given.get(row["offset"], set()))), default=-1)
     lowest: dict[int, Row] = {}
     for row in held:
@@ -143,10 +147,10 @@ def _skipped(rows: RunRows, place: TopicPartition, commit: Row, given: Given) ->
             lowest[row["offset"]] = min(
                 lowest.get(row["offset"], row), row, key=lambda one: (one["value"], one["leader_epoch"])
             )
-    deleted = rows.deleted_to(place, commit["time_ns"])
+    deleted = timeline.deleted_to(place, commit["time_ns"])
     for offset, row in lowest.items():
         yield Finding(
-            rows.run, "group-skip", *place,
+            timeline.run, "group-skip", *place,
             offset=offset,
             value=row["value"],
             leader_epoch=row["leader_epoch"] if row["leader_epoch"] >= 0 else None,

@@ -26,9 +26,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from checkers.views.history import History
 from checkers.views.row import ALL, Read, Row, Send, where
-from checkers.views.rows import RunRows
 from checkers.views.terms import Term
+from checkers.views.timeline import Timeline
 from checkers.views.watermark_history import WatermarkHistory
 from checkers.views.witnesses import Witnesses
 from harness.anomaly import (
@@ -121,20 +122,20 @@ UNCOMMITTED_READ = AnomalyKind(
 KINDS = (HW_REGRESSION, TWO_LEADERS, UNJUSTIFIED_ACK, UNCOMMITTED_READ)
 
 
-def find(rows: RunRows) -> Iterator[Finding]:
+def find(history: History, timeline: Timeline) -> Iterator[Finding]:
     """Reference: everything in one run's timeline that contradicts its leaders."""
-    yield from _falls_within_a_term(rows)
-    for place in rows.terms:
-        terms = rows.leader_terms(place)
-        yield from _short_logs(rows, place, terms)
-        yield from _two_leaders(rows, place, terms)
-    watermarks = WatermarkHistory(rows.timeline)
-    for send in filter(claims_replication, rows.sends):
-        if is_accounted(rows, send) and not (
-            was_passed(rows, send) if rows.sampled else is_justified(rows, send, watermarks)
+    yield from _falls_within_a_term(history, timeline)
+    for place in timeline.terms:
+        terms = timeline.leader_terms(place)
+        yield from _short_logs(timeline, place, terms)
+        yield from _two_leaders(history, place, terms)
+    watermarks = WatermarkHistory(timeline.rows)
+    for send in filter(claims_replication, history.sends):
+        if is_accounted(timeline, send) and not (
+            was_passed(timeline, send) if timeline.sampled else is_justified(timeline, send, watermarks)
         ):
-            yield _unjustified(rows, send, max(term.leader_epoch for term in rows.leaders_during(send)))
-    yield from _uncommitted(rows, watermarks)
+            yield _unjustified(history, send, max(term.leader_epoch for term in timeline.leaders_during(send)))
+    yield from _uncommitted(history, timeline, watermarks)
 
 
 def why(finding: Finding) -> str:
@@ -170,21 +171,21 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
     yield from witnesses.committed(finding, None)
 
 
-def _falls_within_a_term(rows: RunRows) -> Iterator[Finding]:
+def _falls_within_a_term(history: History, timeline: Timeline) -> Iterator[Finding]:
     terms: dict[tuple[object, ...], list[Row]] = {}
-    for row in rows.timeline:
+    for row in timeline.rows:
         if row["kind"] == "state" and row["role"] == "leader":
             key = (where(row), row["node"], row["incarnation"], row["leader_epoch"])
             terms.setdefault(key, []).append(row)
     for group in terms.values():
         for before, after in pairwise(sorted(group, key=lambda r: int(r["sequence"]))):
             if (after["high_watermark"] or 0) < (before["high_watermark"] or 0):
-                yield _fall(rows, before, after)
+                yield _fall(history, before, after)
 
 
-def _fall(rows: RunRows, before: Row, after: Row) -> Finding:
+def _fall(history: History, before: Row, after: Row) -> Finding:
     return Finding(
-        rows.run, "hw-regression", *where(after),
+        history.run, "hw-regression", *where(after),
         offset=after["high_watermark"] or 0,
         leader_epoch=after["leader_epoch"],
         row=after["sequence"],
@@ -195,15 +196,17 @@ def _fall(rows: RunRows, before: Row, after: Row) -> Finding:
     )  # fmt: skip
 
 
-def _short_logs(rows: RunRows, place: TopicPartition, terms: list[Term]) -> Iterator[Finding]:
+def _short_logs(timeline: Timeline, place: TopicPartition, terms: list[Term]) -> Iterator[Finding]:
     true_high_watermark = 0
     uncleanly = {
-        epoch for election in rows.unclean_elections.get(place, ()) for epoch in (election.leader_epoch, election.taken)
+        epoch
+        for election in timeline.unclean_elections.get(place, ())
+        for epoch in (election.leader_epoch, election.taken)
     }
     for term in terms:
         if term.first_log_end < true_high_watermark:
             yield Finding(
-                rows.run, "hw-regression", *place,
+                timeline.run, "hw-regression", *place,
                 offset=term.first_log_end,
                 leader_epoch=term.leader_epoch,
                 excuse="unclean" if term.leader_epoch in uncleanly else None,
@@ -216,7 +219,7 @@ def _short_logs(rows: RunRows, place: TopicPartition, terms: list[Term]) -> Iter
         true_high_watermark = max(min(true_high_watermark, term.first_log_end), term.high_watermark)
 
 
-def _two_leaders(rows: RunRows, place: TopicPartition, terms: list[Term]) -> Iterator[Finding]:
+def _two_leaders(history: History, place: TopicPartition, terms: list[Term]) -> Iterator[Finding]:
     by_epoch: dict[int, list[Term]] = {}
     for term in terms:
         by_epoch.setdefault(term.leader_epoch, []).append(term)
@@ -224,7 +227,7 @@ def _two_leaders(rows: RunRows, place: TopicPartition, terms: list[Term]) -> Ite
         nodes = sorted({term.node for term in group})
         if len(nodes) > 1:
             yield Finding(
-                rows.run, "two-leaders", *place,
+                history.run, "two-leaders", *place,
                 leader_epoch=epoch,
                 time_ns=max(term.begin_ns for term in group),
                 node=nodes[0],
@@ -237,46 +240,46 @@ def claims_replication(send: Send) -> bool:
     return send.type == "ok" and send.acks == ALL and send.offset is not None
 
 
-def is_justified(rows: RunRows, send: Send, watermarks: WatermarkHistory) -> bool:
+def is_justified(timeline: Timeline, send: Send, watermarks: WatermarkHistory) -> bool:
     """Whether a leader of the time of the send had a high watermark above the record, and any leader by its end.
 
     A sampled timeline does not show by when.
     """
-    own = _passed(send, rows.leaders_during(send))
-    return own and (rows.sampled or watermarks.had_passed(send.where, send.offset or 0, send.completed_ns))
+    own = _passed(send, timeline.leaders_during(send))
+    return own and (timeline.sampled or watermarks.had_passed(send.where, send.offset or 0, send.completed_ns))
 
 
-def was_passed(rows: RunRows, send: Send) -> bool:
+def was_passed(timeline: Timeline, send: Send) -> bool:
     """Whether any leader of any time had a high watermark above the record."""
-    return _passed(send, rows.leader_terms(send.where))
+    return _passed(send, timeline.leader_terms(send.where))
 
 
 def _passed(send: Send, terms: list[Term]) -> bool:
     return send.offset is not None and any(term.high_watermark > send.offset for term in terms)
 
 
-def is_accounted(rows: RunRows, send: Send) -> bool:
+def is_accounted(timeline: Timeline, send: Send) -> bool:
     """Whether every leader of the time of the send is known, and wrote a row after it."""
-    terms = rows.leaders_during(send)
+    terms = timeline.leaders_during(send)
     return bool(terms) and all(
-        _wrote_after(rows, term, send.completed_ns) or _is_over(rows, term, send.invoked_ns) for term in terms
+        _wrote_after(timeline, term, send.completed_ns) or _is_over(timeline, term, send.invoked_ns) for term in terms
     )
 
 
-def _wrote_after(rows: RunRows, term: Term, time_ns: int) -> bool:
+def _wrote_after(timeline: Timeline, term: Term, time_ns: int) -> bool:
     """Whether a leader wrote a row after that time; in a sampled timeline: was seen to lead on."""
-    return (term.last_row_ns if rows.sampled else rows.lives[term.node, term.incarnation].last_ns) > time_ns
+    return (term.last_row_ns if timeline.sampled else timeline.lives[term.node, term.incarnation].last_ns) > time_ns
 
 
-def _is_over(rows: RunRows, term: Term, time_ns: int) -> bool:
+def _is_over(timeline: Timeline, term: Term, time_ns: int) -> bool:
     """Whether the leader's node had been started anew by then."""
-    next_ns = rows.lives[term.node, term.incarnation].next_ns
+    next_ns = timeline.lives[term.node, term.incarnation].next_ns
     return next_ns is not None and next_ns <= time_ns
 
 
-def _unjustified(rows: RunRows, send: Send, leader_epoch: int) -> Finding:
+def _unjustified(history: History, send: Send, leader_epoch: int) -> Finding:
     return Finding(
-        rows.run, "unjustified-ack", *send.where,
+        history.run, "unjustified-ack", *send.where,
         offset=send.offset,
         value=send.value,
         leader_epoch=leader_epoch,
@@ -287,15 +290,15 @@ def _unjustified(rows: RunRows, send: Send, leader_epoch: int) -> Finding:
     )  # fmt: skip
 
 
-def _uncommitted(rows: RunRows, watermarks: WatermarkHistory) -> Iterator[Finding]:
+def _uncommitted(history: History, timeline: Timeline, watermarks: WatermarkHistory) -> Iterator[Finding]:
     """The first delivery of every record at an offset."""
-    for (place, offset, value), reads in rows.delivered.items():
+    for (place, offset, value), reads in history.delivered.items():
         first = reads[0]
-        led = rows.leaders_between(place, first.time_ns, first.time_ns)
-        accounted = all(_wrote_after(rows, term, first.time_ns) for term in led)
-        if led and accounted and not _was_committed(rows, first, watermarks):
+        led = timeline.leaders_between(place, first.time_ns, first.time_ns)
+        accounted = all(_wrote_after(timeline, term, first.time_ns) for term in led)
+        if led and accounted and not _was_committed(timeline, first, watermarks):
             yield Finding(
-                rows.run, "uncommitted-read", *place,
+                history.run, "uncommitted-read", *place,
                 offset=offset,
                 value=value,
                 leader_epoch=max(term.leader_epoch for term in led),
@@ -304,8 +307,8 @@ def _uncommitted(rows: RunRows, watermarks: WatermarkHistory) -> Iterator[Findin
             )  # fmt: skip
 
 
-def _was_committed(rows: RunRows, read: Read, watermarks: WatermarkHistory) -> bool:
+def _was_committed(timeline: Timeline, read: Read, watermarks: WatermarkHistory) -> bool:
     """Whether a leader had a high watermark above the record by then; in a sampled timeline: ever."""
-    if rows.sampled:
-        return any(term.high_watermark > read.offset for term in rows.leader_terms(read.where))
+    if timeline.sampled:
+        return any(term.high_watermark > read.offset for term in timeline.leader_terms(read.where))
     return watermarks.had_passed(read.where, read.offset, read.time_ns)

@@ -26,9 +26,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise
 
-from checkers.views.conclusion import Conclusion, RunFacts, age, cite, detail, seen_at
+from checkers.views.conclusion import Conclusion, age, cite, detail, seen_at
+from checkers.views.configured import Configured
 from checkers.views.ended_sessions import ENDED, neglected
 from checkers.views.generations import since
+from checkers.views.states import States
 from harness.anomaly import (
     NO_WORD,
     NOTHING,
@@ -74,110 +76,114 @@ MISCLASSIFIED_ELECTION = AnomalyKind(
 KINDS = (ILLEGAL_ISR, MISCLASSIFIED_ELECTION)
 
 
-def conclude(run: RunFacts) -> Iterator[Conclusion]:
+def conclude(states: States, configured: Configured) -> Iterator[Conclusion]:
     """Every breach in one run."""
-    for place, decisions in run.decided.items():
+    for place, decisions in states.decided.items():
         for before, one in zip([None, *decisions], decisions, strict=False):
             changed = (
-                _illegally_begun(run, place, one) if before is None else _illegally_changed(run, place, before, one)
+                _illegally_begun(states, configured, place, one)
+                if before is None
+                else _illegally_changed(states, configured, place, before, one)
             )
-            wrong = next(chain(_illegal(run, place, one), changed), None)
+            wrong = next(chain(_illegal(configured, place, one), changed), None)
             if wrong is not None:
                 yield Conclusion(
-                    run.finding("illegal-isr", place, leader_epoch=one.leader_epoch, **seen_at(one)),
+                    states.finding("illegal-isr", place, leader_epoch=one.leader_epoch, **seen_at(one)),
                     f"The controller decided on leader {one.leader} and ISR {list(one.isr or ())}: {wrong}.",
                     (cite(one, f"the controller decided: leader {one.leader}, ISR {list(one.isr or ())}"),),
                 )
         for before, after in pairwise(decisions):
-            yield from _misclassified(run, place, before, after)
-        if not run.sampled:
-            yield from _without_consequences(run, place, decisions)
-        if not (run.sampled or _was_restarted(run)):
-            yield from _unrecorded(run, place, decisions)
+            yield from _misclassified(configured, place, before, after)
+        if not states.sampled:
+            yield from _without_consequences(states, configured, place, decisions)
+        if not (states.sampled or _was_restarted(states)):
+            yield from _unrecorded(states, place, decisions)
 
 
-def _illegal(run: RunFacts, place: TopicPartition, one: StateInterval) -> Iterator[str]:
+def _illegal(configured: Configured, place: TopicPartition, one: StateInterval) -> Iterator[str]:
     """What is wrong with the ISR of a decision."""
     if one.isr is None:
         return
     isr, elr = one.isr, _eligible(one)
     if one.leader not in (None, NO_LEADER) and one.leader not in isr:
         yield "the leader is not in it"
-    if not isr and not (one.leader == NO_LEADER and _may_empty_an_isr(run)):
+    if not isr and not (one.leader == NO_LEADER and _may_empty_an_isr(configured)):
         yield "it is empty"
     if len(set(isr)) < len(isr):
         yield "a replica is in it twice"
-    replicas = run.wanted.partitions.get(place) if run.wanted else None
+    replicas = configured.wanted.partitions.get(place) if configured.wanted else None
     if replicas is not None and replicas.nodes is not None and not set(isr) <= set(replicas.nodes):
         yield f"the replicas are {list(replicas.nodes)}"
     if set(isr) & set(elr):
         yield f"the eligible leader replicas are {list(elr)}"
-    least = run.least_isr(place)
+    least = configured.least_isr(place)
     if elr and least is not None and len(isr) >= least:
         yield f"{list(elr)} are eligible leader replicas beside an ISR of at least {least}"
 
 
-def _illegally_begun(run: RunFacts, place: TopicPartition, one: StateInterval) -> Iterator[str]:
+def _illegally_begun(
+    states: States, configured: Configured, place: TopicPartition, one: StateInterval
+) -> Iterator[str]:
     """What is wrong with the ISR in which a partition begins."""
-    replicas = run.wanted.partitions.get(place) if run.wanted else None
+    replicas = configured.wanted.partitions.get(place) if configured.wanted else None
     if one.partition_epoch != 0 or one.isr is None or replicas is None or replicas.nodes is None:
         return
-    left_out = sorted((set(replicas.nodes) & _present(run, one)) - set(one.isr))
+    left_out = sorted((set(replicas.nodes) & _present(states, one)) - set(one.isr))
     if left_out:
         yield f"the partition begins without broker {', '.join(map(str, left_out))}, which has a session"
 
 
 def _illegally_changed(
-    run: RunFacts, place: TopicPartition, before: StateInterval, one: StateInterval
+    states: States, configured: Configured, place: TopicPartition, before: StateInterval, one: StateInterval
 ) -> Iterator[str]:
     """What is wrong with the change that a decision makes."""
     if one.isr is None:
         return
-    least, left = run.least_isr(place), {*one.isr, *_eligible(one)}
-    if least is not None and len(left) < least and not _may_forget(run, one):
+    least, left = configured.least_isr(place), {*one.isr, *_eligible(one)}
+    if least is not None and len(left) < least and not _may_forget(configured, one):
         gone = sorted({*(before.isr or ()), *_eligible(before)} - left)
         if gone and before.partition_epoch is not None and one.partition_epoch == before.partition_epoch + 1:
             yield f"{gone} could be elected, and fewer than {least} are left who can"
     # The rows of sessions that end at the same moment all come before the decisions that the first one causes.
     ending = str(detail(one).get("cause", "")).startswith("session of")
-    if since(run.generation, "3.7") and not ending:
-        away = sorted((set(one.isr) - set(before.isr or one.isr)) & _away(run, one))
+    if since(configured.generation, "3.7") and not ending:
+        away = sorted((set(one.isr) - set(before.isr or one.isr)) & _away(states, one))
         if away:
             yield f"broker {', '.join(map(str, away))} joined without a session"
 
 
-def _may_empty_an_isr(run: RunFacts) -> bool:
+def _may_empty_an_isr(configured: Configured) -> bool:
     """Whether the last member leaves the ISR, too: from 4.1 on, and up to 1.0 where unclean elections are allowed."""
-    keeps_the_last = since(run.generation, "2.0.0") or not run.guarantees.get("unclean_election")
-    return _keeps_eligible(run) or not keeps_the_last
+    keeps_the_last = since(configured.generation, "2.0.0") or not configured.guarantees.get("unclean_election")
+    return _keeps_eligible(configured) or not keeps_the_last
 
 
-def _keeps_eligible(run: RunFacts) -> bool:
+def _keeps_eligible(configured: Configured) -> bool:
     """Whether a replica that has left the ISR may stay eligible: from 4.1 on, unless the run states otherwise."""
-    return bool(run.guarantees.get("eligible_replicas", since(run.generation, "4.1")))
+    return bool(configured.guarantees.get("eligible_replicas", since(configured.generation, "4.1")))
 
 
-def _may_forget(run: RunFacts, one: StateInterval) -> bool:
+def _may_forget(configured: Configured, one: StateInterval) -> bool:
     """Whether a replica that has left the ISR need not stay eligible."""
     details = detail(one)
     distrusted = "shut down uncleanly" in str(details.get("cause", ""))
-    unknown = run.sampled and not details.get("places")
-    return not _keeps_eligible(run) or unknown or distrusted or details.get("clean") is False
+    unknown = configured.sampled and not details.get("places")
+    return not _keeps_eligible(configured) or unknown or distrusted or details.get("clean") is False
 
 
-def _away(run: RunFacts, one: StateInterval) -> set[int]:
+def _away(states: States, one: StateInterval) -> set[int]:
     """The brokers whose sessions ended, and did not begin again, before ``one`` in the same life of the controller."""
-    return {broker for broker, change in _last_changes(run, one).items() if change in ENDED}
+    return {broker for broker, change in _last_changes(states, one).items() if change in ENDED}
 
 
-def _present(run: RunFacts, one: StateInterval) -> set[int]:
+def _present(states: States, one: StateInterval) -> set[int]:
     """The brokers whose sessions began, and did not end again, before ``one`` in the same life of the controller."""
-    return {broker for broker, change in _last_changes(run, one).items() if change not in ENDED}
+    return {broker for broker, change in _last_changes(states, one).items() if change not in ENDED}
 
 
-def _last_changes(run: RunFacts, one: StateInterval) -> dict[int, str]:
+def _last_changes(states: States, one: StateInterval) -> dict[int, str]:
     """By broker, what changed last about its session in the same life of the controller before ``one``."""
-    rows = sorted((x for x in run.facts.intervals if x.kind == "session"), key=age)
+    rows = sorted((x for x in states.intervals if x.kind == "session"), key=age)
     intervals = [
         x for x in rows if (x.node, x.incarnation) == (one.node, one.incarnation) and x.sequence < one.sequence
     ]
@@ -185,12 +191,12 @@ def _last_changes(run: RunFacts, one: StateInterval) -> dict[int, str]:
 
 
 def _without_consequences(
-    run: RunFacts, place: TopicPartition, decisions: Sequence[StateInterval]
+    states: States, configured: Configured, place: TopicPartition, decisions: Sequence[StateInterval]
 ) -> Iterator[Conclusion]:
-    for one in neglected(run, decisions):
+    for one in neglected(states, decisions):
         state = f"leader {one.kept.leader} and ISR {list(one.kept.isr or ())}"
         yield Conclusion(
-            run.finding("illegal-isr", place, leader_epoch=one.kept.leader_epoch, **seen_at(one.following)),
+            states.finding("illegal-isr", place, leader_epoch=one.kept.leader_epoch, **seen_at(one.following)),
             f"The session of broker {one.broker} ended, and the controller kept {state}.",
             (
                 cite(one.ended, f"the session of broker {one.broker} ended"),
@@ -201,7 +207,7 @@ def _without_consequences(
 
 
 def _misclassified(
-    run: RunFacts, place: TopicPartition, before: StateInterval, after: StateInterval
+    configured: Configured, place: TopicPartition, before: StateInterval, after: StateInterval
 ) -> Iterator[Conclusion]:
     clean = detail(after).get("clean")
     if after.kind != "election" or after.leader in (None, NO_LEADER) or not isinstance(clean, bool):
@@ -213,7 +219,7 @@ def _misclassified(
         return
     kind = "clean" if clean else "unclean"
     yield Conclusion(
-        run.finding("misclassified-election", place, leader_epoch=after.leader_epoch, **seen_at(after)),
+        configured.finding("misclassified-election", place, leader_epoch=after.leader_epoch, **seen_at(after)),
         f"The election of node {after.leader} in epoch {after.leader_epoch} was recorded as {kind}, and those who "
         f"could be elected cleanly were {sorted(candidates)}.",
         (
@@ -223,22 +229,22 @@ def _misclassified(
     )
 
 
-def _was_restarted(run: RunFacts) -> bool:
-    return any(one.node == CONTROLLER_ID and one.incarnation > 0 for one in run.facts.intervals)
+def _was_restarted(states: States) -> bool:
+    return any(one.node == CONTROLLER_ID and one.incarnation > 0 for one in states.intervals)
 
 
-def _unrecorded(run: RunFacts, place: TopicPartition, decisions: Sequence[StateInterval]) -> Iterator[Conclusion]:
+def _unrecorded(states: States, place: TopicPartition, decisions: Sequence[StateInterval]) -> Iterator[Conclusion]:
     """The first row of every leader in an epoch in which the controller did not elect it."""
     begun = min((one.leader_epoch for one in decisions if one.leader_epoch is not None), default=None)
     known = {(one.leader, one.leader_epoch) for one in decisions}
-    for node, intervals in run.reported.get(place, {}).items():
+    for node, intervals in states.reported.get(place, {}).items():
         led = (x for x in intervals if (x.kind, x.role) == ("state", "leader") and x.leader_epoch is not None)
         first = {one.leader_epoch: one for one in reversed(list(led))}
         for epoch, one in first.items():
             if begun is None or epoch is None or epoch <= begun or (node, epoch) in known:
                 continue
             yield Conclusion(
-                run.finding("misclassified-election", place, leader_epoch=epoch, **seen_at(one)),
+                states.finding("misclassified-election", place, leader_epoch=epoch, **seen_at(one)),
                 f"Node {node} led in epoch {epoch}, and the controller has recorded no election of it in that epoch.",
                 (cite(one, f"node {node} led in epoch {epoch} from here on"),),
             )

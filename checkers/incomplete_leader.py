@@ -22,8 +22,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from checkers.views.conclusion import Conclusion, RunFacts, age, cite, detail, seen_at
+from checkers.views.conclusion import Conclusion, age, cite, detail, seen_at
 from checkers.views.copies import cut_at
+from checkers.views.states import States
 from checkers.views.unclean_elections import End, had_before
 from harness.anomaly import (
     NO_WORD,
@@ -103,13 +104,13 @@ class _Term(NamedTuple):
         return range(self.first.first_log_end or 0, self.last.high_watermark or 0)
 
 
-def conclude(run: RunFacts) -> Iterator[Conclusion]:
+def conclude(states: States) -> Iterator[Conclusion]:
     """Every breach in one run."""
-    for place, nodes in run.reported.items():
+    for place, nodes in states.reported.items():
         terms = _terms(nodes)
         for after in terms:
-            yield from _overwritten(run, place, after, [one for one in terms if one.epoch < after.epoch], nodes)
-        yield from _candidates(run, place, terms, nodes)
+            yield from _overwritten(states, place, after, [one for one in terms if one.epoch < after.epoch], nodes)
+        yield from _candidates(states, place, terms, nodes)
 
 
 def _terms(nodes: Mapping[int, Sequence[StateInterval]]) -> list[_Term]:
@@ -126,7 +127,7 @@ def _terms(nodes: Mapping[int, Sequence[StateInterval]]) -> list[_Term]:
 
 
 def _overwritten(
-    run: RunFacts,
+    states: States,
     place: TopicPartition,
     after: _Term,
     terms: Sequence[_Term],
@@ -139,13 +140,13 @@ def _overwritten(
         other = range(max(before.written.start, log_start), min(had, before.written.stop))
         if before.first.node == after.first.node or not other:
             continue
-        if _given_up_since(run, place, before, after, other.start):
+        if _given_up_since(states, place, before, after, other.start):
             continue
         words = f"node {before.first.node} had committed up to {before.last.high_watermark} in epoch {before.epoch}"
         yield Conclusion(
-            run.finding(
+            states.finding(
                 "incomplete-leader", place, offset=other.start, until=other.stop, leader_epoch=after.epoch,
-                excuse="unclean" if _is_unclean(run, place, after) else None, **seen_at(after.first),
+                excuse="unclean" if _is_unclean(states, place, after) else None, **seen_at(after.first),
             ),
             f"Node {after.first.node}, leader in epoch {after.epoch}, holds something else at offsets {other.start} to "
             f"{other.stop - 1}, got before it heard of epoch {before.epoch}, in which they had been committed.",
@@ -163,17 +164,17 @@ def _ends(intervals: Sequence[StateInterval], term: _Term) -> list[End]:
     ]  # fmt: skip
 
 
-def _is_unclean(run: RunFacts, place: TopicPartition, term: _Term) -> bool:
+def _is_unclean(states: States, place: TopicPartition, term: _Term) -> bool:
     return any(
-        term.epoch in (election.leader_epoch, election.taken) for election in run.unclean_elections.get(place, ())
+        term.epoch in (election.leader_epoch, election.taken) for election in states.unclean_elections.get(place, ())
     )
 
 
-def _given_up_since(run: RunFacts, place: TopicPartition, before: _Term, after: _Term, offset: int) -> bool:
+def _given_up_since(states: States, place: TopicPartition, before: _Term, after: _Term, offset: int) -> bool:
     """Whether an unclean election between the two had already given up what was committed."""
     elections = (
         election
-        for election in run.unclean_elections.get(place, ())
+        for election in states.unclean_elections.get(place, ())
         if election.leader_epoch < after.epoch != election.taken
     )
     return any(election.gave_up(before.epoch, offset) for election in elections)
@@ -183,13 +184,13 @@ def _given_up_since(run: RunFacts, place: TopicPartition, before: _Term, after: 
 
 
 def _candidates(
-    run: RunFacts, place: TopicPartition, terms: Sequence[_Term], nodes: Mapping[int, Sequence[StateInterval]]
+    states: States, place: TopicPartition, terms: Sequence[_Term], nodes: Mapping[int, Sequence[StateInterval]]
 ) -> Iterator[Conclusion]:
     seen: set[StateInterval] = set()
-    states = [one for intervals in nodes.values() for one in intervals if one.kind == "state"]
-    for decision in run.decided.get(place, []):
-        most = max(_marks(states, decision), key=lambda mark: mark.high_watermark, default=None)
-        if most is None or _is_gone(run, place, most, terms):
+    seen_states = [one for intervals in nodes.values() for one in intervals if one.kind == "state"]
+    for decision in states.decided.get(place, []):
+        most = max(_marks(seen_states, decision), key=lambda mark: mark.high_watermark, default=None)
+        if most is None or _is_gone(states, place, most, terms):
             continue
         for node in sorted({*(decision.isr or ()), *(detail(decision).get("elr") or ())}):
             cut, reached = _cut(nodes.get(node, ()), decision)
@@ -197,7 +198,7 @@ def _candidates(
                 continue
             seen.add(cut)
             yield Conclusion(
-                run.finding(
+                states.finding(
                     "incomplete-candidate", place, offset=reached, until=most.high_watermark,
                     leader_epoch=decision.leader_epoch, other_node=node, **seen_at(decision),
                 ),
@@ -231,10 +232,10 @@ def _marks(states: Sequence[StateInterval], decision: StateInterval) -> Iterator
                 yield _Mark(one, one.first_high_watermark or 0, one.sequence)
 
 
-def _is_gone(run: RunFacts, place: TopicPartition, most: _Mark, terms: Sequence[_Term]) -> bool:
+def _is_gone(states: States, place: TopicPartition, most: _Mark, terms: Sequence[_Term]) -> bool:
     """Whether what was committed was given up, or lost by a later leader, which is a finding of its own."""
     epoch, mark = most.interval.leader_epoch or 0, most.high_watermark
-    given_up = any(election.gave_up(epoch, mark - 1) for election in run.unclean_elections.get(place, ()))
+    given_up = any(election.gave_up(epoch, mark - 1) for election in states.unclean_elections.get(place, ()))
     return given_up or any(term.epoch > epoch and (term.first.first_log_end or 0) < mark for term in terms)
 
 

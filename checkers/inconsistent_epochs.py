@@ -24,7 +24,9 @@ from typing import Any
 
 from checkers.inconsistent_offsets import INCONSISTENT_OFFSETS
 from checkers.vanished_read import VANISHED_READ
-from checkers.views.conclusion import Conclusion, RunFacts
+from checkers.views.conclusion import Conclusion
+from checkers.views.log_epochs import LogEpochs
+from checkers.views.states import States
 from harness.anomaly import (
     NO_WORD,
     AnomalyKind,
@@ -38,7 +40,7 @@ from harness.anomaly import (
     Unseen,
 )
 from harness.checker import Evidence
-from harness.facts import LogEpoch, ReadEpoch
+from harness.facts import ClientFacts, LogEpoch, ReadEpoch
 from harness.findings import Finding
 from harness.model import TopicPartition
 
@@ -76,16 +78,16 @@ def is_part_of(finding: Finding, other: Finding, *, other_alone_is_excused: bool
     return finding.time_ns is not None and here and other.kind in _GONE
 
 
-def conclude(run: RunFacts) -> Iterator[Conclusion]:
+def conclude(states: States, log_epochs: LogEpochs, client_facts: ClientFacts) -> Iterator[Conclusion]:
     """Every breach in one run."""
-    for read in sorted(run.facts.read_epochs):
+    for read in sorted(client_facts.read_epochs):
         place = TopicPartition(read.topic, read.partition)
-        node = run.final_leader(place)
-        log = [] if node is None else run.logs.get(place, {}).get(node, [])
+        node = states.final_leader(place)
+        log = [] if node is None else log_epochs.by_replica.get(place, {}).get(node, [])
         if node is not None and log and all(one.leader_epoch >= 0 and one.damaged is None for one in log):
             offset = _misnamed(read, log)
             if offset is not None:
-                yield _conclusion(run, place, node, read, offset)
+                yield _conclusion(states, log_epochs, place, node, read, offset=offset)
 
 
 def _misnamed(read: ReadEpoch, log: Sequence[LogEpoch]) -> int | None:
@@ -100,17 +102,19 @@ def _misnamed(read: ReadEpoch, log: Sequence[LogEpoch]) -> int | None:
     return last if last > own.last else None
 
 
-def _conclusion(run: RunFacts, place: TopicPartition, node: int, read: ReadEpoch, offset: int) -> Conclusion:
+def _conclusion(
+    states: States, log_epochs: LogEpochs, place: TopicPartition, node: int, read: ReadEpoch, *, offset: int
+) -> Conclusion:
     about: dict[str, int | str] = {"node": node, "topic": place.topic, "partition": place.partition, "offset": offset}
-    held = [x.leader_epoch for x in run.logs[place][node] if x.first <= offset <= x.last]
+    held = [x.leader_epoch for x in log_epochs.by_replica[place][node] if x.first <= offset <= x.last]
     found = f"of epoch {held[0]}" if held else "of another epoch"
     known: dict[str, Any] = {"offset": offset, "leader_epoch": read.leader_epoch, "node": node}
     if not read.final:
-        given_up = any(epoch > read.leader_epoch for epoch in run.unclean.get(place, ()))
+        given_up = any(epoch > read.leader_epoch for epoch in states.unclean.get(place, ()))
         known |= {"time_ns": read.begin_ns, "excuse": "unclean" if given_up else None}
     who = "The final read" if read.final else "A consumer"
     return Conclusion(
-        run.finding("inconsistent-epochs", place, **known),
+        states.finding("inconsistent-epochs", place, **known),
         f"{who} was given the record at offset {offset} as one of leader epoch {read.leader_epoch}, and in "
         f"the final leader's log it is {found}.",
         (Evidence("replica_logs", about, f"node {node}'s log holds a record {found} at offset {offset}"),),

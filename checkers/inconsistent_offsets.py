@@ -16,8 +16,11 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from checkers.views.frames import Frames
+from checkers.views.history import History
+from checkers.views.partition_ends import PartitionEnds
+from checkers.views.replica_logs import ReplicaLogs
 from checkers.views.row import ALL, where
-from checkers.views.rows import RunRows
+from checkers.views.timeline import Timeline
 from checkers.views.witnesses import Witnesses
 from checkers.wire_tap.attribution import attributed
 from checkers.wire_tap.poll_grounds import delivered
@@ -80,62 +83,62 @@ class Sighting(NamedTuple):
     leader_epoch: int | None
 
 
-def sightings(rows: RunRows) -> list[Sighting]:
+def sightings(history: History) -> list[Sighting]:
     """Every row that places a value at an offset, in the order of the history."""
     acks = [
         Sighting(s.where, s.offset, s.value, s.row, s.completed_ns, s.acks == ALL, None)
-        for s in rows.sends
+        for s in history.sends
         if s.type == "ok" and s.offset is not None
     ]
     polls = [
         Sighting(r.where, r.offset, r.value, r.row, r.time_ns, True, r.leader_epoch)
-        for r in rows.reads
+        for r in history.reads
         if r.sound and r.value is not None
     ]
-    shown = {(s.where, s.value) for s in rows.sends if s.type != "fail" and rows.was_delivered(s)}
+    shown = {(s.where, s.value) for s in history.sends if s.type != "fail" and history.was_delivered(s)}
     unended = [
         Sighting(where(r), r["offset"], r["value"], r["index"], r["time_ns"], r["acks"] == ALL, None)
-        for r in rows.operations
+        for r in history.operations
         if (r["f"], r["type"]) == ("send", "info") and r["offset"] is not None and (where(r), r["value"]) in shown
     ]
     return sorted([*acks, *polls, *unended], key=lambda s: s.row)
 
 
-def places(rows: RunRows) -> dict[tuple[TopicPartition, int], set[int]]:
+def places(history: History, logs: ReplicaLogs, ends: PartitionEnds) -> dict[tuple[TopicPartition, int], set[int]]:
     """The offsets of every value, according to acknowledgements, polls and the final leader's log."""
     found: dict[tuple[TopicPartition, int], set[int]] = defaultdict(set)
-    for seen in sightings(rows):
+    for seen in sightings(history):
         found[seen.where, seen.value].add(seen.offset)
-    for place in rows.logged:
-        for row in rows.final_log(place):
+    for place in logs.logged:
+        for row in ends.final_log(place):
             if row["intact"]:
                 found[place, row["value"]].add(row["offset"])
     return found
 
 
-def first_seen(rows: RunRows) -> dict[tuple[TopicPartition, int], dict[int, int]]:
+def first_seen(history: History) -> dict[tuple[TopicPartition, int], dict[int, int]]:
     """By place and offset when each value was first seen there."""
     found: dict[tuple[TopicPartition, int], dict[int, int]] = defaultdict(dict)
-    for one in sightings(rows):
+    for one in sightings(history):
         known = found[one.where, one.offset]
         known[one.value] = min(one.time_ns, known.get(one.value, one.time_ns))
     return found
 
 
-def sent_ns(rows: RunRows) -> dict[tuple[TopicPartition, int], int]:
+def sent_ns(history: History) -> dict[tuple[TopicPartition, int], int]:
     """When the send of every value began."""
-    return {(send.where, send.value): send.invoked_ns for send in rows.sends}
+    return {(send.where, send.value): send.invoked_ns for send in history.sends}
 
 
-def find(rows: RunRows) -> Iterator[Finding]:
+def find(history: History, timeline: Timeline) -> Iterator[Finding]:
     """Reference: every offset of one run with two values."""
     seen: dict[tuple[TopicPartition, int], dict[int, list[Sighting]]] = {}
-    for sighting in sightings(rows):
+    for sighting in sightings(history):
         seen.setdefault((sighting.where, sighting.offset), {}).setdefault(sighting.value, []).append(sighting)
-    begun = sent_ns(rows)
+    begun = sent_ns(history)
     for values in seen.values():
         if len(values) > 1:
-            yield _conflict(rows, list(values.values()), begun)
+            yield _conflict(timeline, list(values.values()), begun)
 
 
 def why(finding: Finding) -> str:
@@ -156,15 +159,17 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
     yield from witnesses.cuts(finding)
 
 
-def _conflict(rows: RunRows, values: list[list[Sighting]], begun: Mapping[tuple[TopicPartition, int], int]) -> Finding:
+def _conflict(
+    timeline: Timeline, values: list[list[Sighting]], begun: Mapping[tuple[TopicPartition, int], int]
+) -> Finding:
     first, second = values[0][0], values[1][0]
     sent = [begun.get((first.where, group[0].value)) for group in values]
     return Finding(
-        rows.run, "inconsistent-offsets", *first.where,
+        timeline.run, "inconsistent-offsets", *first.where,
         offset=first.offset,
         value=first.value,
         leader_epoch=min((s.leader_epoch for s in values[0] if s.leader_epoch is not None), default=None),
-        excuse=_excuse(rows, values),
+        excuse=_excuse(timeline, values),
         row=first.row,
         time_ns=first.time_ns,
         other_value=second.value,
@@ -173,10 +178,10 @@ def _conflict(rows: RunRows, values: list[list[Sighting]], begun: Mapping[tuple[
     )  # fmt: skip
 
 
-def _excuse(rows: RunRows, values: list[list[Sighting]]) -> Excuse | None:
+def _excuse(timeline: Timeline, values: list[list[Sighting]]) -> Excuse | None:
     first = values[0][0]
     epochs = [s.leader_epoch for group in values for s in group if s.leader_epoch is not None]
     if sum(any(s.strong for s in group) for group in values) < 2:
         return "acks"
     oldest = min(epochs, default=None)
-    return "unclean" if rows.given_up(first.where, oldest, first.offset, first.time_ns) else None
+    return "unclean" if timeline.given_up(first.where, oldest, first.offset, first.time_ns) else None

@@ -16,7 +16,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from functools import partial
 
-from checkers.views.conclusion import Conclusion, RunFacts
+from checkers.views.conclusion import Conclusion
+from checkers.views.configured import Configured
+from checkers.views.fault_journal import FaultJournal
 from checkers.views.quiet_times import Span, had_time
 from harness.anomaly import (
     NO_WORD,
@@ -31,7 +33,7 @@ from harness.anomaly import (
     Unseen,
 )
 from harness.checker import Evidence
-from harness.facts import Lag
+from harness.facts import Lag, NodeFacts
 from harness.model import TopicPartition
 
 LAGGARD_IN_SYNC = AnomalyKind(
@@ -59,11 +61,11 @@ LAGGARD_IN_SYNC = AnomalyKind(
 KINDS = (LAGGARD_IN_SYNC,)
 
 
-def conclude(run: RunFacts) -> Iterator[Conclusion]:
+def conclude(configured: Configured, journal: FaultJournal, node_facts: NodeFacts) -> Iterator[Conclusion]:
     """Every breach in one run: one for each time that a replica stood still."""
-    for lag in run.facts.lags:
-        if had_time(run, lag.node, Span(lag.begin_ns, lag.end_ns), partial(_disturbs, lag)):
-            yield _conclusion(run, lag)
+    for lag in node_facts.lags:
+        if had_time(configured, journal, lag.node, Span(lag.begin_ns, lag.end_ns), partial(_disturbs, lag)):
+            yield _conclusion(configured, lag)
 
 
 def _disturbs(lag: Lag, nodes: Collection[str]) -> bool:
@@ -72,9 +74,9 @@ def _disturbs(lag: Lag, nodes: Collection[str]) -> bool:
     return not {laggard} <= set(nodes) <= {laggard, leader}
 
 
-def _conclusion(run: RunFacts, lag: Lag) -> Conclusion:
+def _conclusion(configured: Configured, lag: Lag) -> Conclusion:
     row = {"node": lag.node, "incarnation": lag.incarnation}
-    finding = run.finding(
+    finding = configured.finding(
         "laggard-in-sync", TopicPartition(lag.topic, lag.partition), offset=lag.reached, until=lag.log_end,
         leader_epoch=lag.leader_epoch, row=lag.end_sequence, time_ns=lag.end_ns, other_node=lag.member, **row,
     )  # fmt: skip

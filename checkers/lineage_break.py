@@ -19,7 +19,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from checkers.views.conclusion import Conclusion, RunFacts
+from checkers.views.conclusion import Conclusion
+from checkers.views.log_epochs import LogEpochs
 from harness.anomaly import (
     NO_WORD,
     NOTHING,
@@ -54,9 +55,9 @@ LINEAGE_BREAK = AnomalyKind(
 KINDS = (LINEAGE_BREAK,)
 
 
-def conclude(run: RunFacts) -> Iterator[Conclusion]:
+def conclude(log_epochs: LogEpochs) -> Iterator[Conclusion]:
     """Every breach in one run."""
-    for place, logs in run.logs.items():
+    for place, logs in log_epochs.by_replica.items():
         found: dict[int, Conclusion] = {}
         for one, other in combinations(sorted(logs), 2):
             shared = _shared(logs[one], logs[other])
@@ -64,7 +65,7 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
                 continue
             broken = _broken(logs[one], logs[other], shared.first)
             if broken is not None:
-                found.setdefault(broken, _conclusion(run, place, (one, other), broken, shared))
+                found.setdefault(broken, _conclusion(log_epochs, place, (one, other), broken, shared))
         yield from found.values()
 
 
@@ -95,12 +96,12 @@ def _epoch_at(log: Sequence[LogEpoch], offset: int) -> int | None:
 
 
 def _conclusion(
-    run: RunFacts, place: TopicPartition, nodes: tuple[int, int], offset: int, shared: LogEpoch
+    log_epochs: LogEpochs, place: TopicPartition, nodes: tuple[int, int], offset: int, shared: LogEpoch
 ) -> Conclusion:
     about: dict[str, int | str] = {"topic": place.topic, "partition": place.partition}
-    epochs = {node: _epoch_at(run.logs[place][node], offset) for node in nodes}
+    epochs = {node: _epoch_at(log_epochs.by_replica[place][node], offset) for node in nodes}
     return Conclusion(
-        run.finding(
+        log_epochs.finding(
             "lineage-break", place,
             offset=offset, until=shared.first, leader_epoch=shared.leader_epoch, node=nodes[0], other_node=nodes[1],
         ),

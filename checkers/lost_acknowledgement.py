@@ -29,11 +29,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from checkers.views.conclusion import RunFacts
 from checkers.views.cuts import MAY_BE_DEPOSED, may_depose
+from checkers.views.fault_journal import FaultJournal
 from checkers.views.frames import Frames
+from checkers.views.history import History
 from checkers.views.row import Row, where
-from checkers.views.rows import RunRows
+from checkers.views.states import States
 from checkers.views.witnesses import Witnesses
 from checkers.wire_tap.attribution import attributed
 from checkers.wire_tap.share_grounds import confirmed, given
@@ -53,7 +54,6 @@ from harness.anomaly import (
 from harness.checker import Attribution, Evidence
 from harness.downtime import in_force
 from harness.findings import Finding
-from harness.history.run_directory import Manifest
 from harness.model import TopicPartition
 
 LOST_ACKNOWLEDGEMENT = AnomalyKind(
@@ -117,22 +117,22 @@ class Began(NamedTuple):
     time_ns: int
 
 
-def find(rows: RunRows) -> Iterator[Finding]:
+def find(history: History) -> Iterator[Finding]:
     """Reference: every such delivery of one run; of those of one record the first."""
-    began, confirmed = first_polls(rows), _confirmed(rows)
-    limits = {row["op"]: row["delivery_count"] for row in rows.operations if _is(row, "acquire", "invoke")}
+    began, confirmed = first_polls(history), _confirmed(history)
+    limits = {row["op"]: row["delivery_count"] for row in history.operations if _is(row, "acquire", "invoke")}
     found: dict[tuple[str, Shared], Finding] = {}
-    for row in sorted(deliveries(rows), key=lambda one: int(one["index"])):
+    for row in sorted(deliveries(history), key=lambda one: int(one["index"])):
         record, limit, first = shared(row), limits.get(row["op"]), began.get(row["process"])
         before = [one for one in confirmed.get(record, ()) if first is not None and one["index"] < first.row]
         if before and first is not None:
             last = max(before, key=lambda one: int(one["index"]))
-            about = _about(rows, "lost-acknowledgement", row)._replace(until=last["index"])
+            about = _about(history, "lost-acknowledgement", row)._replace(until=last["index"])
             found.setdefault(
                 ("lost-acknowledgement", record), about._replace(since_ns=last["time_ns"], by_ns=first.time_ns)
             )
         if None not in (limit, row["delivery_count"]) and row["delivery_count"] > limit:
-            about = _about(rows, "excess-delivery", row)
+            about = _about(history, "excess-delivery", row)
             found.setdefault(("excess-delivery", record), about._replace(until=row["delivery_count"]))
     yield from found.values()
 
@@ -145,25 +145,24 @@ def why(finding: Finding) -> str:
     return f"{given}, and its group had been confirmed to be done with it before the process polled for the first time."
 
 
-def doubt(finding: Finding, run: RunFacts, manifest: Manifest) -> str:
+def doubt(finding: Finding, states: States, journal: FaultJournal) -> str:
     """Why a former leader may have given the record; empty: it has not.
 
     It gives a share group what it takes to be free, although its successor has confirmed that the group is done with
     it: to a consumer that polled for the first time shortly after a fault that may depose a broker, or the election of
     the successor, or before.
     """
-    del manifest
     if finding.kind != LOST_ACKNOWLEDGEMENT.name:
         return ""
     if finding.since_ns is None or finding.by_ns is None or finding.time_ns is None:
         return ""
     since_ns, until_ns = finding.by_ns - _LEARNS_NS, finding.time_ns
-    decided = run.decided.get(TopicPartition(finding.topic, finding.partition), ())
+    decided = states.decided.get(TopicPartition(finding.topic, finding.partition), ())
     later = [one.begin_ns for one in decided if one.kind == "election" and (one.leader_epoch or 0) > 0]
     successors = [time_ns for time_ns in later if time_ns <= finding.since_ns]
     stays = any(
         may_depose(fault) and in_force(fault["injected_ns"], fault["heal_proven_ns"], since_ns, until_ns)
-        for fault in run.faults
+        for fault in journal.faults
     )
     return MAY_BE_DEPOSED if successors and (stays or max(successors) >= since_ns) else ""
 
@@ -184,9 +183,9 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
     yield from witnesses.fault(finding)
 
 
-def deliveries(rows: RunRows) -> Iterator[Row]:
+def deliveries(history: History) -> Iterator[Row]:
     """The rows of records that share consumers were given, which are known."""
-    for row in rows.operations:
+    for row in history.operations:
         if _is(row, "acquire", "ok") and None not in (row["topic"], row["group"], row["offset"], row["value"]):
             yield row
 
@@ -196,20 +195,20 @@ def shared(row: Row) -> Shared:
     return Shared(row["group"], where(row), row["offset"], row["value"])
 
 
-def first_polls(rows: RunRows) -> dict[int, Began]:
+def first_polls(history: History) -> dict[int, Began]:
     """The first poll of every share consumer, by its process."""
     found: dict[int, Began] = {}
-    for row in rows.operations:
+    for row in history.operations:
         if _is(row, "acquire", "invoke"):
             one = Began(row["index"], row["time_ns"])
             found[row["process"]] = min(found.get(row["process"], one), one)
     return found
 
 
-def _confirmed(rows: RunRows) -> dict[Shared, list[Row]]:
+def _confirmed(history: History) -> dict[Shared, list[Row]]:
     """By record, the rows that confirm that its group is done with it."""
     found: dict[Shared, list[Row]] = defaultdict(list)
-    for row in rows.operations:
+    for row in history.operations:
         known = None not in (row["topic"], row["group"], row["offset"], row["value"])
         if _is(row, "acknowledge", "ok") and known and row["acknowledgement"] in TERMINAL:
             found[shared(row)].append(row)
@@ -220,9 +219,9 @@ def _is(row: Row, f: str, type_: str) -> bool:
     return (row["f"], row["type"]) == (f, type_)
 
 
-def _about(rows: RunRows, kind: str, row: Row) -> Finding:
+def _about(history: History, kind: str, row: Row) -> Finding:
     return Finding(
-        rows.run, kind, *where(row),
+        history.run, kind, *where(row),
         offset=row["offset"],
         value=row["value"],
         row=row["index"],

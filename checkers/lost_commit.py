@@ -23,12 +23,14 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from checkers.views.conclusion import RunFacts
 from checkers.views.cuts import MAY_BE_DEPOSED, may_depose
+from checkers.views.fault_journal import FaultJournal
 from checkers.views.frames import Frames
 from checkers.views.group_operations import group_operations
+from checkers.views.history import History
+from checkers.views.partition_ends import PartitionEnds
 from checkers.views.row import Row, where
-from checkers.views.rows import RunRows
+from checkers.views.timeline import Timeline
 from checkers.views.witnesses import Witnesses
 from checkers.wire_tap.attribution import attributed
 from checkers.wire_tap.commit_grounds import commit_before, committed, returned, row_of
@@ -47,7 +49,6 @@ from harness.anomaly import (
 from harness.checker import Attribution, Evidence
 from harness.downtime import in_force
 from harness.findings import Finding
-from harness.history.run_directory import Manifest
 from harness.model import TopicPartition
 
 LOST_COMMIT = AnomalyKind(
@@ -108,11 +109,11 @@ class Commit(NamedTuple):
     ended_ns: int
 
 
-def find(rows: RunRows) -> Iterator[Finding]:
+def find(history: History, timeline: Timeline, ends: PartitionEnds) -> Iterator[Finding]:
     """Reference: every answer of one run that is not the last commit, and every offset beyond the end."""
     commits: dict[tuple[str | None, TopicPartition], list[Commit]] = defaultdict(list)
     answers: list[tuple[int, Row]] = []
-    for rows_of in group_operations(rows):
+    for rows_of in group_operations(history):
         first, last = rows_of[0], rows_of[-1]
         if first["f"] == "committed":
             answers += [(first["index"], last)] if last["type"] == "ok" else []
@@ -122,8 +123,8 @@ def find(rows: RunRows) -> Iterator[Finding]:
             commit = Commit(first["offset"], first["index"], ended, acked, last["time_ns"])
             commits[first["group"], where(first)].append(commit)
     for asked, row in answers:
-        yield from _lost(rows, row, asked, commits[row["group"], where(row)])
-    yield from _beyond(rows)
+        yield from _lost(history, row, asked, commits[row["group"], where(row)])
+    yield from _beyond(history, timeline, ends)
 
 
 def why(finding: Finding) -> str:
@@ -137,20 +138,19 @@ def why(finding: Finding) -> str:
     return f"A group was given {given} as its commit, after {last}."
 
 
-def doubt(finding: Finding, run: RunFacts, manifest: Manifest) -> str:
+def doubt(finding: Finding, journal: FaultJournal) -> str:
     """Why a coordinator that another one had replaced may have told a group of an earlier commit; empty: it has not.
 
     It answers from what it knows, without asking any replica, until it learns of its successor; so does Kafka's. That
     takes a fault that cuts brokers off from one another, or has one stand still, since the commit that is missing; and
     it tells nothing that had never been committed.
     """
-    del manifest
     since_ns, until_ns = finding.since_ns, finding.time_ns
     if finding.kind != LOST_COMMIT.name or since_ns is None or until_ns is None:
         return ""
     may_be_deposed = any(
         may_depose(fault) and in_force(fault["injected_ns"], fault["heal_proven_ns"], since_ns, until_ns)
-        for fault in run.faults
+        for fault in journal.faults
     )
     return MAY_BE_DEPOSED if may_be_deposed else ""
 
@@ -175,14 +175,14 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
         yield from witnesses.cuts(finding._replace(offset=(finding.offset or 1) - 1))
 
 
-def _lost(rows: RunRows, answer: Row, asked: int, commits: list[Commit]) -> Iterator[Finding]:
+def _lost(history: History, answer: Row, asked: int, commits: list[Commit]) -> Iterator[Finding]:
     before = [commit for commit in commits if commit.acked and commit.ended < asked]
     last = max(before, key=lambda commit: commit.begun, default=None)
     begun = [commit for commit in commits if commit.begun < answer["index"]]
     possible: set[int | None] = {c.offset for c in begun if last is None or c.ended >= last.begun}
     if answer["offset"] not in (possible if last else {None, *possible}):
         yield Finding(
-            rows.run, "lost-commit", *where(answer),
+            history.run, "lost-commit", *where(answer),
             offset=answer["offset"],
             row=answer["index"],
             time_ns=answer["time_ns"],
@@ -192,19 +192,19 @@ def _lost(rows: RunRows, answer: Row, asked: int, commits: list[Commit]) -> Iter
         )  # fmt: skip
 
 
-def _beyond(rows: RunRows) -> Iterator[Finding]:
-    commits = (one for group in group_operations(rows) for one in group if one["type"] == "ok")
+def _beyond(history: History, timeline: Timeline, ends: PartitionEnds) -> Iterator[Finding]:
+    commits = (one for group in group_operations(history) for one in group if one["type"] == "ok")
     seen: set[tuple[TopicPartition, int]] = set()
     for row in sorted(commits, key=lambda r: int(r["index"])):
-        end = rows.ends.get(where(row))
+        end = ends.by_partition.get(where(row))
         log_end = None if end is None else end.log_end_offset
         key = (where(row), int(row["offset"] or 0))
         if log_end is not None and key[1] > log_end and key not in seen:
             seen.add(key)
             yield Finding(
-                rows.run, "commit-beyond-end", *where(row),
+                history.run, "commit-beyond-end", *where(row),
                 offset=row["offset"],
-                excuse="unclean" if rows.cut_off(where(row), key[1] - 1, row["time_ns"]) else None,
+                excuse="unclean" if timeline.cut_off(where(row), key[1] - 1, row["time_ns"]) else None,
                 row=row["index"],
                 time_ns=row["time_ns"],
                 process=row["process"],

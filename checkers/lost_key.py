@@ -28,8 +28,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from checkers.views.history import History
 from checkers.views.row import ALL, Row, where
-from checkers.views.rows import RunRows
+from checkers.views.timeline import Timeline
 from checkers.views.witnesses import Witnesses
 from harness.anomaly import (
     NO_WORD,
@@ -101,10 +102,10 @@ class _Scan(NamedTuple):
     last: dict[int, tuple[int, int]]
 
 
-def find(rows: RunRows) -> Iterator[Finding]:
+def find(history: History, timeline: Timeline) -> Iterator[Finding]:
     """Reference: every key of which a reader was given less than there was."""
-    puts, later, lost = _puts(rows), _later(rows), dict[tuple[TopicPartition, int], Finding]()
-    for place, scan in sorted(_scans(rows), key=lambda one: int(one[1].row["index"])):
+    puts, later, lost = _puts(history), _later(history), dict[tuple[TopicPartition, int], Finding]()
+    for place, scan in sorted(_scans(history), key=lambda one: int(one[1].row["index"])):
         superseded = set() if scan.final else {one.key for one in later[place] if _may_supersede(one, scan)}
         newest: dict[int, list[_Put]] = {}
         for put in sorted(puts[place]):
@@ -116,7 +117,7 @@ def find(rows: RunRows) -> Iterator[Finding]:
             given = scan.last.get(key)
             for put in last:
                 if given is None or given[0] < put.offset or (given[0] == put.offset and given[1] != put.value):
-                    lost.setdefault((place, put.value), _lost(rows, place, put, scan.row, given))
+                    lost.setdefault((place, put.value), _lost(timeline, place, put, scan.row, given))
     yield from lost.values()
 
 
@@ -144,8 +145,8 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
     yield from witnesses.fault(finding)
 
 
-def _puts(rows: RunRows) -> dict[TopicPartition, list[_Put]]:
-    own = [row for row in rows.operations if row["f"] == "put" and row["topic"] is not None]
+def _puts(history: History) -> dict[TopicPartition, list[_Put]]:
+    own = [row for row in history.operations if row["f"] == "put" and row["topic"] is not None]
     begun = {row["op"]: row["time_ns"] for row in own if row["type"] == "invoke"}
     found: dict[TopicPartition, list[_Put]] = defaultdict(list)
     for row in own:
@@ -155,9 +156,9 @@ def _puts(rows: RunRows) -> dict[TopicPartition, list[_Put]]:
     return found
 
 
-def _later(rows: RunRows) -> dict[TopicPartition, list[_Later]]:
+def _later(history: History) -> dict[TopicPartition, list[_Later]]:
     """Every record that is, or may be, in the log."""
-    own = [row for row in rows.operations if row["f"] == "put" and row["topic"] is not None]
+    own = [row for row in history.operations if row["f"] == "put" and row["topic"] is not None]
     acked = [row for row in own if row["type"] == "ok" and row["offset"] is not None and row["value"] is not None]
     known = {row["op"] for row in [*acked, *(row for row in own if row["type"] == "fail")]}
     begun = {row["op"]: row for row in own if row["type"] == "invoke"}
@@ -171,9 +172,9 @@ def _later(rows: RunRows) -> dict[TopicPartition, list[_Later]]:
     return found
 
 
-def _scans(rows: RunRows) -> Iterator[tuple[TopicPartition, _Scan]]:
+def _scans(history: History) -> Iterator[tuple[TopicPartition, _Scan]]:
     """Every reading that came to its end."""
-    own = [row for row in rows.operations if row["f"] == "scan" and row["topic"] is not None]
+    own = [row for row in history.operations if row["f"] == "scan" and row["topic"] is not None]
     begun = {row["op"]: row for row in own if row["type"] == "invoke"}
     ended: dict[int, list[Row]] = defaultdict(list)
     for row in own:
@@ -190,12 +191,12 @@ def _scans(rows: RunRows) -> Iterator[tuple[TopicPartition, _Scan]]:
         yield where(invoked), _Scan(invoked["index"], invoked["offset"] or 0, bool(invoked["final"]), first, last)
 
 
-def _lost(rows: RunRows, place: TopicPartition, put: _Put, scan: Row, given: tuple[int, int] | None) -> Finding:
+def _lost(timeline: Timeline, place: TopicPartition, put: _Put, scan: Row, given: tuple[int, int] | None) -> Finding:
     return Finding(
-        rows.run, "lost-key", *place,
+        timeline.run, "lost-key", *place,
         offset=put.offset,
         value=put.value,
-        excuse="unclean" if rows.given_up(place, None, put.offset, put.since_ns) else None,
+        excuse="unclean" if timeline.given_up(place, None, put.offset, put.since_ns) else None,
         row=scan["index"],
         time_ns=scan["time_ns"],
         process=scan["process"],

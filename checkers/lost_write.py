@@ -6,8 +6,8 @@ one replaced, and a record that no consumer had read before it went. A send whos
 (acks=0) is lost when the final read does not deliver its value anywhere in the partition.
 
 Offsets beyond the end of the final read are judged only when it reached the final leader's high watermark; see
-``RunRows.judged``. Where no broker's rows show how a partition ended, as in an imported history, ``RunRows.missing``
-determines which records are known to be gone.
+``PartitionEnds.judged``. Where no broker's rows show how a partition ended, as in an imported history,
+``PartitionEnds.missing`` determines which records are known to be gone.
 
 Severity: ``VIOLATION``. ``WEAK`` when the sender waited for less than all in-sync replicas, that may explain the loss
 (see :mod:`checkers.verdicts.weak_acks`), and the record was neither delivered to a consumer nor known to be committed
@@ -31,9 +31,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from checkers.inconsistent_offsets import first_seen
 from checkers.views.frames import Frames
+from checkers.views.history import History
+from checkers.views.partition_ends import PartitionEnds
+from checkers.views.replica_logs import ReplicaLogs
 from checkers.views.row import ALL, Send
-from checkers.views.rows import RunRows
 from checkers.views.terms import Term
+from checkers.views.timeline import Timeline
 from checkers.views.transaction_markers import replaced
 from checkers.views.witnesses import Witnesses
 from checkers.wire_tap.attribution import attributed
@@ -81,13 +84,13 @@ LOST_WRITE = AnomalyKind(
 KINDS = (LOST_WRITE,)
 
 
-def find(rows: RunRows) -> Iterator[Finding]:
+def find(history: History, timeline: Timeline, logs: ReplicaLogs, ends: PartitionEnds) -> Iterator[Finding]:
     """Reference: every lost write of one run."""
-    aborted, seen = replaced(rows, "abort"), first_seen(rows)
-    for send in rows.sends:
-        read = (send.where, send.value) in rows.read_values
-        if send.type == "ok" and not _survives(rows, send) and rows.missing(send.where, send.offset, read=read):
-            lost = _lost(rows, send, hidden=(send.where, send.offset, send.value) in aborted)
+    aborted, seen = replaced(history, timeline, logs, ends, "abort"), first_seen(history)
+    for send in history.sends:
+        read = (send.where, send.value) in history.read_values
+        if send.type == "ok" and not _survives(history, send) and ends.missing(send.where, send.offset, read=read):
+            lost = _lost(history, timeline, logs, ends, send, hidden=(send.where, send.offset, send.value) in aborted)
             others = seen.get((send.where, send.offset or 0), {}).items() if send.offset is not None else ()
             instead_ns = min((time_ns for value, time_ns in others if value != send.value), default=None)
             yield lost if instead_ns is None else lost._replace(by_ns=max(instead_ns, send.completed_ns))
@@ -126,54 +129,59 @@ def attribute(finding: Finding, frames: Frames) -> Attribution:
     )
 
 
-def _survives(rows: RunRows, send: Send) -> bool:
+def _survives(history: History, send: Send) -> bool:
     if send.offset is None:
-        return (send.where, send.value) in rows.read_in_the_end
-    return rows.in_final_read(send.where, send.offset, send.value)
+        return (send.where, send.value) in history.read_in_the_end
+    return history.in_final_read(send.where, send.offset, send.value)
 
 
-def excuse_of(rows: RunRows, send: Send) -> Excuse | None:
+def excuse_of(
+    history: History, timeline: Timeline, logs: ReplicaLogs, ends: PartitionEnds, send: Send
+) -> Excuse | None:
     """What excuses that the record of an acknowledged send is not at its offset."""
-    able = _able(rows, send)
-    epoch = _epoch(rows, send, _author(rows, able))
-    committed = _committed(rows, send, epoch)
-    return _excuse(rows, send, _epochs(able, epoch), committed=committed)
+    able = _able(timeline, send)
+    epoch = _epoch(history, logs, send, _author(timeline, able))
+    committed = _committed(history, timeline, logs, send, epoch)
+    return _excuse(history, timeline, ends, send, _epochs(able, epoch), committed=committed)
 
 
-def _lost(rows: RunRows, send: Send, *, hidden: bool) -> Finding:
-    able = _able(rows, send)
-    author = _author(rows, able)
-    epoch = _epoch(rows, send, author)
-    committed = _committed(rows, send, epoch)
+def _lost(
+    history: History, timeline: Timeline, logs: ReplicaLogs, ends: PartitionEnds, send: Send, *, hidden: bool
+) -> Finding:
+    able = _able(timeline, send)
+    author = _author(timeline, able)
+    epoch = _epoch(history, logs, send, author)
+    committed = _committed(history, timeline, logs, send, epoch)
+    excuse = _excuse(history, timeline, ends, send, _epochs(able, epoch), committed=committed)
     return Finding(
-        rows.run, "lost-write", *send.where,
+        history.run, "lost-write", *send.where,
         offset=send.offset,
         value=send.value,
         leader_epoch=epoch,
-        excuse=_excuse(rows, send, _epochs(able, epoch), committed=committed) or ("unclean" if hidden else None),
+        excuse=excuse or ("unclean" if hidden else None),
         row=send.row,
         time_ns=send.completed_ns,
         process=send.process,
         acks=send.acks,
         node=author.node if author else None,
-        other_offset=_elsewhere(rows, send),
-        other_value=None if send.offset is None else rows.replacement(send.where, send.offset),
+        other_offset=_elsewhere(history, send),
+        other_value=None if send.offset is None else history.replacement(send.where, send.offset),
         committed=committed,
         since_ns=send.invoked_ns,
     )  # fmt: skip
 
 
-def _able(rows: RunRows, send: Send) -> list[Term]:
+def _able(timeline: Timeline, send: Send) -> list[Term]:
     """The leaders that can have appended the record, judging by the time and, where those are known, their log ends."""
     if send.offset is None:
         return []
-    led = rows.leaders_during(send)
-    return led if rows.sampled else [term for term in led if term.first_log_end <= send.offset < term.log_end]
+    led = timeline.leaders_during(send)
+    return led if timeline.sampled else [term for term in led if term.first_log_end <= send.offset < term.log_end]
 
 
-def _author(rows: RunRows, able: Sequence[Term]) -> Term | None:
+def _author(timeline: Timeline, able: Sequence[Term]) -> Term | None:
     """The only leader that can have appended the record; None: there are several, or not all are known."""
-    return able[0] if len(able) == 1 and not rows.sampled else None
+    return able[0] if len(able) == 1 and not timeline.sampled else None
 
 
 def _epochs(able: Sequence[Term], epoch: int | None) -> list[int | None]:
@@ -181,35 +189,35 @@ def _epochs(able: Sequence[Term], epoch: int | None) -> list[int | None]:
     return [term.leader_epoch for term in able] if epoch is None and able else [epoch]
 
 
-def _epoch(rows: RunRows, send: Send, author: Term | None) -> int | None:
+def _epoch(history: History, logs: ReplicaLogs, send: Send, author: Term | None) -> int | None:
     if send.offset is None:
         return None
-    recorded = _recorded_epoch(rows, send)
+    recorded = _recorded_epoch(history, logs, send)
     return author.leader_epoch if recorded is None and author else recorded
 
 
-def _recorded_epoch(rows: RunRows, send: Send) -> int | None:
+def _recorded_epoch(history: History, logs: ReplicaLogs, send: Send) -> int | None:
     """The epoch of the record by the replicas' logs, or else by polls; None: neither has it."""
-    of_logs = _logged_epochs(rows, send).get(send.value)
-    polls = rows.delivered.get((send.where, send.offset or 0, send.value), [])
+    of_logs = _logged_epochs(logs, send).get(send.value)
+    polls = history.delivered.get((send.where, send.offset or 0, send.value), [])
     of_polls = [read.leader_epoch for read in polls if read.leader_epoch is not None]
     return min(of_polls, default=None) if of_logs is None else of_logs
 
 
-def _logged_epochs(rows: RunRows, send: Send) -> dict[int, int]:
+def _logged_epochs(logs: ReplicaLogs, send: Send) -> dict[int, int]:
     """The lowest epoch in which the replicas' logs hold each value at the offset of a send."""
     found: dict[int, int] = {}
-    for row in rows.logged.get(send.where, {}).get(send.offset or 0, []):
+    for row in logs.logged.get(send.where, {}).get(send.offset or 0, []):
         if row["value"] is not None and row["leader_epoch"] >= 0:
             found[row["value"]] = min(row["leader_epoch"], found.get(row["value"], row["leader_epoch"]))
     return found
 
 
-def _committed(rows: RunRows, send: Send, epoch: int | None) -> bool:
+def _committed(history: History, timeline: Timeline, logs: ReplicaLogs, send: Send, epoch: int | None) -> bool:
     """Whether the high watermark of a leader that had the record passed it."""
-    if send.offset is None or _is_another_s(rows, send, epoch):
+    if send.offset is None or _is_another_s(history, logs, send, epoch):
         return False
-    led = [term for term in rows.leader_terms(send.where) if term.leader_epoch == epoch]
+    led = [term for term in timeline.leader_terms(send.where) if term.leader_epoch == epoch]
     able = [term for term in led if term.end_ns is None or term.end_ns >= send.invoked_ns]
     passed = [term for term in able if term.high_watermark > send.offset]
     lacking = [t.begin_ns for t in able if t.begin_ns > send.completed_ns and t.first_log_end <= send.offset]
@@ -217,22 +225,30 @@ def _committed(rows: RunRows, send: Send, epoch: int | None) -> bool:
     return any(gone_ns is None or term.begin_ns < gone_ns for term in passed)
 
 
-def _is_another_s(rows: RunRows, send: Send, epoch: int | None) -> bool:
+def _is_another_s(history: History, logs: ReplicaLogs, send: Send, epoch: int | None) -> bool:
     """Whether another record has the offset in the epoch that this one has only by its presumed leader."""
-    others = [known for value, known in _logged_epochs(rows, send).items() if value != send.value]
-    return epoch is not None and epoch in others and _recorded_epoch(rows, send) is None
+    others = [known for value, known in _logged_epochs(logs, send).items() if value != send.value]
+    return epoch is not None and epoch in others and _recorded_epoch(history, logs, send) is None
 
 
-def _excuse(rows: RunRows, send: Send, epochs: Iterable[int | None], *, committed: bool) -> Excuse | None:
+def _excuse(
+    history: History,
+    timeline: Timeline,
+    ends: PartitionEnds,
+    send: Send,
+    epochs: Iterable[int | None],
+    *,
+    committed: bool,
+) -> Excuse | None:
     place, offset = send.where, send.offset
-    polled = offset is not None and any(not r.final for r in rows.delivered.get((place, offset, send.value), []))
-    if offset is not None and rows.begins_behind(place, offset, send.invoked_ns):
+    polled = offset is not None and any(not r.final for r in history.delivered.get((place, offset, send.value), []))
+    if offset is not None and ends.begins_behind(place, offset, send.invoked_ns):
         return "retention"
     if send.acks != ALL and not committed and not polled:
         return "acks"
-    gone = any(rows.given_up(place, epoch, offset, send.invoked_ns) for epoch in epochs)
+    gone = any(timeline.given_up(place, epoch, offset, send.invoked_ns) for epoch in epochs)
     return "unclean" if gone else None
 
 
-def _elsewhere(rows: RunRows, send: Send) -> int | None:
-    return rows.read_in_the_end.get((send.where, send.value))
+def _elsewhere(history: History, send: Send) -> int | None:
+    return history.read_in_the_end.get((send.where, send.value))

@@ -24,7 +24,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from checkers.views.conclusion import Conclusion, RunFacts, cite, detail, seen_at
+from checkers.views.conclusion import Conclusion, cite, detail, seen_at
+from checkers.views.configured import Configured
+from checkers.views.states import States
 from harness.anomaly import (
     NO_WORD,
     NOTHING,
@@ -55,27 +57,27 @@ METADATA_DIVERGENCE = AnomalyKind(
 KINDS = (METADATA_DIVERGENCE,)
 
 
-def conclude(run: RunFacts) -> Iterator[Conclusion]:
+def conclude(states: States, configured: Configured) -> Iterator[Conclusion]:
     """Every breach in one run."""
-    for place in sorted({*run.reported, *run.decided}):
-        reported = (x for intervals in run.reported.get(place, {}).values() for x in intervals if x.kind == "state")
+    for place in sorted({*states.reported, *states.decided}):
+        reported = (x for intervals in states.reported.get(place, {}).values() for x in intervals if x.kind == "state")
         versions: dict[int, list[StateInterval]] = defaultdict(list)
-        decided = run.decided.get(place, ())
+        decided = states.decided.get(place, ())
         first = 0 if any(one.partition_epoch == 0 and "cause" in detail(one) for one in decided) else 1
         for one in sorted(chain(decided, reported), key=_when):
             if one.partition_epoch is not None and one.partition_epoch >= first and _content(one) is not None:
                 versions[one.partition_epoch].append(one)
         for rows in versions.values():
-            yield from _differing(run, place, rows)
+            yield from _differing(configured, place, rows)
 
 
-def _differing(run: RunFacts, place: TopicPartition, rows: Sequence[StateInterval]) -> Iterator[Conclusion]:
+def _differing(configured: Configured, place: TopicPartition, rows: Sequence[StateInterval]) -> Iterator[Conclusion]:
     first, other = rows[0], next((one for one in rows if _content(one) != _content(rows[0])), None)
     if other is None:
         first, other = _forgotten(rows)
     if other is not None:
         yield Conclusion(
-            run.finding(
+            configured.finding(
                 "metadata-divergence", place,
                 leader_epoch=other.leader_epoch, other_node=first.node, **seen_at(other),
             ),

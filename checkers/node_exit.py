@@ -29,10 +29,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from checkers.views.conclusion import Conclusion, RunFacts
+from checkers.views.conclusion import Conclusion
+from checkers.views.configured import Configured
 from checkers.views.cuts import ends_of, links_of
+from checkers.views.fault_journal import FaultJournal
 from checkers.views.generations import since
 from checkers.views.row import Row
+from checkers.views.runner_report import RunnerReport
 from faults import traits_of
 from harness.anomaly import (
     NO_WORD,
@@ -114,34 +117,36 @@ _START_NS = 120_000_000_000
 _MAY_NOT_CUT = re.compile("log truncation .*is not allowed")
 
 
-def conclude(run: RunFacts) -> Iterator[Conclusion]:
+def conclude(configured: Configured, journal: FaultJournal, runner: RunnerReport) -> Iterator[Conclusion]:
     """Every breach in one run."""
-    for number, ending in enumerate(run.endings):
+    for number, ending in enumerate(runner.endings):
         if not ending["blames"]:
             known = {name: ending[name] for name in ("node", "incarnation", "time_ns")}
-            finding = run.finding("node-exit", NOWHERE, row=number, excuse=_excuse(run, ending), **known)
-            yield Conclusion(finding, f"{_sentence(run, ending)}: {ending['said'].rstrip('.')}.", ())
+            finding = configured.finding(
+                "node-exit", NOWHERE, row=number, excuse=_excuse(configured, journal, ending), **known
+            )
+            yield Conclusion(finding, f"{_sentence(ending)}: {ending['said'].rstrip('.')}.", ())
 
 
-def blamed(run: RunFacts) -> Iterator[str]:
+def blamed(configured: Configured, journal: FaultJournal, runner: RunnerReport) -> Iterator[str]:
     """One sentence for each life of a node that its environment ended."""
-    for ending in run.endings:
-        if ending["blames"] and _excuse(run, ending) is None:
-            yield f"{_sentence(run, ending)}, and {ending['blames']}: its environment is to blame."
+    for ending in runner.endings:
+        if ending["blames"] and _excuse(configured, journal, ending) is None:
+            yield f"{_sentence(ending)}, and {ending['blames']}: its environment is to blame."
 
 
-def _excuse(run: RunFacts, ending: Mapping[str, Any]) -> Excuse | None:
-    if any(_explains(run, fault, ending) for fault in run.excusing):
+def _excuse(configured: Configured, journal: FaultJournal, ending: Mapping[str, Any]) -> Excuse | None:
+    if any(_explains(configured, fault, ending) for fault in journal.excusing):
         return "harmed"
-    may_not = _MAY_NOT_CUT.search(ending["said"]) and run.guarantees.get("unclean_election") is not True
-    return "exits" if may_not and not since(run.generation, "2.1") else None
+    may_not = _MAY_NOT_CUT.search(ending["said"]) and configured.guarantees.get("unclean_election") is not True
+    return "exits" if may_not and not since(configured.generation, "2.1") else None
 
 
-def _explains(run: RunFacts, fault: Row, ending: Mapping[str, Any]) -> bool:
+def _explains(configured: Configured, fault: Row, ending: Mapping[str, Any]) -> bool:
     at_ns, began_ns, healed_ns = ending["time_ns"], fault["injected_ns"], fault["heal_proven_ns"]
     node, disk = node_name(NodeId(ending["node"])), traits_of(fault["kind"]).disk
     if _LOST_CONTACT.search(ending["said"]) and in_force(began_ns, healed_ns, at_ns - _START_NS, at_ns):
-        return _may_keep_out(run, fault, node)
+        return _may_keep_out(configured, fault, node)
     if node not in fault["nodes"] or disk not in _HARMFUL or not _fits(ending["said"], _HARMFUL[disk]):
         return False
     return in_force(began_ns, None if disk is DiskEffect.DAMAGE else healed_ns, at_ns, at_ns)
@@ -155,9 +160,9 @@ def _fits(last_words: str, words: re.Pattern[str]) -> bool:
     return words.search(last_words) is not None or _UNCAUGHT.search(last_words) is None
 
 
-def _may_keep_out(run: RunFacts, fault: Row, node: str) -> bool:
+def _may_keep_out(configured: Configured, fault: Row, node: str) -> bool:
     """Whether a fault can keep a node from its controller."""
-    among = {name for name in ends_of(fault) if name == node or _may_control(run, name)}
+    among = {name for name in ends_of(fault) if name == node or _may_control(configured, name)}
     links = links_of(fault)
     if links is not None:
         return any(among.issuperset(link) for link in links)
@@ -166,13 +171,13 @@ def _may_keep_out(run: RunFacts, fault: Row, node: str) -> bool:
     return not traits_of(fault["kind"]).moves_clock and bool(among)
 
 
-def _may_control(run: RunFacts, name: str) -> bool:
+def _may_control(configured: Configured, name: str) -> bool:
     """Whether the name is a controller's, or a broker's where brokers may be the controllers."""
-    combined = run.wanted is None or run.wanted.combined
+    combined = configured.wanted is None or configured.wanted.combined
     return name.startswith(CONTROLLER) or (combined and is_broker(name))
 
 
-def _sentence(run: RunFacts, ending: Mapping[str, Any]) -> str:
+def _sentence(ending: Mapping[str, Any]) -> str:
     node, status = node_name(NodeId(ending["node"])), ending["status"]
     how = f"with exit status {status}" if status >= 0 else f"by signal {-status}"
     return f"Node {node} ended {how}, in its life {ending['incarnation']}, and nothing had ordered it to"

@@ -45,8 +45,11 @@ from typing import NamedTuple
 
 from checkers.inconsistent_offsets import sightings
 from checkers.views.frames import Frames
+from checkers.views.history import History
+from checkers.views.partition_ends import PartitionEnds
+from checkers.views.replica_logs import ReplicaLogs
 from checkers.views.row import Read, where
-from checkers.views.rows import RunRows
+from checkers.views.timeline import Timeline
 from checkers.views.transaction_markers import gave_up_some, replaced
 from checkers.views.unclean_elections import UncleanElection
 from checkers.views.witnesses import Witnesses
@@ -180,14 +183,14 @@ class Record(NamedTuple):
     leader_epoch: int | None
 
 
-def find(rows: RunRows) -> Iterator[Finding]:
+def find(history: History, timeline: Timeline, logs: ReplicaLogs, ends: PartitionEnds) -> Iterator[Finding]:
     """Reference: every step of one run's consumers that goes back or skips a record."""
     readers: dict[tuple[int, TopicPartition], list[Read]] = {}
-    for read in rows.reads:
+    for read in history.reads:
         readers.setdefault((read.process, read.where), []).append(read)
-    moves, begun_ns = _moves(rows), _begun(rows)
-    held = _held(rows)
-    aborted = replaced(rows, "abort")
+    moves, begun_ns = _moves(history), _begun(history)
+    held = _held(history, logs, ends)
+    aborted = replaced(history, timeline, logs, ends, "abort")
     for (process, place), reads in readers.items():
         log = held.get(place, {})
         offsets = sorted(log)
@@ -197,22 +200,25 @@ def find(rows: RunRows) -> Iterator[Finding]:
             group = not step.within and moves.may_be_unnamed(process, step.after.row)
             begin = bisect_right(offsets, step.before.offset)
             beyond = [(offset, log[offset]) for offset in offsets[begin : begin + 1]]
-            elections = _elections_before(rows, step)
-            thrown = any(_threw_back(rows, election, step.before, beyond, begun_ns[process]) for election in elections)
+            elections = _elections_before(timeline, step)
+            thrown = any(
+                _threw_back(history, timeline, election, step.before, beyond, begun_ns=begun_ns[process])
+                for election in elections
+            )
             if step.after.offset <= step.before.offset:
-                yield _back(rows, step, group=group, thrown=thrown)
+                yield _back(history, step, group=group, thrown=thrown)
                 continue
-            deleted = rows.deleted_to(place, step.after.time_ns)
+            deleted = timeline.deleted_to(place, step.after.time_ns)
             skipped = offsets[begin : bisect_left(offsets, step.after.offset)]
             kept = skipped[bisect_left(skipped, deleted) :]
             there = [first for first in (*kept[:1], *skipped[:1]) if _was_there(step, log[first])]
             if there:
                 hidden_ns = aborted.get((place, there[0], log[there[0]].value))
                 hidden = hidden_ns is not None and hidden_ns <= step.after.time_ns
-                unclean = thrown or hidden or _was_given_up(rows, step, there[0], log[there[0]])
+                unclean = thrown or hidden or _was_given_up(timeline, step, there[0], log[there[0]])
                 excuse: Excuse | None = "unclean" if unclean else None
                 excuse = "group" if group else "retention" if there[0] not in kept else excuse
-                yield _skip(rows, step, there[0], log[there[0]], excuse)
+                yield _skip(history, step, there[0], log[there[0]], excuse)
 
 
 def why(finding: Finding) -> str:
@@ -266,9 +272,9 @@ class _Moves:
         return not self.rebalanced and self.subscriptions.get(process, row) < row
 
 
-def _moves(rows: RunRows) -> _Moves:
+def _moves(history: History) -> _Moves:
     found = _Moves()
-    for row in rows.operations:
+    for row in history.operations:
         if row["f"] in ("assign", "subscribe") and row["type"] in ("ok", "info"):
             first, places = found.assigned[row["process"]].get(row["op"], (row["index"], set()))
             places |= set() if row["topic"] is None else {where(row)}
@@ -293,13 +299,13 @@ def _steps(reads: list[Read]) -> Iterator[Step]:
                 yield Step(position, after, within=False)
 
 
-def _held(rows: RunRows) -> dict[TopicPartition, dict[int, Record]]:
+def _held(history: History, logs: ReplicaLogs, ends: PartitionEnds) -> dict[TopicPartition, dict[int, Record]]:
     """The records that a consumer may not skip, by offset; of several at one offset that of the lowest value."""
-    doubtful = {(send.where, send.value) for send in rows.sends if rows.is_uncommitted(send)}
-    found: dict[TopicPartition, dict[int, Record]] = {place: {} for place in rows.ends}
-    for place, offset, value in _known_records(rows):
+    doubtful = {(send.where, send.value) for send in history.sends if history.is_uncommitted(send)}
+    found: dict[TopicPartition, dict[int, Record]] = {place: {} for place in ends.by_partition}
+    for place, offset, value in _known_records(history, ends):
         if (place, value) not in doubtful:
-            record = _record(rows, place, offset, value)
+            record = _record(logs, place, offset, value)
             known = found[place].setdefault(offset, record)
             found[place][offset] = min(known, record, key=lambda r: r.value)
     return found
@@ -312,20 +318,20 @@ def _was_there(step: Step, record: Record) -> bool:
     return record.leader_epoch is None or step.after.leader_epoch is None or record.leader_epoch <= max(known)
 
 
-def _known_records(rows: RunRows) -> Iterator[tuple[TopicPartition, int, int]]:
+def _known_records(history: History, ends: PartitionEnds) -> Iterator[tuple[TopicPartition, int, int]]:
     """Partition, offset and value of every record that a partition is known to hold."""
-    for place, end in rows.ends.items():
+    for place, end in ends.by_partition.items():
         if end.node is not None:
-            yield from ((place, row["offset"], row["value"]) for row in rows.final_log(place))
-    for seen in sightings(rows):
-        end = rows.ends[seen.where]
-        before = seen.offset < (end.log_start_offset or 0) and seen.where not in rows.marked
+            yield from ((place, row["offset"], row["value"]) for row in ends.final_log(place))
+    for seen in sightings(history):
+        end = ends.by_partition[seen.where]
+        before = seen.offset < (end.log_start_offset or 0) and seen.where not in history.marked
         if end.node is None or before:
             yield seen.where, seen.offset, seen.value
 
 
-def _record(rows: RunRows, place: TopicPartition, offset: int, value: int) -> Record:
-    logged = rows.logged.get(place, {}).get(offset, [])
+def _record(logs: ReplicaLogs, place: TopicPartition, offset: int, value: int) -> Record:
+    logged = logs.logged.get(place, {}).get(offset, [])
     epochs = [row["leader_epoch"] for row in logged if row["value"] == value and row["leader_epoch"] >= 0]
     return Record(value, min(epochs, default=None))
 
@@ -333,10 +339,10 @@ def _record(rows: RunRows, place: TopicPartition, offset: int, value: int) -> Re
 # ---------------------------------------------------------------------------------------------------------- findings
 
 
-def _back(rows: RunRows, step: Step, *, group: bool, thrown: bool) -> Finding:
+def _back(history: History, step: Step, *, group: bool, thrown: bool) -> Finding:
     before, after, within = step
     return Finding(
-        rows.run, "int-nonmonotonic-poll" if within else "nonmonotonic-poll", *after.where,
+        history.run, "int-nonmonotonic-poll" if within else "nonmonotonic-poll", *after.where,
         offset=after.offset,
         value=after.value,
         leader_epoch=after.leader_epoch,
@@ -348,10 +354,10 @@ def _back(rows: RunRows, step: Step, *, group: bool, thrown: bool) -> Finding:
     )  # fmt: skip
 
 
-def _skip(rows: RunRows, step: Step, skipped: int, record: Record, excuse: Excuse | None) -> Finding:
+def _skip(history: History, step: Step, skipped: int, record: Record, excuse: Excuse | None) -> Finding:
     before, after, within = step
     return Finding(
-        rows.run, "int-poll-skip" if within else "poll-skip", *after.where,
+        history.run, "int-poll-skip" if within else "poll-skip", *after.where,
         offset=skipped,
         value=record.value,
         leader_epoch=record.leader_epoch,
@@ -365,40 +371,46 @@ def _skip(rows: RunRows, step: Step, skipped: int, record: Record, excuse: Excus
     )  # fmt: skip
 
 
-def _begun(rows: RunRows) -> dict[int, int]:
+def _begun(history: History) -> dict[int, int]:
     """When each process polled first."""
     found: dict[int, int] = {}
-    for row in rows.operations:
+    for row in history.operations:
         if row["f"] == "poll":
             found[row["process"]] = min(row["time_ns"], found.get(row["process"], row["time_ns"]))
     return found
 
 
-def _elections_before(rows: RunRows, step: Step) -> list[UncleanElection]:
+def _elections_before(timeline: Timeline, step: Step) -> list[UncleanElection]:
     return [
         election
-        for election in rows.unclean_elections.get(step.after.where, [])
+        for election in timeline.unclean_elections.get(step.after.where, [])
         if election.time_ns <= step.after.time_ns
     ]
 
 
 def _threw_back(
-    rows: RunRows, election: UncleanElection, last: Read, beyond: Sequence[tuple[int, Record]], begun_ns: int
+    history: History,
+    timeline: Timeline,
+    election: UncleanElection,
+    last: Read,
+    beyond: Sequence[tuple[int, Record]],
+    *,
+    begun_ns: int,
 ) -> bool:
     """Whether an unclean election gave up the position of a consumer whose last delivery was ``last``.
 
     ``beyond``: the first record behind it that a consumer may not skip, if there is one; ``begun_ns``: when it polled
     first. A sampled timeline does not show where the winner's log ended.
     """
-    if election.gave_up(last.leader_epoch, None if rows.sampled else last.offset):
+    if election.gave_up(last.leader_epoch, None if timeline.sampled else last.offset):
         return True
     held = any(_is_of_before(election, offset, record) for offset, record in beyond)
     terms = [
         term
-        for term in rows.leader_terms(last.where)
+        for term in timeline.leader_terms(last.where)
         if term.leader_epoch >= (last.leader_epoch or 0) and (term.end_ns is None or term.end_ns >= begun_ns)
     ]
-    return last.where in rows.marked and not held and any(gave_up_some(election, t, last.offset + 1) for t in terms)
+    return last.where in history.marked and not held and any(gave_up_some(election, t, last.offset + 1) for t in terms)
 
 
 def _is_of_before(election: UncleanElection, offset: int, record: Record) -> bool:
@@ -407,10 +419,10 @@ def _is_of_before(election: UncleanElection, offset: int, record: Record) -> boo
     return election.log_end is not None and offset < election.log_end and older
 
 
-def _was_given_up(rows: RunRows, step: Step, skipped: int, record: Record) -> bool:
+def _was_given_up(timeline: Timeline, step: Step, skipped: int, record: Record) -> bool:
     """Whether an unclean election is why the consumer was not given the record that it skipped."""
-    passed, elections = None if rows.sampled else skipped, _elections_before(rows, step)
+    passed, elections = None if timeline.sampled else skipped, _elections_before(timeline, step)
     if record.leader_epoch is not None and any(election.gave_up(record.leader_epoch, passed) for election in elections):
         return True
     unknown = None in (step.after.leader_epoch, record.leader_epoch)
-    return unknown and rows.cut_off(step.after.where, skipped, step.after.time_ns)
+    return unknown and timeline.cut_off(step.after.where, skipped, step.after.time_ns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
@@ -52,14 +52,20 @@ from checkers import (
     wrong_deletion,
     wrong_marker,
 )
-from checkers.views.conclusion import Conclusion, FactRule, RunFacts
+from checkers.views.conclusion import Conclusion, FactRule
+from checkers.views.configured import Configured
+from checkers.views.fault_journal import FaultJournal
 from checkers.views.frames import Frames
-from checkers.views.rows import RunRows
+from checkers.views.log_epochs import LogEpochs
+from checkers.views.runner_report import RunnerReport
+from checkers.views.states import States
 from checkers.views.witnesses import Witnesses
 from harness.anomaly import AnomalyKind
 from harness.checker import Attribution, Evidence
+from harness.facts import AckFacts, ClientFacts, LogFacts, NodeFacts
 from harness.findings import Finding
-from harness.plugins import Registry, takes
+from harness.parts import Parts, named_by
+from harness.plugins import Registry
 
 
 class Promise(Protocol):
@@ -76,8 +82,9 @@ class Promise(Protocol):
         """The kinds of anomaly that breach it."""
         ...
 
-    def find(self, rows: RunRows) -> Iterator[Finding]:
-        """Reference: every breach in one run."""
+    @property
+    def find(self) -> Callable[..., Iterable[Finding]]:
+        """Reference: every breach in one run, by those views of it that its parameters name (``checkers.views``)."""
         ...
 
     def why(self, finding: Finding) -> str:
@@ -169,14 +176,24 @@ def _flaw(name: str, loaded: Any) -> str:
         return f"one of its kinds follows from {strange[0]!r}, and there is no such kind."
     if not callable(getattr(loaded, "conclude", None)):
         return "it does not define 'conclude'."
-    return "" if takes(loaded.conclude, 1) else "its 'conclude' takes other arguments."
+    try:
+        named = named_by(loaded.conclude)
+    except (KeyError, NameError, TypeError, ValueError):
+        return "a parameter of its 'conclude' has no type at run time."
+    unknown = sorted(name for name, kind in named.items() if kind not in _GIVEN)
+    return f"its 'conclude' takes {unknown[0]!r}, of a type that no rule is given." if unknown else ""
 
+
+_GIVEN = frozenset(
+    {States, LogEpochs, Configured, FaultJournal, RunnerReport, NodeFacts, LogFacts, ClientFacts, AckFacts}
+)
+"""What the parameters of a rule on facts may be, see :mod:`checkers.views.conclusion`."""
 
 CHECKERS: Registry[FactRule] = Registry("seawall.checkers", {}, _flaw)
 """The checkers of installed plugins: each is asked about every run."""
 
 
-def conclude(run: RunFacts) -> Iterator[Conclusion]:
+def conclude(parts: Parts) -> Iterator[Conclusion]:
     """What the rules on facts find in a run, plugins' checkers last.
 
     Raises:
@@ -184,10 +201,10 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
             pass that it may object to.
     """
     for rule in CONCLUSIONS:
-        yield from rule.conclude(run)
+        yield from parts.given_to(rule.conclude)
     for name, checker in CHECKERS.items():
         declared = {kind.name for kind in checker.KINDS}
-        for one in checker.conclude(run):
+        for one in parts.given_to(checker.conclude):
             is_one = isinstance(one, Conclusion)
             CHECKERS.require(name, holds=is_one, else_why=f"it concluded {one!r}, which is no Conclusion")
             kind = one.finding.kind

@@ -24,9 +24,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from checkers.views.conclusion import RunFacts
+from checkers.views.log_epochs import LogEpochs
+from checkers.views.replica_logs import ReplicaLogs
 from checkers.views.row import Row, where
-from checkers.views.rows import RunRows
+from checkers.views.run_demands import RunDamage, RunDemands
+from checkers.views.timeline import Timeline
 from checkers.views.witnesses import Witnesses
 from harness.anomaly import (
     AnomalyKind,
@@ -71,24 +73,24 @@ REPLICA_DIVERGENCE = AnomalyKind(
 KINDS = (REPLICA_DIVERGENCE,)
 
 
-def find(rows: RunRows) -> Iterator[Finding]:
+def find(timeline: Timeline, logs: ReplicaLogs, demands: RunDemands, damage: RunDamage) -> Iterator[Finding]:
     """Reference: every offset of one run at which replicas disagree."""
-    bounds, heard = _committed_ranges(rows), _heard(rows)
-    for place, offsets in rows.logged.items():
-        rot = _rot(rows, place)
+    bounds, heard = _committed_ranges(timeline, demands), _heard(timeline)
+    for place, offsets in logs.logged.items():
+        rot = _rot(logs, damage, place)
         for offset, records in offsets.items():
             if _disagree(offset, records, bounds.get(place, {}), {}):
-                still = _disagree(offset, records, bounds.get(place, {}), rot, swapped=place in rows.swapped)
-                yield _divergence(rows, place, offset, records, heard.get(place, -1), damaged=not still)
+                still = _disagree(offset, records, bounds.get(place, {}), rot, swapped=place in damage.swapped)
+                yield _divergence(timeline, place, offset, records, heard.get(place, -1), damaged=not still)
 
 
-def may_be_damage(finding: Finding, run: RunFacts) -> bool:
+def may_be_damage(finding: Finding, log_epochs: LogEpochs) -> bool:
     """Whether replicas disagree where one of their logs is damaged, or behind that, or another cluster's."""
     if finding.offset is None:
         return False
     if (finding.other_value or 0) >= FOREIGN_VALUE:
         return True
-    logs = run.logs.get(TopicPartition(finding.topic, finding.partition), {})
+    logs = log_epochs.by_replica.get(TopicPartition(finding.topic, finding.partition), {})
     damaged = [one.damaged for epochs in logs.values() for one in epochs if one.damaged is not None]
     return min(damaged, default=finding.offset + 1) <= finding.offset
 
@@ -105,38 +107,42 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
     yield from witnesses.fault(finding)
 
 
-def _committed_ranges(rows: RunRows) -> dict[TopicPartition, dict[int, range]]:
+def _committed_ranges(timeline: Timeline, demands: RunDemands) -> dict[TopicPartition, dict[int, range]]:
     found: dict[TopicPartition, dict[int, range]] = {}
-    for row in rows.timeline:
+    for row in timeline.rows:
         if row["kind"] == "final" and row["topic"] is not None and row["high_watermark"] is not None:
-            ends = [row["log_end_offset"]] if _is_at_rest(rows, row) else [row["high_watermark"], row["log_end_offset"]]
+            ends = (
+                [row["log_end_offset"]]
+                if _is_at_rest(timeline, demands, row)
+                else [row["high_watermark"], row["log_end_offset"]]
+            )
             end = min(offset for offset in ends if offset is not None)
             found.setdefault(where(row), {})[row["node"]] = range(row["log_start_offset"] or 0, end)
     return found
 
 
-def _is_at_rest(rows: RunRows, end: Row) -> bool:
+def _is_at_rest(timeline: Timeline, demands: RunDemands, end: Row) -> bool:
     """Whether a replica has all that its leader has: it is up, and its leader counts it as in sync."""
-    leader = rows.final_leaders.get(where(end))
+    leader = timeline.final_leaders.get(where(end))
     up = end["role"] != "offline" and end["log_end_offset"] is not None
-    return rows.settled and up and leader is not None and end["node"] in (leader["isr"] or ())
+    return demands.settled and up and leader is not None and end["node"] in (leader["isr"] or ())
 
 
-def _heard(rows: RunRows) -> dict[TopicPartition, int]:
+def _heard(timeline: Timeline) -> dict[TopicPartition, int]:
     """The oldest leader epoch that any replica of a partition is in at the end; -1: one's is not known."""
     found: dict[TopicPartition, list[int]] = {}
-    for row in rows.timeline:
+    for row in timeline.rows:
         if row["kind"] == "final" and row["topic"] is not None:
             found.setdefault(where(row), []).append(-1 if row["leader_epoch"] is None else row["leader_epoch"])
     return {place: min(epochs) for place, epochs in found.items()}
 
 
-def _rot(rows: RunRows, place: TopicPartition) -> dict[int, int]:
+def _rot(logs: ReplicaLogs, damage: RunDamage, place: TopicPartition) -> dict[int, int]:
     """The nodes whose logs a fault has damaged unnoticed, and the lowest offset at which they are."""
     found: dict[int, int] = {}
-    for offset, records in rows.logged[place].items():
+    for offset, records in logs.logged[place].items():
         for row in records:
-            if not row["intact"] and (place, row["node"]) in rows.rotten:
+            if not row["intact"] and (place, row["node"]) in damage.rotten:
                 found[row["node"]] = min(offset, found.get(row["node"], offset))
     return found
 
@@ -169,12 +175,12 @@ def _content(row: Row) -> tuple[int, int | None, int]:
 
 
 def _divergence(
-    rows: RunRows, place: TopicPartition, offset: int, records: Sequence[Row], heard: int, *, damaged: bool
+    timeline: Timeline, place: TopicPartition, offset: int, records: Sequence[Row], heard: int, *, damaged: bool
 ) -> Finding:
     epoch, value, _ = min((_content(row) for row in records), key=_age)
-    unheard = [election for election in rows.unclean_elections.get(place, ()) if election.leader_epoch > heard]
+    unheard = [election for election in timeline.unclean_elections.get(place, ()) if election.leader_epoch > heard]
     return Finding(
-        rows.run, "replica-divergence", *place,
+        timeline.run, "replica-divergence", *place,
         offset=offset,
         value=value,
         leader_epoch=epoch,

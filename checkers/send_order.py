@@ -29,8 +29,11 @@ from typing import NamedTuple
 
 from checkers.inconsistent_offsets import places, sent_ns
 from checkers.views.frames import Frames
+from checkers.views.history import History
+from checkers.views.partition_ends import PartitionEnds
+from checkers.views.replica_logs import ReplicaLogs
 from checkers.views.row import ALL, Row, Send, where
-from checkers.views.rows import RunRows
+from checkers.views.timeline import Timeline
 from checkers.views.witnesses import Witnesses
 from checkers.wire_tap.attribution import attributed
 from checkers.wire_tap.poll_grounds import delivered
@@ -169,20 +172,20 @@ class Placed(NamedTuple):
     since_ns: int | None = None
 
 
-def find(rows: RunRows) -> Iterator[Finding]:
+def find(history: History, timeline: Timeline, logs: ReplicaLogs, ends: PartitionEnds) -> Iterator[Finding]:
     """Reference: every send of one run that was appended before one that it was sent after."""
-    where_is = {key: min(offsets) for key, offsets in places(rows).items() if len(offsets) == 1}
-    ended = [row for row in rows.operations if row["f"] == "send" and row["type"] != "invoke" and _is_ordered(row)]
+    where_is = {key: min(offsets) for key, offsets in places(history, logs, ends).items() if len(offsets) == 1}
+    ended = [row for row in history.operations if row["f"] == "send" and row["type"] != "invoke" and _is_ordered(row)]
     known = sorted(_acknowledged(ended, where_is), key=lambda t: (t.where, t.op, t.mop, t.row))
     for _, group in groupby(known, key=lambda t: (t.where, t.op)):
         for before, after in pairwise(group):
             if after.mop > before.mop and after.offset < before.offset:
-                yield _disorder(rows, "int-nonmonotonic-send", before, after)
-    stored = sorted(_stored(rows.sends, where_is), key=lambda t: t.where)
-    by_place = sorted(_delivered(rows), key=lambda t: t.where)
+                yield _disorder(timeline, "int-nonmonotonic-send", before, after)
+    stored = sorted(_stored(history.sends, where_is), key=lambda t: t.where)
+    by_place = sorted(_delivered(history), key=lambda t: t.where)
     delivered = {place: list(same) for place, same in groupby(by_place, key=lambda t: t.where)}
     for place, same in groupby(stored, key=lambda t: t.where):
-        yield from _late(rows, list(same), delivered.get(place, []))
+        yield from _late(timeline, list(same), delivered.get(place, []))
 
 
 def why(finding: Finding) -> str:
@@ -243,10 +246,10 @@ def _stored(sends: Iterable[Send], where_is: Mapping[tuple[TopicPartition, int],
             )  # fmt: skip
 
 
-def _delivered(rows: RunRows) -> Iterator[Placed]:
+def _delivered(history: History) -> Iterator[Placed]:
     """Every record that was delivered before the final read, by its first delivery."""
-    begun = sent_ns(rows)
-    for (place, offset, value), reads in rows.delivered.items():
+    begun = sent_ns(history)
+    for (place, offset, value), reads in history.delivered.items():
         early = [read for read in reads if read.sound and not read.final]
         if early and value is not None:
             first, time_ns = min(read.row for read in early), min(read.time_ns for read in early)
@@ -257,7 +260,7 @@ def _delivered(rows: RunRows) -> Iterator[Placed]:
             )  # fmt: skip
 
 
-def _late(rows: RunRows, stored: Sequence[Placed], delivered: Sequence[Placed]) -> Iterator[Finding]:
+def _late(timeline: Timeline, stored: Sequence[Placed], delivered: Sequence[Placed]) -> Iterator[Finding]:
     """For every send, the first earlier proof of a higher offset, when that came before it began."""
     first_placed: Placed | None = None
     first_delivered: Placed | None = None
@@ -276,7 +279,7 @@ def _late(rows: RunRows, stored: Sequence[Placed], delivered: Sequence[Placed]) 
             if read and (before is None or before.acks != ALL):
                 kind, before = "G1c-realtime", read
             if before:
-                yield _disorder(rows, kind, before, after)
+                yield _disorder(timeline, kind, before, after)
         for one in (placed for placed in here if placed.acked):
             first_placed = _first(first_placed, one)
             own[one.process] = _first(own.get(one.process), one)
@@ -291,12 +294,12 @@ def _since(placed: Placed | None, after: Placed) -> Placed | None:
     return placed if placed is not None and placed.row < after.invoked_row else None
 
 
-def _disorder(rows: RunRows, kind: str, before: Placed, after: Placed) -> Finding:
+def _disorder(timeline: Timeline, kind: str, before: Placed, after: Placed) -> Finding:
     return Finding(
-        rows.run, kind, *after.where,
+        timeline.run, kind, *after.where,
         offset=after.offset,
         value=after.value,
-        excuse=_excuse(rows, before, after),
+        excuse=_excuse(timeline, before, after),
         row=after.row,
         time_ns=after.time_ns,
         process=after.process,
@@ -307,8 +310,8 @@ def _disorder(rows: RunRows, kind: str, before: Placed, after: Placed) -> Findin
     )  # fmt: skip
 
 
-def _excuse(rows: RunRows, before: Placed, after: Placed) -> Excuse | None:
+def _excuse(timeline: Timeline, before: Placed, after: Placed) -> Excuse | None:
     if {before.acks, after.acks} != {ALL}:
         return "acks"
-    gone = rows.cut_off(after.where, after.offset, before.time_ns, before.leader_epoch)
+    gone = timeline.cut_off(after.where, after.offset, before.time_ns, before.leader_epoch)
     return "unclean" if gone else None

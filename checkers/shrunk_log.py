@@ -25,8 +25,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from checkers.views.conclusion import Conclusion, RunFacts, cite, detail, seen_at
+from checkers.views.conclusion import Conclusion, cite, detail, seen_at
+from checkers.views.configured import Configured
+from checkers.views.fault_journal import FaultJournal
 from checkers.views.row import Row
+from checkers.views.states import States
 from faults import traits_of
 from harness.anomaly import (
     NO_WORD,
@@ -63,38 +66,44 @@ _LASTING = frozenset({DiskEffect.DAMAGE, DiskEffect.DIRECTORY})
 """What shows at some later start: damage that its broker has not read yet, a directory that comes back empty."""
 
 
-def conclude(run: RunFacts) -> Iterator[Conclusion]:
+def conclude(states: States, configured: Configured, journal: FaultJournal) -> Iterator[Conclusion]:
     """Every life in one run that began with less than the life before had."""
-    for place, nodes in () if run.sampled else run.reported.items():
+    for place, nodes in () if states.sampled else states.reported.items():
         for intervals in nodes.values():
             for before, after in pairwise(intervals):
-                if before.incarnation < after.incarnation and not _is_excused(run, before, after):
-                    yield from _cut_off(run, place, before, after)
-                    yield from _begun_later(run, place, before, after)
+                if before.incarnation < after.incarnation and not _is_excused(journal, before, after):
+                    yield from _cut_off(states, configured, place, before, after)
+                    yield from _begun_later(configured, place, before, after)
 
 
-def _cut_off(run: RunFacts, place: TopicPartition, before: StateInterval, after: StateInterval) -> Iterator[Conclusion]:
+def _cut_off(
+    states: States, configured: Configured, place: TopicPartition, before: StateInterval, after: StateInterval
+) -> Iterator[Conclusion]:
     found, had = _found(after), before.log_end_offset
-    is_judged = run.is_virtual or _led_to_the_last(run.decided.get(place, ()), before, after)
+    is_judged = configured.is_virtual or _led_to_the_last(states.decided.get(place, ()), before, after)
     if is_judged and found is not None and had is not None and found < had:
-        yield _shrunk(run, place, (before, after), (found, had), "ends")
+        yield _shrunk(configured, place, (before, after), (found, had), "ends")
 
 
 def _begun_later(
-    run: RunFacts, place: TopicPartition, before: StateInterval, after: StateInterval
+    configured: Configured, place: TopicPartition, before: StateInterval, after: StateInterval
 ) -> Iterator[Conclusion]:
     found, had = after.log_start_offset, before.log_start_offset
-    is_judged = run.is_virtual and after.kind == "state"
+    is_judged = configured.is_virtual and after.kind == "state"
     if is_judged and found is not None and had is not None and found > had:
-        yield _shrunk(run, place, (before, after), (had, found), "begins")
+        yield _shrunk(configured, place, (before, after), (had, found), "begins")
 
 
 def _shrunk(
-    run: RunFacts, place: TopicPartition, rows: tuple[StateInterval, StateInterval], gone: tuple[int, int], what: str
+    configured: Configured,
+    place: TopicPartition,
+    rows: tuple[StateInterval, StateInterval],
+    gone: tuple[int, int],
+    what: str,
 ) -> Conclusion:
     before, after = rows
     had, found = gone if what == "begins" else gone[::-1]
-    finding = run.finding(
+    finding = configured.finding(
         "shrunk-log", place, offset=gone[0], until=gone[1], leader_epoch=before.leader_epoch, **seen_at(after)
     )
     why = (
@@ -113,8 +122,8 @@ def _found(first: StateInterval) -> int | None:
     return shown if isinstance(shown, int) else None
 
 
-def _is_excused(run: RunFacts, before: StateInterval, after: StateInterval) -> bool:
-    return "offline" in (before.role, after.role) or any(_may_rob(fault, before, after) for fault in run.faults)
+def _is_excused(journal: FaultJournal, before: StateInterval, after: StateInterval) -> bool:
+    return "offline" in (before.role, after.role) or any(_may_rob(fault, before, after) for fault in journal.faults)
 
 
 def _may_rob(fault: Row, before: StateInterval, after: StateInterval) -> bool:

@@ -36,8 +36,8 @@ from typing import NamedTuple
 
 from checkers.views.frames import Frames
 from checkers.views.group_operations import commits
+from checkers.views.history import History
 from checkers.views.row import Row, where
-from checkers.views.rows import RunRows
 from checkers.views.witnesses import Witnesses
 from checkers.wire_tap.attribution import UNKNOWN_ASSIGNMENT, attributed
 from checkers.wire_tap.commit_grounds import committed, row_of
@@ -128,23 +128,23 @@ class Presence(NamedTuple):
     subscribed_ns: int | None
 
 
-def find(rows: RunRows) -> Iterator[Finding]:
+def find(history: History) -> Iterator[Finding]:
     """Reference: every commit of one run by a member of a former generation, and every partition with two owners."""
-    given = [row for row in rows.operations if row["f"] == "assigned" and _is_known(row)]
+    given = [row for row in history.operations if row["f"] == "assigned" and _is_known(row)]
     if not given:
         return
-    present = _presences(rows)
+    present = _presences(history)
     by_scope: dict[Scope, list[Given]] = defaultdict(list)
     for row in sorted(given, key=lambda r: int(r["index"])):
         by_scope[_scope(row)].append(_given(row))
-    for begun, ended in commits(rows):
+    for begun, ended in commits(history):
         if ended["type"] == "ok" and _is_known(begun) and begun["generation"] == ended["generation"]:
-            yield from _stale(rows, (begun, ended), by_scope[_scope(begun)], present)
+            yield from _stale(history, (begun, ended), by_scope[_scope(begun)], present)
     by_share: dict[tuple[str, int, TopicPartition], list[Given]] = defaultdict(list)
     for row in given:
         by_share[row["group"], row["generation"], where(row)].append(_given(row))
     for (_, _, place), owners in by_share.items():
-        yield from _owned_twice(rows, place, owners, present)
+        yield from _owned_twice(history, place, owners, present)
 
 
 def why(finding: Finding) -> str:
@@ -182,9 +182,9 @@ def _given(row: Row) -> Given:
     return Given(row["generation"], -row["index"], row["process"], row["time_ns"])
 
 
-def _presences(rows: RunRows) -> Mapping[int, Presence]:
+def _presences(history: History) -> Mapping[int, Presence]:
     found: dict[int, Presence] = {}
-    for row in rows.operations:
+    for row in history.operations:
         at, subscribed = row["index"], row["time_ns"] if row["f"] == "subscribe" else None
         first, last, known = found.get(row["process"], Presence(at, at, None))
         times = [time_ns for time_ns in (known, subscribed) if time_ns is not None]
@@ -199,7 +199,7 @@ def _since_ns(one: Given, present: Mapping[int, Presence]) -> int:
 
 
 def _stale(
-    rows: RunRows, commit: tuple[Row, Row], given: list[Given], present: Mapping[int, Presence]
+    history: History, commit: tuple[Row, Row], given: list[Given], present: Mapping[int, Presence]
 ) -> Iterator[Finding]:
     begun, ended = commit
     epochs = begun["group_protocol"] == "consumer"  # a member keeps partitions from one epoch to the next
@@ -216,7 +216,7 @@ def _stale(
     if own is None or latest is None or latest.generation <= begun["generation"] or latest.row < own:
         return
     yield Finding(
-        rows.run, "stale-commit", *where(begun),
+        history.run, "stale-commit", *where(begun),
         offset=begun["offset"],
         row=ended["index"],
         time_ns=ended["time_ns"],
@@ -227,7 +227,7 @@ def _stale(
 
 
 def _owned_twice(
-    rows: RunRows, place: TopicPartition, owners: list[Given], present: Mapping[int, Presence]
+    history: History, place: TopicPartition, owners: list[Given], present: Mapping[int, Presence]
 ) -> Iterator[Finding]:
     """The first member that was given a share while another one had it."""
     owners.sort(key=lambda one: (one.row, one.process, one.time_ns))
@@ -235,7 +235,7 @@ def _owned_twice(
         for first in owners[:at]:
             if first.process != second.process and present[first.process].last > present[second.process].first:
                 yield Finding(
-                    rows.run, "two-owners", *place,
+                    history.run, "two-owners", *place,
                     row=second.row,
                     time_ns=second.time_ns,
                     process=second.process,

@@ -18,7 +18,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from functools import partial
 
-from checkers.views.conclusion import Conclusion, RunFacts
+from checkers.views.conclusion import Conclusion
+from checkers.views.configured import Configured
+from checkers.views.fault_journal import FaultJournal
 from checkers.views.quiet_times import Span, had_time
 from harness.anomaly import (
     NO_WORD,
@@ -33,7 +35,7 @@ from harness.anomaly import (
     Unseen,
 )
 from harness.checker import Evidence
-from harness.facts import Stall
+from harness.facts import NodeFacts, Stall
 from harness.model import TopicPartition, is_broker
 
 STALLED_WATERMARK = AnomalyKind(
@@ -61,14 +63,14 @@ STALLED_WATERMARK = AnomalyKind(
 KINDS = (STALLED_WATERMARK,)
 
 
-def conclude(run: RunFacts) -> Iterator[Conclusion]:
+def conclude(configured: Configured, journal: FaultJournal, node_facts: NodeFacts) -> Iterator[Conclusion]:
     """Every breach in one run: one for each time that a watermark stood still."""
-    for stall in run.facts.stalls:
-        least = run.least_isr(TopicPartition(stall.topic, stall.partition))
+    for stall in node_facts.stalls:
+        least = configured.least_isr(TopicPartition(stall.topic, stall.partition))
         if least is None or len(stall.isr) < least:
             continue
-        if had_time(run, stall.node, Span(stall.begin_ns, stall.end_ns), partial(_disturbs, stall)):
-            yield _conclusion(run, stall)
+        if had_time(configured, journal, stall.node, Span(stall.begin_ns, stall.end_ns), partial(_disturbs, stall)):
+            yield _conclusion(configured, stall)
 
 
 def _disturbs(stall: Stall, nodes: Collection[str]) -> bool:
@@ -77,9 +79,9 @@ def _disturbs(stall: Stall, nodes: Collection[str]) -> bool:
     return not all(is_broker(node) and node not in concerned for node in nodes)
 
 
-def _conclusion(run: RunFacts, stall: Stall) -> Conclusion:
+def _conclusion(configured: Configured, stall: Stall) -> Conclusion:
     row = {"node": stall.node, "incarnation": stall.incarnation}
-    finding = run.finding(
+    finding = configured.finding(
         "stalled-watermark", TopicPartition(stall.topic, stall.partition), offset=stall.high_watermark,
         until=stall.log_end, leader_epoch=stall.leader_epoch, row=stall.end_sequence, time_ns=stall.end_ns, **row,
     )  # fmt: skip

@@ -29,12 +29,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from checkers.views.conclusion import Conclusion, RunFacts, cite, detail, seen_at
+from checkers.views.conclusion import Conclusion, cite, detail, seen_at
+from checkers.views.configured import Configured
 from checkers.views.copies import robs
+from checkers.views.fault_journal import FaultJournal
 from checkers.views.generations import since
 from checkers.views.lossy_failures import LOSSY
 from checkers.views.recovery import all_healed, comes_to_rest, stood_still
 from checkers.views.rotten_logs import rotten, swapped
+from checkers.views.runner_report import RunnerReport
+from checkers.views.states import States
 from harness.anomaly import (
     NO_WORD,
     AnomalyKind,
@@ -98,63 +102,76 @@ def needs(finding: Finding) -> frozenset[Needs]:
     return frozenset() if finding.node is None else STUCK.relies_on
 
 
-def conclude(run: RunFacts) -> Iterator[Conclusion]:
+def conclude(
+    states: States, configured: Configured, journal: FaultJournal, runner: RunnerReport
+) -> Iterator[Conclusion]:
     """Every partition of one run that did not come to rest."""
-    if stood_still(run.unrest) and all_healed(run.faults):
-        yield from _watched(run)
-    if not comes_to_rest(run.guarantees, run.faults, run.unrest):
+    if stood_still(runner.unrest) and all_healed(journal.faults):
+        yield from _watched(states, configured, journal, runner)
+    if not comes_to_rest(configured.guarantees, journal.faults, runner.unrest):
         return
-    for place, ends in run.ended.items():
-        if len(ends) < (run.replication(place) or len(ends)) or _is_kafkas_own(run, place):
+    for place, ends in states.ended.items():
+        if len(ends) < (configured.replication(place) or len(ends)) or _is_kafkas_own(configured, place):
             continue
         down = [x for x in ends.values() if detail(x).get("source") == "disk" or x.role == "offline"]
-        for one, why, shows in islice(_unrest(run, place, ends, down), 1):
-            excuse: Excuse | None = "down" if one in down else "damage" if _is_damaged(run, place) else None
+        for one, why, shows in islice(_unrest(states, configured, place, ends, down), 1):
+            excuse: Excuse | None = "down" if one in down else "damage" if _is_damaged(journal, place) else None
             yield Conclusion(
-                run.finding("stuck", place, leader_epoch=one.leader_epoch, excuse=excuse, **seen_at(one)),
+                states.finding("stuck", place, leader_epoch=one.leader_epoch, excuse=excuse, **seen_at(one)),
                 f"All faults were healed, and {place} did not come to rest: {why}.",
                 (cite(one, shows),),
             )
 
 
-def _is_kafkas_own(run: RunFacts, place: TopicPartition) -> bool:
+def _is_kafkas_own(configured: Configured, place: TopicPartition) -> bool:
     """Whether the runner did not wait for the partition: a coordinator writes to its topic until the very end."""
-    return run.wanted is not None and run.replication(place) is None
+    return configured.wanted is not None and configured.replication(place) is None
 
 
-def _watched(run: RunFacts) -> Iterator[Conclusion]:
+def _watched(
+    states: States, configured: Configured, journal: FaultJournal, runner: RunnerReport
+) -> Iterator[Conclusion]:
     """Every partition that the runner saw get no nearer to recovery; the last rows about it show how it ended."""
-    not_done, nearer_to = _RESPECTS[run.unrest.get("of", "rest")]
-    for name, phrases in sorted(run.unrest["missing"].items()):
+    not_done, nearer_to = _RESPECTS[runner.unrest.get("of", "rest")]
+    for name, phrases in sorted(runner.unrest["missing"].items()):
         place = partition_named(name)
-        shown = islice(_unrest(run, place, run.ended.get(place, {}), ()), 1) if run.ended.get(place) else ()
+        shown = (
+            islice(_unrest(states, configured, place, states.ended.get(place, {}), ()), 1)
+            if states.ended.get(place)
+            else ()
+        )
         yield Conclusion(
-            run.finding("stuck", place, excuse=_excuse(run, place)),
+            states.finding("stuck", place, excuse=_excuse(journal, runner, place)),
             f"All faults were healed, and {place} {not_done}: {'; '.join(phrases)}. Nothing got nearer to {nearer_to} "
-            f"for {run.unrest['still_s']:g} s ({run.unrest['looks']} looks), and no probe blames the environment.",
+            f"for {runner.unrest['still_s']:g} s ({runner.unrest['looks']} looks), and no probe blames the "
+            "environment.",
             tuple(cite(one, shows) for one, _, shows in shown),
         )
 
 
-def _excuse(run: RunFacts, place: TopicPartition) -> Excuse | None:
+def _excuse(journal: FaultJournal, runner: RunnerReport, place: TopicPartition) -> Excuse | None:
     """What keeps a partition from resting without a fault of the cluster's."""
-    eligible = run.unrest.get("eligible", {}).get(str(place))
-    gone = set(run.unrest.get("gone", ()))
-    if eligible is not None and (set(eligible) <= gone if eligible else _lost_something(run)):
+    eligible = runner.unrest.get("eligible", {}).get(str(place))
+    gone = set(runner.unrest.get("gone", ()))
+    if eligible is not None and (set(eligible) <= gone if eligible else _lost_something(journal)):
         return "down"
-    return "damage" if _is_damaged(run, place) else None
+    return "damage" if _is_damaged(journal, place) else None
 
 
-def _lost_something(run: RunFacts) -> bool:
-    return any(robs(fault, LOSSY) and fault["injected_ns"] is not None for fault in run.excusing)
+def _lost_something(journal: FaultJournal) -> bool:
+    return any(robs(fault, LOSSY) and fault["injected_ns"] is not None for fault in journal.excusing)
 
 
-def _is_damaged(run: RunFacts, place: TopicPartition) -> bool:
-    return place in swapped(run.excusing) or any(place == where for where, _ in rotten(run.excusing))
+def _is_damaged(journal: FaultJournal, place: TopicPartition) -> bool:
+    return place in swapped(journal.excusing) or any(place == where for where, _ in rotten(journal.excusing))
 
 
 def _unrest(
-    run: RunFacts, place: TopicPartition, ends: Mapping[int, StateInterval], down: Sequence[StateInterval]
+    states: States,
+    configured: Configured,
+    place: TopicPartition,
+    ends: Mapping[int, StateInterval],
+    down: Sequence[StateInterval],
 ) -> Iterator[_Unrest]:
     leaders = [x for x in ends.values() if x.role == "leader" and x not in down]
     if not leaders:
@@ -169,8 +186,8 @@ def _unrest(
     for one in ends.values():
         yield from _elsewhere(one, "log ends", one.log_end_offset, leader.log_end_offset)
     yield from _elsewhere(leader, "high watermark is", leader.high_watermark, leader.log_end_offset, "log ends")
-    reported = run.reported.get(place, {}).get(leader.node, ())
-    if since(run.generation, "0.11") and _all_heard_of(reported, leader):
+    reported = states.reported.get(place, {}).get(leader.node, ())
+    if since(configured.generation, "0.11") and _all_heard_of(reported, leader):
         for one in (x for x in ends.values() if x not in down):
             if (one.log_start_offset or 0) < (leader.log_start_offset or 0):
                 yield from _elsewhere(one, "log begins", one.log_start_offset or 0, leader.log_start_offset)

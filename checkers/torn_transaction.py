@@ -24,9 +24,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from checkers.views.frames import Frames
+from checkers.views.history import History
+from checkers.views.partition_ends import PartitionEnds
+from checkers.views.replica_logs import ReplicaLogs
 from checkers.views.row import Send, where
-from checkers.views.rows import RunRows
 from checkers.views.terms import Term
+from checkers.views.timeline import Timeline
 from checkers.views.transaction_markers import gave_up_some, proofs, replaced
 from checkers.views.witnesses import Witnesses
 from checkers.wire_tap.attribution import UNKNOWN_END, attributed
@@ -89,10 +92,10 @@ TORN_TRANSACTION = AnomalyKind(
 KINDS = (PRECOMMITTED_READ, TORN_TRANSACTION)
 
 
-def find(rows: RunRows) -> Iterator[Finding]:
+def find(history: History, timeline: Timeline, logs: ReplicaLogs, ends: PartitionEnds) -> Iterator[Finding]:
     """Reference: everything of one run's transactions that was delivered too early, or not whole."""
-    yield from _precommitted(rows)
-    yield from _torn(rows)
+    yield from _precommitted(history)
+    yield from _torn(history, timeline, logs, ends)
 
 
 def why(finding: Finding) -> str:
@@ -121,14 +124,14 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
     yield from witnesses.holders(finding)
 
 
-def _precommitted(rows: RunRows) -> Iterator[Finding]:
-    own = {(row["op"], where(row), row["value"]) for row in rows.operations if row["f"] == "send" and row["txn"]}
-    for read in rows.reads:
+def _precommitted(history: History) -> Iterator[Finding]:
+    own = {(row["op"], where(row), row["value"]) for row in history.operations if row["f"] == "send" and row["txn"]}
+    for read in history.reads:
         key = (read.op, read.where, read.value or 0)
         if key in own and read.value is not None and read.read_committed:
             own.remove(key)
             yield Finding(
-                rows.run, "precommitted-read", *read.where,
+                history.run, "precommitted-read", *read.where,
                 offset=read.offset,
                 value=read.value,
                 leader_epoch=read.leader_epoch,
@@ -138,26 +141,26 @@ def _precommitted(rows: RunRows) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _torn(rows: RunRows) -> Iterator[Finding]:
-    first = proofs(rows)
-    aborted = {(place, value) for place, _, value in replaced(rows, "abort")}
-    offsets = _known_offsets(rows)
+def _torn(history: History, timeline: Timeline, logs: ReplicaLogs, ends: PartitionEnds) -> Iterator[Finding]:
+    first = proofs(history, timeline, logs, ends)
+    aborted = {(place, value) for place, _, value in replaced(history, timeline, logs, ends, "abort")}
+    offsets = _known_offsets(history)
     transactions: dict[int, list[Send]] = defaultdict(list)
-    for send in rows.sends:
+    for send in history.sends:
         if send.txn and send.type == "info":
             transactions[send.op].append(send)
     for sends in transactions.values():
         seen = [(first[s.where, s.value], s.value) for s in sends if (s.where, s.value) in first]
         for send in sends:
-            there = (send.where, send.value) in rows.final_values or rows.was_delivered(send)
-            offset, given = offsets.get((send.where, send.value)), (send.where, send.value) in rows.read_values
-            gone = rows.missing(send.where, None, read=True) or rows.missing(send.where, offset, read=given)
+            there = (send.where, send.value) in history.final_values or history.was_delivered(send)
+            offset, given = offsets.get((send.where, send.value)), (send.where, send.value) in history.read_values
+            gone = ends.missing(send.where, None, read=True) or ends.missing(send.where, offset, read=given)
             if seen and not there and gone:
                 yield Finding(
-                    rows.run, "torn-transaction", *send.where,
+                    history.run, "torn-transaction", *send.where,
                     offset=offset,
                     value=send.value,
-                    excuse="unclean" if (send.where, send.value) in aborted else _excuse(rows, send, offset),
+                    excuse="unclean" if (send.where, send.value) in aborted else _excuse(timeline, ends, send, offset),
                     row=send.row,
                     time_ns=send.completed_ns,
                     process=send.process,
@@ -166,23 +169,23 @@ def _torn(rows: RunRows) -> Iterator[Finding]:
                 )  # fmt: skip
 
 
-def _known_offsets(rows: RunRows) -> dict[tuple[TopicPartition, int | None], int]:
+def _known_offsets(history: History) -> dict[tuple[TopicPartition, int | None], int]:
     """The offsets of records of unknown outcome: for each the lowest in any row."""
     found: dict[tuple[TopicPartition, int | None], int] = {}
-    sent = [r for r in rows.operations if (r["f"], r["type"]) == ("send", "info") and r["offset"] is not None]
+    sent = [r for r in history.operations if (r["f"], r["type"]) == ("send", "info") and r["offset"] is not None]
     of_sends = [((where(row), row["value"]), row["offset"]) for row in sent]
-    for key, offset in [*of_sends, *(((read.where, read.value), read.offset) for read in rows.reads)]:
+    for key, offset in [*of_sends, *(((read.where, read.value), read.offset) for read in history.reads)]:
         found[key] = min(offset, found.get(key, offset))
     return found
 
 
-def _excuse(rows: RunRows, send: Send, offset: int | None) -> Excuse | None:
+def _excuse(timeline: Timeline, ends: PartitionEnds, send: Send, offset: int | None) -> Excuse | None:
     """What may have removed a record whose offset may be unknown."""
-    able = [term for term in rows.leader_terms(send.where) if term.end_ns is None or term.end_ns >= send.invoked_ns]
-    if _is_deleted(rows, send, offset, able):
+    able = [term for term in timeline.leader_terms(send.where) if term.end_ns is None or term.end_ns >= send.invoked_ns]
+    if _is_deleted(timeline, ends, send, offset, able):
         return "retention"
-    elections = rows.unclean_elections.get(send.where, [])
-    if rows.sampled:
+    elections = timeline.unclean_elections.get(send.where, [])
+    if timeline.sampled:
         return "unclean" if any(election.time_ns >= send.invoked_ns for election in elections) else None
     if offset is None:
         gone = any(gave_up_some(election, term) for election in elections for term in able)
@@ -192,13 +195,13 @@ def _excuse(rows: RunRows, send: Send, offset: int | None) -> Excuse | None:
     return "unclean" if gone else None
 
 
-def _is_deleted(rows: RunRows, send: Send, offset: int | None, able: Sequence[Term]) -> bool:
+def _is_deleted(timeline: Timeline, ends: PartitionEnds, send: Send, offset: int | None, able: Sequence[Term]) -> bool:
     """Whether the record was deleted since it was sent; of unknown offset, whether anything was that is as new."""
     if offset is not None:
-        return rows.begins_behind(send.where, offset, send.invoked_ns)
-    start = rows.ends[send.where].log_start_offset or 0
-    if rows.sampled:
+        return ends.begins_behind(send.where, offset, send.invoked_ns)
+    start = ends.by_partition[send.where].log_start_offset or 0
+    if timeline.sampled:
         return start > 0
-    since = [one.log_start for one in rows.deletions.get(send.where, []) if one.time_ns >= send.invoked_ns]
+    since = [one.log_start for one in timeline.deletions.get(send.where, []) if one.time_ns >= send.invoked_ns]
     lowest = min((term.first_log_end for term in able), default=None)
     return lowest is not None and min(start, max(since, default=0)) > lowest

@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from checkers.views.conclusion import Conclusion, RunFacts
+from checkers.views.conclusion import Conclusion
+from checkers.views.configured import Configured
 from harness.anomaly import (
     NO_WORD,
     NOTHING,
@@ -30,7 +31,7 @@ from harness.anomaly import (
 )
 from harness.checker import Evidence
 from harness.excuse import Excuse
-from harness.facts import Dependency
+from harness.facts import ClientFacts, Dependency
 from harness.model import TopicPartition
 
 G1C = AnomalyKind(
@@ -74,29 +75,29 @@ _STEPS_SHOWN = 8
 Graph = Mapping[int, Sequence[Dependency]]
 
 
-def conclude(run: RunFacts) -> Iterator[Conclusion]:
+def conclude(configured: Configured, client_facts: ClientFacts) -> Iterator[Conclusion]:
     """Every set of transactions of one run that follow from each other both ways."""
-    edges = sorted(run.facts.dependencies)
+    edges = sorted(client_facts.dependencies)
     reads = [edge for edge in edges if edge.kind == "wr"]
     writes = [edge for edge in edges if edge.kind == "ww"]
     read_cycles = _cycles(reads)
-    yield from (_concluded(run, "G1c", cycle, None) for cycle in read_cycles)
-    yield from (_concluded(run, "G0", cycle, "interleaving") for cycle in _cycles(writes))
+    yield from (_concluded(configured, "G1c", cycle, None) for cycle in read_cycles)
+    yield from (_concluded(configured, "G0", cycle, "interleaving") for cycle in _cycles(writes))
     seen = {edge.source for cycle in read_cycles for edge in cycle}
     for cycle in _cycles([edge for edge in edges if edge.kind in _DID]):
         read = any(edge.kind != "ww" for edge in cycle)
         if read and not seen & {edge.source for edge in cycle}:
-            yield _concluded(run, "G1c", cycle, "interleaving")
+            yield _concluded(configured, "G1c", cycle, "interleaving")
     for edge in edges:
         if edge.kind == "entangled":
             yield Conclusion(
-                run.finding("G1c", TopicPartition(edge.topic, edge.partition), row=edge.row, excuse="entangled"),
+                configured.finding("G1c", TopicPartition(edge.topic, edge.partition), row=edge.row, excuse="entangled"),
                 "So many transactions read from each other at one time that not all were followed.",
                 (),
             )
 
 
-def _concluded(run: RunFacts, kind: str, cycle: Sequence[Dependency], excuse: Excuse | None) -> Conclusion:
+def _concluded(configured: Configured, kind: str, cycle: Sequence[Dependency], excuse: Excuse | None) -> Conclusion:
     """``cycle``: every step within a set of transactions that follow from each other."""
     first = next((edge for edge in cycle if edge.kind != "ww"), cycle[0])
     steps = [first, *_way(cycle, first.target, first.source)]
@@ -104,7 +105,7 @@ def _concluded(run: RunFacts, kind: str, cycle: Sequence[Dependency], excuse: Ex
     number = len({edge.source for edge in cycle})
     verbs = "read from, or wrote after," if kind == "G1c" else "wrote after"
     return Conclusion(
-        run.finding(
+        configured.finding(
             kind, place, offset=first.offset, value=first.value, row=first.row, process=first.process, excuse=excuse
         ),
         f"{number} transactions each {verbs} another of them: no order of them explains what they did.",

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from checkers.views.conclusion import Conclusion, RunFacts
+from checkers.views.conclusion import Conclusion
+from checkers.views.configured import Configured
 from harness.anomaly import (
     NO_WORD,
     NOTHING,
@@ -27,6 +28,7 @@ from harness.anomaly import (
     Unseen,
 )
 from harness.checker import Evidence
+from harness.facts import ClientFacts
 from harness.model import TopicPartition
 
 UNFENCED_READ = AnomalyKind(
@@ -46,11 +48,11 @@ UNFENCED_READ = AnomalyKind(
 KINDS = (UNFENCED_READ,)
 
 
-def conclude(run: RunFacts) -> Iterator[Conclusion]:
+def conclude(configured: Configured, client_facts: ClientFacts) -> Iterator[Conclusion]:
     """Every breach in one run."""
-    for read in run.facts.unfenced_reads:
+    for read in client_facts.unfenced_reads:
         yield Conclusion(
-            run.finding(
+            configured.finding(
                 "unfenced-read", TopicPartition(read.topic, read.partition), offset=read.offset,
                 leader_epoch=read.leader_epoch, row=read.row, time_ns=read.time_ns,
             ),

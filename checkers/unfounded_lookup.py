@@ -24,11 +24,13 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from checkers.views.conclusion import RunFacts
+from checkers.views.configured import Configured
 from checkers.views.frames import Frames
 from checkers.views.generations import since
+from checkers.views.history import History
+from checkers.views.partition_ends import PartitionEnds
 from checkers.views.row import Read, Row, where
-from checkers.views.rows import RunRows
+from checkers.views.timeline import Timeline
 from checkers.views.witnesses import Witnesses
 from checkers.wire_tap.attribution import attributed
 from checkers.wire_tap.poll_grounds import answered_for_time
@@ -82,22 +84,22 @@ class _Lookup(NamedTuple):
     row: Row
 
 
-def find(rows: RunRows) -> Iterator[Finding]:
+def find(history: History, timeline: Timeline, ends: PartitionEnds) -> Iterator[Finding]:
     """Reference: every lookup of one run that left out a record which had been delivered."""
     given: dict[TopicPartition, list[Read]] = defaultdict(list)
-    asked = _lookups(rows)
-    for read in rows.reads if asked else ():
+    asked = _lookups(history)
+    for read in history.reads if asked else ():
         if read.timestamp_ms is not None:
             given[read.where].append(read)
     for place, lookups in asked.items():
         reads = sorted(given[place], key=_at)
         youngest = [*accumulate((read.timestamp_ms or 0 for read in reads), max)]
         for lookup in lookups:
-            held = (_held(rows, read, lookup) for read in _left_out(reads, youngest, lookup))
+            held = (_held(timeline, ends, read, lookup) for read in _left_out(reads, youngest, lookup))
             left_out = [record for record in held if record is not None]
             if left_out:
                 first = min(left_out, key=lambda one: (one["offset"], one["value"], one["leader_epoch"]))
-                yield _finding(rows, place, lookup, first)
+                yield _finding(timeline, place, lookup, first)
 
 
 def why(finding: Finding) -> str:
@@ -110,9 +112,9 @@ def why(finding: Finding) -> str:
     )
 
 
-def permitted(finding: Finding, run: RunFacts) -> str:
+def permitted(finding: Finding, configured: Configured) -> str:
     """See :class:`checkers.views.own_judgements.Permitted`."""
-    if finding.other_offset is not None or since(run.generation, "2.8"):
+    if finding.other_offset is not None or since(configured.generation, "2.8"):
         return ""
     return "a new leader answers by a high watermark that may be lower than its predecessor's (before KIP-207)"
 
@@ -130,8 +132,8 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
     yield from witnesses.holders(finding)
 
 
-def _lookups(rows: RunRows) -> dict[TopicPartition, list[_Lookup]]:
-    own = [row for row in rows.operations if row["f"] == "offset_for_time" and row["topic"] is not None]
+def _lookups(history: History) -> dict[TopicPartition, list[_Lookup]]:
+    own = [row for row in history.operations if row["f"] == "offset_for_time" and row["topic"] is not None]
     begun = {row["op"]: row for row in own if row["type"] == "invoke" and row["timestamp_ms"] is not None}
     found: dict[TopicPartition, list[_Lookup]] = defaultdict(list)
     for row in own:
@@ -159,23 +161,23 @@ def _left_out(reads: Sequence[Read], youngest: Sequence[int], lookup: _Lookup) -
             yield read
 
 
-def _held(rows: RunRows, read: Read, lookup: _Lookup) -> Row | None:
+def _held(timeline: Timeline, ends: PartitionEnds, read: Read, lookup: _Lookup) -> Row | None:
     """The record of the delivery in the final leader's log, if every leader that may have answered had it."""
-    for record in rows.final_records(read.where, read.offset):
+    for record in ends.final_records(read.where, read.offset):
         epoch, value = record["leader_epoch"], record["value"]
         is_it = value is not None and value == read.value and epoch >= 0 and read.leader_epoch in (None, epoch)
-        if is_it and not rows.may_have_lacked(read.where, epoch, lookup.begun_ns, lookup.row["time_ns"]):
+        if is_it and not timeline.may_have_lacked(read.where, epoch, lookup.begun_ns, lookup.row["time_ns"]):
             return record
     return None
 
 
-def _finding(rows: RunRows, place: TopicPartition, lookup: _Lookup, record: Row) -> Finding:
+def _finding(timeline: Timeline, place: TopicPartition, lookup: _Lookup, record: Row) -> Finding:
     offset, epoch, time_ns = record["offset"], record["leader_epoch"], lookup.row["time_ns"]
-    is_given_up = rows.thrown_back(place, epoch, offset, time_ns)
-    is_deleted = offset < rows.deleted_to(place, time_ns)
+    is_given_up = timeline.thrown_back(place, epoch, offset, time_ns)
+    is_deleted = offset < timeline.deleted_to(place, time_ns)
     excuse: Excuse | None = "retention" if is_deleted else "unclean" if is_given_up else None
     return Finding(
-        rows.run, "unfounded-lookup", *place,
+        timeline.run, "unfounded-lookup", *place,
         offset=offset,
         value=record["value"],
         leader_epoch=epoch,

@@ -18,8 +18,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from checkers.views.frames import Frames
+from checkers.views.history import History
+from checkers.views.partition_ends import PartitionEnds
+from checkers.views.replica_logs import ReplicaLogs
 from checkers.views.row import Read, Send
-from checkers.views.rows import RunRows
+from checkers.views.timeline import Timeline
 from checkers.views.transaction_markers import replaced
 from checkers.views.witnesses import Witnesses
 from checkers.wire_tap.attribution import attributed
@@ -101,13 +104,13 @@ ABORTED_READ = AnomalyKind(
 KINDS = (CORRUPT_READ, UNWRITTEN_READ, ABORTED_READ)
 
 
-def find(rows: RunRows) -> Iterator[Finding]:
+def find(history: History, timeline: Timeline, logs: ReplicaLogs, ends: PartitionEnds) -> Iterator[Finding]:
     """Reference: every record of one run that was delivered and should not have been, once."""
     groups: dict[tuple[object, int, int | None], list[Read]] = {}
-    for read in rows.reads:
+    for read in history.reads:
         groups.setdefault((read.where, read.offset, read.value), []).append(read)
-    sent = {(send.where, send.value): send for send in rows.sends}
-    committed = replaced(rows, "commit")
+    sent = {(send.where, send.value): send for send in history.sends}
+    committed = replaced(history, timeline, logs, ends, "commit")
     for reads in groups.values():
         first = reads[0]
         send = sent.get((first.where, first.value or 0))
@@ -117,7 +120,7 @@ def find(rows: RunRows) -> Iterator[Finding]:
             of_txn = kind == "aborted-read" and send is not None and send.txn
             instead_ns = committed.get((first.where, first.offset, first.value or 0)) if of_txn else None
             begun_ns = send.invoked_ns if of_txn and send is not None else None
-            yield _bad(rows, kind, reads, wronged[0], instead_ns)._replace(since_ns=begun_ns)
+            yield _bad(history, kind, reads, wronged[0], instead_ns)._replace(since_ns=begun_ns)
 
 
 def why(finding: Finding) -> str:
@@ -160,10 +163,10 @@ def _kind(reads: list[Read], send: Send | None) -> str | None:
     return "aborted-read" if send.type == "fail" else None
 
 
-def _bad(rows: RunRows, kind: str, reads: list[Read], first: Read, instead_ns: int | None) -> Finding:
+def _bad(history: History, kind: str, reads: list[Read], first: Read, instead_ns: int | None) -> Finding:
     """``instead_ns``: since when a commit marker may have replaced the one that aborted it; None: never."""
     return Finding(
-        rows.run, kind, *first.where,
+        history.run, kind, *first.where,
         offset=first.offset,
         value=first.value,
         leader_epoch=min((r.leader_epoch for r in reads if r.leader_epoch is not None), default=None),

@@ -23,8 +23,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from checkers.views.frames import Frames
+from checkers.views.history import History
+from checkers.views.partition_ends import PartitionEnds
 from checkers.views.row import Row, where
-from checkers.views.rows import RunRows
+from checkers.views.timeline import Timeline
 from checkers.views.witnesses import Witnesses
 from checkers.wire_tap.attribution import attributed
 from checkers.wire_tap.poll_grounds import refused_position
@@ -70,14 +72,16 @@ UNFOUNDED_RESET = AnomalyKind(
 KINDS = (UNFOUNDED_RESET,)
 
 
-def find(rows: RunRows) -> Iterator[Finding]:
+def find(history: History, timeline: Timeline, ends: PartitionEnds) -> Iterator[Finding]:
     """Reference: every position of one run's consumers that was refused although the log reached it."""
-    for row in rows.operations:
+    for row in history.operations:
         if row["f"] == "out_of_range" and row["offset"]:
             place = where(row)
-            held = [one for one in rows.final_records(place, row["offset"] - 1) if _was_reached(rows, one, row)]
+            held = [
+                one for one in ends.final_records(place, row["offset"] - 1) if _was_reached(history, timeline, one, row)
+            ]
             for record in sorted(held, key=lambda one: (one["value"], one["leader_epoch"]))[:1]:
-                yield _finding(rows, place, row, record)
+                yield _finding(timeline, place, row, record)
 
 
 def why(finding: Finding) -> str:
@@ -102,7 +106,7 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
     yield from witnesses.holders(finding)
 
 
-def _was_reached(rows: RunRows, record: Row, refusal: Row) -> bool:
+def _was_reached(history: History, timeline: Timeline, record: Row, refusal: Row) -> bool:
     """Whether a consumer had been given this record of the final log, and since then every leader was one that had it.
 
     It had before, or is in the same operation.
@@ -110,23 +114,23 @@ def _was_reached(rows: RunRows, record: Row, refusal: Row) -> bool:
     place, epoch = where(record), record["leader_epoch"]
     times = [
         read.time_ns
-        for read in rows.delivered.get((place, record["offset"], record["value"]), [])
+        for read in history.delivered.get((place, record["offset"], record["value"]), [])
         if (read.row < refusal["index"] or read.op == refusal["op"])
         and read.leader_epoch in (None, epoch)
         and (read.process == refusal["process"] or refusal["error"] != TRUNCATED)
     ]
     if record["value"] is None or epoch < 0 or not times:
         return False
-    return not rows.may_have_lacked(place, epoch, min(times), refusal["time_ns"])
+    return not timeline.may_have_lacked(place, epoch, min(times), refusal["time_ns"])
 
 
-def _finding(rows: RunRows, place: TopicPartition, refusal: Row, record: Row) -> Finding:
+def _finding(timeline: Timeline, place: TopicPartition, refusal: Row, record: Row) -> Finding:
     position, epoch = refusal["offset"], record["leader_epoch"]
-    is_given_up = rows.thrown_back(place, epoch, record["offset"], refusal["time_ns"])
-    is_deleted = position < rows.deleted_to(place, refusal["time_ns"])
+    is_given_up = timeline.thrown_back(place, epoch, record["offset"], refusal["time_ns"])
+    is_deleted = position < timeline.deleted_to(place, refusal["time_ns"])
     excuse: Excuse | None = "retention" if is_deleted else "unclean" if is_given_up else None
     return Finding(
-        rows.run, "unfounded-reset", *place,
+        timeline.run, "unfounded-reset", *place,
         offset=record["offset"],
         value=record["value"],
         leader_epoch=epoch,

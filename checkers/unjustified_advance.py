@@ -37,7 +37,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from checkers.views.row import Row, detail, where
-from checkers.views.rows import RunRows
+from checkers.views.timeline import Timeline
 from checkers.views.witnesses import Witnesses
 from harness.anomaly import (
     NO_WORD,
@@ -115,11 +115,11 @@ class _Reached(NamedTuple):
     epoch: int | None
 
 
-def find(rows: RunRows) -> Iterator[Finding]:
+def find(timeline: Timeline) -> Iterator[Finding]:
     """Reference: for each leader, epoch and member the first row that counts on records that are not there."""
     by_replica: dict[tuple[TopicPartition, int], list[Row]] = defaultdict(list)
     decisions: dict[TopicPartition, list[Row]] = defaultdict(list)
-    for row in sorted(rows.timeline, key=_time):
+    for row in sorted(timeline.rows, key=_time):
         if row["topic"] is not None and row["kind"] in WITH_LOG_END:
             by_replica[where(row), row["node"]].append(row)
         elif row["topic"] is not None and row["kind"] in DECISIONS and row["node"] == CONTROLLER_ID:
@@ -129,12 +129,12 @@ def find(rows: RunRows) -> Iterator[Finding]:
         found: dict[tuple[int, int, int], Finding] = {}
         for claim in _claims(own_rows, decisions[place]):
             key = (claim.row["incarnation"], claim.row["leader_epoch"], claim.member)
-            finding = _unfounded(rows.run, place, claim, reached.get((place, claim.member), []))
+            finding = _unfounded(timeline.run, place, claim, reached.get((place, claim.member), []))
             if finding is not None and node != claim.member:
                 found.setdefault(key, finding)
         yield from found.values()
     for place, own_rows in decisions.items():
-        yield from _let_in(rows.run, place, own_rows, by_replica)
+        yield from _let_in(timeline.run, place, own_rows, by_replica)
 
 
 def why(finding: Finding) -> str:

@@ -31,8 +31,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import zip_longest
 
-from checkers.views.conclusion import Conclusion, RunFacts
+from checkers.views.conclusion import Conclusion
+from checkers.views.configured import Configured
+from checkers.views.fault_journal import FaultJournal
 from checkers.views.generations import since
+from checkers.views.states import States
 from faults import traits_of
 from harness.anomaly import (
     NO_WORD,
@@ -45,7 +48,7 @@ from harness.anomaly import (
     Unseen,
 )
 from harness.checker import Evidence
-from harness.facts import Refusal, Standing, StateInterval
+from harness.facts import ClientFacts, Refusal, Standing, StateInterval
 from harness.fault import DiskEffect
 from harness.model import CONTROLLER, TopicPartition
 
@@ -66,17 +69,19 @@ UNJUSTIFIED_REFUSAL = AnomalyKind(
 KINDS = (UNJUSTIFIED_REFUSAL,)
 
 
-def conclude(run: RunFacts) -> Iterator[Conclusion]:
+def conclude(
+    states: States, configured: Configured, journal: FaultJournal, client_facts: ClientFacts
+) -> Iterator[Conclusion]:
     """Every breach in one run: one for each error of a partition, or each producer that was to be out of order."""
-    if run.wanted is not None and not run.wanted.brokers:
+    if configured.wanted is not None and not configured.wanted.brokers:
         return
-    for one in sorted(run.facts.refusals, key=lambda one: one.row):
+    for one in sorted(client_facts.refusals, key=lambda one: one.row):
         place = TopicPartition(one.topic, one.partition)
-        if one.standing is None or _had_the_record(run, place, one, one.standing):
-            yield _conclusion(run, place, one)
+        if one.standing is None or _had_the_record(states, configured, journal, place, one, stood=one.standing):
+            yield _conclusion(configured, place, one)
 
 
-def _conclusion(run: RunFacts, place: TopicPartition, one: Refusal) -> Conclusion:
+def _conclusion(configured: Configured, place: TopicPartition, one: Refusal) -> Conclusion:
     refused = Evidence("history", {"index": one.row}, f"the send of value {one.value} ended with {one.error}")
     known = {"value": one.value, "row": one.row, "time_ns": one.time_ns, "process": one.process}
     if one.standing is None:
@@ -84,31 +89,48 @@ def _conclusion(run: RunFacts, place: TopicPartition, one: Refusal) -> Conclusio
         why = (
             f"{many} ended with {one.error}, first that of value {one.value} by process {one.process}; all were valid."
         )
-        return Conclusion(run.finding("unjustified-refusal", place, **known), why, (refused,))
+        return Conclusion(configured.finding("unjustified-refusal", place, **known), why, (refused,))
     epoch, offset, _, _ = one.standing
     log: dict[str, int | str] = {"topic": place.topic, "partition": place.partition, "offset": offset}
     return Conclusion(
-        run.finding("unjustified-refusal", place, offset=offset, leader_epoch=epoch, **known),
+        configured.finding("unjustified-refusal", place, offset=offset, leader_epoch=epoch, **known),
         f"The send of value {one.value} by process {one.process} ended with {one.error}, and all that it had sent "
         f"there before was acknowledged, the last of it at offset {offset}, where it still is.",
         (refused, Evidence("replica_logs", log, "the record that it had sent before")),
     )
 
 
-def _had_the_record(run: RunFacts, place: TopicPartition, one: Refusal, stood: Standing) -> bool:
+def _had_the_record(
+    states: States,
+    configured: Configured,
+    journal: FaultJournal,
+    place: TopicPartition,
+    one: Refusal,
+    *,
+    stood: Standing,
+) -> bool:
     """Whether each broker that may have refused the send had the record that its process had sent before."""
-    if run.sampled or run.wanted is None or run.wanted.shared_producers or _was_mixed_up(run, one.time_ns):
+    if (
+        states.sampled
+        or configured.wanted is None
+        or configured.wanted.shared_producers
+        or _was_mixed_up(journal, one.time_ns)
+    ):
         return False
-    reported = [[x for x in intervals if x.kind == "state"] for intervals in run.reported.get(place, {}).values()]
+    reported = [[x for x in intervals if x.kind == "state"] for intervals in states.reported.get(place, {}).values()]
     led = {
         x.leader_epoch or 0
         for intervals in reported
         for x in intervals
         if x.role == "leader" and x.begin_ns <= one.time_ns
     }
-    begun = {x.leader_epoch or 0 for x in run.decided.get(place, ()) if x.begin_ns <= one.time_ns}
+    begun = {x.leader_epoch or 0 for x in states.decided.get(place, ()) if x.begin_ns <= one.time_ns}
     later = {epoch for epoch in led | begun if epoch > stood.leader_epoch}
-    if later - led or later.intersection(run.unclean.get(place, ())) or (later and not since(run.generation, "2.1")):
+    if (
+        later - led
+        or later.intersection(states.unclean.get(place, ()))
+        or (later and not since(configured.generation, "2.1"))
+    ):
         return False
     steps = [
         step
@@ -127,9 +149,11 @@ def _lacked(led: StateInterval, after: StateInterval | None, stood: Standing) ->
     return went_on and (led.leader_epoch or 0) < stood.leader_epoch
 
 
-def _was_mixed_up(run: RunFacts, until_ns: int) -> bool:
+def _was_mixed_up(journal: FaultJournal, until_ns: int) -> bool:
     """Whether a log may have held batches of another producer of that id by then."""
-    begun = [fault for fault in run.excusing if fault["injected_ns"] is not None and fault["injected_ns"] <= until_ns]
+    begun = [
+        fault for fault in journal.excusing if fault["injected_ns"] is not None and fault["injected_ns"] <= until_ns
+    ]
     taken = [(traits_of(fault["kind"]).disk, fault["nodes"]) for fault in begun]
     return any(
         disk is DiskEffect.DAMAGE or (disk is DiskEffect.EVERYTHING and CONTROLLER in nodes) for disk, nodes in taken

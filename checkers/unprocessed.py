@@ -33,8 +33,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from checkers.views.history import History
 from checkers.views.row import Row, where
-from checkers.views.rows import RunRows
+from checkers.views.run_demands import RunDamage
+from checkers.views.timeline import Timeline
 from checkers.views.witnesses import Witnesses
 from harness.anomaly import (
     NO_WORD,
@@ -141,22 +143,22 @@ Input = Mapping[int, Sequence[Given]]
 """The records of the input by value; there is one of each unless the history is none."""
 
 
-def find(rows: RunRows) -> Iterator[Finding]:
+def find(history: History, timeline: Timeline, damage: RunDamage) -> Iterator[Finding]:
     """Reference: what is wrong with the output of one run's program."""
-    asked = [row for row in rows.operations if row["f"] == "reached" and row["topic"] is not None]
-    puts = [_put(row) for row in rows.operations if (row["f"], row["type"]) == ("output", "ok")]
+    asked = [row for row in history.operations if row["f"] == "reached" and row["topic"] is not None]
+    puts = [_put(row) for row in history.operations if (row["f"], row["type"]) == ("output", "ok")]
     final = sorted((put for put in puts if put.final), key=lambda put: put.row)
     given: dict[int, list[Given]] = defaultdict(list)
-    for one in _given(rows, asked):
+    for one in _given(history, asked):
         given[one.value].append(one)
-    excuse: Excuse | None = "unclean" if rows.unclean else None
+    excuse: Excuse | None = "unclean" if timeline.unclean else None
     found = [
         *_left_out(given, {put.value for put in puts}, asked, excuse),
         *_twice(given, final, excuse),
         *_out_of_order(given, final, excuse),
-        *_made_up({send.value for send in rows.sends}, final, "damage" if rows.swapped else None),
+        *_made_up({send.value for send in history.sends}, final, "damage" if damage.swapped else None),
     ]
-    yield from (one._replace(run=rows.run) for one in found)
+    yield from (one._replace(run=history.run) for one in found)
 
 
 def why(finding: Finding) -> str:
@@ -190,18 +192,18 @@ def _put(row: Row) -> Put:
     return Put(lane, row["offset"] or 0, row["value"], row["final"], row["index"], row["time_ns"], row["process"])
 
 
-def _given(rows: RunRows, asked: Sequence[Row]) -> Iterator[Given]:
+def _given(history: History, asked: Sequence[Row]) -> Iterator[Given]:
     """The records of the input that were sent before the program was asked how far it had come."""
     begun: dict[TopicPartition, int] = {}
     for row in asked:
         if row["type"] == "invoke":
             begun[where(row)] = min(row["index"], begun.get(where(row), row["index"]))
     sent: dict[tuple[TopicPartition, int], list[Row]] = defaultdict(list)
-    for row in rows.operations:
+    for row in history.operations:
         if row["f"] == "send" and where(row) in begun:
             sent[where(row), row["value"]].append(row)
     found: dict[tuple[TopicPartition, int | None], set[int]] = defaultdict(set)
-    for read in rows.reads:
+    for read in history.reads:
         if read.final:
             found[read.where, read.value].add(read.offset)
     for (place, value), own in sent.items():

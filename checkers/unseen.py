@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from checkers.views.history import History
+from checkers.views.partition_ends import PartitionEnds
 from checkers.views.row import ALL
-from checkers.views.rows import RunRows
 from checkers.views.witnesses import Witnesses
 from harness.anomaly import (
     NO_WORD,
@@ -51,13 +52,13 @@ def left_open(finding: Finding, guarantees: Mapping[str, Any]) -> str:
     return "whether it would have been read later is not known"
 
 
-def find(rows: RunRows) -> Iterator[Finding]:
+def find(history: History, ends: PartitionEnds) -> Iterator[Finding]:
     """Reference: every acknowledged record of one run that is neither delivered nor proven to be gone."""
-    for send in rows.sends:
-        read = (send.where, send.value) in rows.read_values
-        if send.type == "ok" and not read and not rows.missing(send.where, send.offset, read=False):
+    for send in history.sends:
+        read = (send.where, send.value) in history.read_values
+        if send.type == "ok" and not read and not ends.missing(send.where, send.offset, read=False):
             yield Finding(
-                rows.run, "unseen", *send.where,
+                history.run, "unseen", *send.where,
                 offset=send.offset,
                 value=send.value,
                 excuse=None if send.acks == ALL else "acks",

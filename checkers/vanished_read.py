@@ -19,8 +19,11 @@ from collections.abc import Iterator
 
 from checkers.inconsistent_offsets import sent_ns
 from checkers.views.frames import Frames
+from checkers.views.history import History
+from checkers.views.partition_ends import PartitionEnds
+from checkers.views.replica_logs import ReplicaLogs
 from checkers.views.row import Read
-from checkers.views.rows import RunRows
+from checkers.views.timeline import Timeline
 from checkers.views.transaction_markers import replaced
 from checkers.views.witnesses import Witnesses
 from checkers.wire_tap.attribution import attributed
@@ -69,23 +72,25 @@ VANISHED_READ = AnomalyKind(
 KINDS = (VANISHED_READ,)
 
 
-def find(rows: RunRows) -> Iterator[Finding]:
+def find(history: History, timeline: Timeline, logs: ReplicaLogs, ends: PartitionEnds) -> Iterator[Finding]:
     """Reference: every record of one run that was delivered and is gone, once."""
     first: dict[tuple[TopicPartition, int, int], Read] = {}
     epochs: dict[tuple[TopicPartition, int, int], list[int]] = {}
-    for read in rows.reads:
-        if read.final or not read.sound or read.value is None or _was_never_promised(rows, read):
+    for read in history.reads:
+        if read.final or not read.sound or read.value is None or _was_never_promised(history, read):
             continue
-        if rows.in_final_read(read.where, read.offset, read.value):
+        if history.in_final_read(read.where, read.offset, read.value):
             continue
-        if rows.missing(read.where, read.offset, read=True):
+        if ends.missing(read.where, read.offset, read=True):
             key = (read.where, read.offset, read.value)
             first.setdefault(key, read)
             epochs.setdefault(key, []).extend([] if read.leader_epoch is None else [read.leader_epoch])
-    begun, aborted = sent_ns(rows), replaced(rows, "abort")
+    begun, aborted = sent_ns(history), replaced(history, timeline, logs, ends, "abort")
     for key, read in first.items():
         since_ns = begun.get((read.where, read.value or 0))
-        yield _vanished(rows, read, min(epochs[key], default=None), since_ns, hidden=key in aborted)
+        yield _vanished(
+            history, timeline, ends, read, min(epochs[key], default=None), since_ns=since_ns, hidden=key in aborted
+        )
 
 
 def why(finding: Finding) -> str:
@@ -116,26 +121,37 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
     yield from witnesses.holders(finding)
 
 
-def _was_never_promised(rows: RunRows, read: Read) -> bool:
-    send = rows.transactional.get((read.where, read.value or 0))
-    return send is not None and rows.is_uncommitted(send)
+def _was_never_promised(history: History, read: Read) -> bool:
+    send = history.transactional.get((read.where, read.value or 0))
+    return send is not None and history.is_uncommitted(send)
 
 
-def _vanished(rows: RunRows, read: Read, leader_epoch: int | None, since_ns: int | None, *, hidden: bool) -> Finding:
+def _vanished(
+    history: History,
+    timeline: Timeline,
+    ends: PartitionEnds,
+    read: Read,
+    leader_epoch: int | None,
+    *,
+    since_ns: int | None,
+    hidden: bool,
+) -> Finding:
     return Finding(
-        rows.run, "vanished-read", *read.where,
+        history.run, "vanished-read", *read.where,
         offset=read.offset,
         value=read.value,
         leader_epoch=leader_epoch,
-        excuse=_excuse(rows, read, leader_epoch, since_ns) or ("unclean" if hidden else None),
+        excuse=_excuse(timeline, ends, read, leader_epoch, since_ns) or ("unclean" if hidden else None),
         row=read.row,
         time_ns=read.time_ns,
-        other_value=rows.replacement(read.where, read.offset),
+        other_value=history.replacement(read.where, read.offset),
         since_ns=since_ns,
     )  # fmt: skip
 
 
-def _excuse(rows: RunRows, read: Read, leader_epoch: int | None, since_ns: int | None) -> Excuse | None:
-    if rows.begins_behind(read.where, read.offset, since_ns):
+def _excuse(
+    timeline: Timeline, ends: PartitionEnds, read: Read, leader_epoch: int | None, since_ns: int | None
+) -> Excuse | None:
+    if ends.begins_behind(read.where, read.offset, since_ns):
         return "retention"
-    return "unclean" if rows.given_up(read.where, leader_epoch, read.offset, read.time_ns) else None
+    return "unclean" if timeline.given_up(read.where, leader_epoch, read.offset, read.time_ns) else None

@@ -22,11 +22,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from checkers.lost_acknowledgement import TERMINAL, Began, first_polls
-from checkers.views.conclusion import RunFacts
 from checkers.views.frames import Frames
+from checkers.views.history import History
 from checkers.views.recorded_load import recorded_load
 from checkers.views.row import ALL, Row, where
-from checkers.views.rows import RunRows
 from checkers.views.witnesses import Witnesses
 from checkers.wire_tap.attribution import attributed
 from checkers.wire_tap.poll_grounds import delivered
@@ -85,20 +84,20 @@ class Acknowledged(NamedTuple):
     invoked_ns: int
 
 
-def find(rows: RunRows) -> Iterator[Finding]:
+def find(history: History) -> Iterator[Finding]:
     """Reference: every record of one run that a share group lacks in the end."""
-    drains = _drains(rows)
+    drains = _drains(history)
     if not drains:
         return
-    done, given, began = _done(rows), _given(rows), first_polls(rows)
-    there = sorted(_there(rows), key=lambda one: (one.where, one.offset, one.value))
+    done, given, began = _done(history), _given(history), first_polls(history)
+    there = sorted(_there(history), key=lambda one: (one.where, one.offset, one.value))
     for (group, place), drain in drains.items():
         for one in (one for one in there if one.where == place):
             key = (group, place, one.offset)
             last = given.get(key)
             drained = last is not None and last["index"] > drain.row
             if one.acked < drain.row and key not in done and not drained:
-                yield _withheld(rows, one, drain, last, began)
+                yield _withheld(history, one, drain, last, began)
 
 
 def why(finding: Finding) -> str:
@@ -109,12 +108,11 @@ def why(finding: Finding) -> str:
     return f"{was}, and a share group that is not done with it {before} {end}."
 
 
-def doubt(finding: Finding, run: RunFacts, manifest: Manifest) -> str:
+def doubt(finding: Finding, manifest: Manifest) -> str:
     """Why its group may have been given it, unseen, as often as its limit permits; empty: it has not.
 
     A delivery that no consumer reports, because its answer was lost, ends with its lock, which takes as long as that.
     """
-    del run
     if finding.since_ns is None or finding.time_ns is None:
         return ""
     load = recorded_load(manifest.configuration)
@@ -142,12 +140,12 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
         yield Evidence("history", {"index": finding.row}, f"process {finding.process} {did}")
 
 
-def _there(rows: RunRows) -> Iterator[Acknowledged]:
+def _there(history: History) -> Iterator[Acknowledged]:
     """The acknowledged records that are there in the end."""
     begun: dict[tuple[TopicPartition, int], int] = {}
     acked: dict[tuple[TopicPartition, int, int], int] = {}
     transactional: set[tuple[TopicPartition, int]] = set()
-    for row in (row for row in rows.operations if row["f"] == "send"):
+    for row in (row for row in history.operations if row["f"] == "send"):
         own = (where(row), row["value"])
         begun[own] = min(row["time_ns"], begun.get(own, row["time_ns"]))
         if row["txn"]:
@@ -156,15 +154,15 @@ def _there(rows: RunRows) -> Iterator[Acknowledged]:
             key = (*own, row["offset"])
             acked[key] = min(row["index"], acked.get(key, row["index"]))
     for (place, value, offset), index in acked.items():
-        if (place, value) not in transactional and rows.in_final_read(place, offset, value):
+        if (place, value) not in transactional and history.in_final_read(place, offset, value):
             yield Acknowledged(place, offset, value, index, begun[place, value])
 
 
-def _drains(rows: RunRows) -> dict[tuple[str, TopicPartition], Drained]:
+def _drains(history: History) -> dict[tuple[str, TopicPartition], Drained]:
     """By group and partition, its last drain."""
     begun: dict[tuple[int, TopicPartition], Row] = {}
     ended: dict[tuple[int, TopicPartition], Row] = {}
-    for row in sorted(rows.operations, key=lambda one: int(one["index"])):
+    for row in sorted(history.operations, key=lambda one: int(one["index"])):
         if row["f"] == "drain" and None not in (row["topic"], row["group"]):
             key = (row["op"], where(row))
             if row["type"] == "invoke":
@@ -179,26 +177,26 @@ def _drains(rows: RunRows) -> dict[tuple[str, TopicPartition], Drained]:
     return found
 
 
-def _done(rows: RunRows) -> set[Place]:
+def _done(history: History) -> set[Place]:
     """What groups are done with, or may be."""
     failed = {
         (row["op"], row["group"], where(row), row["offset"])
-        for row in rows.operations
+        for row in history.operations
         if row["f"] == "acknowledge" and row["type"] == "fail" and None not in (row["topic"], row["group"])
     }
     return {
         (row["group"], where(row), row["offset"])
-        for row in rows.operations
+        for row in history.operations
         if row["f"] == "acknowledge" and None not in (row["topic"], row["group"])
         and row["acknowledgement"] in TERMINAL
         and (row["op"], row["group"], where(row), row["offset"]) not in failed
     }  # fmt: skip
 
 
-def _given(rows: RunRows) -> dict[Place, Row]:
+def _given(history: History) -> dict[Place, Row]:
     """The last delivery of each record."""
     found: dict[Place, Row] = {}
-    for row in rows.operations:
+    for row in history.operations:
         if row["f"] == "acquire" and row["type"] == "ok" and None not in (row["topic"], row["group"]):
             key = (row["group"], where(row), row["offset"])
             found[key] = max(found.get(key, row), row, key=lambda one: int(one["index"]))
@@ -206,13 +204,13 @@ def _given(rows: RunRows) -> dict[Place, Row]:
 
 
 def _withheld(
-    rows: RunRows, one: Acknowledged, drain: Drained, last: Row | None, began: Mapping[int, Began]
+    history: History, one: Acknowledged, drain: Drained, last: Row | None, began: Mapping[int, Began]
 ) -> Finding:  # fmt: skip
     since_ns = one.invoked_ns
     if last is not None:
         since_ns = began.get(last["process"], Began(last["index"], last["time_ns"])).time_ns
     return Finding(
-        rows.run, "withheld-record", *one.where,
+        history.run, "withheld-record", *one.where,
         offset=one.offset,
         value=one.value,
         excuse=None if drain.over else "unfinished",

@@ -31,8 +31,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from checkers.views.conclusion import Conclusion, RunFacts, cite, detail, seen_at
+from checkers.views.conclusion import Conclusion, cite, detail, seen_at
+from checkers.views.configured import Configured
 from checkers.views.delete_records_orders import Order
+from checkers.views.fault_journal import FaultJournal
+from checkers.views.states import States
 from harness.anomaly import (
     NO_WORD,
     NOTHING,
@@ -83,69 +86,77 @@ _DELETIONS = frozenset({"retention", "delete_records"})
 """The events of random load that are no faults, but deletions."""
 
 
-def conclude(run: RunFacts) -> Iterator[Conclusion]:
+def conclude(states: States, configured: Configured, journal: FaultJournal) -> Iterator[Conclusion]:
     """Every DeleteRecords of one run that deleted something else, or was not obeyed although it had to be."""
-    if run.orders is None:
+    if journal.orders is None:
         return
-    for place in sorted({*run.reported, *run.orders}):
-        orders = run.orders.get(place, ())
-        yield from _elsewhere(run, place, [one for one in orders if not one.is_refused])
-        undone = [] if run.sampled else list(_undone(run, place, orders))
-        yield from undone or _nowhere(run, place, orders)
-        if not run.sampled:
-            yield from _unanswered(run, place, orders)
+    for place in sorted({*states.reported, *journal.orders}):
+        orders = journal.orders.get(place, ())
+        yield from _elsewhere(states, configured, place, [one for one in orders if not one.is_refused])
+        undone = [] if states.sampled else list(_undone(states, configured, place, orders))
+        yield from undone or _nowhere(states, configured, place, orders)
+        if not states.sampled:
+            yield from _unanswered(states, configured, journal, place, orders)
 
 
 # ---------------------------------------------------------------------------------------------------- what was deleted
 
 
-def _elsewhere(run: RunFacts, place: TopicPartition, taken: Sequence[Order]) -> Iterator[Conclusion]:
+def _elsewhere(
+    states: States, configured: Configured, place: TopicPartition, taken: Sequence[Order]
+) -> Iterator[Conclusion]:
     """Logs that began where no order asked for."""
-    for one in (x for intervals in run.reported.get(place, {}).values() for x in intervals if _is_obeying(x)):
+    for one in (x for intervals in states.reported.get(place, {}).values() for x in intervals if _is_obeying(x)):
         start = one.log_start_offset or 0
         sent = [order for order in taken if order.invoked_ns <= one.begin_ns]
         asked = [(one.high_watermark or 0) if order.before is None else order.before for order in sent]
         if start not in asked:
             low = max((before for before in asked if before < start), default=0)
             yield _wrong(
-                run, place, one, (low, start),
+                configured, place, one, (low, start),
                 f"Node {one.node} was asked to delete what lies before {_listed(asked) or 'no offset'} of {place} "
                 f"by then, and its log begins at {start}.",
             )  # fmt: skip
 
 
-def _undone(run: RunFacts, place: TopicPartition, orders: Sequence[Order]) -> Iterator[Conclusion]:
+def _undone(
+    states: States, configured: Configured, place: TopicPartition, orders: Sequence[Order]
+) -> Iterator[Conclusion]:
     """Answers that records are deleted that no leader had deleted by then."""
-    led = [x for intervals in run.reported.get(place, {}).values() for x in intervals if x.role == "leader"]
+    led = [x for intervals in states.reported.get(place, {}).values() for x in intervals if x.role == "leader"]
     for order in (one for one in orders if one.is_obeyed):
         known = [one for one in led if one.begin_ns <= (order.completed_ns or 0)]
         start = max((one.log_start_offset or 0 for one in known), default=0)
         if known and start < order.deleted:
             last = max(known, key=lambda one: (one.begin_ns, one.node))
             yield _wrong(
-                run, place, last, (start, order.deleted),
+                configured, place, last, (start, order.deleted),
                 f"A client was answered that what lies before {order.deleted} of {place} is deleted, and by then no "
                 f"leader's log had begun later than at {start} (orders[{order.number}] in run.json).",
             )  # fmt: skip
 
 
-def _nowhere(run: RunFacts, place: TopicPartition, orders: Sequence[Order]) -> Iterator[Conclusion]:
+def _nowhere(
+    states: States, configured: Configured, place: TopicPartition, orders: Sequence[Order]
+) -> Iterator[Conclusion]:
     """A leader that still has what a leader had answered to have deleted."""
-    leaders = [one for one in run.ended.get(place, {}).values() if (one.role, _source(one)) == ("leader", "live")]
-    again = any(one.incarnation > 0 for intervals in run.reported.get(place, {}).values() for one in intervals)
-    again |= any((one.leader_epoch or 0) > 0 for one in run.decided.get(place, ()))
+    leaders = [one for one in states.ended.get(place, {}).values() if (one.role, _source(one)) == ("leader", "live")]
+    again = any(one.incarnation > 0 for intervals in states.reported.get(place, {}).values() for one in intervals)
+    again |= any((one.leader_epoch or 0) > 0 for one in states.decided.get(place, ()))
     before = max((one.deleted for one in orders if one.is_obeyed), default=0)
     for one in leaders if not again else ():
         if one.log_start_offset is not None and one.log_start_offset < before:
             yield _wrong(
-                run, place, one, (one.log_start_offset, before),
+                configured, place, one, (one.log_start_offset, before),
                 f"A leader of {place} answered that it had deleted everything before {before}, and in the end the log "
                 f"of node {one.node}, which leads, begins at {one.log_start_offset}.",
             )  # fmt: skip
 
 
-def _wrong(run: RunFacts, place: TopicPartition, one: StateInterval, offsets: tuple[int, int], why: str) -> Conclusion:
-    finding = run.finding(
+def _wrong(
+    configured: Configured, place: TopicPartition, one: StateInterval, offsets: tuple[int, int], why: str
+) -> Conclusion:
+    finding = configured.finding(
         "wrong-deletion", place, offset=offsets[0], until=offsets[1], leader_epoch=one.leader_epoch, **seen_at(one)
     )
     return Conclusion(finding, why, (cite(one, f"node {one.node}'s log begins at {one.log_start_offset}"),))
@@ -154,13 +165,15 @@ def _wrong(run: RunFacts, place: TopicPartition, one: StateInterval, offsets: tu
 # --------------------------------------------------------------------------------------------------- what was answered
 
 
-def _unanswered(run: RunFacts, place: TopicPartition, orders: Sequence[Order]) -> Iterator[Conclusion]:
+def _unanswered(
+    states: States, configured: Configured, journal: FaultJournal, place: TopicPartition, orders: Sequence[Order]
+) -> Iterator[Conclusion]:
     for order in orders:
-        leads = _sole_leader(run, place, order)
-        if leads is None or _is_accounted_for(run, leads, order):
+        leads = _sole_leader(states, journal, place, order)
+        if leads is None or _is_accounted_for(configured, leads, order):
             continue
         what = "was never answered" if order.error == GAVE_UP else f"was refused with {order.error}"
-        finding = run.finding(
+        finding = states.finding(
             "unanswered-deletion", place, offset=order.before, leader_epoch=leads.leader_epoch,
             node=leads.node, incarnation=leads.incarnation, row=leads.sequence, time_ns=order.completed_ns,
         )  # fmt: skip
@@ -172,25 +185,25 @@ def _unanswered(run: RunFacts, place: TopicPartition, orders: Sequence[Order]) -
         yield Conclusion(finding, why, (cite(leads, shown),))
 
 
-def _sole_leader(run: RunFacts, place: TopicPartition, order: Order) -> StateInterval | None:
+def _sole_leader(states: States, journal: FaultJournal, place: TopicPartition, order: Order) -> StateInterval | None:
     """The leader's last interval before the order, if it led all the time and no fault hit it; None: else."""
-    elected = None if order.completed_ns is None else _elected(run, place, order, order.completed_ns)
+    elected = None if order.completed_ns is None else _elected(states, place, order, order.completed_ns)
     if elected is None or order.node not in (None, elected.leader) or elected.leader is None:
         return None
     reported = [
-        x for x in run.reported.get(place, {}).get(elected.leader, ()) if x.begin_ns <= (order.completed_ns or 0)
+        x for x in states.reported.get(place, {}).get(elected.leader, ()) if x.begin_ns <= (order.completed_ns or 0)
     ]
     before = [one for one in reported if one.begin_ns < order.invoked_ns]
     since = reported[max(len(before) - 1, 0) :]
     terms = {(one.incarnation, one.leader_epoch, one.role) for one in since}
     if not before or terms != {(since[0].incarnation, elected.leader_epoch, "leader")}:
         return None
-    return None if _is_hit(run, elected.leader, order) else before[-1]
+    return None if _is_hit(journal, elected.leader, order) else before[-1]
 
 
-def _elected(run: RunFacts, place: TopicPartition, order: Order, until_ns: int) -> StateInterval | None:
+def _elected(states: States, place: TopicPartition, order: Order, until_ns: int) -> StateInterval | None:
     """The controller's last decision before the order, where none until its end named another leader or epoch."""
-    decided = [one for one in run.decided.get(place, ()) if one.begin_ns <= until_ns]
+    decided = [one for one in states.decided.get(place, ()) if one.begin_ns <= until_ns]
     before = [one for one in decided if one.begin_ns < order.invoked_ns]
     first = {(one.leader, one.leader_epoch) for one in before[:1]}
     if not before or (order.node is None and first | {(one.leader, 0) for one in decided} != first):
@@ -199,20 +212,20 @@ def _elected(run: RunFacts, place: TopicPartition, order: Order, until_ns: int) 
     return before[-1] if len({(one.leader, one.leader_epoch) for one in since}) == 1 else None
 
 
-def _is_hit(run: RunFacts, node: int, order: Order) -> bool:
+def _is_hit(journal: FaultJournal, node: int, order: Order) -> bool:
     """Whether a fault was in force on the node while the order was under way."""
     until_ns = order.completed_ns or order.invoked_ns
     return any(
         node_name(NodeId(node)) in fault["nodes"]
         and fault["kind"] not in _DELETIONS
         and in_force(fault["injected_ns"], fault["healed_ns"], order.invoked_ns, until_ns)
-        for fault in run.faults
+        for fault in journal.faults
     )
 
 
-def _is_accounted_for(run: RunFacts, leads: StateInterval, order: Order) -> bool:
+def _is_accounted_for(configured: Configured, leads: StateInterval, order: Order) -> bool:
     if order.error == GAVE_UP:
-        return not run.is_virtual or (order.completed_ns or 0) - order.invoked_ns < order.timeout_ns
+        return not configured.is_virtual or (order.completed_ns or 0) - order.invoked_ns < order.timeout_ns
     if order.error is None or order.error.startswith("_") or order.error == "REQUEST_TIMED_OUT":
         return True
     return order.error == "OFFSET_OUT_OF_RANGE" and (order.before or 0) > (leads.first_high_watermark or 0)

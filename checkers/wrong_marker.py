@@ -30,8 +30,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from checkers.views.history import History
+from checkers.views.partition_ends import PartitionEnds
+from checkers.views.replica_logs import ReplicaLogs
 from checkers.views.row import Send
-from checkers.views.rows import RunRows
+from checkers.views.timeline import Timeline
 from checkers.views.transaction_markers import TransactionEnd, proofs, transaction_ends
 from checkers.views.witnesses import Witnesses
 from harness.anomaly import (
@@ -106,15 +109,15 @@ class Written(NamedTuple):
     record: TransactionEnd
 
 
-def find(rows: RunRows) -> Iterator[Finding]:
+def find(history: History, timeline: Timeline, logs: ReplicaLogs, ends: PartitionEnds) -> Iterator[Finding]:
     """Reference: every transaction of one run that is closed wrongly, or not at all."""
     transactions: dict[int, list[Written]] = defaultdict(list)
-    for place in {place for place, _ in rows.transactional}:
-        for one in transaction_ends(rows, place):
-            send = rows.transactional[place, one.value]
+    for place in {place for place, _ in history.transactional}:
+        for one in transaction_ends(history, timeline, logs, ends, place):
+            send = history.transactional[place, one.value]
             transactions[send.op].append(Written(send, one))
-    proven = proofs(rows)
-    ended_sends = [s for s in rows.sends if s.txn and (s.type == "ok" or (s.where, s.value) in proven)]
+    proven = proofs(history, timeline, logs, ends)
+    ended_sends = [s for s in history.sends if s.txn and (s.type == "ok" or (s.where, s.value) in proven)]
     committed = {s.op for s in ended_sends if s.type != "fail"}
     for op, written in transactions.items():
         ended = _ended(written, known=op in committed)
@@ -122,10 +125,12 @@ def find(rows: RunRows) -> Iterator[Finding]:
             group = sorted((w for w in written if w.send.where == place), key=_position)
             wrong = [w for w in group if w.record.closed is not None and ended not in (None, w.record.closed)]
             if wrong:
-                yield _finding(rows, "wrong-marker", next((w for w in wrong if w.record.instead_ns is None), wrong[0]))
+                yield _finding(
+                    timeline, "wrong-marker", next((w for w in wrong if w.record.instead_ns is None), wrong[0])
+                )
             unclosed = next((w for w in group if w.record.closed is None), None)
             if unclosed is not None:
-                yield _finding(rows, "open-transaction", unclosed)
+                yield _finding(timeline, "open-transaction", unclosed)
 
 
 def left_open(finding: Finding, guarantees: Mapping[str, Any]) -> str:
@@ -162,11 +167,11 @@ def _ended(written: Sequence[Written], *, known: bool) -> Literal["commit", "abo
     return "commit" if known or own else None
 
 
-def _finding(rows: RunRows, kind: str, one: Written) -> Finding:
+def _finding(timeline: Timeline, kind: str, one: Written) -> Finding:
     record, is_open = one.record, kind == "open-transaction"
-    later = any(epoch > record.leader_epoch for _, epoch in rows.unclean.get(one.send.where, []))
+    later = any(epoch > record.leader_epoch for _, epoch in timeline.unclean.get(one.send.where, []))
     return Finding(
-        rows.run, kind, *one.send.where,
+        timeline.run, kind, *one.send.where,
         offset=record.offset,
         value=record.value,
         leader_epoch=record.leader_epoch,

@@ -7,9 +7,9 @@ driver, where ``checkers`` judges them in plain Python, once for both engines.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class StateInterval(NamedTuple):
@@ -382,29 +382,71 @@ class Dependency(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """The facts about any number of runs."""
+class NodeFacts:
+    """Facts from the nodes' timelines."""
 
     intervals: Sequence[StateInterval] = ()
-    log_epochs: Sequence[LogEpoch] = ()
-    producer_logs: Sequence[ProducerLog] = ()
-    silences: Sequence[Silence] = ()
-    first_acks: Sequence[FirstAck] = ()
-    lost_ranges: Sequence[LostRange] = ()
-    dependencies: Sequence[Dependency] = ()
     lags: Sequence[Lag] = ()
     stalls: Sequence[Stall] = ()
-    acks_below_min_isr: Sequence[AcksBelowMinIsr] = ()
     unwatched: Sequence[Unwatched] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LogFacts:
+    """Facts from the replicas' logs."""
+
+    log_epochs: Sequence[LogEpoch] = ()
+    producer_logs: Sequence[ProducerLog] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFacts:
+    """Facts from the clients' history."""
+
+    silences: Sequence[Silence] = ()
+    first_acks: Sequence[FirstAck] = ()
     read_epochs: Sequence[ReadEpoch] = ()
     unfenced_reads: Sequence[UnfencedRead] = ()
     refusals: Sequence[Refusal] = ()
+    dependencies: Sequence[Dependency] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AckFacts:
+    """What became of acknowledged records, by the history, the timelines and the logs."""
+
+    lost_ranges: Sequence[LostRange] = ()
+    acks_below_min_isr: Sequence[AcksBelowMinIsr] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The facts about any number of runs."""
+
+    nodes: NodeFacts = NodeFacts()
+    logs: LogFacts = LogFacts()
+    clients: ClientFacts = ClientFacts()
+    acks: AckFacts = AckFacts()
 
     def of(self, run: str) -> Facts:
         """Those about one run."""
-        return Facts(**{f.name: [x for x in getattr(self, f.name) if x.run == run] for f in fields(self)})
+        return _each(lambda rows: [x for x in rows if x.run == run], self)
 
 
 def joined(parts: Sequence[Facts]) -> Facts:
     """The facts of several runs as one."""
-    return Facts(**{f.name: [x for part in parts for x in getattr(part, f.name)] for f in fields(Facts)})
+    return _each(lambda *several: [x for rows in several for x in rows], *parts)
+
+
+def _each(made: Callable[..., list[Any]], *parts: Facts) -> Facts:
+    """Facts of which each sort is ``made`` of the same sort of all ``parts``."""
+
+    def group(sort: type[Any], *groups: Any) -> Any:
+        return sort(**{f.name: made(*(getattr(one, f.name) for one in groups)) for f in fields(sort)})
+
+    return Facts(
+        group(NodeFacts, *(one.nodes for one in parts)),
+        group(LogFacts, *(one.logs for one in parts)),
+        group(ClientFacts, *(one.clients for one in parts)),
+        group(AckFacts, *(one.acks for one in parts)),
+    )

@@ -343,6 +343,20 @@ class Answers:
     counts: Mapping[str, Mapping[str, int]]
     facts: Facts = field(default_factory=Facts)
 
+    def of(self, run: str) -> Answers:
+        """Those about one run."""
+        return Answers(
+            findings=[one for one in self.findings if one.run == run],
+            deleted=[one for one in self.deleted if one.run == run],
+            ranges=[one for one in self.ranges if one.run == run],
+            ends=[one for one in self.ends if one.run == run],
+            history_gaps=[one for one in self.history_gaps if one.run == run],
+            lives=[one for one in self.lives if one.run == run],
+            replicas=[one for one in self.replicas if one.run == run],
+            counts={run: self.counts[run]},
+            facts=self.facts.of(run),
+        )
+
 
 def of_group(finding: Finding, group: Sequence[Finding]) -> Finding:
     """``finding`` with the totals of its group."""

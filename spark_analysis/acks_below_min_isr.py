@@ -5,25 +5,25 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from spark_analysis.demands import Demands
 from spark_analysis.records import ALL
-from spark_analysis.tables import PLACE
-from spark_analysis.views import Views
+from spark_analysis.tables import PLACE, Tables, table_by_run
+from spark_analysis.views import Scale
 
 _VERSION = (*PLACE, "node", "incarnation", "leader_epoch", "partition_epoch", "isr")
 
 
-def acks_below_min_isr(views: Views, wanted: DataFrame) -> DataFrame | None:
+def acks_below_min_isr(tables: Tables, demands: Demands, scale: Scale) -> DataFrame | None:
     """The fields of :class:`harness.facts.AcksBelowMinIsr`, as ``checkers.reference.acks_below_min_isr`` defines them.
 
-    ISRs that are small are few, so the acknowledgements are looked up among them.
-
-    Args:
-        views: what all questions share.
-        wanted: ``run, min_isr``: how large an ISR has to be, of the runs that state it.
+    ISRs that are small are few, so the acknowledgements are looked up among them. None: no run states how large an ISR
+    has to be, or none was smaller.
     """
+    if not demands.min_isr:
+        return None
+    wanted = table_by_run(tables.history.sparkSession, "min_isr", demands.min_isr)
     leads = (f.col("kind") == "state") & (f.col("role") == "leader") & f.col("topic").isNotNull()
     known = f.col("isr").isNotNull() & f.col("leader_epoch").isNotNull() & f.col("log_end_offset").isNotNull()
-    tables = views.tables
     led = tables.timeline.where(leads & known).join(f.broadcast(wanted), on="run", how="inner")
     fields, order = f.struct("sequence", "time_ns", "log_end_offset"), f.struct("time_ns", "sequence")
     thin = (
@@ -31,8 +31,8 @@ def acks_below_min_isr(views: Views, wanted: DataFrame) -> DataFrame | None:
         .groupBy(*_VERSION)
         .agg(f.min_by(fields, order).alias("begun"), f.max_by(fields, order).alias("ended"))
     )
-    if views.large:
-        thin = views.hold(thin, few=True)
+    if scale.large:
+        thin = scale.hold(thin, few=True)
         if thin.isEmpty():
             return None
     acked = (f.col("f") == "send") & (f.col("type") == "ok") & (f.col("acks") == ALL) & f.col("offset").isNotNull()

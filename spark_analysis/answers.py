@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import count
-from types import MappingProxyType
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -29,14 +29,14 @@ from harness.findings import (
     ReplicaEnd,
     position,
 )
+from harness.parts import Parts
 from spark_analysis import sizing
-from spark_analysis.acks_below_min_isr import acks_below_min_isr
 from spark_analysis.attribution import with_frames
 from spark_analysis.completeness import counts, lives, replicas
-from spark_analysis.dependencies import dependencies
+from spark_analysis.demands import Damage, Demands
 from spark_analysis.digests import Digests
-from spark_analysis.facts_asked import facts_of, questions_of_fact
-from spark_analysis.files import TableFile
+from spark_analysis.facts_asked import QUESTIONS_OF_FACT, facts_of
+from spark_analysis.files import RunFiles, TableFile
 from spark_analysis.finding_groups import deleted_together, first_of_groups
 from spark_analysis.finding_ranges import finding_ranges
 from spark_analysis.lags import lags
@@ -49,9 +49,9 @@ from spark_analysis.session import innermost
 from spark_analysis.sizing import gathered
 from spark_analysis.stalls import stalls
 from spark_analysis.state_intervals import intervals
-from spark_analysis.tables import PLACE, read_tables, table_of, united
+from spark_analysis.tables import PLACE, Tables, read_tables, table_by_run, united
 from spark_analysis.unwatched import unwatched
-from spark_analysis.views import Log, Views, views_of
+from spark_analysis.views import Activity, Partitions, Scale, views_of
 from spark_analysis.witnesses import Rows, witnesses
 
 _REMEDY = "Check without Spark: --engine reference."
@@ -63,38 +63,21 @@ _asking = threading.Lock()
 
 def ask(
     spark: SparkSession,
-    runs: Iterable[str],
-    files: Mapping[str, Sequence[TableFile]],
-    healed: Mapping[str, int] = MappingProxyType({}),
-    beside: str | None = None,
+    files: RunFiles,
+    demands: Demands,
+    damage: Damage,
     *,
     rules: Iterable[str],
-    wire: Sequence[TableFile] = (),
-    sampled: Sequence[str] = (),
-    settled: Sequence[str] = (),
-    lag_ns: Mapping[str, int] = MappingProxyType({}),
-    min_isr: Mapping[str, int] = MappingProxyType({}),
-    rotten: Mapping[str, Sequence[Log]] = MappingProxyType({}),
-    swapped: Mapping[str, Sequence[tuple[str, int]]] = MappingProxyType({}),
     report: Callable[[str], None] = lambda stage: None,
 ) -> tuple[Answers, Mapping[str, Rows]]:
     """Ask everything about some runs.
 
     Args:
         spark: the session.
-        runs: the runs' ids.
-        files: by table name, the Parquet files of all of them.
-        healed: by run, when its last fault was healed; a run without faults is not in it.
-        beside: the URI of a directory that every machine of a cluster sees, where results may be kept meanwhile.
+        files: where the runs are.
+        demands: what they promise.
+        damage: what faults did to them.
         rules: the file names of the rules whose questions are asked, see :func:`questions_of`.
-        wire: the Parquet files of wire taps.
-        sampled: the runs whose timelines consist of samples of the brokers' states.
-        settled: the runs that promise to come to rest, and in which every fault was healed.
-        lag_ns: by run, how long a replica that lags may stay in the ISR; without runs that do not state it.
-        min_isr: by run, how large an ISR has to be for acks=all; without runs that do not state it.
-        rotten: by run, the logs that a fault has damaged unnoticed: topic, partition and node.
-        swapped: by run, the partitions of which a fault has put records of another cluster into a log.
-
         report: called, from any thread, with what is done from now on.
 
     Returns:
@@ -104,52 +87,62 @@ def ask(
         EnvironmentFault: Spark itself failed.
     """
     report("waiting for the warm-up" if _asking.locked() else "planning")
-    questions, names, sizes = questions_of(rules), list(runs), _sizes(files)
-    large = sizing.are_large(sizing.content(sizes), len(names))
+    questions = questions_of(rules)
+    with _asking, _failures_in_words(), _read(spark, files, damage) as (tables, scale):
+        looking = partial(views_of, tables, scale, demands, damage)
+        nodes = partial(_of_nodes, spark, tables.timeline, demands)
+        asked = partial(_asked, spark, questions, looking, report)
+        parts = in_parallel(spark, [partial(_collected, nodes), asked])
+        answers = _answers(list(files.runs), [row for rows in parts for row in rows])
+        report("the evidence of the findings")
+        if not answers.findings:
+            return answers, {}
+        rows = witnesses(spark, tables, answers.findings)
+        return answers, with_frames(spark, tables.history, files.wire, answers.findings, rows) if files.wire else rows
+
+
+@contextmanager
+def _read(spark: SparkSession, files: RunFiles, damage: Damage) -> Iterator[tuple[Tables, Scale]]:
+    """The tables, of a session that is set for their size, and digests of them where they are large."""
+    content = sizing.content(_sizes(files.tables))
+    large = sizing.are_large(content, len(files.runs))
+    only_run = files.runs[0] if large and len(files.runs) == 1 else None
     with (
-        _asking,
-        packed(spark, files) as read,
+        packed(spark, files.tables) as read,
         sizing.laid_out(spark, sizing.content(_sizes(read)), large=large),
-        cached_results(spark, beside, large=large) as hold,
+        cached_results(spark, files.beside, large=large) as hold,
     ):
-        only_run = names[0] if large and len(names) == 1 else None
         tables = read_tables(spark, read, only_run)
-        for table in tables if sizing.are_cached(sizing.content(sizes), len(sizes)) else ():
+        for table in tables if sizing.are_cached(content, len(_sizes(files.tables))) else ():
             table.persist()
         try:
-            digests = Digests(spark, files, hold, only_run=only_run, healed_ns=healed) if large else None
-            looking = partial(
-                views_of,
-                tables,
-                digests=digests,
-                hold=hold,
-                sampled=sampled,
-                at_rest=settled,
-                min_isr=min_isr,
-                rotten=rotten,
-                swapped=swapped,
+            digests = (
+                Digests(spark, files.tables, hold, only_run=only_run, healed_ns=damage.healed_ns) if large else None
             )
-            nodes = partial(_of_nodes, spark, tables.timeline, lag_ns, sampled)
-            asked = partial(_asked, spark, questions, looking, healed, report)
-            parts = in_parallel(spark, [partial(_collected, nodes), asked])
-            answers = _answers(names, [row for rows in parts for row in rows])
-            report("the evidence of the findings")
-            if not answers.findings:
-                return answers, {}
-            rows = witnesses(spark, tables, answers.findings)
-            return answers, with_frames(spark, tables.history, wire, answers.findings, rows) if wire else rows
-        except PythonException as error:
-            reason = [line for line in str(error).splitlines() if line.strip()][-1]
-            remedy = _WORKERS if "No module named" in reason else _REMEDY
-            raise EnvironmentFault(f"Spark's Python workers failed: {reason}.", remedy) from error
-        except Py4JJavaError as error:
-            raise EnvironmentFault(f"Spark failed: {innermost(error.java_exception)}.", _REMEDY) from error
-        except (Py4JError, PySparkException) as error:
-            reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-            raise EnvironmentFault(f"Spark failed: {reason.rstrip('.')}.", _REMEDY) from error
+            yield tables, Scale(hold, digests)
         finally:
             for table in tables:
                 table.unpersist()
+
+
+@contextmanager
+def _failures_in_words() -> Iterator[None]:
+    """What Spark raises becomes a sentence.
+
+    Raises:
+        EnvironmentFault: Spark failed.
+    """
+    try:
+        yield
+    except PythonException as error:
+        reason = [line for line in str(error).splitlines() if line.strip()][-1]
+        remedy = _WORKERS if "No module named" in reason else _REMEDY
+        raise EnvironmentFault(f"Spark's Python workers failed: {reason}.", remedy) from error
+    except Py4JJavaError as error:
+        raise EnvironmentFault(f"Spark failed: {innermost(error.java_exception)}.", _REMEDY) from error
+    except (Py4JError, PySparkException) as error:
+        reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise EnvironmentFault(f"Spark failed: {reason.rstrip('.')}.", _REMEDY) from error
 
 
 def _sizes(files: Mapping[str, Sequence[TableFile]]) -> list[int]:
@@ -157,16 +150,12 @@ def _sizes(files: Mapping[str, Sequence[TableFile]]) -> list[int]:
 
 
 def _asked(
-    spark: SparkSession,
-    questions: Sequence[Question],
-    looking: Callable[[], Views],
-    healed: Mapping[str, int],
-    report: Callable[[str], None],
+    spark: SparkSession, questions: Sequence[Question], looking: Callable[[], Parts], report: Callable[[str], None]
 ) -> list[Row]:
     """The answers of the questions; those that need no findings do not wait for them."""
-    views, healings = looking(), _by_run(spark, "healed_ns", healed)
-    sensible = _sensible(questions, views)
-    sections = [partial(_of_findings, spark, sensible, views, report), partial(_of_runs, spark, views, healings)]
+    views = looking()
+    sensible = _sensible(questions, views.of(Activity))
+    sections = [partial(_of_findings, spark, sensible, views, report), partial(_of_runs, views)]
     return [row for rows in in_parallel(spark, [partial(_collected, one) for one in sections]) for row in rows]
 
 
@@ -181,13 +170,13 @@ def _collected(sections: Callable[[], Mapping[str, DataFrame | None]]) -> list[R
 
 
 def _of_findings(
-    spark: SparkSession, questions: Sequence[Question], views: Views, report: Callable[[str], None]
+    spark: SparkSession, questions: Sequence[Question], views: Parts, report: Callable[[str], None]
 ) -> dict[str, DataFrame | None]:
     """The findings, which are held, so that later questions about them do not plan all questions again."""
     planned = count(1)
 
     def plan(question: Question) -> DataFrame | None:
-        rows = question.ask(views)
+        rows = views.given_to(question.ask)
         report(f"question {next(planned)} of {len(questions)} planned")
         return rows
 
@@ -195,57 +184,46 @@ def _of_findings(
     report("computing")
     if not parts:
         return {}
-    found = views.hold(gathered(united(parts)), few=True)
+    found = views.of(Scale).hold(gathered(united(parts)), few=True)
     return {
         "finding": first_of_groups(found),
-        "deleted": deleted_together(found, views.partitions),
+        "deleted": deleted_together(found, views.of(Partitions).rows),
         "finding_range": finding_ranges(found),
-        "lost_range": lost_ranges(found, views.tables.replica_logs, views.sampled),
+        "lost_range": lost_ranges(found, views.of(Tables).replica_logs, views.of(Demands).sampled),
     }
 
 
-def _of_nodes(
-    spark: SparkSession, timeline: DataFrame, lag_ns: Mapping[str, int], sampled: Sequence[str]
-) -> dict[str, DataFrame | None]:
+def _of_nodes(spark: SparkSession, timeline: DataFrame, demands: Demands) -> dict[str, DataFrame | None]:
     """The answers from the nodes' timelines alone."""
-    allowed = _by_run(spark, "lag_ns", lag_ns)
+    allowed, sampled = table_by_run(spark, "lag_ns", demands.lag_ns), demands.sampled
     return {
         "life": lives(timeline),
         "interval": intervals(timeline),
-        "lag": lags(timeline, allowed) if lag_ns else None,
-        "stall": stalls(timeline, allowed) if lag_ns else None,
+        "lag": lags(timeline, allowed) if demands.lag_ns else None,
+        "stall": stalls(timeline, allowed) if demands.lag_ns else None,
         "unwatched": unwatched(timeline.where(f.col("run").isin(*sampled))) if sampled else None,
     }
 
 
-def _of_runs(spark: SparkSession, views: Views, healed: DataFrame) -> dict[str, DataFrame | None]:
+def _of_runs(views: Parts) -> dict[str, DataFrame | None]:
     """The answers besides findings."""
-    sections = {
-        "end": _ends(views),
-        "history_gap": None if views.gaps is None else _first_gaps(views.gaps),
-        "replica": replicas(views.tables.timeline, views.log_words),
-        "count": counts(views),
-        **questions_of_fact(views, healed),
+    sections: dict[str, Callable[..., DataFrame | None]] = {
+        "end": _ends,
+        "history_gap": _first_gaps,
+        "replica": replicas,
+        "count": counts,
+        **QUESTIONS_OF_FACT,
     }
-    if views.min_isr:
-        sections["acks_below_min_isr"] = acks_below_min_isr(views, _by_run(spark, "min_isr", views.min_isr))
-    if "txn" in views.uses:
-        sections["dependency"] = dependencies(views)
-    return sections
+    return {name: views.given_to(question) for name, question in sections.items()}
 
 
-def _by_run(spark: SparkSession, name: str, numbers: Mapping[str, int]) -> DataFrame:
-    rows = ({"run": run, name: number} for run, number in numbers.items())
-    return table_of(spark, rows, {"run": "string", name: "int64"})
-
-
-def _sensible(questions: Iterable[Question], views: Views) -> list[Question]:
+def _sensible(questions: Iterable[Question], activity: Activity) -> list[Question]:
     """The questions that the runs give occasion for: in a short run planning one costs as much as asking it."""
-    return [question for question in questions if question.about is None or question.about in views.uses]
+    return [question for question in questions if question.about is None or question.about in activity.uses]
 
 
-def _ends(views: Views) -> DataFrame:
-    return views.partitions.where("used").select(
+def _ends(partitions: Partitions) -> DataFrame:
+    return partitions.rows.where("used").select(
         *PLACE, "reached", "exhausted", "short",
         f.col("polled_end").alias("polled"),
         "leader.node", "leader.leader_epoch", "leader.high_watermark", "leader.log_end_offset",
@@ -253,9 +231,11 @@ def _ends(views: Views) -> DataFrame:
     )  # fmt: skip
 
 
-def _first_gaps(gaps: DataFrame) -> DataFrame:
+def _first_gaps(activity: Activity) -> DataFrame | None:
+    if activity.gaps is None:
+        return None
     rank = f.row_number().over(Window.partitionBy("run").orderBy("first"))
-    counted = gaps.withColumn("rank", rank).withColumn("total", f.count("*").over(Window.partitionBy("run")))
+    counted = activity.gaps.withColumn("rank", rank).withColumn("total", f.count("*").over(Window.partitionBy("run")))
     return counted.where(f.col("rank") <= GAPS_KEPT).drop("rank")
 
 

@@ -11,8 +11,8 @@ from spark_analysis.blocks import different, merged, word_of
 from spark_analysis.disorder import number_of, pairs
 from spark_analysis.hw_regression import accounted, acks_and_leaders
 from spark_analysis.records import ALL, NO_ACKS
-from spark_analysis.tables import PLACE, united
-from spark_analysis.views import Views
+from spark_analysis.tables import PLACE, Tables, united
+from spark_analysis.views import Activity, LogWords, Partitions, Records, Scale
 
 
 def lives(timeline: DataFrame) -> DataFrame:
@@ -27,16 +27,13 @@ def lives(timeline: DataFrame) -> DataFrame:
     )
 
 
-def replicas(timeline: DataFrame, logs: DataFrame) -> DataFrame:
-    """The replicas that have a ``final`` row or a log, with the fields of ``answer.ReplicaEnd``.
-
-    ``logs`` are words: see :mod:`spark_analysis.log_bitmaps`.
-    """
-    final = timeline.where((f.col("kind") == "final") & f.col("topic").isNotNull())
+def replicas(tables: Tables, words: LogWords) -> DataFrame:
+    """The replicas that have a ``final`` row or a log, with the fields of ``answer.ReplicaEnd``."""
+    final = tables.timeline.where((f.col("kind") == "final") & f.col("topic").isNotNull())
     bounds = ("high_watermark", "log_end_offset", "log_start_offset")
     ends = final.groupBy(*PLACE, "node").agg(*[f.max(name).alias(name) for name in bounds])
     keys = [*PLACE, "node"]
-    whole = merged(logs, keys)
+    whole = merged(words.rows, keys)
     held = whole.groupBy(*keys).agg(
         f.sum("rows").alias("records"),
         f.sum(different()).alias("offsets"),
@@ -46,23 +43,23 @@ def replicas(timeline: DataFrame, logs: DataFrame) -> DataFrame:
     return ends.join(held, on=keys, how="full").fillna(0, ["records", "offsets"])
 
 
-def counts(views: Views) -> DataFrame:
+def counts(tables: Tables, activity: Activity, records: Records, partitions: Partitions, scale: Scale) -> DataFrame:
     """How much there is of everything: ``run, name, number``, for the names of ``answer.COUNTS``."""
-    parts = [_history_counts(views.done), *_acks_below_watermarks(views)]
-    if views.disorder is not None:
-        parts.append(views.disorder)
-    if "record" in views.uses:
-        several = views.records.where(f.col("first_step") < f.col("last_step")).select(*PLACE, "value").distinct()
+    parts = [_history_counts(activity.done), *_acks_below_watermarks(tables, activity, records, partitions, scale)]
+    if activity.disorder is not None:
+        parts.append(activity.disorder)
+    if "record" in activity.uses:
+        several = records.unsettled.where(f.col("first_step") < f.col("last_step")).select(*PLACE, "value").distinct()
         parts.append(pairs(several, {"resent_values": f.count("*")}))
-        parts.append(_mismatched(views))
+        parts.append(_mismatched(tables, records))
     return united(parts)
 
 
-def _mismatched(views: Views) -> DataFrame:
+def _mismatched(tables: Tables, records: Records) -> DataFrame:
     """The ends of sends whose partition or value differs from their invocations'; no such record is settled."""
-    sends = views.tables.history.where(f.col("f") == "send")
-    if views.settled is not None:
-        named = sends.join(views.records.select(*PLACE, "value").distinct(), on=[*PLACE, "value"], how="left_semi")
+    sends = tables.history.where(f.col("f") == "send")
+    if records.settled is not None:
+        named = sends.join(records.unsettled.select(*PLACE, "value").distinct(), on=[*PLACE, "value"], how="left_semi")
         sends = sends.join(named.select("run", "op").distinct(), on=["run", "op"], how="left_semi")
     invoked, what = f.col("type") == "invoke", f.struct("topic", "partition", "value")
     steps = sends.groupBy("run", "op", "mop").agg(
@@ -106,21 +103,23 @@ def _history_counts(done: DataFrame) -> DataFrame:
     return pairs(done, {**numbers, "rows_after_close": f.coalesce(last, f.lit(0))})
 
 
-def _acks_below_watermarks(views: Views) -> Iterator[DataFrame]:
+def _acks_below_watermarks(
+    tables: Tables, activity: Activity, records: Records, partitions: Partitions, scale: Scale
+) -> Iterator[DataFrame]:
     ever = f.exists("terms", lambda term: term["high_watermark"] > f.col("offset"))
     numbers = {
         "acked_below_high_watermark": number_of(f.col("justified")),
         "acked_unaccounted": number_of(~ever & ~accounted()),
     }
     parts = []
-    if "record" in views.uses:
-        acks = acks_and_leaders(views)
-        if views.settled is not None:
+    if "record" in activity.uses:
+        acks = acks_and_leaders(tables, records, partitions, scale)
+        if records.settled is not None:
             acks = acks.withColumn("word", word_of("offset"))
-            acks = acks.join(views.settled.where("settled"), on=[*PLACE, "word"], how="left_anti")
+            acks = acks.join(records.settled.where("settled"), on=[*PLACE, "word"], how="left_anti")
         parts.append(pairs(acks, numbers))
-    if views.settled is not None:
-        below = views.settled.where("settled").groupBy("run")
+    if records.settled is not None:
+        below = records.settled.where("settled").groupBy("run")
         name, number = f.lit("acked_below_high_watermark").alias("name"), f.sum("acked").alias("number")
         parts.append(below.agg(name, number))
     yield united(parts).groupBy("run", "name").agg(f.sum("number").alias("number"))

@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from spark_analysis.records import is_uncommitted
-from spark_analysis.tables import PLACE
-from spark_analysis.views import Views
+from spark_analysis.tables import PLACE, Tables
+from spark_analysis.views import Activity, Records
 
 MOST = 20_000
 """How many edges of one interval of time reach the driver."""
@@ -25,9 +25,11 @@ MOST = 20_000
 _EDGE = ("topic", "partition", "offset", "value", "row", "process")
 
 
-def dependencies(views: Views) -> DataFrame:
-    """The edges, with the fields of ``facts.Dependency``."""
-    within = _within_stretches(_edges(views))
+def dependencies(tables: Tables, activity: Activity, records: Records) -> DataFrame | None:
+    """The edges, with the fields of ``facts.Dependency``; None: there are no transactions."""
+    if "txn" not in activity.uses:
+        return None
+    within = _within_stretches(_edges(tables, records))
     interval = Window.partitionBy("run", "interval")
     counted = within.withColumns(
         {"all": f.count("*").over(interval), "read": f.count(f.when(f.col("kind") == "wr", 1)).over(interval)}
@@ -39,13 +41,13 @@ def dependencies(views: Views) -> DataFrame:
     return edges_kept.select("run", kind.alias("kind"), "source", "target", *_EDGE)
 
 
-def _edges(views: Views) -> DataFrame:
+def _edges(tables: Tables, records: Records) -> DataFrame:
     """``run, source, target, kind``, the columns of ``_EDGE``, and roughly when the two ends happened."""
     of_transactions = f.col("txn_op").isNotNull() & f.col("seen_row").isNotNull() & ~is_uncommitted()
     # A transaction gets any one number if no read shows it committed: where a send ended.
     seen, ended = f.least("ack_row", "value_committed_row"), f.col("send_row")
     known = f.coalesce(*[f.min(row).over(Window.partitionBy("run", "txn_op")) for row in (seen, ended)])
-    writes = views.all_records().where(of_transactions).select(
+    writes = records.all().where(of_transactions).select(
         *PLACE, "offset", "value",
         f.col("txn_op").alias("op"),
         f.col("send_row").alias("row"),
@@ -54,9 +56,7 @@ def _edges(views: Views) -> DataFrame:
         f.lit(False).alias("reads"),
     )  # fmt: skip
     polled = (f.col("f") == "poll") & (f.col("type") != "invoke") & f.col("txn") & f.col("value").isNotNull()
-    polls = views.tables.history.where(polled).select(
-        *PLACE, "offset", "value", "op", f.col("index").alias("row"), "process"
-    )
+    polls = tables.history.where(polled).select(*PLACE, "offset", "value", "op", f.col("index").alias("row"), "process")
     writers = writes.groupBy("run", "op").agg(f.min("at").alias("at"))
     reads = polls.join(writers, on=["run", "op"], how="inner").withColumn("reads", f.lit(True))
     order = Window.partitionBy(*PLACE).orderBy("offset", "reads", "row", "value")

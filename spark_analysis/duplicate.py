@@ -9,14 +9,14 @@ from harness.findings import RESENT_NS
 from spark_analysis.leadership import given_up
 from spark_analysis.question import Question
 from spark_analysis.tables import PLACE
-from spark_analysis.views import Views, findings, with_partitions
+from spark_analysis.views import Partitions, Records, findings, with_partitions
 
 
-def duplicates(views: Views) -> DataFrame:
+def duplicates(records: Records, partitions: Partitions) -> DataFrame:
     """``duplicate``, as ``checkers.duplicate`` defines it."""
-    twice = views.records.where(f.col("value").isNotNull() & (f.col("lowest") < f.col("highest")))
+    twice = records.unsettled.where(f.col("value").isNotNull() & (f.col("lowest") < f.col("highest")))
     found = f.col("seen_row").isNotNull() | f.col("in_final_log_intact")
-    copies = with_partitions(twice, views).where(f.col("used") & found)  # a partition without sends is not judged
+    copies = with_partitions(twice, partitions).where(f.col("used") & found)  # a partition without sends is not judged
     gone = ~f.col("in_final_log_intact")
     values = copies.groupBy(*PLACE, "value").agg(
         f.min("lowest").alias("lowest"),

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame
 
 from harness.facts import (
+    AckFacts,
     AcksBelowMinIsr,
+    ClientFacts,
     Dependency,
     Facts,
     FirstAck,
     Lag,
     LogEpoch,
+    LogFacts,
     LostRange,
+    NodeFacts,
     ProducerLog,
     ReadEpoch,
     Refusal,
@@ -25,48 +29,55 @@ from harness.facts import (
     UnfencedRead,
     Unwatched,
 )
+from spark_analysis.acks_below_min_isr import acks_below_min_isr
+from spark_analysis.dependencies import dependencies
 from spark_analysis.log_facts import log_epochs, producer_logs
 from spark_analysis.read_epochs import read_epochs, unfenced_reads
 from spark_analysis.refusals import refusals
 from spark_analysis.silences import first_acks, silences
-from spark_analysis.views import Views
 
+QUESTIONS_OF_FACT: Mapping[str, Callable[..., DataFrame | None]] = {
+    "log_epoch": log_epochs,
+    "producer_log": producer_logs,
+    "silence": silences,
+    "first_ack": first_acks,
+    "read_epoch": read_epochs,
+    "unfenced_read": unfenced_reads,
+    "refusal": refusals,
+    "acks_below_min_isr": acks_below_min_isr,
+    "dependency": dependencies,
+}
+"""By name, how the rows of each sort of facts are found that do not rest on findings; None: there are none.
 
-def questions_of_fact(views: Views, healed: DataFrame) -> dict[str, DataFrame | None]:
-    """By name, the rows of each sort of facts that do not rest on findings; None: there are none.
-
-    Args:
-        views: what all questions share.
-        healed: ``run, healed_ns``: when the last fault of a run was healed.
-    """
-    return {
-        "log_epoch": log_epochs(views),
-        "producer_log": producer_logs(views),
-        "silence": silences(views),
-        "first_ack": first_acks(views, healed),
-        "read_epoch": read_epochs(views.tables.history),
-        "unfenced_read": unfenced_reads(views.tables.history),
-        "refusal": refusals(views),
-    }
+Each takes the views that its parameters name (:class:`harness.parts.Parts`).
+"""
 
 
 def facts_of(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Facts:
     """The facts from rows by those names, which lack what is null."""
     return Facts(
-        intervals=[_stretch(row) for row in found.get("interval", ())],
-        log_epochs=[LogEpoch(**_whole(LogEpoch._fields, row)) for row in found.get("log_epoch", ())],
-        producer_logs=[ProducerLog(**_whole(ProducerLog._fields, row)) for row in found.get("producer_log", ())],
-        silences=[Silence(**row) for row in found.get("silence", ())],
-        first_acks=[FirstAck(**row) for row in found.get("first_ack", ())],
-        lost_ranges=[_lost_range(row) for row in found.get("lost_range", ())],
-        dependencies=[Dependency(**row) for row in found.get("dependency", ())],
-        lags=[Lag(**row) for row in found.get("lag", ())],
-        stalls=[Stall(**{**row, "isr": tuple(row["isr"])}) for row in found.get("stall", ())],
-        acks_below_min_isr=[AcksBelowMinIsr(**row) for row in found.get("acks_below_min_isr", ())],
-        read_epochs=sorted(ReadEpoch(**row) for row in found.get("read_epoch", ())),
-        refusals=[_refusal(row) for row in found.get("refusal", ())],
-        unfenced_reads=sorted(UnfencedRead(**row) for row in found.get("unfenced_read", ())),
-        unwatched=sorted(Unwatched(**row) for row in found.get("unwatched", ())),
+        NodeFacts(
+            intervals=[_stretch(row) for row in found.get("interval", ())],
+            lags=[Lag(**row) for row in found.get("lag", ())],
+            stalls=[Stall(**{**row, "isr": tuple(row["isr"])}) for row in found.get("stall", ())],
+            unwatched=sorted(Unwatched(**row) for row in found.get("unwatched", ())),
+        ),
+        LogFacts(
+            log_epochs=[LogEpoch(**_whole(LogEpoch._fields, row)) for row in found.get("log_epoch", ())],
+            producer_logs=[ProducerLog(**_whole(ProducerLog._fields, row)) for row in found.get("producer_log", ())],
+        ),
+        ClientFacts(
+            silences=[Silence(**row) for row in found.get("silence", ())],
+            first_acks=[FirstAck(**row) for row in found.get("first_ack", ())],
+            read_epochs=sorted(ReadEpoch(**row) for row in found.get("read_epoch", ())),
+            unfenced_reads=sorted(UnfencedRead(**row) for row in found.get("unfenced_read", ())),
+            refusals=[_refusal(row) for row in found.get("refusal", ())],
+            dependencies=[Dependency(**row) for row in found.get("dependency", ())],
+        ),
+        AckFacts(
+            lost_ranges=[_lost_range(row) for row in found.get("lost_range", ())],
+            acks_below_min_isr=[AcksBelowMinIsr(**row) for row in found.get("acks_below_min_isr", ())],
+        ),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +24,23 @@ class TableFile(NamedTuple):
     def literally(self) -> str:
         """A pattern by which Spark reads this file and no other."""
         return _PATTERN.sub(r"\\\g<0>", self.uri)
+
+
+class RunFiles(NamedTuple):
+    """Where some runs are.
+
+    Attributes:
+        runs: their ids.
+        tables: by table name, the Parquet files of all of them.
+        wire: the Parquet files of wire taps.
+        beside: the URI of a directory that every machine of a cluster sees, where results may be kept meanwhile; None:
+            there is none.
+    """
+
+    runs: Sequence[str]
+    tables: Mapping[str, Sequence[TableFile]]
+    wire: Sequence[TableFile] = ()
+    beside: str | None = None
 
 
 def local_uri(path: Path) -> str:

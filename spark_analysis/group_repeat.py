@@ -7,16 +7,16 @@ from pyspark.sql import functions as f
 
 from harness.history.schema import REBALANCES
 from spark_analysis.question import Question
-from spark_analysis.tables import PLACE
-from spark_analysis.views import Views, findings
+from spark_analysis.tables import PLACE, Tables
+from spark_analysis.views import findings
 
 _OWNED = (*PLACE, "process")
 _WHOSE = (*PLACE, "group")
 
 
-def group_repeats(views: Views) -> DataFrame:
+def group_repeats(tables: Tables) -> DataFrame:
     """``group-repeat``, as ``checkers.group_repeat`` defines it."""
-    history = views.tables.history
+    history = tables.history
     placed = history.where(f.col("topic").isNotNull())
     terms = _terms(placed)
     given = placed.where((f.col("f") == "poll") & (f.col("type") != "invoke")).select(

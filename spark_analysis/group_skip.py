@@ -8,16 +8,16 @@ from pyspark.sql import functions as f
 from spark_analysis.group_commits import commits
 from spark_analysis.leadership import deleted_to
 from spark_analysis.question import Question
-from spark_analysis.tables import PLACE
-from spark_analysis.views import Views, findings, with_partitions
+from spark_analysis.tables import PLACE, Tables
+from spark_analysis.views import Partitions, findings, with_partitions
 
 _WHOSE = (*PLACE, "group")
 
 
-def group_skips(views: Views) -> DataFrame:
+def group_skips(tables: Tables, partitions: Partitions) -> DataFrame:
     """``group-skip``, as ``checkers.group_skip`` defines it."""
-    history = views.tables.history
-    judged = with_partitions(_furthest(history), views).where(
+    history = tables.history
+    judged = with_partitions(_furthest(history), partitions).where(
         ~f.coalesce("marked", f.lit(False)) & f.col("leader").isNotNull()
     )
     passed = f.broadcast(judged.select(*_WHOSE, f.col("commit.offset").alias("until"), "leader"))
@@ -26,7 +26,7 @@ def group_skips(views: Views) -> DataFrame:
         *_WHOSE, "offset", "value", f.col("leader_epoch").alias("epoch")
     )
     held = (
-        views.tables.replica_logs.where(f.col("value").isNotNull())
+        tables.replica_logs.where(f.col("value").isNotNull())
         .join(passed, on=list(PLACE), how="inner")
         .where((f.col("node") == f.col("leader.node")) & (f.col("offset") < f.col("until")))
         .select(*_WHOSE, "offset", "value", "leader_epoch")

@@ -8,14 +8,14 @@ from pyspark.sql import functions as f
 from spark_analysis.leadership import led_between, led_during
 from spark_analysis.question import Question
 from spark_analysis.records import ALL
-from spark_analysis.tables import PLACE
-from spark_analysis.views import Views, findings, with_partitions
+from spark_analysis.tables import PLACE, Tables
+from spark_analysis.views import Partitions, Records, Scale, findings, with_partitions
 from spark_analysis.watermark_history import had_passed, watermarks, with_passing
 
 
-def hw_regressions_within_terms(views: Views) -> DataFrame:
+def hw_regressions_within_terms(tables: Tables) -> DataFrame:
     """``hw-regression`` within a leader's term, as ``checkers.hw_regression`` defines it."""
-    leading = views.tables.timeline.where((f.col("kind") == "state") & (f.col("role") == "leader"))
+    leading = tables.timeline.where((f.col("kind") == "state") & (f.col("role") == "leader"))
     term = Window.partitionBy(*PLACE, "node", "incarnation", "leader_epoch").orderBy("sequence")
     watermark = f.coalesce("high_watermark", f.lit(0))
     steps = leading.withColumn("watermark", watermark).withColumn("before", f.lag("watermark").over(term))
@@ -29,9 +29,9 @@ def hw_regressions_within_terms(views: Views) -> DataFrame:
     )
 
 
-def hw_regressions_between_terms(views: Views) -> DataFrame:
+def hw_regressions_between_terms(partitions: Partitions) -> DataFrame:
     """``hw-regression`` at the beginning of an epoch, as ``checkers.hw_regression`` defines it."""
-    ranked = views.partitions.select(*PLACE, "terms", "unclean", f.posexplode("terms").alias("place", "term"))
+    ranked = partitions.rows.select(*PLACE, "terms", "unclean", f.posexplode("terms").alias("place", "term"))
     held = ranked.withColumn("held", _true_high_watermark(f.slice("terms", f.lit(1), f.col("place"))))
     short = held.where(f.col("term.first_log_end") < f.col("held"))
     epoch = f.col("term.leader_epoch")
@@ -61,9 +61,9 @@ def _true_high_watermark(terms: Column) -> Column:
     return f.aggregate(terms, f.lit(0).cast("long"), after)
 
 
-def two_leaders(views: Views) -> DataFrame:
+def two_leaders(partitions: Partitions) -> DataFrame:
     """``two-leaders``, as ``checkers.hw_regression`` defines it."""
-    leaders = views.partitions.select(*PLACE, f.explode("terms").alias("term")).groupBy(*PLACE, "term.leader_epoch")
+    leaders = partitions.rows.select(*PLACE, f.explode("terms").alias("term")).groupBy(*PLACE, "term.leader_epoch")
     epochs = leaders.agg(
         f.min("term.node").alias("node"),
         f.max("term.node").alias("other_node"),
@@ -76,7 +76,7 @@ def two_leaders(views: Views) -> DataFrame:
     )
 
 
-def acks_and_leaders(views: Views) -> DataFrame:
+def acks_and_leaders(tables: Tables, records: Records, partitions: Partitions, scale: Scale) -> DataFrame:
     """Every send acknowledged with acks=all at a known offset, with the leaders of the time of the send.
 
     Returns:
@@ -84,26 +84,28 @@ def acks_and_leaders(views: Views) -> DataFrame:
         one of them ever had a high watermark above the record, and any leader by the time of the acknowledgement.
     """
     acked = f.col("ack_row").isNotNull() & (f.col("acks") == ALL) & f.col("offset").isNotNull()
-    known = _passed(views.records.where(acked), views).withColumn("leaders", f.filter("terms", led_during))
+    known = _passed(records.unsettled.where(acked), tables, partitions, scale).withColumn(
+        "leaders", f.filter("terms", led_during)
+    )
     above = f.exists("leaders", lambda term: term["high_watermark"] > f.col("offset"))
     return known.withColumn("justified", above & (f.col("sampled") | had_passed(f.col("acked_ns"))))
 
 
-def _passed(records: DataFrame, views: Views) -> DataFrame:
+def _passed(records: DataFrame, tables: Tables, partitions: Partitions, scale: Scale) -> DataFrame:
     """With the columns of their partition, and since when a leader had committed them."""
-    marks = watermarks(views.tables.timeline)
-    return with_partitions(with_passing(records, marks, "offset", blocks=views.large), views)
+    marks = watermarks(tables.timeline)
+    return with_partitions(with_passing(records, marks, "offset", blocks=scale.large), partitions)
 
 
-def unjustified_acks(views: Views) -> DataFrame:
+def unjustified_acks(tables: Tables, records: Records, partitions: Partitions, scale: Scale) -> DataFrame:
     """``unjustified-ack`` and ``uncommitted-read``, as ``checkers.hw_regression`` defines them."""
-    return _of_acks(views).unionByName(_of_reads(views))
+    return _of_acks(tables, records, partitions, scale).unionByName(_of_reads(tables, records, partitions, scale))
 
 
-def _of_acks(views: Views) -> DataFrame:
+def _of_acks(tables: Tables, records: Records, partitions: Partitions, scale: Scale) -> DataFrame:
     ever = f.col("sampled") & f.exists("terms", lambda term: term["high_watermark"] > f.col("offset"))
     return findings(
-        acks_and_leaders(views).where(~f.col("justified") & accounted() & ~ever),
+        acks_and_leaders(tables, records, partitions, scale).where(~f.col("justified") & accounted() & ~ever),
         "unjustified-ack",
         offset="offset",
         value="value",
@@ -115,9 +117,12 @@ def _of_acks(views: Views) -> DataFrame:
     )
 
 
-def _of_reads(views: Views) -> DataFrame:
+def _of_reads(tables: Tables, records: Records, partitions: Partitions, scale: Scale) -> DataFrame:
     """Of every record at an offset the first delivery, if no leader had committed it by then."""
-    read, then = _passed(views.records.where(f.col("read_row").isNotNull()), views), f.col("read_ns")
+    read, then = (
+        _passed(records.unsettled.where(f.col("read_row").isNotNull()), tables, partitions, scale),
+        f.col("read_ns"),
+    )
     ever = f.exists("terms", lambda term: term["high_watermark"] > f.col("offset"))
     unfounded = read.where(~f.when(f.col("sampled"), ever).otherwise(had_passed(then)))
     led = unfounded.withColumn("leaders", f.filter("terms", lambda term: led_between(term, then, then)))

@@ -8,12 +8,12 @@ from pyspark.sql import functions as f
 from spark_analysis.leadership import given_up
 from spark_analysis.question import Question
 from spark_analysis.tables import PLACE
-from spark_analysis.views import Views, findings, with_partitions
+from spark_analysis.views import Partitions, Records, findings, with_partitions
 
 
-def inconsistent_offsets(views: Views) -> DataFrame:
+def inconsistent_offsets(records: Records, partitions: Partitions) -> DataFrame:
     """``inconsistent-offsets``, as ``checkers.inconsistent_offsets`` defines it."""
-    sides = views.records.where(f.col("seen_row").isNotNull() & (f.col("values_seen") > 1))
+    sides = records.unsettled.where(f.col("seen_row").isNotNull() & (f.col("values_seen") > 1))
     side = f.struct("seen_row", "seen_ns", "value", "strong", "sound_epoch", "invoked_ns")
     offsets = sides.groupBy(*PLACE, "offset").agg(f.sort_array(f.collect_list(side)).alias("sides"))
     first, second = f.col("sides")[0], f.col("sides")[1]
@@ -23,7 +23,7 @@ def inconsistent_offsets(views: Views) -> DataFrame:
     strong = f.size(f.filter("sides", lambda s: s["strong"]))
     gone = given_up(oldest, f.col("offset"), first["seen_ns"])
     return findings(
-        with_partitions(offsets, views),
+        with_partitions(offsets, partitions),
         "inconsistent-offsets",
         offset="offset",
         value=first["value"],

@@ -6,17 +6,17 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from spark_analysis.blocks import different, octets, out_of_order, word_of
-from spark_analysis.tables import PLACE
-from spark_analysis.views import Views
+from spark_analysis.tables import PLACE, Tables
+from spark_analysis.views import LogWords, Scale
 
 
-def log_epochs(views: Views) -> DataFrame:
+def log_epochs(tables: Tables, words: LogWords, scale: Scale) -> DataFrame:
     """The records of each leader epoch, with the fields of :class:`harness.facts.LogEpoch`.
 
     Only near offsets that are in a log more than once are the contents compared.
     """
     keys = [*PLACE, "node", "leader_epoch"]
-    known, logs = views.log_words, views.tables.replica_logs
+    known, logs = words.rows, tables.replica_logs
     repeated = f.col("rows") > different()
     twice = known.where(repeated).select("word", *keys)
     epochs = known.groupBy(*keys).agg(
@@ -26,7 +26,7 @@ def log_epochs(views: Views) -> DataFrame:
         f.sum(f.when(repeated, 0).otherwise(different())).alias("once"),
         f.min("damaged").alias("damaged"),
     )
-    if views.large and twice.isEmpty():
+    if scale.large and twice.isEmpty():
         return epochs.withColumnRenamed("once", "contents")
     near = logs.withColumn("word", word_of("offset")).join(f.broadcast(twice), on=["word", *keys], how="left_semi")
     contents = near.groupBy(*keys).agg(
@@ -37,11 +37,11 @@ def log_epochs(views: Views) -> DataFrame:
     return whole.select(*keys, "first", "last", "offsets", contents_known, "damaged")
 
 
-def producer_logs(views: Views) -> DataFrame | None:
+def producer_logs(tables: Tables, scale: Scale) -> DataFrame | None:
     """Producers with whose records something is wrong: the fields of :class:`harness.facts.ProducerLog`."""
-    logs = views.tables.replica_logs
-    if views.digests:
-        suspects = views.hold(_suspects(views.digests.producers()), few=True)
+    logs = tables.replica_logs
+    if scale.digests:
+        suspects = scale.hold(_suspects(scale.digests.producers()), few=True)
         if suspects.isEmpty():
             return None
         logs = logs.join(f.broadcast(suspects), on=[*PLACE, "node", "producer_id"], how="left_semi")

@@ -6,15 +6,15 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from spark_analysis.question import Question
-from spark_analysis.tables import PLACE
-from spark_analysis.views import Views, findings
+from spark_analysis.tables import PLACE, Tables
+from spark_analysis.views import findings
 
 _RECORD = (*PLACE, "group", "offset", "value")
 
 
-def lost_acknowledgements(views: Views) -> DataFrame:
+def lost_acknowledgements(tables: Tables) -> DataFrame:
     """``lost-acknowledgement`` and ``excess-delivery``, as ``checkers.lost_acknowledgement`` defines them."""
-    history = views.tables.history
+    history = tables.history
     polls = history.where((f.col("f") == "acquire") & (f.col("type") == "invoke"))
     limits = polls.groupBy("run", "op").agg(f.max("delivery_count").alias("limit"))
     given = _known(history.where((f.col("f") == "acquire") & (f.col("type") == "ok")))

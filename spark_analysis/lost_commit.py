@@ -7,16 +7,16 @@ from pyspark.sql import functions as f
 
 from spark_analysis.leadership import cut_off
 from spark_analysis.question import Question
-from spark_analysis.tables import PLACE
-from spark_analysis.views import Views, findings, with_partitions
+from spark_analysis.tables import PLACE, Tables
+from spark_analysis.views import Partitions, findings, with_partitions
 
 _WHOSE = (*PLACE, "group")
 
 
-def lost_commits(views: Views) -> DataFrame:
+def lost_commits(tables: Tables, partitions: Partitions) -> DataFrame:
     """``lost-commit`` and ``commit-beyond-end``, as ``checkers.lost_commit`` defines them."""
-    rows = views.tables.history.where(f.col("f").isin("commit", "committed") & f.col("topic").isNotNull())
-    return _lost(rows).unionByName(_beyond(rows, views))
+    rows = tables.history.where(f.col("f").isin("commit", "committed") & f.col("topic").isNotNull())
+    return _lost(rows).unionByName(_beyond(rows, partitions))
 
 
 def _lost(rows: DataFrame) -> DataFrame:
@@ -70,8 +70,8 @@ def _lost(rows: DataFrame) -> DataFrame:
     )
 
 
-def _beyond(rows: DataFrame, views: Views) -> DataFrame:
-    stored = with_partitions(rows.where(f.col("type") == "ok"), views).where("used")
+def _beyond(rows: DataFrame, partitions: Partitions) -> DataFrame:
+    stored = with_partitions(rows.where(f.col("type") == "ok"), partitions).where("used")
     beyond = stored.where(f.col("offset") > f.col("leader.log_end_offset"))
     first = f.min(f.struct("index", "time_ns", "process")).alias("first")
     offsets = beyond.groupBy(*PLACE, "offset", "leader", "unclean").agg(first)

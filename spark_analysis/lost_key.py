@@ -9,14 +9,14 @@ from harness.compacted import SLOTS
 from spark_analysis.leadership import given_up
 from spark_analysis.question import Question
 from spark_analysis.records import ALL
-from spark_analysis.tables import PLACE
-from spark_analysis.views import Views, findings
+from spark_analysis.tables import PLACE, Tables
+from spark_analysis.views import Partitions, Scale, findings
 
 
-def lost_keys(views: Views) -> DataFrame:
+def lost_keys(tables: Tables, partitions: Partitions, scale: Scale) -> DataFrame:
     """``lost-key``, as ``checkers.lost_key`` defines it."""
-    history = views.tables.history
-    puts, scans = _puts(history), views.hold(_scans(history))
+    history = tables.history
+    puts, scans = _puts(history), scale.hold(_scans(history))
     superseded = _superseded(history, puts, scans)
     wanted = _newest(puts, scans).join(superseded, on=[*PLACE, "op", "key"], how="left_anti")
     given = _last_given(history)
@@ -26,7 +26,7 @@ def lost_keys(views: Views) -> DataFrame:
     unseen = joined.where(f.col("given").isNull() | earlier | another)
     first = f.row_number().over(Window.partitionBy(*PLACE, "put.value").orderBy("row", "acked"))
     lost = unseen.withColumn("rank", first).where(f.col("rank") == 1).select("*", "put.*")
-    elections = views.partitions.select(*PLACE, "unclean")
+    elections = partitions.rows.select(*PLACE, "unclean")
     known = lost.join(f.broadcast(elections), on=list(PLACE), how="left")
     none = f.lit(None).cast("int")
     excused = f.coalesce(given_up(none, f.col("offset"), f.col("since_ns")), f.lit(False))

@@ -12,14 +12,14 @@ from spark_analysis.partitions import missing
 from spark_analysis.question import Question
 from spark_analysis.records import ALL, is_hidden
 from spark_analysis.tables import PLACE
-from spark_analysis.views import Views, findings, with_partitions
+from spark_analysis.views import Partitions, Records, findings, with_partitions
 
 
-def lost_writes(views: Views) -> DataFrame:
+def lost_writes(records: Records, partitions: Partitions) -> DataFrame:
     """``lost-write``, as ``checkers.lost_write`` defines it."""
     survives = f.when(f.col("offset").isNull(), f.col("final_offset").isNotNull()).otherwise(f.col("finally"))
-    gone = views.records.where(f.col("ack_row").isNotNull() & ~survives)
-    lost = with_partitions(gone, views).where(missing(f.col("offset"), read=f.col("value_read_row").isNotNull()))
+    gone = records.unsettled.where(f.col("ack_row").isNotNull() & ~survives)
+    lost = with_partitions(gone, partitions).where(missing(f.col("offset"), read=f.col("value_read_row").isNotNull()))
     return findings(
         with_authors(lost),
         "lost-write",

@@ -97,7 +97,7 @@ def judged(offset: Column) -> Column:
 
 
 def missing(offset: Column, *, read: Column) -> Column:
-    """Whether a record that the final read did not deliver is known not to be there; see ``checkers.views.rows``.
+    """Whether a record that the final read did not deliver is known not to be there: see ``PartitionEnds.missing``.
 
     Needs the columns of :func:`partitions`. ``read``: whether a poll delivered the value before.
     """

@@ -13,37 +13,39 @@ from spark_analysis.blocks import Earlier, with_earlier
 from spark_analysis.leadership import cut_off, deleted_to, gave_up_some, thrown_back
 from spark_analysis.question import Question
 from spark_analysis.records import is_hidden, is_uncommitted, reads
-from spark_analysis.tables import PLACE
-from spark_analysis.views import Views, findings, with_partitions
+from spark_analysis.tables import PLACE, Tables
+from spark_analysis.views import Activity, Partitions, Records, Scale, findings, with_partitions
 
 _READER = ["process", *PLACE]
 
 
-def poll_order(views: Views) -> DataFrame | None:
+def poll_order(
+    tables: Tables, activity: Activity, records: Records, partitions: Partitions, scale: Scale
+) -> DataFrame | None:
     """The four kinds that ``checkers.poll_order`` defines."""
-    read = reads(views.tables.history)
-    if views.digests:
-        doubtful = views.hold(_doubtful(views.digests.polls()), few=True)
+    read = reads(tables.history)
+    if scale.digests:
+        doubtful = scale.hold(_doubtful(scale.digests.polls()), few=True)
         if doubtful.isEmpty():
             return None
         read = read.join(f.broadcast(doubtful), on=_READER, how="left_semi")
-    steps = _steps(read, blocks=views.large).where(f.col("offset") != f.col("before.offset") + 1)
-    if views.large:
-        steps = views.hold(steps)
+    steps = _steps(read, blocks=scale.large).where(f.col("offset") != f.col("before.offset") + 1)
+    if scale.large:
+        steps = scale.hold(steps)
         if steps.isEmpty():
             return None
-    wrong = _wrong(steps, views)
-    if "txn" in views.uses:
-        polls = views.tables.history.where(f.col("f") == "poll")
+    wrong = _wrong(steps, records, partitions, scale)
+    if "txn" in activity.uses:
+        polls = tables.history.where(f.col("f") == "poll")
         begun = polls.groupBy("run", "process").agg(f.min("time_ns").alias("begun_ns"))
         wrong = wrong.join(begun, on=["run", "process"], how="left")
     else:
         wrong = wrong.withColumn("begun_ns", f.lit(None).cast("bigint"))
     still = wrong.withColumn("grouped", f.lit(False))
-    return _answers(_unmoved(wrong, views.tables.history) if "move" in views.uses else still, views)
+    return _answers(_unmoved(wrong, tables.history) if "move" in activity.uses else still, partitions)
 
 
-def _answers(steps: DataFrame, views: Views) -> DataFrame:
+def _answers(steps: DataFrame, partitions: Partitions) -> DataFrame:
     skip = f.col("skipped").isNotNull()
     kind = f.concat(
         f.when(f.col("within"), "int-").otherwise(""), f.when(skip, "poll-skip").otherwise("nonmonotonic-poll")
@@ -52,7 +54,7 @@ def _answers(steps: DataFrame, views: Views) -> DataFrame:
     position = f.when(~f.col("sampled"), f.col("before.offset"))
     thrown = thrown_back(f.col("before.leader_epoch"), position, f.col("time_ns")) | _stood_behind()
     return findings(
-        with_partitions(steps, views),
+        with_partitions(steps, partitions),
         kind,
         **{name: name for name in ("row", "time_ns", "process")},
         offset=f.coalesce("skipped.offset", "offset"),
@@ -116,25 +118,25 @@ def _steps(read: DataFrame, *, blocks: bool) -> DataFrame:
     return placed.where(f.col("before").isNotNull())
 
 
-def _wrong(steps: DataFrame, views: Views) -> DataFrame:
+def _wrong(steps: DataFrame, records: Records, partitions: Partitions, scale: Scale) -> DataFrame:
     """The steps back, and the gaps in which the partition holds a record.
 
     ``skipped``: the first of them in a gap that had not been deleted; ``gone``: all had been, or those that had not
     were not there yet. ``following``: the first record that the partition holds behind the consumer's position.
     """
-    asked = with_partitions(steps, views).select(
+    asked = with_partitions(steps, partitions).select(
         *steps.columns,
         f.col("before.offset").alias("begun"),
         f.greatest(f.col("before.offset"), deleted_to(f.col("time_ns")) - 1).alias("undeleted"),
     )
     places = asked.select(*PLACE, f.explode(f.array("begun", "undeleted")).alias("offset"))
-    records = with_partitions(views.all_records().where(f.col("offset").isNotNull()), views)
+    stored = with_partitions(records.all().where(f.col("offset").isNotNull()), partitions)
     hidden_ns = f.when(is_hidden(), f.col("aborted_ns"))
     fields = f.struct("offset", "value", f.col("logged_epoch").alias("epoch"), hidden_ns.alias("hidden_ns"))
     held = f.when(_is_held(), fields)
-    placed = records.select(*PLACE, "offset", held.alias("held")).unionByName(places, allowMissingColumns=True)
+    placed = stored.select(*PLACE, "offset", held.alias("held")).unionByName(places, allowMissingColumns=True)
     beyond = {"skipped": Earlier(f.col("held"), "least")}
-    following = with_earlier(placed, PLACE, "offset", beyond, descending=True, blocks=views.large)
+    following = with_earlier(placed, PLACE, "offset", beyond, descending=True, blocks=scale.large)
     known = (
         following.where(f.col("skipped").isNotNull()).groupBy(*PLACE, "offset").agg(f.first("skipped").alias("skipped"))
     )

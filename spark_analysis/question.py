@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Literal
 
 from pyspark.sql import DataFrame
 
-from spark_analysis.views import Views
+from spark_analysis.views import Uses
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,13 +16,13 @@ class Question:
     """A question about runs.
 
     Attributes:
-        ask: takes the views, and answers with the columns of :data:`harness.findings.COLUMNS`; None: it finds nothing.
-        about: the rows that it is about, a word of :attr:`Views.uses`: it is asked only when some run has them; None:
-            it is always asked.
+        ask: takes the views of :func:`spark_analysis.views.views_of` that its parameters name, and answers with the
+            columns of :data:`harness.findings.COLUMNS`; None: it finds nothing.
+        about: the rows that it is about: it is asked only when some run has them; None: it is always asked.
     """
 
-    ask: Callable[[Views], DataFrame | None]
-    about: Literal["record", "txn", "commit", "move", "program", "scan", "share", "reset", "lookup"] | None = None
+    ask: Callable[..., DataFrame | None]
+    about: Uses | None = None
 
 
 def questions_of(rules: Iterable[str]) -> list[Question]:

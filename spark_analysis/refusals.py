@@ -7,25 +7,25 @@ from pyspark.sql import functions as f
 
 from harness.facts import OUT_OF_SEQUENCE, UNDESERVED
 from spark_analysis.records import ALL
-from spark_analysis.tables import PLACE
-from spark_analysis.views import Views
+from spark_analysis.tables import PLACE, Tables
+from spark_analysis.views import Scale
 
 _PRODUCER = (*PLACE, "process")
 _SAID = ("op", "mop", "index", "value", "time_ns")
 
 
-def refusals(views: Views) -> DataFrame | None:
+def refusals(tables: Tables, scale: Scale) -> DataFrame | None:
     """The fields of :class:`harness.facts.Refusal`, as ``checkers.reference.refusals`` has them; None: there are none.
 
     Such errors are rare, so nothing else is planned before one is found.
     """
-    sends = views.tables.history.where((f.col("f") == "send") & ~f.col("txn"))
+    sends = tables.history.where((f.col("f") == "send") & ~f.col("txn"))
     ended = f.col("type").isin("fail", "info") & f.col("error").isin(*UNDESERVED, *OUT_OF_SEQUENCE)
-    refused = views.hold(sends.where(ended).select(*_PRODUCER, "error", *_SAID), few=True)
+    refused = scale.hold(sends.where(ended).select(*_PRODUCER, "error", *_SAID), few=True)
     if refused.isEmpty():
         return None
     undeserved = _undeserved(refused.where(f.col("error").isin(*UNDESERVED)))
-    followed_on = _unbroken(refused.where(f.col("error").isin(*OUT_OF_SEQUENCE)), sends, views.tables.replica_logs)
+    followed_on = _unbroken(refused.where(f.col("error").isin(*OUT_OF_SEQUENCE)), sends, tables.replica_logs)
     return undeserved.unionByName(followed_on, allowMissingColumns=True)
 
 

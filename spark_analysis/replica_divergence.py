@@ -10,34 +10,37 @@ from pyspark.sql import functions as f
 from harness.history.schema import ColumnType
 from harness.payload import FOREIGN_VALUE
 from spark_analysis.blocks import different, merged, word_of
+from spark_analysis.demands import Damage, Demands
 from spark_analysis.leadership import still_given_up
 from spark_analysis.question import Question
-from spark_analysis.tables import PLACE, table_of
-from spark_analysis.views import Views, findings, with_partitions
+from spark_analysis.tables import PLACE, Tables, table_of
+from spark_analysis.views import LogWords, Partitions, Scale, findings, with_partitions
 
 _NO_VALUE = -(2**63)
 """Stands for the value of a record that is not a workload's, so that it can be compared."""
 
 
-def replica_divergence(views: Views) -> DataFrame | None:
+def replica_divergence(
+    tables: Tables, words: LogWords, partitions: Partitions, *, demands: Demands, damage: Damage, scale: Scale
+) -> DataFrame | None:
     """``replica-divergence``, as ``checkers.replica_divergence`` defines it."""
-    ranges = f.broadcast(_committed_ranges(views.tables.timeline, views.at_rest))
-    logs = views.tables.replica_logs
-    if views.large:
-        suspects = views.hold(_suspects(views.log_words, ranges), few=True)
+    ranges = f.broadcast(_committed_ranges(tables.timeline, demands.at_rest))
+    logs = tables.replica_logs
+    if scale.large:
+        suspects = scale.hold(_suspects(words.rows, ranges), few=True)
         if suspects.isEmpty():
             return None
         near = f.broadcast(suspects)
         logs = logs.withColumn("word", word_of("offset")).join(near, on=[*PLACE, "word"], how="left_semi")
     disagree = _disagreements(logs.withColumn("foreign", f.lit(False)), ranges).withColumn("damaged", f.lit(False))
-    if views.rotten or views.swapped:
-        rot = f.broadcast(_rot(views))
-        own = _own(_sound(logs, rot), views)
+    if damage.rotten or damage.swapped:
+        rot = f.broadcast(_rot(tables, words, damage))
+        own = _own(_sound(logs, rot), damage)
         still = _disagreements(own, _whole(ranges, rot)).select(*PLACE, "offset", f.lit(True).alias("is"))
         disagree = disagree.join(still, on=[*PLACE, "offset"], how="left").withColumn("damaged", f.col("is").isNull())
     given_up = f.when(still_given_up(f.col("oldest"), f.col("offset")), "unclean")
     return findings(
-        with_partitions(disagree, views),
+        with_partitions(disagree, partitions),
         "replica-divergence",
         offset="offset",
         value=_known("value"),
@@ -65,20 +68,20 @@ def _disagreements(logs: DataFrame, ranges: DataFrame) -> DataFrame:
     return disagree.select(*PLACE, "offset", "oldest", "value", "other_value")
 
 
-def _rot(views: Views) -> DataFrame:
+def _rot(tables: Tables, words: LogWords, damage: Damage) -> DataFrame:
     """The logs that a fault has damaged unnoticed: ``rot``, of ``{node, since}``, per partition.
 
     ``since``: the lowest offset at which the log is damaged.
     """
-    logs = views.tables.replica_logs
+    logs = tables.replica_logs
     named = [
         {"run": run, "topic": topic, "partition": partition, "node": node}
-        for run, spoilt in views.rotten.items()
+        for run, spoilt in damage.rotten.items()
         for topic, partition, node in spoilt
     ]
     types: dict[str, ColumnType] = {"run": "string", "topic": "string", "partition": "int32", "node": "int32"}
     spoilt = f.broadcast(table_of(logs.sparkSession, named, types))
-    known = views.log_words.where(f.col("damaged").isNotNull()).join(spoilt, on=[*PLACE, "node"], how="left_semi")
+    known = words.rows.where(f.col("damaged").isNotNull()).join(spoilt, on=[*PLACE, "node"], how="left_semi")
     least = known.groupBy(*PLACE, "node").agg(f.min("damaged").alias("since"))
     return least.groupBy(*PLACE).agg(f.collect_list(f.struct("node", "since")).alias("rot"))
 
@@ -90,11 +93,11 @@ def _sound(logs: DataFrame, rot: DataFrame) -> DataFrame:
     return known.where(f.col("intact") | ~f.coalesce(rotten, f.lit(False))).drop("rot")
 
 
-def _own(logs: DataFrame, views: Views) -> DataFrame:
+def _own(logs: DataFrame, damage: Damage) -> DataFrame:
     """``logs`` with ``foreign``: the record is of another cluster, and a fault has put it into a log."""
     named = [
         {"run": run, "topic": topic, "partition": partition, "swapped": True}
-        for run, places in views.swapped.items()
+        for run, places in damage.swapped.items()
         for topic, partition in places
     ]
     types: dict[str, ColumnType] = {"run": "string", "topic": "string", "partition": "int32", "swapped": "bool"}

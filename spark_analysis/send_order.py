@@ -14,22 +14,24 @@ from spark_analysis.digests import Digests, sent_since
 from spark_analysis.leadership import cut_off
 from spark_analysis.question import Question
 from spark_analysis.records import ALL, UNKNOWN
-from spark_analysis.tables import PLACE
-from spark_analysis.views import Views, findings, with_partitions
+from spark_analysis.tables import PLACE, Tables
+from spark_analysis.views import Activity, Partitions, Records, Scale, findings, with_partitions
 
 _EARLIER = ("row", "time_ns", "offset", "value", "acks", "leader_epoch", "invoked_ns")
 
 
-def send_order(views: Views) -> DataFrame | None:
+def send_order(
+    tables: Tables, activity: Activity, records: Records, partitions: Partitions, scale: Scale
+) -> DataFrame | None:
     """The four kinds that ``checkers.send_order`` defines."""
-    wrong = [] if views.digests and _are_in_order(views.digests, views) else [_late(views)]
-    if "txn" in views.uses:
-        wrong.append(_within_transactions(views))
-    if "burst" in views.uses:
-        wrong.append(_within_bursts(views))
+    wrong = [] if scale.digests and _are_in_order(scale.digests, activity, records) else [_late(records, scale)]
+    if "txn" in activity.uses:
+        wrong.append(_within_transactions(tables, records))
+    if "burst" in activity.uses:
+        wrong.append(_within_bursts(tables))
     if not wrong:
         return None
-    known = with_partitions(reduce(DataFrame.unionByName, wrong), views)
+    known = with_partitions(reduce(DataFrame.unionByName, wrong), partitions)
     gone = cut_off(f.col("offset"), f.col("earlier.time_ns"), f.col("earlier.leader_epoch"))
     weak = (f.col("acks") != ALL) | (f.col("earlier.acks") != ALL)
     return findings(
@@ -43,25 +45,25 @@ def send_order(views: Views) -> DataFrame | None:
     )
 
 
-def _late(views: Views) -> DataFrame:
+def _late(records: Records, scale: Scale) -> DataFrame:
     """Of every stored record the first earlier proof of a higher offset, where that came before it was sent."""
-    records = views.all_records()
-    acked = records.where(f.col("ack_row").isNotNull() & f.col("offset").isNotNull()).select(
+    every = records.all()
+    acked = every.where(f.col("ack_row").isNotNull() & f.col("offset").isNotNull()).select(
         *PLACE, "process", "offset", "value", "acks", "invoked_row", "invoked_ns",
         f.col("ack_row").alias("row"),
         f.col("acked_ns").alias("time_ns"),
         f.lit(True).alias("acked"),
     )  # fmt: skip
-    stored = acked.unionByName(_placed(records)).withColumn("leader_epoch", _no_epoch())
+    stored = acked.unionByName(_placed(every)).withColumn("leader_epoch", _no_epoch())
     acknowledged, delivered = (
         f.when(condition, f.struct(*_EARLIER)) for condition in (f.col("acked"), f.col("acked").isNull())
     )
     earlier = {"first_placed": Earlier(acknowledged, "least"), "first_delivered": Earlier(delivered, "least")}
-    everything = stored.unionByName(_delivered(records), allowMissingColumns=True)
-    known = with_earlier(everything, PLACE, "offset", earlier, descending=True, blocks=views.large)
+    everything = stored.unionByName(_delivered(every), allowMissingColumns=True)
+    known = with_earlier(everything, PLACE, "offset", earlier, descending=True, blocks=scale.large)
     own = {"own": Earlier(acknowledged, "least")}
     sent = known.where(f.col("acked").isNotNull())
-    both = with_earlier(sent, ["process", *PLACE], "offset", own, descending=True, blocks=views.large)
+    both = with_earlier(sent, ["process", *PLACE], "offset", own, descending=True, blocks=scale.large)
     late = {name: f.coalesce(f.col(name)["row"] < f.col("invoked_row"), f.lit(False)) for name in ("own", *earlier)}
     before = f.when(late["own"], f.col("own")).when(late["first_placed"], f.col("first_placed"))
     read = late["first_delivered"] & (before.isNull() | (before["acks"] != ALL))
@@ -116,7 +118,7 @@ def _placed(records: DataFrame) -> DataFrame:
     )  # fmt: skip
 
 
-def _are_in_order(digests: Digests, views: Views) -> bool:
+def _are_in_order(digests: Digests, activity: Activity, records: Records) -> bool:
     """Whether no record was acknowledged before one with a lower offset was sent: a quick look."""
     # A value sent, or acknowledged, several times may be in order in each chunk, and not as a whole.
     doubtful = [
@@ -124,8 +126,8 @@ def _are_in_order(digests: Digests, views: Views) -> bool:
         for words in (digests.values(), digests.offsets().where(f.col("source") == ACKS))
     ]
     sends, overtaking = digests.sends(), digests.overtaking()
-    if "record" in views.uses:
-        placed = _placed(views.records)
+    if "record" in activity.uses:
+        placed = _placed(records.unsettled)
         doubtful.append(_acknowledged(placed, digests))
         row = f.when(f.col("acked"), f.col("row")).otherwise(NEVER)
         sends = sends.union(placed.select(*PLACE, "offset", row, "invoked_row"))
@@ -161,20 +163,20 @@ def _acknowledged(placed: DataFrame, digests: Digests) -> DataFrame:
     return near.where(f.getbit("bits", place_of("offset")) == 1).select(*PLACE)
 
 
-def _within_transactions(views: Views) -> DataFrame:
+def _within_transactions(tables: Tables, records: Records) -> DataFrame:
     sent = (f.col("f") == "send") & (f.col("type") != "invoke") & f.col("txn")
     at_one = (f.col("lowest") == f.col("highest")) & (f.col("offset") == f.col("lowest"))
-    shown = views.records.where(at_one & f.col("txn_op").isNotNull()).select(*PLACE, "value", "lowest")
+    shown = records.unsettled.where(at_one & f.col("txn_op").isNotNull()).select(*PLACE, "value", "lowest")
     stored = f.coalesce("offset", f.when(f.col("type") != "fail", f.col("lowest")))
-    rows = views.tables.history.where(sent).join(shown, on=[*PLACE, "value"], how="left")
+    rows = tables.history.where(sent).join(shown, on=[*PLACE, "value"], how="left")
     known = {"row": f.col("index"), "offset": stored, "leader_epoch": _no_epoch(), "invoked_ns": _no_time()}
     return _within_operations(rows.withColumns(known).where(f.col("offset").isNotNull()))
 
 
-def _within_bursts(views: Views) -> DataFrame:
+def _within_bursts(tables: Tables) -> DataFrame:
     acknowledged = (f.col("f") == "send") & (f.col("type") == "ok") & ~f.col("txn") & f.col("offset").isNotNull()
     known = {"row": f.col("index"), "leader_epoch": _no_epoch(), "invoked_ns": _no_time()}
-    return _within_operations(views.tables.history.where(acknowledged).withColumns(known))
+    return _within_operations(tables.history.where(acknowledged).withColumns(known))
 
 
 def _within_operations(located: DataFrame) -> DataFrame:

@@ -6,17 +6,18 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from harness.facts import SILENCE_NS
-from spark_analysis.tables import PLACE
-from spark_analysis.views import Views
+from spark_analysis.demands import Damage
+from spark_analysis.tables import PLACE, Tables, table_by_run
+from spark_analysis.views import Scale
 
 
-def silences(views: Views) -> DataFrame:
+def silences(tables: Tables, scale: Scale) -> DataFrame:
     """The fields of :class:`harness.facts.Silence`.
 
     Two acknowledgements a second apart are never in the same second, so it is enough to know the first and the last of
     each second: what is sorted grows with the time that a run takes, not with its operations.
     """
-    seconds = views.digests.seconds() if views.digests else _seconds(views.tables.history)
+    seconds = scale.digests.seconds() if scale.digests else _seconds(tables.history)
     earlier = Window.partitionBy(*PLACE).orderBy("second").rowsBetween(Window.unboundedPreceding, -1)
     begun = f.least(f.min("first_try").over(earlier), f.col("first_try"))
     known = seconds.withColumns(
@@ -54,10 +55,11 @@ def _seconds(history: DataFrame) -> DataFrame:
     )
 
 
-def first_acks(views: Views, healed: DataFrame) -> DataFrame:
-    """The fields of :class:`harness.facts.FirstAck`; ``healed``: ``run, healed_ns``, a row for each run."""
-    if views.digests:
-        return views.digests.first_acks()
-    acked = views.tables.history.where((f.col("f") == "send") & (f.col("type") == "ok") & f.col("topic").isNotNull())
+def first_acks(tables: Tables, damage: Damage, scale: Scale) -> DataFrame:
+    """The fields of :class:`harness.facts.FirstAck`."""
+    if scale.digests:
+        return scale.digests.first_acks()
+    acked = tables.history.where((f.col("f") == "send") & (f.col("type") == "ok") & f.col("topic").isNotNull())
+    healed = table_by_run(tables.history.sparkSession, "healed_ns", damage.healed_ns)
     after = acked.join(f.broadcast(healed), on="run", how="inner").where(f.col("time_ns") >= f.col("healed_ns"))
     return after.groupBy(*PLACE).agg(f.min("time_ns").alias("time_ns"))

@@ -7,16 +7,16 @@ from pyspark.sql import functions as f
 
 from spark_analysis.group_commits import commits
 from spark_analysis.question import Question
-from spark_analysis.tables import PLACE
-from spark_analysis.views import Views, findings
+from spark_analysis.tables import PLACE, Tables
+from spark_analysis.views import findings
 
 _SCOPE = ("run", "group", "scope")
 """In what generations follow each other: a group, or in the consumer protocol a partition that it reads."""
 
 
-def stale_commits(views: Views) -> DataFrame:
+def stale_commits(tables: Tables) -> DataFrame:
     """``stale-commit`` and ``two-owners``, as ``checkers.stale_commit`` defines them."""
-    history = views.tables.history
+    history = tables.history
     known = history.where(f.col("topic").isNotNull() & f.col("group").isNotNull())
     given = known.where((f.col("f") == "assigned") & (f.col("generation") >= 0)).select(
         *PLACE, "group", "generation", "index", "process", "time_ns", _scope(f.col("group_protocol"))

@@ -47,6 +47,12 @@ def table_of(spark: SparkSession, rows: Iterable[Mapping[str, Any]], columns: Ma
     return spark.range(0, 1, 1, 1).select(f.inline(parsed))
 
 
+def table_by_run(spark: SparkSession, name: str, numbers: Mapping[str, int]) -> DataFrame:
+    """``run`` and a column ``name``: a number for each run."""
+    rows = ({"run": run, name: number} for run, number in numbers.items())
+    return table_of(spark, rows, {"run": "string", name: "int64"})
+
+
 def united(
     parts: Sequence[DataFrame], union: Callable[[DataFrame, DataFrame], DataFrame] = DataFrame.unionByName
 ) -> DataFrame:

@@ -9,18 +9,18 @@ from spark_analysis.leadership import begins_behind, gave_up_of, may_be_deleted
 from spark_analysis.partitions import missing
 from spark_analysis.question import Question
 from spark_analysis.records import UNKNOWN, is_proof
-from spark_analysis.tables import PLACE
-from spark_analysis.views import Views, findings, with_partitions
+from spark_analysis.tables import PLACE, Tables
+from spark_analysis.views import Partitions, Records, findings, with_partitions
 from spark_analysis.wrong_marker import wrong_markers
 
 
-def torn_transactions(views: Views) -> DataFrame:
+def torn_transactions(tables: Tables, records: Records, partitions: Partitions) -> DataFrame:
     """``precommitted-read`` and ``torn-transaction``, as ``checkers.torn_transaction`` defines them.
 
     With them the kinds about markers; see :func:`spark_analysis.wrong_marker.unmarked_transactions`.
     """
-    seen = _precommitted(views.tables.history).unionByName(_torn(views))
-    return seen.unionByName(wrong_markers(views))
+    seen = _precommitted(tables.history).unionByName(_torn(records, partitions))
+    return seen.unionByName(wrong_markers(tables, records, partitions))
 
 
 def _precommitted(history: DataFrame) -> DataFrame:
@@ -38,8 +38,8 @@ def _precommitted(history: DataFrame) -> DataFrame:
     )
 
 
-def _torn(views: Views) -> DataFrame:
-    mine = views.records.where(f.col("txn_op").isNotNull() & (f.col("sent") == UNKNOWN))
+def _torn(records: Records, partitions: Partitions) -> DataFrame:
+    mine = records.unsettled.where(f.col("txn_op").isNotNull() & (f.col("sent") == UNKNOWN))
     values = mine.groupBy(*PLACE, "value", "txn_op").agg(
         f.when(is_proof(), f.min("committed_row")).alias("seen"),
         f.max(f.col("aborted_ns").isNotNull()).alias("aborted"),
@@ -56,7 +56,7 @@ def _torn(views: Views) -> DataFrame:
     torn = whole.where(f.col("sibling").isNotNull() & ~f.col("there"))
     gone = missing(f.lit(None).cast("bigint"), read=f.lit(True)) | missing(f.col("known_offset"), read=f.col("given"))
     return findings(
-        with_partitions(torn, views).where(gone),
+        with_partitions(torn, partitions).where(gone),
         "torn-transaction",
         offset="known_offset",
         value="value",

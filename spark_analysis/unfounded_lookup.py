@@ -7,14 +7,14 @@ from pyspark.sql import functions as f
 
 from spark_analysis.leadership import deleted_to, may_have_lacked, thrown_back
 from spark_analysis.question import Question
-from spark_analysis.tables import PLACE
-from spark_analysis.views import Views, findings, with_partitions
+from spark_analysis.tables import PLACE, Tables
+from spark_analysis.views import Partitions, findings, with_partitions
 
 
-def unfounded_lookups(views: Views) -> DataFrame:
+def unfounded_lookups(tables: Tables, partitions: Partitions) -> DataFrame:
     """``unfounded-lookup``, as ``checkers.unfounded_lookup`` defines it."""
-    history = views.tables.history
-    asked = f.broadcast(with_partitions(_lookups(history), views).where(f.col("leader").isNotNull()))
+    history = tables.history
+    asked = f.broadcast(with_partitions(_lookups(history), partitions).where(f.col("leader").isNotNull()))
     given = history.where(
         (f.col("f") == "poll") & (f.col("type") != "invoke") & f.col("timestamp_ms").isNotNull()
     ).select(
@@ -26,7 +26,7 @@ def unfounded_lookups(views: Views) -> DataFrame:
     left_out = given.join(asked, on=list(PLACE), how="inner").where(
         is_before & as_young & (f.col("row") < f.col("begun"))
     )
-    logged = views.tables.replica_logs.where(f.col("value").isNotNull() & (f.col("leader_epoch") >= 0)).select(
+    logged = tables.replica_logs.where(f.col("value").isNotNull() & (f.col("leader_epoch") >= 0)).select(
         *PLACE, "offset", "value", "node", f.col("leader_epoch").alias("epoch")
     )
     same = f.col("leader_epoch").isNull() | (f.col("leader_epoch") == f.col("epoch"))

@@ -7,12 +7,12 @@ from pyspark.sql import functions as f
 
 from spark_analysis.question import Question
 from spark_analysis.records import FAILED
-from spark_analysis.views import Views, findings
+from spark_analysis.views import Records, findings
 
 
-def unfounded_reads(views: Views) -> DataFrame:
+def unfounded_reads(records: Records) -> DataFrame:
     """``corrupt-read``, ``unwritten-read`` and ``aborted-read``, as ``checkers.unfounded_read`` defines them."""
-    read = views.records.where(f.col("read_row").isNotNull())
+    read = records.unsettled.where(f.col("read_row").isNotNull())
     wronged = f.col("txn_op").isNull() | f.col("committed_row").isNotNull()
     kind = (
         f.when(f.col("unsound"), "corrupt-read")

@@ -9,21 +9,21 @@ from harness.client_ports import TRUNCATED
 from spark_analysis.leadership import deleted_to, may_have_lacked, thrown_back
 from spark_analysis.question import Question
 from spark_analysis.records import reads
-from spark_analysis.tables import PLACE
-from spark_analysis.views import Views, findings, with_partitions
+from spark_analysis.tables import PLACE, Tables
+from spark_analysis.views import Partitions, findings, with_partitions
 
 
-def unfounded_resets(views: Views) -> DataFrame:
+def unfounded_resets(tables: Tables, partitions: Partitions) -> DataFrame:
     """``unfounded-reset``, as ``checkers.unfounded_reset`` defines it."""
-    history = views.tables.history
+    history = tables.history
     refused = history.where((f.col("f") == "out_of_range") & (f.col("offset") > 0)).select(
         *PLACE, (f.col("offset") - 1).alias("offset"), f.col("index").alias("at"), f.col("op").alias("during"),
         f.col("time_ns").alias("told_ns"), f.col("process").alias("consumer"),
         (f.col("error") == TRUNCATED).alias("by_epochs"),
     )  # fmt: skip
-    asked = f.broadcast(with_partitions(refused, views).where(f.col("leader").isNotNull()))
+    asked = f.broadcast(with_partitions(refused, partitions).where(f.col("leader").isNotNull()))
     held = (
-        views.tables.replica_logs.where(f.col("value").isNotNull())
+        tables.replica_logs.where(f.col("value").isNotNull())
         .select(*PLACE, "offset", "value", "node", f.col("leader_epoch").alias("epoch"))
         .join(asked, on=[*PLACE, "offset"], how="inner")
         .where(f.col("node") == f.col("leader.node"))

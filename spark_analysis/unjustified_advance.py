@@ -7,8 +7,8 @@ from pyspark.sql import functions as f
 
 from harness.model import CONTROLLER_ID
 from spark_analysis.question import Question
-from spark_analysis.tables import PLACE
-from spark_analysis.views import Views, findings
+from spark_analysis.tables import PLACE, Tables
+from spark_analysis.views import findings
 
 _ORDER = ("time_ns", "claims", "incarnation", "sequence")
 _NAMED = {"row": "sequence", "other_node": "member"} | {
@@ -17,14 +17,14 @@ _NAMED = {"row": "sequence", "other_node": "member"} | {
 _CLAIM = ("time_ns", "node", "incarnation", "sequence", "leader_epoch", "watermark", "before", "since")
 
 
-def unjustified_advances(views: Views) -> DataFrame:
+def unjustified_advances(tables: Tables) -> DataFrame:
     """``unjustified-advance`` and ``unjustified-join``, as ``checkers.unjustified_advance`` defines them.
 
     Every claim of a leader is put among the rows of the member that it is about; then running maxima give how far that
     member's log reached. A timeline is sorted once by replica and once by member, whatever its length, and the leaders'
     turning points once by partition.
     """
-    timeline = views.tables.timeline.where(f.col("topic").isNotNull())
+    timeline = tables.timeline.where(f.col("topic").isNotNull())
     ends = timeline.where(f.col("kind").isin("state", "truncation", "log_start"))
     both = _own_rows(ends).unionByName(_claims(ends, _decisions(timeline)))
     rows = Window.partitionBy(*PLACE, "member").orderBy(*_ORDER).rowsBetween(Window.unboundedPreceding, 0)

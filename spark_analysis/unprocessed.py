@@ -9,24 +9,25 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from harness.identity import KEYS
+from spark_analysis.demands import Damage
 from spark_analysis.question import Question
-from spark_analysis.tables import PLACE
-from spark_analysis.views import Views, findings
+from spark_analysis.tables import PLACE, Tables
+from spark_analysis.views import Scale, findings
 
 _LANE = ("lane_topic", "lane_number")
 
 
-def unprocessed(views: Views) -> DataFrame:
+def unprocessed(tables: Tables, damage: Damage, scale: Scale) -> DataFrame:
     """The four kinds that ``checkers.unprocessed`` defines."""
-    history = views.tables.history
+    history = tables.history
     puts = _puts(history)
-    given = views.hold(_given(history, views.tables.timeline))
+    given = scale.hold(_given(history, tables.timeline))
     final = puts.where("final")
     found = [
         _left_out(given, puts),
         _twice(given, final),
         _out_of_order(given, final),
-        _made_up(history, final, views.swapped),
+        _made_up(history, final, damage.swapped),
     ]
     return reduce(DataFrame.unionByName, found)
 

@@ -1,19 +1,21 @@
-"""The tables that questions share, each computed once."""
+"""What questions share, computed once: what clients did, logs hold, partitions ended with, and became of records."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from threading import Lock
-from types import MappingProxyType
+from typing import Literal
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from harness.findings import COLUMNS
 from harness.history.schema import REBALANCES
+from harness.parts import Parts
 from spark_analysis.chunks import Place
+from spark_analysis.demands import Damage, Demands
 from spark_analysis.digests import Digests
 from spark_analysis.disorder import order_of, order_of_large, well_formed
 from spark_analysis.final_reads import ended, final_readers, superseded
@@ -22,71 +24,90 @@ from spark_analysis.log_bitmaps import log_words
 from spark_analysis.parallel_jobs import in_parallel
 from spark_analysis.partitions import data_ends, partitions
 from spark_analysis.records import records
-from spark_analysis.result_cache import Hold, in_memory
+from spark_analysis.result_cache import Hold
 from spark_analysis.settled import irregular, unsettled
 from spark_analysis.tables import PLACE, SPARK_TYPES, Tables
 from spark_analysis.tally import tally
 from spark_analysis.transaction_markers import replaced, transaction_ends
 
-Log = tuple[str, int, int]
-"""A replica's log: topic, partition, node."""
+Uses = Literal[
+    "record", "txn", "burst", "commit", "program", "scan", "share", "reset", "lookup", "move", "nothing", "rereading"
+]
+"""What clients of any of the runs did, or left: what none did need not be planned for.
+
+``record``: there are :class:`Records` that are not settled. ``txn``: transactions. ``burst``: sends of several records.
+``commit``: also that they asked what is committed. ``program``: a user's program has an input and an output. ``scan``:
+a compacted log was read. ``share``: there were share groups. ``reset``: a consumer was out of range. ``lookup``:
+offsets were asked for by time. ``move``: assignments, subscriptions, rebalances. ``nothing``: a poll of the final read
+gave nothing. ``rereading``: several processes of the final read were given the same partition.
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class Views:
-    """The input of a question; the columns are documented where each is made.
+class Activity:
+    """What clients did, in numbers, and what the history lacks.
 
     Attributes:
-        tables: the tables, of the history only well-formed rows; ``final`` are only the rows of the final read by
-            ``checkers.views.final_reads``.
-        done: what clients did, see :mod:`spark_analysis.tally`.
-        log_words: what the replicas' logs hold, see :mod:`spark_analysis.log_bitmaps`.
-        unsettled: the :attr:`records` that are not settled, see :mod:`spark_analysis.settled`; of runs that are not
-            large all of them; None: all are settled.
-        all_records: all of them, settled or not; computed when a question uses them.
-        settled: ``run, topic, partition, word, settled, acked``: see :class:`spark_analysis.settled.Unsettled`; None:
-            nothing is settled.
+        done: see :mod:`spark_analysis.tally`.
+        uses: what any of them did.
         gaps: which rows the history lacks: ``run, first, end``; None: none.
         disorder: what is out of order in it: ``run, name, number``; None: nothing is.
-        partitions: see :mod:`spark_analysis.partitions`.
-        uses: what clients of any of the runs did besides sending and polling: ``txn``, ``commit`` (or ``committed``),
-            ``program`` (a user's program has an input and an output), ``scan`` (a compacted log was read), ``share``
-            (there were share groups), ``reset`` (a consumer was out of range), ``move`` (assignments, subscriptions,
-            rebalances), ``rereading`` (several processes of the final read were given the same partition), ``nothing``
-            (a poll of the final read gave nothing); and ``record`` where there are any ``records``. What is not in it
-            need not be planned for.
-        sampled: the runs whose timelines consist of samples of the brokers' states.
-        at_rest: the runs that promise to come to rest, and in which every fault was healed.
-        min_isr: by run, how large an ISR has to be for acks=all; without runs that do not state it.
-        rotten: by run, the logs that a fault has damaged unnoticed: topic, partition and node.
-        swapped: by run, the partitions of which a fault has put records of another cluster into a log.
-        digests: of large runs, the digests of their files; None: the rows are few enough to be read.
-        hold: how tables are kept that are needed more than once.
     """
 
-    tables: Tables
     done: DataFrame
-    log_words: DataFrame
-    unsettled: DataFrame | None
-    all_records: Callable[[], DataFrame]
-    settled: DataFrame | None
+    uses: frozenset[Uses]
     gaps: DataFrame | None
     disorder: DataFrame | None
-    partitions: DataFrame
-    uses: frozenset[str]
-    sampled: Sequence[str]
-    at_rest: Sequence[str]
-    min_isr: Mapping[str, int]
-    rotten: Mapping[str, Sequence[Log]]
-    swapped: Mapping[str, Sequence[tuple[str, int]]]
-    digests: Digests | None
-    hold: Hold
+
+
+@dataclass(frozen=True, slots=True)
+class LogWords:
+    """What the replicas' logs hold, see :mod:`spark_analysis.log_bitmaps`."""
+
+    rows: DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Partitions:
+    """How each partition was led and ended, see :mod:`spark_analysis.partitions`."""
+
+    rows: DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """What is known of each record, see :mod:`spark_analysis.records`.
+
+    Attributes:
+        all: all of them, settled or not; computed when a question uses them.
+        some: those that are not settled, see :mod:`spark_analysis.settled`; of runs that are not large all of them;
+            None: all are settled.
+        settled: ``run, topic, partition, word, settled, acked``: see :class:`spark_analysis.settled.Unsettled`; None:
+            nothing is settled.
+    """
+
+    all: Callable[[], DataFrame]
+    some: DataFrame | None
+    settled: DataFrame | None
 
     @property
-    def records(self) -> DataFrame:
-        """The records that are not settled, see :mod:`spark_analysis.records`; only where there are any."""
-        assert self.unsettled is not None, "a question about records is asked of runs without unsettled ones"
-        return self.unsettled
+    def unsettled(self) -> DataFrame:
+        """Those that are not settled; only where there are any."""
+        assert self.some is not None, "a question about records is asked of runs without unsettled ones"
+        return self.some
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How much there is to look at, and how what is needed more than once is kept.
+
+    Attributes:
+        hold: how tables are kept.
+        digests: of large runs, the digests of their files; None: the rows are few enough to be read.
+    """
+
+    hold: Hold
+    digests: Digests | None = None
 
     @property
     def large(self) -> bool:
@@ -94,21 +115,14 @@ class Views:
         return self.digests is not None
 
 
-def views_of(
-    tables: Tables,
-    *,
-    digests: Digests | None = None,
-    hold: Hold = in_memory,
-    sampled: Sequence[str] = (),
-    at_rest: Sequence[str] = (),
-    min_isr: Mapping[str, int] = MappingProxyType({}),
-    rotten: Mapping[str, Sequence[Log]] = MappingProxyType({}),
-    swapped: Mapping[str, Sequence[tuple[str, int]]] = MappingProxyType({}),
-) -> Views:
-    """The views of ``tables``, computed and held as long as they are referred to.
+def views_of(tables: Tables, scale: Scale, demands: Demands, damage: Damage) -> Parts:
+    """Everything that a question may name: ``demands`` and ``damage``, and what is computed of ``tables``.
 
-    Holding them costs a job each and saves every question from planning and computing them again.
+    The :class:`Tables` among them have only well-formed rows of the history, of which ``final`` are only those of the
+    final read by ``checkers.views.final_reads``. Views are held as long as they are referred to: that costs a job each
+    and saves every question from planning and computing them again.
     """
+    digests, hold = scale.digests, scale.hold
     whole = tables._replace(history=well_formed(tables.history))
     leaders, done, logs, (missing, disordered) = in_parallel(
         tables.history.sparkSession,
@@ -119,7 +133,7 @@ def views_of(
             lambda: order_of_large(tables.history, digests, hold) if digests else order_of(tables.history),
         ],
     )
-    uses, settled = _uses(done), None
+    uses = _uses(done)
     read = done
     begun = ended(final_readers(_sound(done), whole.history if "nothing" in uses else None), leaders)
     if "rereading" in uses:
@@ -128,34 +142,34 @@ def views_of(
         digests = digests and digests.since(_rows_by_place(begun))
         read = hold(digests.tally() if digests else tally(whole.history), few=True)
     marked = data_ends(whole, leaders) if "txn" in uses else None
-    ends = hold(partitions(read, logs, leaders, begun, data_ends=marked, sampled=sampled), few=True)
+    ends = hold(partitions(read, logs, leaders, begun, data_ends=marked, sampled=demands.sampled), few=True)
     closed = replaced(transaction_ends(whole.replica_logs, ends)) if "txn" in uses else None
+    every = _once(lambda: records(whole, leaders, hold, closed))
+    if digests:
+        but = irregular(done, missing, disordered)
+        concerned, settled = unsettled(whole, digests, logs, leaders, hold, but=but, sampled=demands.sampled)
+        known = Records(every, None if concerned is None else records(concerned, leaders, hold, closed), settled)
+        uses -= {"record", "txn"} if known.some is None else {"record"} if known.some.isEmpty() else set()
+    else:
+        known = Records(every, every(), None)
+    activity = Activity(done, uses, missing, disordered)
+    of_tables = (whole, activity, LogWords(logs), Partitions(ends), known)
+    return Parts(*of_tables, demands, damage, Scale(hold, digests))
 
-    @cache
-    def made() -> DataFrame:
-        return records(whole, leaders, hold, closed)
 
-    making = Lock()
+def _once(make: Callable[[], DataFrame]) -> Callable[[], DataFrame]:
+    """What ``make`` makes, made when it is first asked for, by whichever thread."""
+    making, made = Lock(), cache(make)
 
-    def all_records() -> DataFrame:
+    def once() -> DataFrame:
         with making:
             return made()
 
-    if digests:
-        but = irregular(done, missing, disordered)
-        concerned, settled = unsettled(whole, digests, logs, leaders, hold, but=but, sampled=sampled)
-        some = None if concerned is None else records(concerned, leaders, hold, closed)
-        uses -= {"record", "txn"} if some is None else {"record"} if some.isEmpty() else set()
-    else:
-        some = all_records()
-    return Views(
-        whole, done, logs, some, all_records, settled, missing, disordered, ends, uses, sampled, at_rest, min_isr,
-        rotten, swapped, digests, hold,
-    )  # fmt: skip
+    return once
 
 
-def _uses(done: DataFrame) -> frozenset[str]:
-    uses = {
+def _uses(done: DataFrame) -> frozenset[Uses]:
+    uses: dict[Uses, Column] = {
         "txn": f.col("txn"),
         "burst": f.col("later") & ~f.col("txn"),
         "commit": f.col("f").isin("commit", "committed"),
@@ -173,7 +187,8 @@ def _uses(done: DataFrame) -> frozenset[str]:
         (f.count_distinct(f.when(final, f.col("process"))) > 1).alias("rereading"),
     )  # fmt: skip
     [found] = of_places.agg(*[f.max(name).alias(name) for name in (*uses, "rereading")]).collect()
-    return frozenset({"record", *(name for name in (*uses, "rereading") if found[name])})
+    own: set[Uses] = {name for name in uses if found[name]}
+    return frozenset({"record", *own, *(("rereading",) if found["rereading"] else ())})
 
 
 def _rows_by_place(begun: DataFrame) -> dict[Place, int]:
@@ -184,9 +199,9 @@ def _sound(done: DataFrame) -> DataFrame:
     return done.where(~f.col("malformed"))
 
 
-def with_partitions(rows: DataFrame, views: Views) -> DataFrame:
+def with_partitions(rows: DataFrame, partitions: Partitions) -> DataFrame:
     """``rows`` with the columns of their partition."""
-    return rows.join(f.broadcast(views.partitions), on=list(PLACE), how="inner")
+    return rows.join(f.broadcast(partitions.rows), on=list(PLACE), how="inner")
 
 
 def findings(rows: DataFrame, kind: str | Column, **columns: str | Column) -> DataFrame:

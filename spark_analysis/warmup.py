@@ -13,7 +13,8 @@ from typing import Any
 from harness.history.arrow import write_rows
 from harness.history.schema import TABLES, ColumnType, Table
 from spark_analysis import session
-from spark_analysis.files import TableFile, local_files
+from spark_analysis.demands import Damage, Demands
+from spark_analysis.files import RunFiles, TableFile, local_files
 
 RUN = "warm-up"
 
@@ -35,7 +36,7 @@ def _ask_once(rules: Sequence[str], master: str | None) -> None:
     from spark_analysis.answers import ask  # noqa: PLC0415 - it imports Spark's functions, which takes a second
 
     with TemporaryDirectory() as directory:
-        ask(session.session(master), [RUN], tiny_run(Path(directory)), rules=rules)
+        ask(session.session(master), RunFiles([RUN], tiny_run(Path(directory))), Demands(), Damage(), rules=rules)
 
 
 def tiny_run(directory: Path) -> dict[str, list[TableFile]]:

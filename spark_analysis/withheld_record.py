@@ -8,15 +8,15 @@ from pyspark.sql import functions as f
 from spark_analysis.lost_acknowledgement import first_polls
 from spark_analysis.question import Question
 from spark_analysis.records import ALL
-from spark_analysis.tables import PLACE
-from spark_analysis.views import Views, findings
+from spark_analysis.tables import PLACE, Tables
+from spark_analysis.views import findings
 
 _AT = (*PLACE, "group", "offset")
 
 
-def withheld_records(views: Views) -> DataFrame:
+def withheld_records(tables: Tables) -> DataFrame:
     """``withheld-record``, as ``checkers.withheld_record`` defines it."""
-    history = views.tables.history
+    history = tables.history
     drains = _drains(history)
     there = _there(history).join(f.broadcast(drains), on=list(PLACE), how="inner")
     due = there.where(f.col("acked") < f.col("drain.row"))

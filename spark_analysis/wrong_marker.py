@@ -7,14 +7,14 @@ from pyspark.sql import functions as f
 
 from spark_analysis.question import Question
 from spark_analysis.records import FAILED, OK, is_proof
-from spark_analysis.tables import PLACE
+from spark_analysis.tables import PLACE, Tables
 from spark_analysis.transaction_markers import transaction_ends
-from spark_analysis.views import Views, findings
+from spark_analysis.views import Partitions, Records, findings
 
 
-def wrong_markers(views: Views) -> DataFrame:
+def wrong_markers(tables: Tables, records: Records, partitions: Partitions) -> DataFrame:
     """``wrong-marker`` and ``open-transaction``, as ``checkers.wrong_marker`` defines them."""
-    sends = views.records.where(f.col("txn_op").isNotNull()).groupBy(*PLACE, "value", "txn_op")
+    sends = records.unsettled.where(f.col("txn_op").isNotNull()).groupBy(*PLACE, "value", "txn_op")
     known = sends.agg(
         f.max("sent").alias("sent"),
         is_proof().alias("read"),
@@ -23,7 +23,7 @@ def wrong_markers(views: Views) -> DataFrame:
     )
     whole = Window.partitionBy("run", "txn_op")
     known_committed = (f.col("sent") == OK) | ((f.col("sent") != FAILED) & f.col("read"))
-    written = transaction_ends(views.tables.replica_logs, views.partitions)
+    written = transaction_ends(tables.replica_logs, partitions.rows)
     both = known.withColumn("known_committed", f.max(known_committed).over(whole)).join(
         written, on=[*PLACE, "value"], how="inner"
     )

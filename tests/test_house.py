@@ -74,6 +74,100 @@ def test_nine_functions_in_ten_are_shorter_than_40_lines_and_none_is_a_page_long
     assert not {name: length for name, length in lengths.items() if length > 80}
 
 
+MANY_PARAMETERS = {
+    "harness/history/schema.py _c": "a column: its fields are options",
+    "harness/in_pytest/clients.py produce": "it stands in for confluent-kafka's",
+    "harness/in_pytest/recording.py sent": "what confluent-kafka's produce was called with",
+    "harness/simulation/findings.py accuse": "a violation: its fields are options",
+    "harness/wire/batches/record.py build": "a batch: its fields are options",
+    "harness/wire/declaration.py _field": "a field of a message: what Kafka's JSON says of one",
+}
+"""Functions with more than seven parameters, and why; those of a command are its options."""
+
+
+def test_no_function_takes_more_than_seven_parameters() -> None:
+    found = {
+        f"{path.relative_to(ROOT)} {node.name}"
+        for path in shipped_files()
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and len(parameters(node)) > 7
+    }
+    assert {name for name in found if not name.startswith("harness/cli/")} == set(MANY_PARAMETERS)
+
+
+LARGE_CONTEXTS = {
+    "harness/client_ports.py ClientContext": "what all clients of a run share; plugins' workloads are given it",
+    "harness/coordination/member.py Member": "a row of a group's table, with the member's timer and pending answer",
+    "harness/runner/observation.py Gathered": "the record of what a run has left",
+    "harness/runner/plan.py Plan": "the record of what is to be run",
+    "harness/targets/compose/observed_containers.py ObservedContainers": "an implementation of a port, passed as that",
+    "reports/run.py Run": "the record of a finished run, which caches the names of its nodes",
+}
+"""Classes that hold services, or cache what they compute, and have more than six fields all the same, and why."""
+
+
+def test_no_object_that_is_passed_about_holds_everything() -> None:
+    """A context is a dataclass or named tuple that has a service among its fields, or caches what it computes.
+
+    A service is a callable, a table of Spark, or an object that does something: of a class with public methods that is
+    no record. A record of data alone may have as many fields as what it describes.
+    """
+    classes = [
+        (f"{path.relative_to(ROOT)} {node.name}", node)
+        for path in shipped_files()
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.ClassDef)
+    ]
+    named: dict[str, list[ast.ClassDef]] = {}
+    for _, node in classes:
+        named.setdefault(node.name, []).append(node)
+    services = {name for name, nodes in named.items() if all(is_service(node, named) for node in nodes)}
+    services |= {"Callable", "DataFrame", "SparkSession"}
+    large = {name: node for name, node in classes if is_record(node) and len(fields(node)) > 6}
+    assert {name for name, node in large.items() if is_context(node, services)} == set(LARGE_CONTEXTS)
+
+
+def shipped_files() -> list[Path]:
+    return [path for path in python_files() if path.relative_to(ROOT).parts[0] in SHIPPED]
+
+
+def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+    given = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+    return [one.arg for one in given if one.arg not in ("self", "cls")]
+
+
+def fields(node: ast.ClassDef) -> list[ast.expr]:
+    """The annotations of a class's fields."""
+    return [
+        one.annotation
+        for one in node.body
+        if isinstance(one, ast.AnnAssign) and "ClassVar" not in ast.unparse(one.annotation)
+    ]
+
+
+def decorators(node: ast.ClassDef | ast.FunctionDef) -> set[str]:
+    return {ast.unparse(one).partition("(")[0] for one in node.decorator_list}
+
+
+def is_record(node: ast.ClassDef) -> bool:
+    return "dataclass" in decorators(node) or "NamedTuple" in {ast.unparse(base) for base in node.bases}
+
+
+def is_service(node: ast.ClassDef, named: dict[str, list[ast.ClassDef]]) -> bool:
+    bases = {ast.unparse(base) for base in node.bases}
+    is_data = is_record(node) or bases & {"Enum", "StrEnum", "IntEnum", "BaseModel", "TypedDict"}
+    is_data = is_data or {"message", "struct", "stored"} & decorators(node)
+    is_data = is_data or any(is_record(one) for base in bases for one in named.get(base, ()))
+    methods = [one.name for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return not is_data and any(not name.startswith("_") for name in methods)
+
+
+def is_context(node: ast.ClassDef, services: set[str]) -> bool:
+    held = {one.id for annotation in fields(node) for one in ast.walk(annotation) if isinstance(one, ast.Name)}
+    methods = [one for one in node.body if isinstance(one, ast.FunctionDef)]
+    return bool(held & services) or any("cached_property" in decorators(one) for one in methods)
+
+
 def test_every_module_is_named_for_a_thing() -> None:
     assert not relative([path for path in python_files() if path.stem.strip("_") in NAMES_WITHOUT_A_NOUN])
 

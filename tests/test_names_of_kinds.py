@@ -70,7 +70,7 @@ LISTED: Mapping[str, Collection[str]] = {
     # Losses are what a run is about: they are counted, and have stories.
     "harness/anomaly.py": ["lost-write"],
     "checkers/verdicts/weak_acks.py": ["lost-write"],
-    "checkers/verdicts/judge.py": ["lost-write"],
+    "checkers/verdicts/accounts.py": ["lost-write"],
     "checkers/verdicts/stories.py": ["unseen"],
     "checkers/views/seen_copies.py": ["unseen"],
     # Single kinds of which a chapter of the report has something of its own to say.

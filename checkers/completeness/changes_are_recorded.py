@@ -16,19 +16,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from checkers.views.conclusion import RunFacts
+from checkers.views.states import States
 from harness.facts import StateInterval
 from harness.model import NO_LEADER, TopicPartition
 
 _CUTS = frozenset({"truncation", "log_start"})
 
 
-def unrecorded(run: RunFacts) -> list[str]:
+def unrecorded(states: States) -> list[str]:
     """One sentence for each replica or broker of which a row is missing."""
-    if run.sampled or not (run.decided or run.sessions):
+    if states.sampled or not (states.decided or states.sessions):
         return []
-    logs = [(place, intervals) for place, nodes in run.reported.items() for intervals in nodes.values()]
-    return [*(sentence for place, intervals in logs for sentence in _of_log(place, intervals)), *_without_session(run)]
+    logs = [(place, intervals) for place, nodes in states.reported.items() for intervals in nodes.values()]
+    return [
+        *(sentence for place, intervals in logs for sentence in _of_log(place, intervals)),
+        *_without_session(states),
+    ]
 
 
 def _of_log(place: TopicPartition, intervals: Sequence[StateInterval]) -> Iterator[str]:
@@ -55,11 +58,11 @@ def _between(place: TopicPartition, before: StateInterval, after: StateInterval,
         yield f"{whose} began at {before.log_start_offset}, began at {after.log_start_offset} {row}"
 
 
-def _without_session(run: RunFacts) -> Iterator[str]:
-    known = {broker for _, broker, _ in run.sessions}
+def _without_session(states: States) -> Iterator[str]:
+    known = {broker for _, broker, _ in states.sessions}
     obeyed = {
         one.node
-        for nodes in run.reported.values()
+        for nodes in states.reported.values()
         for intervals in nodes.values()
         for one in intervals
         if one.leader not in (None, NO_LEADER)

@@ -12,14 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from checkers.completeness.nodes_are_accounted import silent_isrs
-from checkers.views.conclusion import RunFacts
+from checkers.views.states import States
+from harness.facts import ClientFacts
 
 
-def nulls(run: RunFacts, numbers: Mapping[str, int]) -> Iterator[str]:
+def nulls(states: States, client_facts: ClientFacts, numbers: Mapping[str, int]) -> Iterator[str]:
     """One sentence for each column of a target's run that is empty and must not be."""
-    if run.sampled:
+    if states.sampled:
         return
-    if places := silent_isrs(run.facts.intervals):
+    if places := silent_isrs(states.intervals):
         yield f"Leaders, or the controller, have rows about {', '.join(map(str, places))} that name no ISR."
-    if numbers["final_records"] + numbers["polled_records"] and not run.facts.read_epochs:
+    if numbers["final_records"] + numbers["polled_records"] and not client_facts.read_epochs:
         yield "No poll names the leader epoch of a record that it delivered."

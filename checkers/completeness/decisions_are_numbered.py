@@ -13,22 +13,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from checkers.views.conclusion import RunFacts
+from checkers.views.states import States
 from harness.facts import StateInterval
 from harness.model import TopicPartition
 
 
-def missing_decisions(run: RunFacts) -> list[str]:
+def missing_decisions(states: States) -> list[str]:
     """One sentence for each gap in the partition epochs of one life of the controller."""
-    if run.sampled:
+    if states.sampled:
         return []
-    known = [(place, heard) for place in run.decided if (heard := _heard(run, place)) > 0]
-    return [sentence for place, heard in sorted(known) for sentence in _gaps(place, run.decided[place], heard)]
+    known = [(place, heard) for place in states.decided if (heard := _heard(states, place)) > 0]
+    return [sentence for place, heard in sorted(known) for sentence in _gaps(place, states.decided[place], heard)]
 
 
-def _heard(run: RunFacts, place: TopicPartition) -> int:
+def _heard(states: States, place: TopicPartition) -> int:
     """The highest partition epoch that a broker names; 0: none names one that a decision has raised."""
-    known = (one.partition_epoch or 0 for intervals in run.reported.get(place, {}).values() for one in intervals)
+    known = (one.partition_epoch or 0 for intervals in states.reported.get(place, {}).values() for one in intervals)
     return max(known, default=0)
 
 

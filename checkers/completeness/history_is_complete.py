@@ -27,43 +27,47 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from checkers.hw_regression import claims_replication, is_accounted, is_justified, was_passed
+from checkers.views.history import History
 from checkers.views.recorded_load import recorded_load
+from checkers.views.replica_logs import ReplicaLogs
 from checkers.views.row import ALL, NO_ACKS, Row, is_malformed, where
-from checkers.views.rows import RunRows
+from checkers.views.timeline import Timeline
 from checkers.views.watermark_history import WatermarkHistory
 from harness.findings import COUNTS, GAPS_KEPT, HistoryGap, NodeLife, PartitionEnd, ReplicaEnd
 from harness.history.run_directory import Manifest
 
 
-def history_gaps(rows: RunRows) -> list[HistoryGap]:
+def history_gaps(history: History) -> list[HistoryGap]:
     """Reference: which rows of the history are missing."""
-    indexes = sorted(int(row["index"]) for row in rows.history)
+    indexes = sorted(int(row["index"]) for row in history.rows)
     gaps = [(a + 1, b) for a, b in pairwise([-1, *indexes]) if b > a + 1]
-    return [HistoryGap(rows.run, *gap, len(gaps)) for gap in gaps[:GAPS_KEPT]]
+    return [HistoryGap(history.run, *gap, len(gaps)) for gap in gaps[:GAPS_KEPT]]
 
 
-def lives(rows: RunRows) -> list[NodeLife]:
+def lives(timeline: Timeline) -> list[NodeLife]:
     """Reference: the incarnations of every node."""
     found: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
-    for row in rows.timeline:
+    for row in timeline.rows:
         own, final = found.setdefault((row["node"], row["incarnation"]), ([], []))
         (final if row["kind"] == "final" else own).append(row["sequence"])
     return [
-        NodeLife(rows.run, *life, len(own), len(set(own)), max(own, default=-1) + 1, min(final, default=None))
+        NodeLife(timeline.run, *life, len(own), len(set(own)), max(own, default=-1) + 1, min(final, default=None))
         for life, (own, final) in sorted(found.items())
     ]
 
 
-def replicas(rows: RunRows) -> list[ReplicaEnd]:
+def replicas(timeline: Timeline, logs: ReplicaLogs) -> list[ReplicaEnd]:
     """Reference: how every replica ended, and what its log holds."""
     finals: dict[tuple[int, str, int], list[Row]] = {}
-    logs: dict[tuple[int, str, int], list[int]] = {}
-    for row in rows.timeline:
+    offsets: dict[tuple[int, str, int], list[int]] = {}
+    for row in timeline.rows:
         if row["kind"] == "final" and row["topic"] is not None:
             finals.setdefault((row["node"], *where(row)), []).append(row)
-    for row in rows.replica_logs:
-        logs.setdefault((row["node"], *where(row)), []).append(row["offset"])
-    return [_replica(rows.run, key, finals.get(key, []), logs.get(key, [])) for key in sorted({*finals, *logs})]
+    for row in logs.rows:
+        offsets.setdefault((row["node"], *where(row)), []).append(row["offset"])
+    return [
+        _replica(timeline.run, key, finals.get(key, []), offsets.get(key, [])) for key in sorted({*finals, *offsets})
+    ]
 
 
 def _replica(run: str, key: tuple[int, str, int], finals: list[Row], offsets: list[int]) -> ReplicaEnd:
@@ -77,20 +81,22 @@ def _replica(run: str, key: tuple[int, str, int], finals: list[Row], offsets: li
     )  # fmt: skip
 
 
-def counts(rows: RunRows) -> dict[str, int]:
+def counts(history: History, timeline: Timeline) -> dict[str, int]:
     """Reference: how much there is of everything, by the names of ``answer.COUNTS``."""
     found: Counter[str] = Counter(dict.fromkeys(COUNTS, 0))
-    for row in rows.history:
+    for row in history.rows:
         found.update(_counted(row))
-    closes = [row["index"] for row in rows.history if row["f"] == "close"]
+    closes = [row["index"] for row in history.rows if row["f"] == "close"]
     if closes:
-        found["rows_after_close"] = max(row["index"] for row in rows.history) - max(closes)
-    found.update(_disorder(rows.history))
-    found.update(_mismatched(rows.history))
-    found["resent_values"] = len(rows.resent)
-    claims, watermarks = [send for send in rows.sends if claims_replication(send)], WatermarkHistory(rows.timeline)
-    found["acked_below_high_watermark"] = sum(is_justified(rows, send, watermarks) for send in claims)
-    found["acked_unaccounted"] = sum(not was_passed(rows, send) and not is_accounted(rows, send) for send in claims)
+        found["rows_after_close"] = max(row["index"] for row in history.rows) - max(closes)
+    found.update(_disorder(history.rows))
+    found.update(_mismatched(history.rows))
+    found["resent_values"] = len(history.resent)
+    claims, watermarks = [send for send in history.sends if claims_replication(send)], WatermarkHistory(timeline.rows)
+    found["acked_below_high_watermark"] = sum(is_justified(timeline, send, watermarks) for send in claims)
+    found["acked_unaccounted"] = sum(
+        not was_passed(timeline, send) and not is_accounted(timeline, send) for send in claims
+    )
     return dict(found)
 
 

@@ -19,8 +19,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from checkers.views.conclusion import RunFacts, detail
+from checkers.views.conclusion import detail
+from checkers.views.configured import Configured
+from checkers.views.fault_journal import FaultJournal
 from checkers.views.row import Row
+from checkers.views.runner_report import RunnerReport
+from checkers.views.states import States
 from faults import traits_of
 from harness.downtime import in_force
 from harness.fault import DiskEffect, ProcessEffect
@@ -40,26 +44,26 @@ class Life(NamedTuple):
     halts: bool
 
 
-def contradictions(run: RunFacts) -> list[str]:
+def contradictions(states: States, configured: Configured, journal: FaultJournal, runner: RunnerReport) -> list[str]:
     """One sentence for each life or fault that another witness contradicts; of a run that a target made."""
-    if run.sampled:
+    if states.sampled:
         return []
     by_node: dict[int, list[Life]] = {}
-    for life in _lives(run):
+    for life in _lives(states):
         by_node.setdefault(life.node, []).append(life)
-    sentences = [*_at_once(run.faults)]
+    sentences = [*_at_once(journal.faults)]
     for node, lives in sorted(by_node.items()):
-        own = [fault for fault in run.faults if node_name(NodeId(node)) in fault["nodes"]]
-        sentences += _unexplained(run, lives, own)
+        own = [fault for fault in journal.faults if node_name(NodeId(node)) in fault["nodes"]]
+        sentences += _unexplained(runner, lives, own)
         sentences += _up_while_down(
-            lives, own, healing_ns=0 if run.guarantees.get("time") == "virtual" else _HEALING_NS
+            lives, own, healing_ns=0 if configured.guarantees.get("time") == "virtual" else _HEALING_NS
         )
     return sentences
 
 
-def _lives(run: RunFacts) -> list[Life]:
+def _lives(states: States) -> list[Life]:
     found: dict[tuple[int, int], Life] = {}
-    for one in run.facts.intervals:
+    for one in states.intervals:
         if one.kind != "final":
             halts = one.kind == "storage_failed" and detail(one).get("halts") is True
             before = found.get((one.node, one.incarnation), Life(one.node, one.incarnation, one.begin_ns, 0, False))
@@ -70,9 +74,9 @@ def _lives(run: RunFacts) -> list[Life]:
     return [life for _, life in sorted(found.items())]
 
 
-def _unexplained(run: RunFacts, lives: Sequence[Life], faults: Sequence[Row]) -> Iterator[str]:
+def _unexplained(runner: RunnerReport, lives: Sequence[Life], faults: Sequence[Row]) -> Iterator[str]:
     """A sentence for each life of a node that follows another one without a reason."""
-    ended = {(ending["node"], ending["incarnation"]) for ending in run.endings}
+    ended = {(ending["node"], ending["incarnation"]) for ending in runner.endings}
     for before, life in pairwise(lives):
         if (before.node, before.incarnation) not in ended and not any(
             _may_have_ended(fault, before)

@@ -27,7 +27,7 @@ from checkers.views.expected import Expected, Replicas
 from checkers.views.row import Row
 from faults import traits_of
 from harness.anomaly import Kinds, Needs
-from harness.facts import Facts, StateInterval
+from harness.facts import ClientFacts, StateInterval
 from harness.fault import ProcessEffect
 from harness.findings import NodeLife, PartitionEnd, ReplicaEnd
 from harness.model import CONTROLLER_ID, NodeId, TopicPartition, node_name
@@ -201,19 +201,19 @@ def unproven_faults(faults: Sequence[Row]) -> Iterator[str]:
         yield from _unproven(fault)
 
 
-def out_of_time(faults: Sequence[Row], facts: Facts) -> list[str]:
+def out_of_time(faults: Sequence[Row], intervals: Sequence[StateInterval], clients: ClientFacts) -> list[str]:
     """One sentence for the faults, and one for what clients saw, at times at which a whole timeline has no rows."""
-    if not facts.intervals:
+    if not intervals:
         return []
-    begin_ns = min(one.begin_ns for one in facts.intervals) - _SLACK_NS
-    end_ns = max(one.end_ns for one in facts.intervals) + _SLACK_NS
+    begin_ns = min(one.begin_ns for one in intervals) - _SLACK_NS
+    end_ns = max(one.end_ns for one in intervals) + _SLACK_NS
     strange = [
         repr(fault["fault"])
         for fault in faults
         if not all(begin_ns <= fault[name] <= end_ns for name in _ORDER if fault[name] is not None)
     ]
-    late = any(one.time_ns > end_ns for one in facts.first_acks)
-    early = any(one.begin_ns < begin_ns for one in facts.silences)
+    late = any(one.time_ns > end_ns for one in clients.first_acks)
+    early = any(one.begin_ns < begin_ns for one in clients.silences)
     strays = {f"fault {_few(strange)} began or ended": bool(strange), "clients sent records": late or early}
     return [f"The timeline has no rows any more, or not yet, when {what}." for what, is_so in strays.items() if is_so]
 

@@ -13,14 +13,14 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from checkers.views.rows import RunRows
+from checkers.views.timeline import Timeline
 from harness.findings import Finding, of_group, position
 from harness.model import TopicPartition
 
 
-def deleted_together(rows: RunRows, findings: Iterable[Finding]) -> Iterator[Finding]:
+def deleted_together(timeline: Timeline, findings: Iterable[Finding]) -> Iterator[Finding]:
     """Reference: see :attr:`harness.findings.Answers.deleted`; ``findings``: all of the run."""
-    starts = {place: sorted({one.log_start for one in found}) for place, found in rows.log_starts.items()}
+    starts = {place: sorted({one.log_start for one in found}) for place, found in timeline.log_starts.items()}
     groups: dict[tuple[str, TopicPartition, int | None], list[Finding]] = defaultdict(list)
     for one in findings:
         if one.excuse == "retention":

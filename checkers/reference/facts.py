@@ -13,14 +13,22 @@ from checkers.reference.lags import lags
 from checkers.reference.refusals import refusals
 from checkers.reference.stalls import stalls
 from checkers.reference.unwatched import unwatched
+from checkers.views.history import History
+from checkers.views.partition_ends import PartitionEnds
+from checkers.views.replica_logs import ReplicaLogs
 from checkers.views.row import Read, Row, where
-from checkers.views.rows import RunRows
+from checkers.views.run_demands import RunDamage
+from checkers.views.timeline import Timeline
 from harness.facts import (
     SILENCE_NS,
+    AckFacts,
+    ClientFacts,
     Facts,
     FirstAck,
     LogEpoch,
+    LogFacts,
     LostRange,
+    NodeFacts,
     ProducerLog,
     ReadEpoch,
     Silence,
@@ -29,43 +37,24 @@ from harness.facts import (
 )
 from harness.findings import Finding
 from harness.model import TopicPartition
+from harness.parts import Parts
 
 _SAME = ("incarnation", "kind", "role", "leader", "leader_epoch", "partition_epoch", "isr")
-
-
-def facts(rows: RunRows) -> Facts:
-    """Everything that the rules on facts are given about one run."""
-    return Facts(
-        intervals=list(_stretches(rows)),
-        log_epochs=list(_log_epochs(rows)),
-        producer_logs=list(_producer_logs(rows)),
-        lost_ranges=list(_lost_ranges(rows)),
-        silences=list(_silences(rows)),
-        first_acks=list(_first_acks(rows)),
-        dependencies=dependencies(rows),
-        lags=list(lags(rows)),
-        stalls=list(stalls(rows)),
-        acks_below_min_isr=list(acks_below_min_isr(rows)),
-        unwatched=list(unwatched(rows)),
-        read_epochs=list(_read_epochs(rows)),
-        unfenced_reads=list(_unfenced_reads(rows)),
-        refusals=list(refusals(rows)),
-    )
 
 
 # -------------------------------------------------------------------------------------------------------- timeline
 
 
-def _stretches(rows: RunRows) -> Iterator[StateInterval]:
+def _stretches(timeline: Timeline) -> Iterator[StateInterval]:
     by_replica: dict[tuple[object, ...], list[Row]] = defaultdict(list)
-    for row in rows.timeline:
+    for row in timeline.rows:
         by_replica[row["topic"], row["partition"], row["node"]].append(row)
     for group in by_replica.values():
         group.sort(key=lambda r: (r["incarnation"], r["sequence"], r["time_ns"]))
         begin = 0
         for at in range(1, len(group) + 1):
             if at == len(group) or not _alike(group[at - 1], group[at]):
-                yield _stretch(rows.run, group[begin:at])
+                yield _stretch(timeline.run, group[begin:at])
                 begin = at
 
 
@@ -100,10 +89,10 @@ def _crosses(row: Row) -> bool:
 # ------------------------------------------------------------------------------------------------------------ logs
 
 
-def _log_epochs(rows: RunRows) -> Iterator[LogEpoch]:
+def _log_epochs(logs: ReplicaLogs) -> Iterator[LogEpoch]:
     found: dict[tuple[str, int, int, int], set[tuple[int, int | None, int, int]]] = defaultdict(set)
     damaged: dict[tuple[str, int, int, int], list[int]] = defaultdict(list)
-    for row in rows.replica_logs:
+    for row in logs.rows:
         content = (row["offset"], row["value"], row["batch_base_offset"], row["batch_crc"])
         key = (row["topic"], row["partition"], row["node"], row["leader_epoch"])
         found[key].add(content)
@@ -111,12 +100,12 @@ def _log_epochs(rows: RunRows) -> Iterator[LogEpoch]:
     for key, contents in found.items():
         offsets = {offset for offset, *_ in contents}
         bad = min(damaged[key], default=None)
-        yield LogEpoch(rows.run, *key, min(offsets), max(offsets), len(offsets), len(contents), bad)
+        yield LogEpoch(logs.run, *key, min(offsets), max(offsets), len(offsets), len(contents), bad)
 
 
-def _producer_logs(rows: RunRows) -> Iterator[ProducerLog]:
+def _producer_logs(logs: ReplicaLogs) -> Iterator[ProducerLog]:
     found: dict[tuple[str, int, int, int, int], list[tuple[int, int]]] = defaultdict(list)
-    for row in rows.replica_logs:
+    for row in logs.rows:
         if row.get("producer_id") is not None and row.get("sequence") is not None:
             key = (row["topic"], row["partition"], row["node"], row["producer_id"], row.get("producer_epoch") or 0)
             found[key].append((row["sequence"], row["offset"]))
@@ -132,15 +121,15 @@ def _producer_logs(rows: RunRows) -> Iterator[ProducerLog]:
         uneven = len(records) != last - first + 1 or len(numbers) != last - first + 1
         if uneven or falls or older > offset:
             overlap = older if older > offset else None
-            yield ProducerLog(rows.run, *key, first, last, len(records), len(numbers), offset, overlap, falls)
+            yield ProducerLog(logs.run, *key, first, last, len(records), len(numbers), offset, overlap, falls)
 
 
 # ---------------------------------------------------------------------------------------------------------- history
 
 
-def _lost_ranges(rows: RunRows) -> Iterator[LostRange]:
+def _lost_ranges(history: History, timeline: Timeline, logs: ReplicaLogs, ends: PartitionEnds) -> Iterator[LostRange]:
     lost: dict[tuple[str, int, int | None], dict[int, list[Finding]]] = defaultdict(lambda: defaultdict(list))
-    for finding in lost_write.find(rows):
+    for finding in lost_write.find(history, timeline, logs, ends):
         if finding.offset is not None:
             lost[finding.topic, finding.partition, finding.leader_epoch][finding.offset].append(finding)
     for (topic, partition, epoch), by_offset in lost.items():
@@ -152,43 +141,45 @@ def _lost_ranges(rows: RunRows) -> Iterator[LostRange]:
             times, acks = [x.time_ns or 0 for x in group], [0 if x.acks is None else x.acks for x in group]
             # acks=all is written as -1 and is the most that a sender can wait for.
             least = min((a for a in acks if a >= 0), default=-1)
-            kept = sorted({node for x in group for node in _bare(rows, x)})
-            yield LostRange(rows.run, topic, partition, epoch, begin, end, min(times), max(times), least, tuple(kept))
+            kept = sorted({node for x in group for node in _bare(timeline, logs, x)})
+            yield LostRange(
+                history.run, topic, partition, epoch, begin, end, min(times), max(times), least, tuple(kept)
+            )
 
 
-def _bare(rows: RunRows, lost: Finding) -> Iterator[int]:
+def _bare(timeline: Timeline, logs: ReplicaLogs, lost: Finding) -> Iterator[int]:
     """The nodes whose logs hold a lost record of unknown epoch, in a message format without epochs."""
-    if rows.sampled and lost.leader_epoch is None and lost.offset is not None:
-        held = rows.logged.get(TopicPartition(lost.topic, lost.partition), {}).get(lost.offset, [])
+    if timeline.sampled and lost.leader_epoch is None and lost.offset is not None:
+        held = logs.logged.get(TopicPartition(lost.topic, lost.partition), {}).get(lost.offset, [])
         yield from (row["node"] for row in held if row["value"] == lost.value and row["leader_epoch"] < 0)
 
 
-def _read_epochs(rows: RunRows) -> Iterator[ReadEpoch]:
+def _read_epochs(history: History) -> Iterator[ReadEpoch]:
     found: dict[tuple[TopicPartition, int, bool], list[tuple[int, int]]] = defaultdict(list)
-    for read in rows.reads:
+    for read in history.reads:
         if read.leader_epoch is not None and read.leader_epoch >= 0:
             found[read.where, read.leader_epoch, read.final].append((read.offset, read.time_ns))
     for (place, epoch, final), group in found.items():
         offsets = [offset for offset, _ in group]
         began_ns = min(time_ns for _, time_ns in group)
-        yield ReadEpoch(rows.run, *place, epoch, min(offsets), max(offsets), final, began_ns)
+        yield ReadEpoch(history.run, *place, epoch, min(offsets), max(offsets), final, began_ns)
 
 
-def _unfenced_reads(rows: RunRows) -> Iterator[UnfencedRead]:
+def _unfenced_reads(history: History) -> Iterator[UnfencedRead]:
     found: dict[tuple[TopicPartition, int], Read] = {}
-    for read in sorted(rows.reads, key=lambda one: one.row):
+    for read in sorted(history.reads, key=lambda one: one.row):
         if read.named is not None and read.leader_epoch is not None and read.leader_epoch > read.named:
             found.setdefault((read.where, read.named), read)
     for (place, named), one in found.items():
-        yield UnfencedRead(rows.run, *place, named, one.leader_epoch or 0, one.offset, one.row, one.time_ns)
+        yield UnfencedRead(history.run, *place, named, one.leader_epoch or 0, one.offset, one.row, one.time_ns)
 
 
-def _silences(rows: RunRows) -> Iterator[Silence]:
+def _silences(history: History) -> Iterator[Silence]:
     """From the first attempt, or an acknowledgement, to the next one; at last, to the last attempt or its end."""
     tries: dict[TopicPartition, list[int]] = defaultdict(list)
     acks: dict[TopicPartition, list[int]] = defaultdict(list)
     last: dict[TopicPartition, int] = {}
-    for row in rows.operations:
+    for row in history.operations:
         if row["f"] == "send" and row["topic"] is not None:
             last[where(row)] = max(row["time_ns"], last.get(where(row), row["time_ns"]))
             if row["type"] in ("invoke", "ok"):
@@ -197,15 +188,33 @@ def _silences(rows: RunRows) -> Iterator[Silence]:
         begin = min(tries[place], default=None)
         for end in (*sorted(acks[place]), last_ns):
             if begin is not None and end - begin >= SILENCE_NS and any(begin <= t < end for t in tries[place]):
-                yield Silence(rows.run, *place, begin, end)
+                yield Silence(history.run, *place, begin, end)
             begin = end
 
 
-def _first_acks(rows: RunRows) -> Iterator[FirstAck]:
+def _first_acks(history: History, damage: RunDamage) -> Iterator[FirstAck]:
     times: dict[TopicPartition, list[int]] = defaultdict(list)
-    for row in rows.operations:
-        after = rows.healed_ns is not None and row["time_ns"] >= rows.healed_ns
+    for row in history.operations:
+        after = damage.healed_ns is not None and row["time_ns"] >= damage.healed_ns
         if row["f"] == "send" and row["type"] == "ok" and row["topic"] is not None and after:
             times[where(row)].append(row["time_ns"])
     for place, group in times.items():
-        yield FirstAck(rows.run, *place, min(group))
+        yield FirstAck(history.run, *place, min(group))
+
+
+def facts(views: Parts) -> Facts:
+    """Everything that the rules on facts are given about one run."""
+    ask = views.given_to
+    return Facts(
+        NodeFacts(list(ask(_stretches)), list(ask(lags)), list(ask(stalls)), list(ask(unwatched))),
+        LogFacts(list(ask(_log_epochs)), list(ask(_producer_logs))),
+        ClientFacts(
+            list(ask(_silences)),
+            list(ask(_first_acks)),
+            list(ask(_read_epochs)),
+            list(ask(_unfenced_reads)),
+            list(ask(refusals)),
+            list(ask(dependencies)),
+        ),
+        AckFacts(list(ask(_lost_ranges)), list(ask(acks_below_min_isr))),
+    )

@@ -7,27 +7,28 @@ from collections.abc import Iterator, Sequence
 
 from checkers.reference.lasting import lasting, leads, version
 from checkers.views.row import Row, where
-from checkers.views.rows import RunRows
+from checkers.views.run_demands import RunDemands
+from checkers.views.timeline import Timeline
 from harness.facts import Lag
 from harness.model import CONTROLLER_ID, TopicPartition
 
 
-def lags(rows: RunRows) -> Iterator[Lag]:
+def lags(timeline: Timeline, demands: RunDemands) -> Iterator[Lag]:
     """Every lag of a run that states how long one may last."""
-    if rows.lag_ns is None:
+    if demands.lag_ns is None:
         return
     by_place: dict[TopicPartition, dict[int, list[Row]]] = defaultdict(lambda: defaultdict(list))
-    for row in rows.timeline:
+    for row in timeline.rows:
         if row["topic"] is not None and row["kind"] != "final" and row["node"] != CONTROLLER_ID:
             by_place[where(row)][row["node"]].append(row)
     for place, replicas in by_place.items():
         leading = [row for group in replicas.values() for row in group if leads(row)]
         for member, group in replicas.items():
-            for last, until_ns in _standstills(group, rows.lag_ns):
+            for last, until_ns in _standstills(group, demands.lag_ns):
                 lacking = [row for row in leading if _lacks(row, member, last, until_ns)]
-                for first, still in lasting(lacking, version, rows.lag_ns):
+                for first, still in lasting(lacking, version, demands.lag_ns):
                     yield Lag(
-                        rows.run, *place, first["node"], first["incarnation"], first["leader_epoch"], member,
+                        timeline.run, *place, first["node"], first["incarnation"], first["leader_epoch"], member,
                         first["sequence"], first["time_ns"], still["sequence"], still["time_ns"],
                         first["log_end_offset"], last["log_end_offset"],
                     )  # fmt: skip

@@ -7,23 +7,24 @@ from collections.abc import Iterator
 
 from checkers.reference.lasting import lasting, leads, version
 from checkers.views.row import Row, where
-from checkers.views.rows import RunRows
+from checkers.views.run_demands import RunDemands
+from checkers.views.timeline import Timeline
 from harness.facts import Stall
 from harness.model import TopicPartition
 
 
-def stalls(rows: RunRows) -> Iterator[Stall]:
+def stalls(timeline: Timeline, demands: RunDemands) -> Iterator[Stall]:
     """Every stall of a run that states how long a laggard may stay in the ISR."""
-    if rows.lag_ns is None:
+    if demands.lag_ns is None:
         return
     waiting: dict[TopicPartition, list[Row]] = defaultdict(list)
-    for row in rows.timeline:
+    for row in timeline.rows:
         if row["topic"] is not None and leads(row) and _waits(row):
             waiting[where(row)].append(row)
     for place, group in waiting.items():
-        for first, last in lasting(group, _standing, rows.lag_ns):
+        for first, last in lasting(group, _standing, demands.lag_ns):
             yield Stall(
-                rows.run, *place, first["node"], first["incarnation"], first["leader_epoch"], tuple(first["isr"]),
+                timeline.run, *place, first["node"], first["incarnation"], first["leader_epoch"], tuple(first["isr"]),
                 first["sequence"], first["time_ns"], last["sequence"], last["time_ns"], first["high_watermark"],
                 first["log_end_offset"],
             )  # fmt: skip

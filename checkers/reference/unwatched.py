@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from checkers.views.row import Row, detail
-from checkers.views.rows import RunRows
+from checkers.views.timeline import Timeline
 from harness.facts import UNWATCHED_NS, Unwatched
 from harness.model import CONTROLLER_ID
 
 _MS = 1_000_000
 
 
-def unwatched(rows: RunRows) -> Iterator[Unwatched]:
+def unwatched(timeline: Timeline) -> Iterator[Unwatched]:
     """Every long time without a look at a broker, of a sampled timeline."""
     lives: dict[tuple[int, int], list[Row]] = defaultdict(list)
-    for row in rows.timeline if rows.sampled else ():
+    for row in timeline.rows if timeline.sampled else ():
         if row["node"] < CONTROLLER_ID and _is_a_look(row):
             lives[row["node"], row["incarnation"]].append(row)
     for life, looks in sorted(lives.items()):
@@ -27,7 +27,7 @@ def unwatched(rows: RunRows) -> Iterator[Unwatched]:
             longest_ns = max(look["time_ns"] - before["time_ns"], unseen_ns)
             if longest_ns > UNWATCHED_NS:
                 at_ns = look["time_ns"]
-                yield Unwatched(rows.run, *life, at_ns - longest_ns, at_ns, unseen_ns > 0)
+                yield Unwatched(timeline.run, *life, at_ns - longest_ns, at_ns, unseen_ns > 0)
 
 
 def _is_a_look(row: Row) -> bool:

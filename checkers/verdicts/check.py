@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from checkers.reference import engine
 from checkers.registry import RULES
 from checkers.verdicts.judge import judge
-from checkers.verdicts.memory import rows_in_memory
+from checkers.verdicts.memory import Tables, views_in_memory
 from checkers.verdicts.severity import Evidence
 from checkers.verdicts.sources import ASKED, HadoopRun, LocalRun, Opened, Source, frames_of, rows_of
-from checkers.views.conclusion import is_sampled, isr_wanted, lag_allowed_ns
+from checkers.views.configured import is_sampled, isr_wanted, lag_allowed_ns
 from checkers.views.expected import expected
 from checkers.views.frames import Frames, not_understood
 from checkers.views.proofs_match import filed
 from checkers.views.recovery import comes_to_rest, healed_ns
 from checkers.views.rotten_logs import rotten, swapped
 from checkers.views.row import Row
-from checkers.views.rows import RunRows
 from checkers.views.witnesses import Witnesses
 from harness.checker import RunVerdict, to_json
 from harness.errors import UsageError
@@ -30,6 +28,8 @@ from harness.history.schema import WIRE
 from harness.history.seal import sealed
 from harness.history.table_file import TooManyRows
 from harness.model import TopicPartition
+from spark_analysis.demands import Damage, Demands
+from spark_analysis.files import RunFiles
 from spark_analysis.installed import require_spark
 
 if TYPE_CHECKING:
@@ -141,31 +141,32 @@ def _require_distinct(sources: Sequence[Source], runs: Sequence[Opened]) -> None
 
 
 def _ask_reference(runs: Sequence[Opened], report: Report) -> tuple[Answers, dict[str, Witnesses]]:
-    tables = []
+    tables, views = [], []
     for run in runs:
         history, timeline, replica_logs = (_held(run, name) for name in ASKED)
-        known = rows_in_memory(run.manifest, (history, timeline, replica_logs), run.faults)
-        tables.append(replace(known, settled=_is_settled(run)))
-    answers = engine.answer(tables, report)
+        tables.append((history, timeline, replica_logs))
+        views.append(views_in_memory(run.manifest, tables[-1], run.faults, faults_known=_are_faults_known(run)))
+    answers = engine.answer(views, report)
     witnesses = {
-        rows.run: Witnesses(
-            rows.history, rows.timeline, rows.replica_logs, run.faults, _frames(run, rows, answers.findings)
-        )
-        for rows, run in zip(tables, runs, strict=True)
+        run.manifest.run: Witnesses(*held, run.faults, _frames(run, held, answers.findings))
+        for held, run in zip(tables, runs, strict=True)
     }
     return answers, witnesses
 
 
-def _frames(run: Opened, rows: RunRows, findings: Sequence[Finding]) -> Frames | None:
+def _frames(run: Opened, tables: Tables, findings: Sequence[Finding]) -> Frames | None:
     """The frames about the partitions of which something was found; None: there was no wire tap."""
     if WIRE.name not in run.files:
         return None
-    places = {TopicPartition(one.topic, one.partition) for one in findings if one.run == rows.run}
+    places = {TopicPartition(one.topic, one.partition) for one in findings if one.run == run.manifest.run}
     try:
         wire, blind = frames_of(run.files[WIRE.name], places)
     except TooManyRows as error:
-        raise TooManyRows(f"run {rows.run}: {error.sentence}", "Check it with Spark (--engine spark).") from None
-    return Frames(wire, blind, rows.history, rows.replica_logs)
+        raise TooManyRows(
+            f"run {run.manifest.run}: {error.sentence}", "Check it with Spark (--engine spark)."
+        ) from None
+    history, _, replica_logs = tables
+    return Frames(wire, blind, history, replica_logs)
 
 
 def _held(run: Opened, table: str) -> list[Row]:
@@ -183,29 +184,41 @@ def _ask_spark(
     from spark_analysis.answers import ask  # noqa: PLC0415 - see _session
 
     names = [run.manifest.run for run in runs]
-    files = {name: [file for run in runs for file in run.files[name]] for name in ASKED}
-    healed = {run.manifest.run: at for run in runs if (at := healed_ns(run.faults)) is not None}
-    sampled = [run.manifest.run for run in runs if is_sampled(run.manifest.guarantees)]
-    settled = [run.manifest.run for run in runs if _is_settled(run)]
-    lag_ns = {run.manifest.run: ns for run in runs if (ns := lag_allowed_ns(run.manifest.guarantees)) is not None}
-    min_isr = {run.manifest.run: least for run in runs if (least := isr_wanted(run.manifest.guarantees)) is not None}
+    tables = {name: [file for run in runs for file in run.files[name]] for name in ASKED}
+    wire = [file for run in runs for file in run.files.get(WIRE.name, ())]
+    files = RunFiles(names, tables, wire, sources[0].uri if sources else None)
+    answers, rows = ask(spark, files, _demands(runs), _damage(runs), rules=RULES, report=report)
+    return answers, {run.manifest.run: _witnesses(rows.get(run.manifest.run, {}), run) for run in runs}
+
+
+def _demands(runs: Sequence[Opened]) -> Demands:
+    promised = {run.manifest.run: run.manifest.guarantees for run in runs}
+    return Demands(
+        sampled=[name for name, guarantees in promised.items() if is_sampled(guarantees)],
+        at_rest=[run.manifest.run for run in runs if _is_settled(run)],
+        lag_ns={name: ns for name, guarantees in promised.items() if (ns := lag_allowed_ns(guarantees)) is not None},
+        min_isr={name: least for name, guarantees in promised.items() if (least := isr_wanted(guarantees)) is not None},
+    )
+
+
+def _damage(runs: Sequence[Opened]) -> Damage:
     trusted = {run.manifest.run: filed(run.faults, expected(run.manifest)) for run in runs}
     spoilt = {name: [(*place, node) for place, node in sorted(rotten(faults))] for name, faults in trusted.items()}
     foreign = {name: sorted(swapped(faults)) for name, faults in trusted.items()}
-    beside = sources[0].uri if sources else None
-    answers, rows = ask(
-        spark, names, files, healed, beside, rules=RULES,
-        wire=[file for run in runs for file in run.files.get(WIRE.name, ())],
-        sampled=sampled, settled=settled, lag_ns=lag_ns, min_isr=min_isr,
+    return Damage(
+        healed_ns={run.manifest.run: at for run in runs if (at := healed_ns(run.faults)) is not None},
         rotten={name: logs for name, logs in spoilt.items() if logs},
-        swapped={name: places for name, places in foreign.items() if places}, report=report,
-    )  # fmt: skip
-    return answers, {run.manifest.run: _witnesses(rows.get(run.manifest.run, {}), run) for run in runs}
+        swapped={name: places for name, places in foreign.items() if places},
+    )
 
 
 def _is_settled(run: Opened) -> bool:
     """Whether the run promises to settle, and is known to have had every fault healed."""
-    return not run.unreadable.get("faults") and comes_to_rest(run.manifest.guarantees, run.faults, run.manifest.unrest)
+    return _are_faults_known(run) and comes_to_rest(run.manifest.guarantees, run.faults, run.manifest.unrest)
+
+
+def _are_faults_known(run: Opened) -> bool:
+    return not run.unreadable.get("faults")
 
 
 def _witnesses(rows: Mapping[str, Sequence[Row]], run: Opened) -> Witnesses:

@@ -14,24 +14,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from checkers.registry import rule_of
-from checkers.views.conclusion import RunFacts, is_watched
+from checkers.views.configured import Configured, is_watched
 from checkers.views.cuts import cuts_brokers_off
+from checkers.views.fault_journal import FaultJournal
+from checkers.views.log_epochs import LogEpochs
 from checkers.views.lossy_failures import may_excuse
 from checkers.views.own_judgements import AboutDamage
 from checkers.views.row import Row
+from checkers.views.states import States
 from faults import traits_of
 from harness.anomaly import AnomalyKind, LossyFailure, Retention
 from harness.excuse import EXCUSES
 from harness.findings import Finding
 from harness.history.run_directory import Manifest
+from harness.parts import Parts
 
 
-def is_unobserved(run: RunFacts, manifest: Manifest, finding: Finding, kind: AnomalyKind) -> bool:
+def is_unobserved(
+    configured: Configured, log_epochs: LogEpochs, manifest: Manifest, finding: Finding, kind: AnomalyKind
+) -> bool:
     """Whether the configuration permits what would excuse it, and no broker was there to tell of that."""
-    return not is_watched(run) and "timeline" in tables_of_excuses(run, manifest, finding, kind)
+    return not is_watched(configured) and "timeline" in tables_of_excuses(log_epochs, manifest, finding, kind)
 
 
-def tables_of_excuses(run: RunFacts, manifest: Manifest, finding: Finding, kind: AnomalyKind) -> Iterator[str]:
+def tables_of_excuses(log_epochs: LogEpochs, manifest: Manifest, finding: Finding, kind: AnomalyKind) -> Iterator[str]:
     """The tables that might have excused a finding, which is of ``kind``."""
     excuses, guarantees = kind.excuses, manifest.guarantees
     if excuses.unclean_election and guarantees.get("unclean_election") is True:
@@ -42,23 +48,25 @@ def tables_of_excuses(run: RunFacts, manifest: Manifest, finding: Finding, kind:
     if excuse is not None and excuse.if_resent and excuse.is_permitted(guarantees):
         yield "timeline"
     rule = rule_of(finding.kind)
-    damaged = isinstance(rule, AboutDamage) and rule.may_be_damage(finding, run)
+    damaged = isinstance(rule, AboutDamage) and Parts(log_epochs).beside(finding).given_to(rule.may_be_damage)
     if excuses.fault or may_excuse(finding, kind) or damaged:
         yield "faults"
 
 
-def is_unrecorded(run: RunFacts, finding: Finding, kind: AnomalyKind) -> bool:
+def is_unrecorded(
+    states: States, configured: Configured, journal: FaultJournal, finding: Finding, kind: AnomalyKind
+) -> bool:
     """Whether an unclean election that no table records may have given up a group's commit, or its generation.
 
     It takes a fault that takes a replica out, or was seen in another partition, and gives back nothing that had never
     been committed.
     """
     of_groups = kind.excuses.lossy_failure is LossyFailure.BETWEEN_COMMITS and finding.since_ns is not None
-    if not of_groups or run.guarantees.get("unclean_election") is not True:
+    if not of_groups or configured.guarantees.get("unclean_election") is not True:
         return False
-    able = (fault for fault in run.faults if fault["injected_ns"] is not None and _takes_a_replica_out(fault))
+    able = (fault for fault in journal.faults if fault["injected_ns"] is not None and _takes_a_replica_out(fault))
     begun = [fault["injected_ns"] for fault in able]
-    begun += [election.time_ns for elections in run.unclean_elections.values() for election in elections]
+    begun += [election.time_ns for elections in states.unclean_elections.values() for election in elections]
     return any(time_ns <= (finding.time_ns or 0) for time_ns in begun)
 
 

@@ -8,177 +8,127 @@ from functools import cache, partial
 from types import MappingProxyType
 from typing import NamedTuple
 
-from checkers.completeness.changes_are_recorded import unrecorded
-from checkers.completeness.columns_are_filled import nulls
-from checkers.completeness.configurations_agree import unasked
-from checkers.completeness.decisions_are_numbered import missing_decisions
-from checkers.completeness.guarantees_are_configured import MISSTATED, misstated
-from checkers.completeness.history_is_complete import (
-    idle,
-    inconclusive,
-    invalid,
-    silent,
-    unfinished,
-    unharmed,
-    unplaced,
-)
-from checkers.completeness.lives_are_explained import contradictions
-from checkers.completeness.nodes_are_accounted import (
-    broken_lives,
-    broken_logs,
-    broken_samples,
-    missing_faults,
-    missing_lives,
-    nowhere,
-    open_replicas,
-    out_of_time,
-    strangers,
-    unnamed_isrs,
-    unplanned_partitions,
-    unproven_faults,
-    unproven_losses,
-    unused_partitions,
-)
-from checkers.node_exit import blamed
+from checkers.completeness.nodes_are_accounted import unnamed_isrs
 from checkers.registry import KINDS, PROMISES, AboutClients, Promise, conclude, rule_of
+from checkers.verdicts.accounts import account, doubts
 from checkers.verdicts.capped_findings import Rest, judged_rests, rests
 from checkers.verdicts.consequences import follows
+from checkers.verdicts.run_parts import parts_of
 from checkers.verdicts.severity import Evidence, Severity, gravest, severity_of
 from checkers.verdicts.stories import stories
 from checkers.verdicts.verdict_reasons import Doubts, because
-from checkers.views.conclusion import Conclusion, RunFacts, is_sampled, is_watched, kept
-from checkers.views.delete_records_orders import orders
-from checkers.views.expected import Expected, expected
+from checkers.views.conclusion import Conclusion, kept
 from checkers.views.extents import extents, group_of, ranges
+from checkers.views.fault_journal import FaultJournal
 from checkers.views.own_judgements import PartOfAnother
-from checkers.views.proofs_match import misfiled
-from checkers.views.recovery import broken_unrest, recovery
+from checkers.views.recovery import recovery
 from checkers.views.row import Row
 from checkers.views.sampled_timelines import is_decided, limits
+from checkers.views.states import States
 from checkers.views.witnesses import Witnesses
-from harness.anomaly import CauseAt, Needs
+from harness.anomaly import CauseAt
 from harness.checker import Anomaly, Attribution, Outcome, Prediction, RunVerdict, Side, Verdict
 from harness.checker import Evidence as EvidenceRow
 from harness.excuse import EXCUSES, Excuse
-from harness.findings import Answers, Finding, NodeLife, position
+from harness.facts import NodeFacts
+from harness.findings import Answers, Finding, FindingRange, position
+from harness.parts import Parts
 
 _PROMISE_OF: Mapping[str, Promise] = MappingProxyType({kind.name: p for p in PROMISES for kind in p.KINDS})
 
 
+class _Found(NamedTuple):
+    """What was found in a run.
+
+    Attributes:
+        findings: all, causes before consequences.
+        conclusions: those of them that rules on facts have concluded, with their sentences.
+        reach: where the findings reach, also those that were only counted.
+    """
+
+    findings: Sequence[Finding]
+    conclusions: Mapping[Finding, Conclusion]
+    reach: Sequence[FindingRange]
+
+
+class _Classified(NamedTuple):
+    """The anomalies of a run.
+
+    Attributes:
+        plain: those of its findings, in their order, as if nothing were predicted.
+        judged: the same as they are.
+        rest: those that stand for what was only counted.
+        unmet: the predictions that none of them meets.
+    """
+
+    plain: Sequence[Anomaly]
+    judged: Sequence[Anomaly]
+    rest: Sequence[Anomaly]
+    unmet: Sequence[Prediction]
+
+
 def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) -> RunVerdict:
     """The verdict on the run ``run.manifest.run``; ``answers`` may be about other runs too."""
-    name = run.manifest.run
-    numbers = answers.counts[name]
-    history = [gap for gap in answers.history_gaps if gap.run == name]
-    lives = [life for life in answers.lives if life.run == name]
-    replicas = [replica for replica in answers.replicas if replica.run == name]
-    ends, wanted = [end for end in answers.ends if end.run == name], expected(run.manifest)
-    unread = {table for table, sentences in run.unreadable.items() if sentences}
-    missing = list(missing_faults(run.faults, wanted)) if wanted is not None and "faults" not in unread else []
-    facts = RunFacts(
-        name, answers.facts.of(name), run.faults, run.manifest.guarantees, wanted, run.manifest.generation,
-        run.manifest.unrest, run.manifest.endings, orders(run.manifest),
-    )  # fmt: skip
-    misfit, untimely = _misfit(run, numbers), out_of_time(run.faults, facts.facts) if _is_whole(run) else []
-    uncounted, strange = [*missing_decisions(facts), *unrecorded(facts)], misfiled(run.faults, wanted)
-    demanded = wanted if "timeline" not in unread or not facts.sampled else None
-    foreign = list(strangers(lives, replicas, wanted)) if wanted is not None else []
-    contradicted = _contradicted(run, facts, unread, numbers)
-    broken_timeline = _broken_timeline(lives, run.faults, demanded, sampled=facts.sampled)
-    holes: Mapping[str, Sequence[object]] = {
-        "history": history,
-        "timeline": [*broken_timeline, *uncounted, *untimely],
-        "faults": missing or strange or untimely or unproven_losses(run.faults),
-        MISSTATED: [*misfit, *foreign],
-    }
-    gaps = unread | {table for table, found in holes.items() if found}
-    broken_rows = (
-        (Needs.VALUES, "resent_values"), (Needs.TIMES, "rows_back_in_time"), (Needs.ENDS, "mismatched_ends"),
-    )  # fmt: skip
-    gaps |= {need.value for need, count in broken_rows if numbers[count]}
-    found = [x for x in answers.findings if x.run == name and is_decided(facts, x, KINDS[x.kind])]
+    own = answers.of(run.manifest.run)
+    parts = parts_of(run, own.facts)
+    accounts = account(run, own, parts)
+    severity = cache(partial(severity_of, parts, accounts.gaps))
+    found = _found(parts, own, severity)
     predicted = [Prediction(**one) for one in run.foreseen]
-    severity = cache(partial(severity_of, run, facts, gaps))
-    concluded = _concluded(facts, found, severity)
-    conclusions = {one.finding: one for one in kept(concluded)}
-    findings = sorted([*found, *conclusions], key=_order)
-    groups = {group_of(one) for one in found}
-    reach = [x for x in answers.ranges if x.run == name and group_of(x) in groups]
-    reach += ranges(one.finding for one in concluded)
-    account = partial(_account, witnesses, conclusions)
-    short = rests(findings, reach, partial(gravest, severity, [x for x in answers.deleted if x.run == name]))
-    judged = _anomalies(findings, severity, predicted, short, account=account, reason=partial(because, facts))
-    anomalies = [anomaly for _, anomaly in judged]
-    unmet = [p for p in predicted if not any(_is_met(p, own) for own, _ in judged)]
-    left = [rest for rest in short if predicted or severity(rest.last).verdict is not Verdict.VIOLATION]
-    anomalies += judged_rests(left, predicted, unmet, _consequences())
-    broken = [*unfinished(run.manifest), *(s for sentences in run.unreadable.values() for s in sentences)]
-    broken += [*misfit, *invalid(history, numbers), *unplaced(run.manifest, numbers), *broken_timeline, *uncounted]
-    broken += [*unproven_faults(run.faults), *strange, *untimely, *contradicted, *broken_unrest(run.manifest.unrest)]
-    broken += blamed(facts)
-    broken += [f"run.json predicts {kind!r}, and there is no such anomaly." for kind in _strange_kinds(predicted)]
-    unaccounted = _unaccounted(facts, numbers, findings)
-    doubts = [*inconclusive(ends, unaccounted, numbers, brokers=is_watched(facts)), *_idlers(run, numbers)]
-    if wanted is None:
-        broken.append("run.json's configuration does not name the nodes and partitions of the run.")
-    else:
-        broken += [*missing, *foreign]
-        broken += broken_logs(replicas, wanted) if "replica_logs" not in unread else ()
-        doubts += open_replicas(replicas, wanted)
-        doubts += [*unused_partitions(ends, wanted), *unplanned_partitions(ends, wanted)]
+    describe = partial(_account, witnesses, found.conclusions)
+    classified = _classified(found, own, predicted, severity, account=describe, reason=partial(because, parts))
+    open_questions = doubts(run, own, parts, found.findings)
+    anomalies = [*classified.judged, *classified.rest]
+    numbers = own.counts[run.manifest.run]
     return RunVerdict(
-        run=name,
-        outcome=_outcome(anomalies, predicted, unmet, invalid_run=bool(broken), doubtful=bool(doubts)),
+        run=run.manifest.run,
+        outcome=_outcome(
+            anomalies, predicted, classified.unmet, invalid_run=bool(accounts.broken), doubtful=bool(open_questions)
+        ),
         engine=engine,
         anomalies=anomalies,
-        reasons=[*broken, *doubts],
+        reasons=[*accounts.broken, *open_questions],
         predicted=predicted,
-        unmet=unmet,
-        counts=_counts(numbers, findings, run.faults, len(ends)),
-        losses=tuple(stories(facts)),
-        recovery=tuple(recovery(facts)),
-        limits=tuple(
-            limits(facts, KINDS, numbers["acked_unaccounted"])
-            if facts.sampled
-            else unnamed_isrs(facts.facts.intervals, KINDS)
-        ),
-        extents=tuple(extents([(one, own) for one, (_, own) in zip(findings, judged, strict=True)], reach)),
+        unmet=classified.unmet,
+        counts=_counts(numbers, found.findings, run.faults, len(own.ends)),
+        losses=tuple(parts.given_to(stories)),
+        recovery=tuple(parts.given_to(recovery)),
+        limits=tuple(_limits(parts, numbers["acked_unaccounted"])),
+        extents=tuple(extents(list(zip(found.findings, classified.judged, strict=True)), found.reach)),
     )
 
 
-def _misfit(run: Evidence, numbers: Mapping[str, int]) -> list[str]:
-    """One sentence for each contradiction of the configuration with the guarantees, itself, or the clients' sends."""
-    return [*misstated(run.manifest), *unasked(run.manifest, numbers)]
+def _found(parts: Parts, own: Answers, severity: Callable[[Finding], Severity]) -> _Found:
+    """What the engine and the rules on facts have found."""
+    states = parts.of(States)
+    found = [one for one in own.findings if is_decided(states, one, KINDS[one.kind])]
+    concluded = _concluded(parts, found, severity)
+    conclusions = {one.finding: one for one in kept(concluded)}
+    groups = {group_of(one) for one in found}
+    reach = [one for one in own.ranges if group_of(one) in groups]
+    reach += ranges(one.finding for one in concluded)
+    return _Found(sorted([*found, *conclusions], key=_order), conclusions, reach)
 
 
-def _idlers(run: Evidence, numbers: Mapping[str, int]) -> list[str]:
-    """One sentence for each sort of client that was there, and did not do what it was there for."""
-    return [*idle(run.manifest, numbers), *silent(run.manifest, numbers), *unharmed(run.manifest, numbers)]
+def _classified(
+    found: _Found, own: Answers, predicted: Sequence[Prediction], severity: Callable[[Finding], Severity],
+    *, account: Callable[[Finding], Account], reason: Callable[[Finding, Verdict, Excuse | None, Doubts], str],
+) -> _Classified:  # fmt: skip
+    """The verdict on each finding, and on those that were only counted."""
+    short = rests(found.findings, found.reach, partial(gravest, severity, own.deleted))
+    pairs = _anomalies(found.findings, severity, predicted, short, account=account, reason=reason)
+    unmet = [one for one in predicted if not any(_is_met(one, plain) for plain, _ in pairs)]
+    left = [rest for rest in short if predicted or severity(rest.last).verdict is not Verdict.VIOLATION]
+    rest = judged_rests(left, predicted, unmet, _consequences())
+    return _Classified([plain for plain, _ in pairs], [judged for _, judged in pairs], list(rest), unmet)
 
 
-def _is_whole(run: Evidence) -> bool:
-    """Whether the run came to its end, and its nodes wrote rows until then."""
-    return run.manifest.state == "complete" and not is_sampled(run.manifest.guarantees)
-
-
-def _contradicted(run: Evidence, facts: RunFacts, unread: set[str], numbers: Mapping[str, int]) -> list[str]:
-    """Contradictions of nodes' and clients' rows with faults and endings, and gaps in them; of a run with a target."""
-    if "target" not in run.manifest.configuration:
-        return []
-    return [*nulls(facts, numbers), *(contradictions(facts) if "faults" not in unread else ())]
-
-
-def _strange_kinds(predicted: Sequence[Prediction]) -> list[str]:
-    """The predicted kinds that no checker knows."""
-    return sorted({one.kind for one in predicted} - set(KINDS))
-
-
-def _broken_timeline(
-    lives: Sequence[NodeLife], faults: Sequence[Row], wanted: Expected | None, *, sampled: bool
-) -> list[str]:
-    if sampled:
-        return [*broken_samples(lives), *(nowhere(lives, wanted) if wanted else ())]
-    return [*broken_lives(lives), *(missing_lives(lives, faults, wanted) if wanted else ())]
+def _limits(parts: Parts, unaccounted: int) -> Iterable[str]:
+    """What the evidence of this run cannot show, in sentences."""
+    states = parts.of(States)
+    if states.sampled:
+        return limits(parts.of(FaultJournal), parts.of(NodeFacts), KINDS, unaccounted)
+    return unnamed_isrs(states.intervals, KINDS)
 
 
 def _outcome(
@@ -195,15 +145,6 @@ def _outcome(
     if unmet:
         return Outcome.NOT_REPRODUCED
     return Outcome.AS_PREDICTED if predicted else Outcome.PASS
-
-
-def _unaccounted(facts: RunFacts, numbers: Mapping[str, int], findings: Sequence[Finding]) -> int:
-    """How many acknowledgements are above every watermark; in a sampled timeline only those that were not lost.
-
-    There the leader that gave them may have gone, and they with it, before a sample was taken.
-    """
-    lost = {(x.topic, x.partition, x.excuse): x.total for x in findings if x.kind == "lost-write"}
-    return max(0, numbers["acked_unaccounted"] - (sum(lost.values()) if facts.sampled else 0))
 
 
 def _counts(
@@ -258,7 +199,7 @@ def _is_met(prediction: Prediction, own: Anomaly) -> bool:
     return prediction.matches(own) or (own.verdict is Verdict.INDETERMINATE and prediction.names(own))
 
 
-def _concluded(facts: RunFacts, known: Sequence[Finding], severity: Callable[[Finding], Severity]) -> list[Conclusion]:
+def _concluded(parts: Parts, known: Sequence[Finding], severity: Callable[[Finding], Severity]) -> list[Conclusion]:
     """What the rules on facts find, but for what is part of another finding."""
     excused = {x for x in known if severity(x).verdict is not Verdict.VIOLATION}
 
@@ -269,7 +210,8 @@ def _concluded(facts: RunFacts, known: Sequence[Finding], severity: Callable[[Fi
         alone = excused if severity(own).verdict is Verdict.VIOLATION else frozenset()
         return any(rule.is_part_of(own, other, other_alone_is_excused=other in alone) for other in known)
 
-    found = [one for one in conclude(facts) if is_decided(facts, one.finding, KINDS[one.finding.kind])]
+    states = parts.of(States)
+    found = [one for one in conclude(parts) if is_decided(states, one.finding, KINDS[one.finding.kind])]
     return [one for one in found if not is_part(one.finding)]
 
 

@@ -7,41 +7,50 @@ from collections.abc import Sequence
 from checkers.reference import engine
 from checkers.verdicts.judge import judge
 from checkers.verdicts.severity import Evidence
-from checkers.views.conclusion import is_sampled, isr_wanted, lag_allowed_ns
+from checkers.views.configured import is_sampled, isr_wanted, lag_allowed_ns
 from checkers.views.expected import expected
 from checkers.views.frames import Frames, not_understood
+from checkers.views.history import History
+from checkers.views.partition_ends import PartitionEnds
 from checkers.views.proofs_match import filed
 from checkers.views.recovery import comes_to_rest, healed_ns
+from checkers.views.replica_logs import ReplicaLogs
 from checkers.views.rotten_logs import rotten, swapped
 from checkers.views.row import Row
-from checkers.views.rows import RunRows
+from checkers.views.run_demands import RunDamage, RunDemands
+from checkers.views.timeline import Timeline
 from checkers.views.witnesses import Witnesses
 from harness.checker import RunVerdict
 from harness.history.run_directory import Manifest
+from harness.parts import Parts
 
 Tables = tuple[Sequence[Row], Sequence[Row], Sequence[Row]]
 """The history, the timeline and the replica logs."""
 
 
-def rows_in_memory(manifest: Manifest, tables: Tables, faults: Sequence[Row]) -> RunRows:
-    """``tables``, and how to read them by the run's guarantees and its faults."""
-    trusted = filed(faults, expected(manifest))
-    return RunRows(
-        manifest.run,
-        *tables,
-        healed_ns(faults),
-        sampled=is_sampled(manifest.guarantees),
-        settled=comes_to_rest(manifest.guarantees, faults, manifest.unrest),
-        lag_ns=lag_allowed_ns(manifest.guarantees),
-        min_isr=isr_wanted(manifest.guarantees),
-        rotten=rotten(trusted),
-        swapped=swapped(trusted),
+def views_in_memory(manifest: Manifest, tables: Tables, faults: Sequence[Row], *, faults_known: bool = True) -> Parts:
+    """What a rule of the reference engine may name: the views of ``tables``, and of the run's guarantees and faults.
+
+    ``faults_known``: whether the table of faults could be read, so that a run is known to have had them healed.
+    """
+    run, guarantees, trusted = manifest.run, manifest.guarantees, filed(faults, expected(manifest))
+    timeline, logs = Timeline(run, tables[1], is_sampled(guarantees)), ReplicaLogs(run, tables[2])
+    marks = {place: leader["high_watermark"] for place, leader in timeline.final_leaders.items()}
+    history = History(run, tables[0], marks)
+    settled = faults_known and comes_to_rest(guarantees, faults, manifest.unrest)
+    return Parts(
+        history,
+        timeline,
+        logs,
+        PartitionEnds(history, timeline, logs),
+        RunDemands(settled, lag_allowed_ns(guarantees), isr_wanted(guarantees)),
+        RunDamage(healed_ns(faults), rotten(trusted), swapped(trusted)),
     )
 
 
 def decided(manifest: Manifest, tables: Tables, faults: Sequence[Row], wire: Sequence[Row] | None = None) -> RunVerdict:
     """The verdict on a run; ``wire``: the rows of its wire tap, None: it had none."""
-    answers = engine.answer([rows_in_memory(manifest, tables, faults)])
+    answers = engine.answer([views_in_memory(manifest, tables, faults)])
     history, _, replica_logs = tables
     frames = None if wire is None else Frames(wire, not_understood(wire), history, replica_logs)
     return judge(Evidence(manifest, faults), answers, Witnesses(*tables, faults, frames), "reference")

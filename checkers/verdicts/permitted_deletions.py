@@ -34,12 +34,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Final, NamedTuple
 
-from checkers.views.conclusion import RunFacts, age, detail
+from checkers.views.conclusion import age, detail
 from checkers.views.delete_records_orders import Order
+from checkers.views.fault_journal import FaultJournal
 from checkers.views.leadership import leaders, was_restarted
 from checkers.views.recorded_load import recorded_load
 from checkers.views.row import ALL
 from checkers.views.sampled_timelines import LOOK_NS
+from checkers.views.states import States
 from faults import traits_of
 from harness.anomaly import AnomalyKind, Retention
 from harness.downtime import in_force
@@ -80,32 +82,38 @@ class _Removal(NamedTuple):
     row: StateInterval | None = None
 
 
-def may_be_deleted(run: RunFacts, manifest: Manifest, finding: Finding, kind: AnomalyKind) -> bool:
+def may_be_deleted(
+    states: States, journal: FaultJournal, manifest: Manifest, finding: Finding, kind: AnomalyKind
+) -> bool:
     """Whether something that the configuration permits can have deleted what a finding of ``kind`` misses."""
-    if manifest.configuration.get("settings") is None or run.orders is None:
+    if manifest.configuration.get("settings") is None or journal.orders is None:
         return True
     which = kind.excuses.retention
     sent_ns = (finding.since_ns or 0) if which is Retention.OF_A_SENT_RECORD else 0
-    return any(_is_permitted(run, manifest, finding, one, sent_ns) for one in _removals(run, finding, which, sent_ns))
+    return any(
+        _is_permitted(states, journal, manifest, finding, one, sent_ns=sent_ns)
+        for one in _removals(states, finding, which, sent_ns)
+    )
 
 
-def _removals(run: RunFacts, finding: Finding, which: Retention, sent_ns: int) -> Sequence[_Removal]:
+def _removals(states: States, finding: Finding, which: Retention, sent_ns: int) -> Sequence[_Removal]:
     """What removed the record, by the brokers' rows; without a reason in one, the first row that shows it gone.
 
     ``sent_ns``: when its send began; 0: that is not known.
     """
     place, offset = TopicPartition(finding.topic, finding.partition), finding.offset
-    last = _Removal(max((one.end_ns for one in run.facts.intervals), default=0), 0)
+    last = _Removal(max((one.end_ns for one in states.intervals), default=0), 0)
     if offset is None:
         return [last]
-    if run.sampled:
-        later = (one for one in run.deletions.get(place, ()) if one.time_ns + LOOK_NS >= sent_ns)
+    if states.sampled:
+        later = (one for one in states.deletions.get(place, ()) if one.time_ns + LOOK_NS >= sent_ns)
         known = min((one for one in later if one.log_start > offset), default=None)
         return [last if known is None else _Removal(known.time_ns + LOOK_NS, known.log_start)]
     by_ns = finding.time_ns if which is Retention.BEFORE_THE_POLL and finding.time_ns is not None else math.inf
-    last_led = run.final_leader(place)
+    last_led = states.final_leader(place)
     found = {
-        node: _removal(run, place, intervals, offset, by_ns) for node, intervals in run.reported.get(place, {}).items()
+        node: _removal(states, place, intervals, offset, by_ns)
+        for node, intervals in states.reported.get(place, {}).items()
     }
     known_removals = [one for one in found.values() if one is not None]
     if not known_removals:
@@ -117,13 +125,13 @@ def _removals(run: RunFacts, finding: Finding, which: Retention, sent_ns: int) -
 
 
 def _removal(
-    run: RunFacts, place: TopicPartition, intervals: Sequence[StateInterval], offset: int, by_ns: float
+    states: States, place: TopicPartition, intervals: Sequence[StateInterval], offset: int, by_ns: float
 ) -> _Removal | None:
     """What made a replica's log begin behind an offset, by then; None: it did not."""
     row, followed = _passed(intervals, offset, by_ns), set[StateInterval]()
     while row is not None and not _is_own(row):
         followed.add(row)
-        led = run.reported[place].get(-1 if row.leader is None else row.leader, ())
+        led = states.reported[place].get(-1 if row.leader is None else row.leader, ())
         before = _passed(led, offset, row.begin_ns)
         if before is None or before in followed:
             return _Removal(row.begin_ns, row.log_start_offset or 0)
@@ -152,47 +160,51 @@ def _reason(one: StateInterval | None) -> str | None:
     return None if one is None else detail(one).get("reason")
 
 
-def _is_permitted(run: RunFacts, manifest: Manifest, finding: Finding, removal: _Removal, sent_ns: int) -> bool:
+def _is_permitted(
+    states: States, journal: FaultJournal, manifest: Manifest, finding: Finding, removal: _Removal, *, sent_ns: int
+) -> bool:
     reason = _reason(removal.row)
-    if reason != _RETENTION and _is_ordered(run, finding, removal, sent_ns):
+    if reason != _RETENTION and _is_ordered(states, journal, finding, removal, sent_ns):
         return True
     if reason == _DELETE_RECORDS:
         return False
-    if _is_retired(run, finding, removal):
+    if _is_retired(states, journal, finding, removal):
         return True
-    return _may_be_old(run, manifest, finding, removal, sent_ns) or _may_be_large(run, manifest, finding, removal)
+    return _may_be_old(states, journal, manifest, finding, removal, sent_ns=sent_ns) or _may_be_large(
+        states, manifest, finding, removal
+    )
 
 
-def _is_ordered(run: RunFacts, finding: Finding, removal: _Removal, sent_ns: int) -> bool:
+def _is_ordered(states: States, journal: FaultJournal, finding: Finding, removal: _Removal, sent_ns: int) -> bool:
     """Whether an order covers the record, and was neither over before the record was sent nor sent after the row."""
     place, row = TopicPartition(finding.topic, finding.partition), removal.row
     mark = None if row is None else row.high_watermark
-    orders = (run.orders or {}).get(place, ())
+    orders = (journal.orders or {}).get(place, ())
     begun = [x for x in orders if not x.is_refused and x.invoked_ns <= removal.time_ns]
-    sent = [x for x in begun if not _is_over(run, place, x, sent_ns)]
+    sent = [x for x in begun if not _is_over(states, place, x, sent_ns)]
     known = [mark if one.before is None else one.before for one in sent]
     return any(before is None or finding.offset is None or finding.offset < before for before in known)
 
 
-def _is_over(run: RunFacts, place: TopicPartition, order: Order, by_ns: int) -> bool:
+def _is_over(states: States, place: TopicPartition, order: Order, by_ns: int) -> bool:
     """Whether an order could delete nothing any more: it is obeyed, or all who may have got it have been restarted."""
     if order.completed_ns is None or order.completed_ns >= by_ns:
         return False
     if order.is_obeyed:
         return True
-    able = leaders(run, place, order.invoked_ns, order.completed_ns)
+    able = leaders(states, place, order.invoked_ns, order.completed_ns)
     able |= set() if order.node is None else {order.node}
-    return bool(able) and all(was_restarted(run, node, order.completed_ns, by_ns) for node in able)
+    return bool(able) and all(was_restarted(states, node, order.completed_ns, by_ns) for node in able)
 
 
-def _is_retired(run: RunFacts, finding: Finding, removal: _Removal) -> bool:
+def _is_retired(states: States, journal: FaultJournal, finding: Finding, removal: _Removal) -> bool:
     """Whether the random load of virtual time had a node retire what its row deleted, or may have deleted.
 
     A sampled timeline need not have that row.
     """
-    if run.sampled:
-        return any(fault["kind"] == _RETENTION and fault["injected_ns"] is not None for fault in run.excusing)
-    nodes = run.reported.get(TopicPartition(finding.topic, finding.partition), {})
+    if states.sampled:
+        return any(fault["kind"] == _RETENTION and fault["injected_ns"] is not None for fault in journal.excusing)
+    nodes = states.reported.get(TopicPartition(finding.topic, finding.partition), {})
     rows = [removal.row] if removal.row is not None else [x for intervals in nodes.values() for x in intervals]
     retired = [one for one in rows if one.kind == "log_start" and _reason(one) == _RETENTION]
     return any(
@@ -201,44 +213,50 @@ def _is_retired(run: RunFacts, finding: Finding, removal: _Removal) -> bool:
         and in_force(fault["injected_ns"], fault["healed_ns"], one.begin_ns, one.begin_ns)
         and (finding.offset is None or finding.offset < (one.log_start_offset or 0))
         for one in retired
-        for fault in run.excusing
+        for fault in journal.excusing
     )
 
 
-def _may_be_old(run: RunFacts, manifest: Manifest, finding: Finding, removal: _Removal, sent_ns: int) -> bool:
+def _may_be_old(
+    states: States, journal: FaultJournal, manifest: Manifest, finding: Finding, removal: _Removal, *, sent_ns: int
+) -> bool:
     settings = manifest.configuration["settings"]
     limit_ms = next(
         (int(settings[name]) * unit for name, unit in _UNITS_MS.items() if name in settings), _WEEK_MS
     )  # fmt: skip
     if limit_ms < 0:
         return False
-    begun = [one.begin_ns for one in run.facts.intervals]
+    begun = [one.begin_ns for one in states.intervals]
     since_ns = sent_ns or min(begun, default=0)
     age_ms = (removal.time_ns - since_ns) / 1_000_000
-    off_ms = _ahead_ms(run, since_ns, removal) + _stamped_ms(run, manifest, finding, since_ns, removal)
+    off_ms = _ahead_ms(journal, since_ns, removal) + _stamped_ms(
+        states, journal, manifest, finding, removal, since_ns=since_ns
+    )
     return age_ms + off_ms + _SLACK_MS >= limit_ms
 
 
-def _ahead_ms(run: RunFacts, since_ns: int, removal: _Removal) -> float:
+def _ahead_ms(journal: FaultJournal, since_ns: int, removal: _Removal) -> float:
     """By how much the clock was ahead by which the record was found too old; of an unknown node, of any since then."""
     if removal.row is None:
-        return max((0.0, *_offsets_ms(run, None, since_ns, removal.time_ns)))
-    return max((0.0, *_offsets_ms(run, {removal.row.node}, removal.time_ns - _SLACK_MS * 1e6, removal.time_ns)))
+        return max((0.0, *_offsets_ms(journal, None, since_ns, removal.time_ns)))
+    return max((0.0, *_offsets_ms(journal, {removal.row.node}, removal.time_ns - _SLACK_MS * 1e6, removal.time_ns)))
 
 
-def _stamped_ms(run: RunFacts, manifest: Manifest, finding: Finding, since_ns: int, removal: _Removal) -> float:
+def _stamped_ms(
+    states: States, journal: FaultJournal, manifest: Manifest, finding: Finding, removal: _Removal, *, since_ns: int
+) -> float:
     """By how much a record's timestamp may lie before its send, which is its sender's or its leader's."""
     name, appended = _STAMPED
     if manifest.configuration["settings"].get(name) != appended:
         return max((0.0, *_ages_ms(manifest, finding)))
-    led = leaders(run, TopicPartition(finding.topic, finding.partition), since_ns, removal.time_ns)
-    return max((0.0, *(-moved for moved in _offsets_ms(run, led, since_ns, removal.time_ns))))
+    led = leaders(states, TopicPartition(finding.topic, finding.partition), since_ns, removal.time_ns)
+    return max((0.0, *(-moved for moved in _offsets_ms(journal, led, since_ns, removal.time_ns))))
 
 
-def _offsets_ms(run: RunFacts, nodes: set[int] | None, since_ns: float, until_ns: float) -> Iterator[float]:
+def _offsets_ms(journal: FaultJournal, nodes: set[int] | None, since_ns: float, until_ns: float) -> Iterator[float]:
     """By how much the clocks of these nodes (None: of all) were off at some time in between; negative: behind."""
     names = None if nodes is None else {node_name(NodeId(node)) for node in nodes}
-    for fault in run.excusing:
+    for fault in journal.excusing:
         intervals = traits_of(fault["kind"]).moves_clock and (names is None or not names.isdisjoint(fault["nodes"]))
         if intervals and in_force(fault["injected_ns"], fault["heal_proven_ns"], since_ns, until_ns):
             yield json.loads(fault["parameters"] or "{}").get("offset_ms", 0)
@@ -253,13 +271,13 @@ def _ages_ms(manifest: Manifest, finding: Finding) -> Iterator[float]:
             yield 1_000 * float(send.get("age_s") or 0)
 
 
-def _may_be_large(run: RunFacts, manifest: Manifest, finding: Finding, removal: _Removal) -> bool:
+def _may_be_large(states: States, manifest: Manifest, finding: Finding, removal: _Removal) -> bool:
     """Whether the log can still have been as large as the limit without its first records."""
     limit = int(manifest.configuration["settings"].get(_SIZE, -1))
     place = TopicPartition(finding.topic, finding.partition)
     reported = [
         one
-        for intervals in run.reported.get(place, {}).values()
+        for intervals in states.reported.get(place, {}).values()
         for one in intervals
         if one.begin_ns <= removal.time_ns
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -12,20 +12,23 @@ from checkers.verdicts.excuses import is_unobserved, is_unrecorded, tables_of_ex
 from checkers.verdicts.permitted_deletions import may_be_deleted
 from checkers.verdicts.verdict_reasons import Doubts
 from checkers.verdicts.weak_acks import may_have_gone
-from checkers.views.conclusion import RunFacts
+from checkers.views.configured import Configured
 from checkers.views.extents import group_of
+from checkers.views.fault_journal import FaultJournal
 from checkers.views.generations import is_promised
 from checkers.views.lossy_failures import documented, is_unknown
 from checkers.views.own_judgements import Doubted, ExcusedInstead, NeedsOfFinding, OpenByNature, Permitted
 from checkers.views.resends import reason_to_resend
 from checkers.views.row import ALL, Row
 from checkers.views.sampled_timelines import unseen_excuse
+from checkers.views.states import States
 from harness.anomaly import AnomalyKind, LossyFailure, Needs, Retention
 from harness.checker import Verdict
 from harness.excuse import EXCUSES, Effect, Excuse
 from harness.findings import Finding
 from harness.history.run_directory import Manifest
 from harness.model import TopicPartition
+from harness.parts import Parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +66,24 @@ class Severity(NamedTuple):
     doubts: Doubts = Doubts()
 
 
-def severity_of(run: Evidence, facts: RunFacts, gaps: set[str], finding: Finding) -> Severity:
-    """The severity of one finding; ``gaps``: what is incomplete, by the values of ``Needs``, and :data:`MISSTATED`."""
-    manifest, guarantees, kind, rule = run.manifest, run.manifest.guarantees, KINDS[finding.kind], rule_of(finding.kind)
-    excuse = _excuse(facts, manifest, finding, kind)
-    doubts = _doubts(facts, manifest, finding, kind)
+def severity_of(parts: Parts, gaps: Collection[str], finding: Finding) -> Severity:
+    """The severity of one finding.
+
+    Args:
+        parts: what is known about the run, its manifest among it.
+        gaps: what is incomplete, by the values of ``Needs``, and :data:`MISSTATED`.
+        finding: the finding.
+    """
+    manifest, kind, rule = parts.of(Manifest), KINDS[finding.kind], rule_of(finding.kind)
+    guarantees, about = manifest.guarantees, parts.beside(finding, kind)
+    excuse, doubts = about.given_to(_excuse), _doubts(about, rule)
     left_open = Severity(Verdict.INDETERMINATE, excuse, doubts)
     needs = rule.needs(finding) if isinstance(rule, NeedsOfFinding) else kind.relies_on
-    lacking = ({need.value for need in needs} | {MISSTATED}) & gaps
+    lacking = ({need.value for need in needs} | {MISSTATED}).intersection(gaps)
     if lacking:
         return left_open._replace(doubts=doubts._replace(resent=Needs.VALUES.value in lacking))
     is_weak = _effect(excuse) is Effect.WEAK
-    if is_weak and may_have_gone(facts, finding, kind):
+    if is_weak and about.given_to(may_have_gone):
         return Severity(Verdict.WEAK, excuse)
     unwatched = is_weak and "timeline" in gaps
     permitted = guarantees.get(kind.permitted_by) is True
@@ -84,54 +93,55 @@ def severity_of(run: Evidence, facts: RunFacts, gaps: set[str], finding: Finding
         return left_open
     if isinstance(rule, ExcusedInstead):
         excuse = rule.excused_by(finding, manifest) or excuse
-    accepted = _is_given_away(facts, finding, excuse)
+    accepted = _is_given_away(about, excuse)
     in_every_generation = excuse is not None and EXCUSES[excuse].in_every_generation
     given_away = accepted or permitted or not (in_every_generation or is_promised(kind, manifest.generation))
-    given_away |= isinstance(rule, Permitted) and rule.permitted(finding, facts) != ""
-    if given_away or documented(facts, manifest, finding, kind):
+    given_away |= isinstance(rule, Permitted) and about.given_to(rule.permitted) != ""
+    if given_away or about.given_to(documented):
         return Severity(Verdict.DOCUMENTED, excuse if accepted else None)
-    if any(doubts) or gaps.intersection(tables_of_excuses(facts, manifest, finding, kind)):
+    if any(doubts) or not set(gaps).isdisjoint(about.given_to(tables_of_excuses)):
         return left_open
     return Severity(Verdict.VIOLATION)
 
 
-def _excuse(facts: RunFacts, manifest: Manifest, finding: Finding, kind: AnomalyKind) -> Excuse | None:
+def _excuse(
+    states: States, journal: FaultJournal, manifest: Manifest, finding: Finding, kind: AnomalyKind
+) -> Excuse | None:
     """What excuses a finding, or may: of a sampled timeline also what no sample may show.
 
     The engines call it a deletion when the last log begins behind a record, and look no further. Where none that the
     configuration permits can have removed the record, its sender may have waited for too little, or an unclean election
     may have given it up.
     """
-    excuse = finding.excuse or unseen_excuse(facts, finding, kind)
-    permitted = facts.guarantees.get("retention") is True
-    if excuse != "retention" or (permitted and may_be_deleted(facts, manifest, finding, kind)):
+    excuse = finding.excuse or unseen_excuse(states, finding, kind)
+    permitted = manifest.guarantees.get("retention") is True
+    if excuse != "retention" or (permitted and may_be_deleted(states, journal, manifest, finding, kind)):
         return excuse
     if kind.excuses.retention is not Retention.OF_A_SENT_RECORD:
         return None
     if finding.acks not in (None, ALL) and finding.committed is False:
         return "acks"
-    return unseen_excuse(facts, finding, kind) or _given_up(facts, finding)
+    return unseen_excuse(states, finding, kind) or _given_up(states, finding)
 
 
-def _given_up(facts: RunFacts, finding: Finding) -> Excuse | None:
+def _given_up(states: States, finding: Finding) -> Excuse | None:
     """Whether an unclean election since the record was sent gave it up.
 
     In a sampled timeline only where the record's epoch is unknown: what else it may not show is in the samples' rules.
     """
-    if facts.sampled and finding.leader_epoch is not None:
+    if states.sampled and finding.leader_epoch is not None:
         return None
-    elections = facts.unclean_elections.get(TopicPartition(finding.topic, finding.partition), ())
+    elections = states.unclean_elections.get(TopicPartition(finding.topic, finding.partition), ())
     since = [one for one in elections if one.time_ns >= (finding.since_ns or 0)]
     return "unclean" if any(one.gave_up(finding.leader_epoch, finding.offset) for one in since) else None
 
 
-def _doubts(facts: RunFacts, manifest: Manifest, finding: Finding, kind: AnomalyKind) -> Doubts:
-    rule = rule_of(finding.kind)
+def _doubts(about: Parts, rule: object) -> Doubts:
     return Doubts(
-        unrecorded=is_unrecorded(facts, finding, kind),
-        own=rule.doubt(finding, facts, manifest) if isinstance(rule, Doubted) else "",
-        unknown=is_unknown(facts, manifest, finding, kind),
-        unobserved=is_unobserved(facts, manifest, finding, kind),
+        unrecorded=about.given_to(is_unrecorded),
+        own=about.given_to(rule.doubt) if isinstance(rule, Doubted) else "",
+        unknown=about.given_to(is_unknown),
+        unobserved=about.given_to(is_unobserved),
     )
 
 
@@ -139,11 +149,13 @@ def _effect(excuse: Excuse | None) -> Effect:
     return Effect.NOTHING if excuse is None else EXCUSES[excuse].effect
 
 
-def _is_given_away(facts: RunFacts, finding: Finding, excuse: Excuse | None) -> bool:
+def _is_given_away(about: Parts, excuse: Excuse | None) -> bool:
     """Whether the excuse makes the finding DOCUMENTED, in this configuration."""
-    if excuse is None or _effect(excuse) is not Effect.DOCUMENTED or not EXCUSES[excuse].is_permitted(facts.guarantees):
+    if excuse is None or _effect(excuse) is not Effect.DOCUMENTED:
         return False
-    return not EXCUSES[excuse].if_resent or reason_to_resend(facts, finding) is not None
+    if not EXCUSES[excuse].is_permitted(about.of(Configured).guarantees):
+        return False
+    return not EXCUSES[excuse].if_resent or about.given_to(reason_to_resend) is not None
 
 
 def gravest(severity: Callable[[Finding], Severity], deleted: Sequence[Finding], last: Finding) -> Verdict:

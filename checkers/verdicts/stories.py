@@ -9,43 +9,57 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
-from checkers.views.conclusion import RunFacts, detail
+from checkers.views.conclusion import detail
 from checkers.views.copies import Copy, copies
+from checkers.views.fault_journal import FaultJournal
+from checkers.views.log_epochs import LogEpochs
 from checkers.views.seen_copies import BETWEEN_LOOKS, Last, epoch_of, last_seen, seen_copies, window
+from checkers.views.states import States
 from harness.checker import CopyStory, LossStory
-from harness.facts import LostRange, StateInterval
+from harness.facts import AckFacts, LostRange, StateInterval
 from harness.model import NO_LEADER, TopicPartition
 
 
-def stories(run: RunFacts) -> Iterator[LossStory]:
+def stories(states: States, journal: FaultJournal, log_epochs: LogEpochs, ack_facts: AckFacts) -> Iterator[LossStory]:
     """One story for each lost range, by partition and offset."""
-    for lost in sorted(run.facts.lost_ranges, key=_place):
+    for lost in sorted(ack_facts.lost_ranges, key=_place):
         place = TopicPartition(lost.topic, lost.partition)
         epoch = lost.leader_epoch
-        if epoch is None and run.sampled:
-            epoch = epoch_of(run, place, lost.first_ack_ns, lost.last_ack_ns)
+        if epoch is None and states.sampled:
+            epoch = epoch_of(states, journal, place, lost.first_ack_ns, lost.last_ack_ns)
         held = [
             copy
-            for intervals in run.reported.get(place, {}).values()
+            for intervals in states.reported.get(place, {}).values()
             for copy in (
-                seen_copies(intervals, run.excusing, place) if run.sampled else copies(intervals, run.excusing)
+                seen_copies(intervals, journal.excusing, place)
+                if states.sampled
+                else copies(intervals, journal.excusing)
             )
             if copy.leader_epoch == epoch and copy.start < lost.end and copy.end > lost.first
         ]
-        yield _story(run, place, lost, epoch, held)
+        yield _story(states, journal, log_epochs, lost, epoch, held=held)
 
 
 def _place(lost: LostRange) -> tuple[str, int, int, int, int]:
     return lost.topic, lost.partition, lost.first, lost.end, -1 if lost.leader_epoch is None else lost.leader_epoch
 
 
-def _story(run: RunFacts, place: TopicPartition, lost: LostRange, epoch: int | None, held: Sequence[Copy]) -> LossStory:
-    survivors, gapped = _survivors(run, place, lost)
-    last = None if survivors or gapped else _last(run, place, held)
-    until_ns = _until_ns(run, held) if last is None else _gone_ns(run, last.copy)
-    fault = _fault(run, until_ns)
-    committed = _committed(run, place, lost, epoch)
-    words = _seen_words if run.sampled else _words
+def _story(
+    states: States,
+    journal: FaultJournal,
+    log_epochs: LogEpochs,
+    lost: LostRange,
+    epoch: int | None,
+    *,
+    held: Sequence[Copy],
+) -> LossStory:
+    place = TopicPartition(lost.topic, lost.partition)
+    survivors, gapped = _survivors(log_epochs, place, lost)
+    last = None if survivors or gapped else _last(states, journal, place, held)
+    until_ns = _until_ns(states, journal, held) if last is None else _gone_ns(states, journal, last.copy)
+    fault = _fault(journal, until_ns)
+    committed = _committed(states, place, lost, epoch)
+    words = _seen_words if states.sampled else _words
     return LossStory(
         topic=lost.topic,
         partition=lost.partition,
@@ -53,7 +67,7 @@ def _story(run: RunFacts, place: TopicPartition, lost: LostRange, epoch: int | N
         end_offset=lost.end,
         leader_epoch=lost.leader_epoch,
         acks=lost.acks,
-        acknowledged_by=_leader(run, place, epoch),
+        acknowledged_by=_leader(states, place, epoch),
         first_acknowledged_ns=lost.first_ack_ns,
         last_acknowledged_ns=lost.last_ack_ns,
         committed_by=None if committed is None else committed[0],
@@ -63,22 +77,22 @@ def _story(run: RunFacts, place: TopicPartition, lost: LostRange, epoch: int | N
         last_copy=None if last is None else _copy(last.copy),
         fault=fault,
         election=_election(
-            run, place, epoch, until_ns if last is None or last.copy.lost is None else last.copy.lost.begin_ns
+            states, place, epoch, until_ns if last is None or last.copy.lost is None else last.copy.lost.begin_ns
         ),
         words=words(lost, held, _left(survivors, gapped), last, fault),
     )
 
 
-def _last(run: RunFacts, place: TopicPartition, held: Sequence[Copy]) -> Last | None:
-    if run.sampled:
-        return last_seen(run, place, held)
+def _last(states: States, journal: FaultJournal, place: TopicPartition, held: Sequence[Copy]) -> Last | None:
+    if states.sampled:
+        return last_seen(states, journal, place, held)
     gone = [copy for copy in held if copy.lost is not None]
-    return Last(max(gone, key=partial(_gone_ns, run)), overall=True) if gone else None
+    return Last(max(gone, key=partial(_gone_ns, states, journal)), overall=True) if gone else None
 
 
-def _until_ns(run: RunFacts, held: Sequence[Copy]) -> int | None:
+def _until_ns(states: States, journal: FaultJournal, held: Sequence[Copy]) -> int | None:
     """Until when copies were seen to go."""
-    return max((_gone_ns(run, copy) for copy in held if copy.lost is not None), default=None)
+    return max((_gone_ns(states, journal, copy) for copy in held if copy.lost is not None), default=None)
 
 
 def _copy(copy: Copy) -> CopyStory:
@@ -90,13 +104,13 @@ def _copy(copy: Copy) -> CopyStory:
     )  # fmt: skip
 
 
-def _gone_ns(run: RunFacts, copy: Copy) -> int:
+def _gone_ns(states: States, journal: FaultJournal, copy: Copy) -> int:
     """When a copy that is gone was so at the latest."""
     assert copy.lost is not None
-    return window(run, copy)[1] if run.sampled else copy.lost.begin_ns
+    return window(journal, copy)[1] if states.sampled else copy.lost.begin_ns
 
 
-def _survivors(run: RunFacts, place: TopicPartition, lost: LostRange) -> tuple[list[int], list[int]]:
+def _survivors(log_epochs: LogEpochs, place: TopicPartition, lost: LostRange) -> tuple[list[int], list[int]]:
     """The nodes whose logs still hold some of it: records of that epoch at those offsets, or without an epoch.
 
     And those whose logs have records of that epoch around it, but not at every offset: they may hold it or not.
@@ -105,7 +119,7 @@ def _survivors(run: RunFacts, place: TopicPartition, lost: LostRange) -> tuple[l
         return list(lost.kept), []
     around = {
         node: one
-        for node, epochs in sorted(run.logs.get(place, {}).items())
+        for node, epochs in sorted(log_epochs.by_replica.get(place, {}).items())
         for one in epochs
         if one.leader_epoch == lost.leader_epoch and one.first < lost.end and one.last >= lost.first
     }
@@ -124,8 +138,8 @@ def _left(survivors: Sequence[int], gapped: Sequence[int]) -> str:
     return ""
 
 
-def _led(run: RunFacts, place: TopicPartition, epoch: int | None) -> list[StateInterval]:
-    reported: Iterable[list[StateInterval]] = run.reported.get(place, {}).values()
+def _led(states: States, place: TopicPartition, epoch: int | None) -> list[StateInterval]:
+    reported: Iterable[list[StateInterval]] = states.reported.get(place, {}).values()
     found = [
         x
         for intervals in reported
@@ -135,17 +149,17 @@ def _led(run: RunFacts, place: TopicPartition, epoch: int | None) -> list[StateI
     return sorted(found, key=lambda x: x.begin_ns)
 
 
-def _leader(run: RunFacts, place: TopicPartition, epoch: int | None) -> int | None:
-    seen = next((one.node for one in _led(run, place, epoch)), None)
-    if seen is not None or not run.sampled or epoch is None:
+def _leader(states: States, place: TopicPartition, epoch: int | None) -> int | None:
+    seen = next((one.node for one in _led(states, place, epoch)), None)
+    if seen is not None or not states.sampled or epoch is None:
         return seen
-    elected = (one.leader for one in run.decided.get(place, []) if one.leader_epoch == epoch)
+    elected = (one.leader for one in states.decided.get(place, []) if one.leader_epoch == epoch)
     return next((leader for leader in elected if leader != NO_LEADER), None)
 
 
-def _committed(run: RunFacts, place: TopicPartition, lost: LostRange, epoch: int | None) -> tuple[int, int] | None:
+def _committed(states: States, place: TopicPartition, lost: LostRange, epoch: int | None) -> tuple[int, int] | None:
     """The leader of that epoch that had committed all of it, and by when."""
-    for one in _led(run, place, epoch):
+    for one in _led(states, place, epoch):
         if (one.first_high_watermark or 0) >= lost.end:
             return one.node, one.begin_ns
         if (one.high_watermark or 0) >= lost.end:
@@ -153,21 +167,21 @@ def _committed(run: RunFacts, place: TopicPartition, lost: LostRange, epoch: int
     return None
 
 
-def _fault(run: RunFacts, until_ns: int | None) -> str | None:
+def _fault(journal: FaultJournal, until_ns: int | None) -> str | None:
     """The last fault that was injected before the range was gone."""
     known = [
-        f for f in run.faults if f["injected_ns"] is not None and (until_ns is None or f["injected_ns"] <= until_ns)
+        f for f in journal.faults if f["injected_ns"] is not None and (until_ns is None or f["injected_ns"] <= until_ns)
     ]
     return max(known, key=lambda f: (f["injected_ns"], str(f["fault"])))["fault"] if known else None
 
 
 def _election(
-    run: RunFacts, place: TopicPartition, epoch: int | None, until_ns: int | None
+    states: States, place: TopicPartition, epoch: int | None, until_ns: int | None
 ) -> dict[str, object] | None:
     """The election that began the epoch in which the range was gone: the last before it with a later epoch."""
     known = [
         x
-        for x in run.decided.get(place, [])
+        for x in states.decided.get(place, [])
         if x.kind == "election" and (x.leader_epoch or 0) > (-1 if epoch is None else epoch)
         and (until_ns is None or x.begin_ns <= until_ns)
     ]  # fmt: skip

@@ -1,29 +1,24 @@
-"""Rules on facts: what they are given (:class:`RunFacts`), and what they return (:class:`Conclusion`).
+"""Rules on facts: what they are (:class:`FactRule`), and what they return (:class:`Conclusion`).
 
 Rules about elections, ISR changes and truncations are written once: each engine reduces the evidence to the same facts,
-and one piece of plain Python judges them.
+and one piece of plain Python judges them. A rule is given the parts of the evidence that the types of its parameters
+name: :class:`checkers.views.states.States`, :class:`checkers.views.log_epochs.LogEpochs`,
+:class:`checkers.views.configured.Configured`, :class:`checkers.views.fault_journal.FaultJournal`,
+:class:`checkers.views.runner_report.RunnerReport`, and the other facts by their groups (:mod:`harness.facts`).
 """
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from checkers.views.delete_records_orders import Order
-from checkers.views.deletions import Deletion, Start, deletions
-from checkers.views.expected import Expected
-from checkers.views.proofs_match import filed
-from checkers.views.row import Row
-from checkers.views.unclean_elections import End, LeaderStart, UncleanElection, unclean_elections
 from harness.anomaly import AnomalyKind
 from harness.checker import Evidence
-from harness.facts import Facts, LogEpoch, StateInterval
+from harness.facts import StateInterval
 from harness.findings import KEPT_PER_GROUP, Finding, of_group, position
-from harness.model import CONTROLLER_ID, TopicPartition
+from harness.model import TopicPartition
 
 
 class Conclusion(NamedTuple):
@@ -45,206 +40,10 @@ class FactRule(Protocol):
         """The kinds of anomaly that breach it."""
         ...
 
-    def conclude(self, run: RunFacts) -> Iterator[Conclusion]:
-        """Every breach in one run."""
+    @property
+    def conclude(self) -> Callable[..., Iterable[Conclusion]]:
+        """Every breach in one run, by those parts of its evidence that its parameters name."""
         ...
-
-
-@dataclass(frozen=True)
-class RunFacts:
-    """What is known about one run.
-
-    Attributes:
-        wanted: what the configuration demands; None: it does not say.
-        generation: the protocol's generation; empty: not known.
-        unrest: what the runner saw of a healed cluster that did not recover, as in ``run.json``; empty: it did.
-        endings: how lives of nodes ended that had not been ordered to, as in ``run.json``.
-        orders: the DeleteRecords that were sent, by partition; None: the run does not say.
-    """
-
-    run: str
-    facts: Facts
-    faults: Sequence[Row]
-    guarantees: Mapping[str, Any]
-    wanted: Expected | None
-    generation: str = ""
-    unrest: Mapping[str, Any] = field(default_factory=dict)
-    endings: Sequence[Mapping[str, Any]] = ()
-    orders: Mapping[TopicPartition, Sequence[Order]] | None = None
-
-    @property
-    def sampled(self) -> bool:
-        """Whether the timeline consists of samples of the brokers' states (:mod:`checkers.views.sampled_timelines`)."""
-        return is_sampled(self.guarantees)
-
-    @property
-    def is_virtual(self) -> bool:
-        """Whether the time of the run is virtual, so that nothing is late because a machine is busy."""
-        return self.guarantees.get("time") == "virtual"
-
-    @cached_property
-    def excusing(self) -> list[Row]:
-        """The faults that may excuse something."""
-        return filed(self.faults, self.wanted)
-
-    @cached_property
-    def reported(self) -> dict[TopicPartition, dict[int, list[StateInterval]]]:
-        """The states that each broker reported of each replica while it ran, in order."""
-        found: dict[TopicPartition, dict[int, list[StateInterval]]] = defaultdict(lambda: defaultdict(list))
-        for one in self.facts.intervals:
-            if one.topic is not None and one.node != CONTROLLER_ID and one.kind != "final":
-                found[where(one)][one.node].append(one)
-        return {
-            place: {n: sorted(intervals, key=age) for n, intervals in sorted(nodes.items())}
-            for place, nodes in found.items()
-        }
-
-    @cached_property
-    def decided(self) -> dict[TopicPartition, list[StateInterval]]:
-        """The controller's decisions about each partition, in order."""
-        found: dict[TopicPartition, list[StateInterval]] = defaultdict(list)
-        for one in self.facts.intervals:
-            if one.topic is not None and one.node == CONTROLLER_ID and one.kind in ("election", "isr"):
-                found[where(one)].append(one)
-        return {place: sorted(intervals, key=age) for place, intervals in found.items()}
-
-    @cached_property
-    def ended(self) -> dict[TopicPartition, dict[int, StateInterval]]:
-        """How each broker's replica was found in the end."""
-        found: dict[TopicPartition, dict[int, StateInterval]] = defaultdict(dict)
-        for one in sorted(self.facts.intervals, key=age):
-            if one.topic is not None and one.node != CONTROLLER_ID and one.kind == "final":
-                found[where(one)][one.node] = one
-        return found
-
-    @cached_property
-    def sessions(self) -> list[tuple[int, int, str]]:
-        """When the controller began or ended which broker's session: time, broker, what changed."""
-        rows = sorted((x for x in self.facts.intervals if x.kind == "session"), key=age)
-        changes = [(row.begin_ns, detail(row)) for row in rows]
-        return [(time, int(d["broker"]), str(d["change"])) for time, d in changes if {"broker", "change"} <= set(d)]
-
-    @cached_property
-    def logs(self) -> dict[TopicPartition, dict[int, list[LogEpoch]]]:
-        """The leader epochs in each replica's log, oldest first."""
-        found: dict[TopicPartition, dict[int, list[LogEpoch]]] = defaultdict(lambda: defaultdict(list))
-        for one in sorted(self.facts.log_epochs):
-            found[TopicPartition(one.topic, one.partition)][one.node].append(one)
-        return found
-
-    @cached_property
-    def unclean(self) -> dict[TopicPartition, list[int]]:
-        """The leader epochs that began with an unclean election."""
-        return {place: [epoch for _, epoch in _unclean(rows)] for place, rows in self.decided.items()}
-
-    @cached_property
-    def unclean_elections(self) -> dict[TopicPartition, list[UncleanElection]]:
-        """What the unclean elections gave up."""
-        return {
-            place: list(unclean_elections(_unclean(rows), *self._leader_starts(self.reported.get(place, {}))))
-            for place, rows in self.decided.items()
-        }
-
-    @cached_property
-    def deletions(self) -> dict[TopicPartition, list[Deletion]]:
-        """What was deleted on purpose; of a sampled timeline what may have been: wherever a replica's log begins."""
-        if self.sampled:
-            return {
-                place: [
-                    Deletion(x.begin_ns, x.log_start_offset or 0) for intervals in nodes.values() for x in intervals
-                ]
-                for place, nodes in self.reported.items()
-            }
-        return {
-            place: deletions(
-                (_start(x) for intervals in nodes.values() for x in intervals if x.kind in _STARTS), self.lasted
-            )
-            for place, nodes in self.reported.items()
-        }
-
-    @cached_property
-    def lasted(self) -> dict[tuple[int, int], int]:
-        """Until when each life of a node is known to have lasted, in nanoseconds, by node and incarnation."""
-        last_ns: dict[tuple[int, int], int] = defaultdict(int)
-        for one in self.facts.intervals:
-            if one.kind != "final" or one.role != "offline":
-                last_ns[one.node, one.incarnation] = max(last_ns[one.node, one.incarnation], one.end_ns)
-        return last_ns
-
-    @staticmethod
-    def _leader_starts(nodes: Mapping[int, Sequence[StateInterval]]) -> tuple[list[LeaderStart], dict[int, list[End]]]:
-        """With which log each leader began, and where each replica's log ended in each epoch."""
-        states = [
-            x for intervals in nodes.values() for x in intervals if x.kind == "state" and x.leader_epoch is not None
-        ]
-        starts = [LeaderStart(x.leader_epoch or 0, x.begin_ns, x.node, x.first_log_end or 0)
-                   for x in states if x.role == "leader"]  # fmt: skip
-        ends: dict[int, list[End]] = defaultdict(list)
-        for x in states:
-            if x.first_log_end is not None and x.log_end_offset is not None:
-                lowest = min(x.first_log_end, x.log_end_offset)
-                ends[x.node].append(End(x.leader_epoch or 0, lowest, x.log_end_offset))
-        return starts, ends
-
-    def final_leader(self, place: TopicPartition) -> int | None:
-        """The node that leads in the end, of several the one of the highest epoch; None: none does."""
-        leaders = [x for x in self.ended.get(place, {}).values() if x.role == "leader"]
-        last = max(leaders, key=lambda x: (x.leader_epoch or 0, x.begin_ns, x.node), default=None)
-        return None if last is None else last.node
-
-    def replication(self, place: TopicPartition) -> int | None:
-        """How many replicas the partition has; None: the configuration does not state it."""
-        demanded = None if self.wanted is None else self.wanted.partitions.get(place)
-        return None if demanded is None else demanded.number
-
-    def least_isr(self, place: TopicPartition) -> int | None:
-        """The smallest ISR in which acks=all is acknowledged; None: the configuration does not state it."""
-        least, replicas = self.guarantees.get("min_insync_replicas"), self.replication(place)
-        return None if not isinstance(least, int) or replicas is None else min(least, replicas)
-
-    def finding(self, kind: str, place: TopicPartition, **known: Any) -> Finding:
-        """A finding about this run."""
-        return Finding(self.run, kind, place.topic, place.partition, **known)
-
-
-def is_watched(run: RunFacts) -> bool:
-    """Whether brokers were there to be asked; not of an imported history, which only clients recorded."""
-    return run.wanted is None or run.wanted.brokers
-
-
-def is_sampled(guarantees: Mapping[str, Any]) -> bool:
-    """Whether a run's timeline consists of samples of the brokers' states."""
-    return guarantees.get("timeline") == "sampled"
-
-
-def lag_allowed_ns(guarantees: Mapping[str, Any]) -> int | None:
-    """How long a replica that lags may stay in the ISR; None: the run does not state it, or its timeline is sampled."""
-    allowed_ms = guarantees.get("laggards_leave_ms")
-    return None if not isinstance(allowed_ms, int) or is_sampled(guarantees) else allowed_ms * 1_000_000
-
-
-def isr_wanted(guarantees: Mapping[str, Any]) -> int | None:
-    """How large an ISR has to be for acks=all; None: any will do, or it is not stated or sampled."""
-    least = guarantees.get("min_insync_replicas")
-    return None if not isinstance(least, int) or least <= 1 or is_sampled(guarantees) else least
-
-
-def _unclean(decisions: Sequence[StateInterval]) -> Iterator[tuple[int, int]]:
-    """The unclean elections among decisions: when, and for which leader epoch."""
-    for one in decisions:
-        if detail(one).get("clean") is False and one.leader_epoch is not None:
-            yield one.begin_ns, one.leader_epoch
-
-
-_STARTS = frozenset({"state", "log_start"})
-
-
-def _start(one: StateInterval) -> Start:
-    """Where the log starts at the beginning of an interval: what moves it is a row of its own."""
-    return Start(
-        one.node, one.incarnation, one.sequence, one.begin_ns, one.kind, one.role, one.leader_epoch,
-        one.log_start_offset or 0, detail(one).get("reason"),
-    )  # fmt: skip
 
 
 def age(interval: StateInterval) -> tuple[int, int, int]:

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from checkers.views.conclusion import RunFacts, age, detail
+from checkers.views.conclusion import age, detail
+from checkers.views.states import States
 from harness.facts import StateInterval
 from harness.model import CONTROLLER_ID
 
@@ -36,9 +37,9 @@ class Neglected(NamedTuple):
     following: StateInterval
 
 
-def neglected(run: RunFacts, decisions: Sequence[StateInterval]) -> Iterator[Neglected]:
+def neglected(states: States, decisions: Sequence[StateInterval]) -> Iterator[Neglected]:
     """Every session whose end has had no consequences for the partition of ``decisions``, which are in order."""
-    for ended, following in _ended_sessions(run):
+    for ended, following in _ended_sessions(states):
         broker = int(detail(ended).get("broker", -1))
         known = [one for one in decisions if age(one) < age(following)]
         kept = known[-1] if known else None
@@ -48,9 +49,9 @@ def neglected(run: RunFacts, decisions: Sequence[StateInterval]) -> Iterator[Neg
             yield Neglected(broker, ended, kept, following)
 
 
-def _ended_sessions(run: RunFacts) -> Iterator[tuple[StateInterval, StateInterval]]:
+def _ended_sessions(states: States) -> Iterator[tuple[StateInterval, StateInterval]]:
     """The row of every session that ended, and the first row of the same life that is no consequence of it."""
-    rows = sorted((x for x in run.facts.intervals if x.node == CONTROLLER_ID and x.kind in _CONTROL), key=age)
+    rows = sorted((x for x in states.intervals if x.node == CONTROLLER_ID and x.kind in _CONTROL), key=age)
     for at, ended in enumerate(rows):
         if ended.kind == "session" and detail(ended).get("change") in ENDED:
             following = next((x for x in rows[at + 1 :] if not _is_consequence(x)), None)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from checkers.views.history import History
 from checkers.views.row import Row, where
-from checkers.views.rows import RunRows
 from harness.model import TopicPartition
 
 
-def group_operations(rows: RunRows) -> list[list[Row]]:
+def group_operations(history: History) -> list[list[Row]]:
     """By operation and partition the rows of commits, and of questions about them: the invocation first."""
     found: dict[tuple[int, TopicPartition], list[Row]] = defaultdict(list)
-    for row in rows.operations:
+    for row in history.operations:
         if row["f"] in ("commit", "committed") and row["topic"] is not None:
             found[row["op"], where(row)].append(row)
     return [sorted(group, key=lambda r: (r["type"] != "invoke", r["index"])) for group in found.values()]
 
 
-def commits(rows: RunRows) -> list[tuple[Row, Row]]:
+def commits(history: History) -> list[tuple[Row, Row]]:
     """The first and the last row of each commit, which are the same while its invocation is all that there is."""
-    return [(group[0], group[-1]) for group in group_operations(rows) if group[0]["f"] == "commit"]
+    return [(group[0], group[-1]) for group in group_operations(history) if group[0]["f"] == "commit"]

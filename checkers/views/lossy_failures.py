@@ -38,10 +38,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from types import MappingProxyType
 
-from checkers.views.conclusion import RunFacts
+from checkers.views.configured import Configured
 from checkers.views.copies import robs
+from checkers.views.fault_journal import FaultJournal
 from checkers.views.row import Row
 from checkers.views.sampled_timelines import LOOK_NS
+from checkers.views.states import States
 from faults import traits_of
 from harness.anomaly import AnomalyKind, CauseAt, LossyFailure
 from harness.downtime import in_force
@@ -68,7 +70,15 @@ def may_excuse(finding: Finding, kind: AnomalyKind) -> bool:
     return excuses.lossy_failure is not LossyFailure.NEVER or excuses.with_cause
 
 
-def documented(run: RunFacts, manifest: Manifest, finding: Finding, kind: AnomalyKind) -> bool:
+def documented(
+    states: States,
+    configured: Configured,
+    journal: FaultJournal,
+    manifest: Manifest,
+    finding: Finding,
+    *,
+    kind: AnomalyKind,
+) -> bool:
     """Whether lossy failures of all relevant replicas explain ``finding``, which is of ``kind``.
 
     A record must have been acknowledged, or delivered, before each of these failures was proven, or sent, in a
@@ -76,10 +86,10 @@ def documented(run: RunFacts, manifest: Manifest, finding: Finding, kind: Anomal
     have had its position before.
     """
     place, when = TopicPartition(finding.topic, finding.partition), kind.excuses.lossy_failure
-    replicas = _brokers(run) if when is LossyFailure.BETWEEN_COMMITS else _replicas(run, place)
+    replicas = _brokers(configured) if when is LossyFailure.BETWEEN_COMMITS else _replicas(states, configured, place)
     if not replicas or finding.time_ns is None:
         return False
-    lossy = _lossy(run, manifest)
+    lossy = _lossy(journal, manifest)
     since_ns: float = math.inf
     match when:
         case LossyFailure.BETWEEN_COMMITS:
@@ -90,27 +100,27 @@ def documented(run: RunFacts, manifest: Manifest, finding: Finding, kind: Anomal
             under_way_ns = POLL_NS if when is LossyFailure.AFTER_POLL_BEGUN else 0
             lossy = _between(lossy, since_ns - under_way_ns, math.inf)
         case LossyFailure.BEFORE_SEEN | LossyFailure.BETWEEN_POLLS:
-            since_ns = _committed_ns(run, place, _lowest_missing(finding, kind))
+            since_ns = _committed_ns(states, place, _lowest_missing(finding, kind))
             before_ns = finding.since_ns if when is LossyFailure.BETWEEN_POLLS else None
             lossy = _between(lossy, before_ns or 0, finding.time_ns)
         case LossyFailure.BEFORE_READ | LossyFailure.BEFORE_MARKER if finding.since_ns is not None:
-            lossy = _between(lossy, finding.since_ns, _until_ns(run, finding, kind))
+            lossy = _between(lossy, finding.since_ns, _until_ns(states, finding, kind))
         case _:
             return False
-    least = _least(run, place, replicas)
+    least = _least(configured, place, replicas)
     for at_ns in sorted({fault["injected_ns"] for fault in lossy}):
-        gone = {node for node in replicas if _is_gone(run, place, node, lossy, at_ns)}
-        relied_on = _relied_on(run, place, min(since_ns, at_ns), at_ns) or replicas
+        gone = {node for node in replicas if _is_gone(states, place, node, lossy, at_ns)}
+        relied_on = _relied_on(states, place, min(since_ns, at_ns), at_ns) or replicas
         failed = relied_on & gone
-        needed = relied_on if len(failed) == 1 else _in_sync(run, place, at_ns, at_ns) or replicas
+        needed = relied_on if len(failed) == 1 else _in_sync(states, place, at_ns, at_ns) or replicas
         if len(failed) >= least and needed <= gone:
             return True
     return False
 
 
-def _brokers(run: RunFacts) -> set[int]:
+def _brokers(configured: Configured) -> set[int]:
     """Every broker, for any of them may hold the groups' own topic; empty: the configuration does not name them."""
-    return set() if run.wanted is None else set(run.wanted.nodes) - {CONTROLLER_ID}
+    return set() if configured.wanted is None else set(configured.wanted.nodes) - {CONTROLLER_ID}
 
 
 def _all_failed(nodes: set[int], lossy: Sequence[Row], since_ns: int, until_ns: int) -> bool:
@@ -120,34 +130,44 @@ def _all_failed(nodes: set[int], lossy: Sequence[Row], since_ns: int, until_ns: 
     return any(all(_is_down(str(node), between, at_ns) for node in nodes) for at_ns in times)
 
 
-def is_unknown(run: RunFacts, manifest: Manifest, finding: Finding, kind: AnomalyKind) -> bool:
+def is_unknown(
+    states: States,
+    configured: Configured,
+    journal: FaultJournal,
+    manifest: Manifest,
+    finding: Finding,
+    *,
+    kind: AnomalyKind,
+) -> bool:
     """Whether lossy failures may have taken every in-sync copy of what one of Kafka's internal topics held.
 
     Which brokers have copies of it, and which of these are in sync, is not recorded: any broker that is in the ISR of
     some partition is taken to be in sync, where it has a copy.
     """
-    brokers, setting = _brokers(run), kind.excuses.own_topic
+    brokers, setting = _brokers(configured), kind.excuses.own_topic
     if setting is None or finding.since_ns is None or not brokers:
         return False
     copies = min(_number(manifest, setting) or _COPIES, len(brokers))
-    lossy = _between(_lossy(run, manifest), finding.since_ns, _until_ns(run, finding, kind))
+    lossy = _between(_lossy(journal, manifest), finding.since_ns, _until_ns(states, finding, kind))
     for at_ns in {fault["injected_ns"] for fault in lossy}:
         down = {node for node in brokers if _is_down(str(node), lossy, at_ns)}
-        in_sync = {node for place in {*run.decided, *run.reported} for node in _relied_on(run, place, at_ns, at_ns)}
+        in_sync = {
+            node for place in {*states.decided, *states.reported} for node in _relied_on(states, place, at_ns, at_ns)
+        }
         if down and len(down | (brokers - in_sync)) >= copies:
             return True
     return False
 
 
-def _lossy(run: RunFacts, manifest: Manifest) -> list[Row]:
-    return [fault for fault in run.excusing if _is_lossy(fault, manifest) and fault["proven_ns"] is not None]
+def _lossy(journal: FaultJournal, manifest: Manifest) -> list[Row]:
+    return [fault for fault in journal.excusing if _is_lossy(fault, manifest) and fault["proven_ns"] is not None]
 
 
 def _between(lossy: Sequence[Row], since_ns: float, until_ns: float) -> list[Row]:
     return [fault for fault in lossy if fault["proven_ns"] >= since_ns and fault["injected_ns"] <= until_ns]
 
 
-def _until_ns(run: RunFacts, finding: Finding, kind: AnomalyKind) -> float:
+def _until_ns(states: States, finding: Finding, kind: AnomalyKind) -> float:
     """By when what explains a finding must have begun: when it was seen, or the wrong marker was written."""
     if kind.excuses.lossy_failure is not LossyFailure.BEFORE_MARKER:
         return math.inf if finding.time_ns is None else finding.time_ns
@@ -155,7 +175,10 @@ def _until_ns(run: RunFacts, finding: Finding, kind: AnomalyKind) -> float:
     if offset is None:
         return math.inf
     led = [
-        one for intervals in run.reported.get(place, {}).values() for one in intervals if (one.kind, one.role) == _LEADS
+        one
+        for intervals in states.reported.get(place, {}).values()
+        for one in intervals
+        if (one.kind, one.role) == _LEADS
     ]
     until_ns = math.inf
     for one in sorted(led, key=lambda one: (one.leader_epoch or 0, one.begin_ns)):
@@ -163,29 +186,29 @@ def _until_ns(run: RunFacts, finding: Finding, kind: AnomalyKind) -> float:
             until_ns = min(until_ns, one.begin_ns)
         else:
             until_ns = one.end_ns if (one.log_end_offset or 0) > offset else math.inf
-    return until_ns + (LOOK_NS if run.sampled else 0)
+    return until_ns + (LOOK_NS if states.sampled else 0)
 
 
-def _replicas(run: RunFacts, place: TopicPartition) -> set[int]:
+def _replicas(states: States, configured: Configured, place: TopicPartition) -> set[int]:
     """The nodes that hold the partition, by the configuration or by how they ended; empty: not all are known.
 
     The configuration does not name Kafka's own topics, and those that a workload has made for itself. How replicas of a
     compacted log ended is not recorded; they are those that reported of it.
     """
-    if run.wanted is None:
+    if configured.wanted is None:
         return set()
-    demanded = run.wanted.partitions.get(place)
+    demanded = configured.wanted.partitions.get(place)
     if demanded is None:
-        return set(run.ended.get(place, ())) or set(run.reported.get(place, ()))
-    found = set(run.ended.get(place, ()) if demanded.nodes is None else demanded.nodes)
+        return set(states.ended.get(place, ())) or set(states.reported.get(place, ()))
+    found = set(states.ended.get(place, ()) if demanded.nodes is None else demanded.nodes)
     return found if len(found) >= demanded.number else set()
 
 
-def _least(run: RunFacts, place: TopicPartition, replicas: set[int]) -> int:
+def _least(configured: Configured, place: TopicPartition, replicas: set[int]) -> int:
     """The smallest ISR in which acks=all is acknowledged; where that is not known, all replicas."""
-    known = run.least_isr(place)
-    if known is None and run.wanted is not None and place not in run.wanted.partitions:
-        stated = run.guarantees.get("min_insync_replicas")
+    known = configured.least_isr(place)
+    if known is None and configured.wanted is not None and place not in configured.wanted.partitions:
+        stated = configured.guarantees.get("min_insync_replicas")
         known = min(stated, len(replicas)) if isinstance(stated, int) else None
     return known or len(replicas)
 
@@ -197,29 +220,29 @@ def _lowest_missing(finding: Finding, kind: AnomalyKind) -> int:
     return lowest or 0
 
 
-def _committed_ns(run: RunFacts, place: TopicPartition, offset: int) -> int:
+def _committed_ns(states: States, place: TopicPartition, offset: int) -> int:
     """When a leader first reported that it had committed the offset; 0: none did."""
-    led = [one for intervals in run.reported.get(place, {}).values() for one in intervals if one.role == "leader"]
+    led = [one for intervals in states.reported.get(place, {}).values() for one in intervals if one.role == "leader"]
     passed = [one for one in led if (one.high_watermark or 0) > offset]
     return min((x.begin_ns if (x.first_high_watermark or 0) > offset else x.end_ns for x in passed), default=0)
 
 
-def _in_sync(run: RunFacts, place: TopicPartition, since_ns: int, until_ns: int) -> set[int]:
+def _in_sync(states: States, place: TopicPartition, since_ns: int, until_ns: int) -> set[int]:
     """The members of the ISR at any time in between, by the controller's rows, or else a leader's; empty: unknown."""
-    decided = run.decided.get(place, [])
-    return _members([decided], since_ns, until_ns) or _relied_on(run, place, since_ns, until_ns)
+    decided = states.decided.get(place, [])
+    return _members([decided], since_ns, until_ns) or _relied_on(states, place, since_ns, until_ns)
 
 
-def _relied_on(run: RunFacts, place: TopicPartition, since_ns: float, until_ns: int) -> set[int]:
+def _relied_on(states: States, place: TopicPartition, since_ns: float, until_ns: int) -> set[int]:
     """The members of the ISR at any time in between, by rows of the controller or of a leader; empty: unknown.
 
     A leader acknowledges nothing more once a later epoch has a leader, whether it has heard of that or not.
     """
-    reported = run.reported.get(place, {}).values()
+    reported = states.reported.get(place, {}).values()
     took: dict[int, int] = {}
     for one in (x for intervals in reported for x in intervals if (x.kind, x.role) == _LEADS):
         took[one.leader_epoch or 0] = min(one.begin_ns, took.get(one.leader_epoch or 0, one.begin_ns))
-    return _members([run.decided.get(place, []), *reported], since_ns, until_ns, took)
+    return _members([states.decided.get(place, []), *reported], since_ns, until_ns, took)
 
 
 def _members(
@@ -247,12 +270,12 @@ def _is_lossy(fault: Row, manifest: Manifest) -> bool:
     return robs(fault, LOSSY) and (traits_of(fault["kind"]).disk is not DiskEffect.DIRECTORY or one_directory)
 
 
-def _is_gone(run: RunFacts, place: TopicPartition, node: int, lossy: Sequence[Row], time_ns: int) -> bool:
+def _is_gone(states: States, place: TopicPartition, node: int, lossy: Sequence[Row], time_ns: int) -> bool:
     """Whether one of these failures had ``node`` down at that time, or it was back and had been in no ISR since."""
     if _is_down(str(node), lossy, time_ns):
         return True
     back = [fault["healed_ns"] for fault in lossy if str(node) in fault["nodes"] and fault["injected_ns"] <= time_ns]
-    return any((since := _in_sync(run, place, at_ns, time_ns)) and node not in since for at_ns in back)
+    return any((since := _in_sync(states, place, at_ns, time_ns)) and node not in since for at_ns in back)
 
 
 def _is_down(node: str, lossy: Sequence[Row], time_ns: int) -> bool:

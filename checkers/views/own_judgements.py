@@ -1,14 +1,15 @@
 """What a rule may say of how its own findings are judged: functions that its module may have besides its rule.
 
-The verdict asks a finding's rule for them, so that what one kind alone needs stands beside its rule.
+The verdict asks a finding's rule for them, so that what one kind alone needs stands beside its rule. Where a function
+is a property here, the types of its parameters name what it is given of the evidence, as a rule's do; a
+:class:`~harness.findings.Finding` and the run's :class:`~harness.history.run_directory.Manifest` are among that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
-from checkers.views.conclusion import RunFacts
 from harness.anomaly import Needs
 from harness.excuse import Excuse
 from harness.findings import Finding
@@ -46,7 +47,10 @@ class ExcusedInstead(Protocol):
 class AboutDamage(Protocol):
     """A rule of which a finding may be excused by a fault that damages logs, and only by such a one."""
 
-    def may_be_damage(self, finding: Finding, run: RunFacts) -> bool:
+    def may_be_damage(
+        self,
+        finding: Finding,
+    ) -> bool:
         """Whether the logs that this one is about are damaged, whatever damaged them."""
         ...
 
@@ -55,7 +59,10 @@ class AboutDamage(Protocol):
 class Permitted(Protocol):
     """A rule whose findings a run's configuration may permit without one of the excuses."""
 
-    def permitted(self, finding: Finding, run: RunFacts) -> str:
+    def permitted(
+        self,
+        finding: Finding,
+    ) -> str:
         """Why it permits this one, part of a sentence; empty: it does not."""
         ...
 
@@ -64,7 +71,8 @@ class Permitted(Protocol):
 class Doubted(Protocol):
     """A rule whose findings something may explain that no table shows."""
 
-    def doubt(self, finding: Finding, run: RunFacts, manifest: Manifest) -> str:
+    @property
+    def doubt(self) -> Callable[..., str]:
         """Why it cannot be decided whether that excuses this one, part of a sentence; empty: it does not."""
         ...
 

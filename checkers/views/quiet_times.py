@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
-from checkers.views.conclusion import RunFacts, lag_allowed_ns
+from checkers.views.configured import Configured, lag_allowed_ns
+from checkers.views.fault_journal import FaultJournal
 from checkers.views.row import Row
 from faults import traits_of
 
@@ -17,17 +18,20 @@ class Span(NamedTuple):
     end_ns: int
 
 
-def had_time(run: RunFacts, node: int, span: Span, disturbs: Callable[[Collection[str]], bool]) -> bool:
+def had_time(
+    configured: Configured, journal: FaultJournal, node: int, span: Span, disturbs: Callable[[Collection[str]], bool]
+) -> bool:
     """Whether a leader had, undisturbed and in one piece, the time that a laggard may stay in the ISR.
 
     Args:
-        run: its facts.
+        configured: with how long a laggard may stay.
+        journal: with the faults that may have disturbed it.
         node: the leader; it is disturbed for good when its clock has been wrong.
         span: in which it had something to do.
         disturbs: whether a fault of these nodes may have kept it from that.
     """
-    allowed_ns = lag_allowed_ns(run.guarantees)
-    faults = sorted(found for fault in run.excusing for found in _disturbing(fault, node, span, disturbs))
+    allowed_ns = lag_allowed_ns(configured.guarantees)
+    faults = sorted(found for fault in journal.excusing for found in _disturbing(fault, node, span, disturbs))
     return allowed_ns is not None and any(one.end_ns - one.begin_ns >= allowed_ns for one in _quiet(span, faults))
 
 

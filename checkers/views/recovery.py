@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from checkers.views.conclusion import RunFacts
+from checkers.views.configured import Configured
+from checkers.views.fault_journal import FaultJournal
 from checkers.views.row import Row
+from checkers.views.states import States
 from harness.checker import Outage, Recovery
+from harness.facts import ClientFacts
 from harness.model import TopicPartition
 
 LEAST_LOOKS = 11
@@ -58,23 +61,25 @@ def _was_injected(fault: Row) -> bool:
     return fault["injected_ns"] is not None
 
 
-def recovery(run: RunFacts) -> Iterator[Recovery]:
+def recovery(
+    states: States, configured: Configured, journal: FaultJournal, client_facts: ClientFacts
+) -> Iterator[Recovery]:
     """The numbers of every partition that is configured, or of which anything is known."""
     outages: dict[TopicPartition, list[Outage]] = {}
-    for one in sorted(run.facts.silences):
+    for one in sorted(client_facts.silences):
         outages.setdefault(TopicPartition(one.topic, one.partition), []).append(Outage(one.begin_ns, one.end_ns))
-    acks = {TopicPartition(one.topic, one.partition): one.time_ns for one in run.facts.first_acks}
-    configured = run.wanted.partitions if run.wanted is not None else {}
-    healed = healed_ns(run.faults)
-    for place in sorted({*configured, *run.decided, *outages, *acks}):
+    acks = {TopicPartition(one.topic, one.partition): one.time_ns for one in client_facts.first_acks}
+    demanded = configured.wanted.partitions if configured.wanted is not None else {}
+    healed = healed_ns(journal.faults)
+    for place in sorted({*demanded, *states.decided, *outages, *acks}):
         found = tuple(outages.get(place, ()))
-        yield Recovery(*place, healed, _isr_full_ns(run, place), acks.get(place), found)
+        yield Recovery(*place, healed, _isr_full_ns(states, configured, place), acks.get(place), found)
 
 
-def _isr_full_ns(run: RunFacts, place: TopicPartition) -> int | None:
+def _isr_full_ns(states: States, configured: Configured, place: TopicPartition) -> int | None:
     """Since when the controller has had every replica in the ISR, until the end."""
-    replicas, since_ns = run.replication(place), None
-    for one in run.decided.get(place, ()):
+    replicas, since_ns = configured.replication(place), None
+    for one in states.decided.get(place, ()):
         full = replicas is not None and len(one.isr or ()) >= replicas
         since_ns = (one.begin_ns if since_ns is None else since_ns) if full else None
     return since_ns

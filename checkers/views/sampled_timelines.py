@@ -29,11 +29,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from checkers.views.conclusion import RunFacts
+from checkers.views.fault_journal import FaultJournal
+from checkers.views.states import States
 from harness.anomaly import AnomalyKind, Found, Kinds, Unseen, those
 from harness.downtime import in_force
 from harness.excuse import Excuse
-from harness.facts import UNWATCHED_NS, StateInterval, Unwatched
+from harness.facts import UNWATCHED_NS, NodeFacts, StateInterval, Unwatched
 from harness.findings import Finding
 from harness.model import NO_LEADER, TopicPartition
 
@@ -41,30 +42,31 @@ LOOK_NS = 5_000_000_000
 """How long a look takes at most: a row's time is when it began, and its values were true by its end."""
 
 
-def is_decided(run: RunFacts, finding: Finding, kind: AnomalyKind) -> bool:
+def is_decided(states: States, finding: Finding, kind: AnomalyKind) -> bool:
     """Whether a finding of ``kind`` is more than a missing look; in a complete timeline every one is."""
-    if not run.sampled:
+    if not states.sampled:
         return True
     found = kind.sampled.found
     if found is Found.SOME_WITH_EVERY_LEADER:
-        return _saw_every_leader(run, _place(finding))
+        return _saw_every_leader(states, _place(finding))
     return found is not Found.NONE
 
 
-def unseen_excuse(run: RunFacts, finding: Finding, kind: AnomalyKind) -> Excuse | None:
+def unseen_excuse(states: States, finding: Finding, kind: AnomalyKind) -> Excuse | None:
     """What may explain a finding between two looks; None in a complete timeline."""
-    if not run.sampled:
+    if not states.sampled:
         return None
-    if _may_be_given_up(run, finding, kind.sampled.unseen):
+    if _may_be_given_up(states, finding, kind.sampled.unseen):
         return "unclean"
     return "retention" if kind.sampled.unseen in (Unseen.DELETION, Unseen.RECORD_GONE) else None
 
 
-def limits(run: RunFacts, kinds: Kinds, unaccounted: int) -> Iterator[str]:
+def limits(journal: FaultJournal, node_facts: NodeFacts, kinds: Kinds, unaccounted: int) -> Iterator[str]:
     """What the samples cannot show, in sentences.
 
     Args:
-        run: the facts.
+        journal: with the faults that explain why a broker was not looked at.
+        node_facts: with the times without a look.
         kinds: all that there are.
         unaccounted: how many acknowledgements are above every watermark that was sampled.
     """
@@ -75,12 +77,12 @@ def limits(run: RunFacts, kinds: Kinds, unaccounted: int) -> Iterator[str]:
             f"{unaccounted} acknowledgements with acks=all are above every sampled high watermark, and not every "
             "leader of that time was sampled afterwards."
         )
-    yield from _silence(run)
+    yield from _silence(journal, node_facts)
 
 
-def _silence(run: RunFacts) -> Iterator[str]:
+def _silence(journal: FaultJournal, node_facts: NodeFacts) -> Iterator[str]:
     """The longest time without a look at a broker that no fault explains."""
-    long = [one for one in run.facts.unwatched if one.reported or not _was_harmed(run, one)]
+    long = [one for one in node_facts.unwatched if one.reported or not _was_harmed(journal, one)]
     if long:
         longest = max(long, key=lambda one: (one.end_ns - one.begin_ns, -one.node, -one.begin_ns))
         seconds, times = (longest.end_ns - longest.begin_ns) / 1e9, len(long)
@@ -90,32 +92,36 @@ def _silence(run: RunFacts) -> Iterator[str]:
         )
 
 
-def _was_harmed(run: RunFacts, one: Unwatched) -> bool:
+def _was_harmed(journal: FaultJournal, one: Unwatched) -> bool:
     """Whether a fault of that broker was in effect meanwhile."""
     return any(
         str(one.node) in fault["nodes"] and in_force(fault["injected_ns"], fault["healed_ns"], one.begin_ns, one.end_ns)
-        for fault in run.excusing
+        for fault in journal.excusing
     )
 
 
-def _may_be_given_up(run: RunFacts, finding: Finding, unseen: Unseen) -> bool:
+def _may_be_given_up(states: States, finding: Finding, unseen: Unseen) -> bool:
     """Whether an unclean election may have given up what a finding misses."""
     place, known = _place(finding), finding.leader_epoch
-    epochs = run.unclean.get(place, [])
+    epochs = states.unclean.get(place, [])
     match unseen:
         case Unseen.WATERMARK_GIVEN_UP:
-            return any(_fell_unseen(run, finding, epoch) for epoch in epochs)
+            return any(_fell_unseen(states, finding, epoch) for epoch in epochs)
         case Unseen.CUT_GIVEN_UP:
-            return any(election.time_ns <= (finding.time_ns or 0) for election in run.unclean_elections.get(place, ()))
+            return any(
+                election.time_ns <= (finding.time_ns or 0) for election in states.unclean_elections.get(place, ())
+            )
         case Unseen.REPLICA_BEHIND:
-            heard = [-1 if one.leader_epoch is None else one.leader_epoch for one in run.ended.get(place, {}).values()]
+            heard = [
+                -1 if one.leader_epoch is None else one.leader_epoch for one in states.ended.get(place, {}).values()
+            ]
             return any(epoch > (known or 0) and epoch > min(heard, default=-1) for epoch in epochs)
         case Unseen.RECORD_GIVEN_UP | Unseen.RECORD_GONE:
             if known is not None:
                 return any(epoch > known for epoch in epochs)
             return any(
-                may_have_been_there(run, place, election.time_ns, election.leader_epoch, finding.since_ns)
-                for election in run.unclean_elections.get(place, ())
+                may_have_been_there(states, place, election.time_ns, election.leader_epoch, finding.since_ns)
+                for election in states.unclean_elections.get(place, ())
             )
     return False
 
@@ -124,22 +130,22 @@ def _place(finding: Finding) -> TopicPartition:
     return TopicPartition(finding.topic, finding.partition)
 
 
-def _saw_every_leader(run: RunFacts, place: TopicPartition) -> bool:
+def _saw_every_leader(states: States, place: TopicPartition) -> bool:
     """Whether every epoch's leader was seen to lead in it; a change of the ISR may begin one, too (Kafka 1.1.1)."""
     seen = {
         (one.node, one.leader_epoch)
-        for intervals in run.reported.get(place, {}).values()
+        for intervals in states.reported.get(place, {}).values()
         for one in intervals
         if one.role == "leader"
     }
     elected = {
-        (one.leader, one.leader_epoch) for one in run.decided.get(place, []) if one.leader not in (None, NO_LEADER)
+        (one.leader, one.leader_epoch) for one in states.decided.get(place, []) if one.leader not in (None, NO_LEADER)
     }
     return elected <= seen
 
 
 def may_have_been_there(
-    run: RunFacts, place: TopicPartition, elected_ns: int, leader_epoch: int, since_ns: int | None
+    states: States, place: TopicPartition, elected_ns: int, leader_epoch: int, since_ns: int | None
 ) -> bool:
     """Whether a record whose send began at that time (None: not known) may be of an epoch before the election's.
 
@@ -148,9 +154,9 @@ def may_have_been_there(
     """
     if since_ns is None or elected_ns >= since_ns:
         return True
-    nodes = run.reported.get(place, {})
+    nodes = states.reported.get(place, {})
     led = {(x.node, x.leader_epoch) for intervals in nodes.values() for x in intervals if x.role == "leader"}
-    led |= {(x.leader, x.leader_epoch) for x in run.decided.get(place, ()) if x.leader not in (None, NO_LEADER)}
+    led |= {(x.leader, x.leader_epoch) for x in states.decided.get(place, ()) if x.leader not in (None, NO_LEADER)}
     return any(
         epoch is not None and epoch < leader_epoch and not _had_heard(nodes.get(node, ()), epoch, since_ns)
         for node, epoch in led
@@ -164,14 +170,14 @@ def _had_heard(intervals: Sequence[StateInterval], epoch: int, time_ns: int) -> 
     return any(one.begin_ns + LOOK_NS <= time_ns for one in later)
 
 
-def _fell_unseen(run: RunFacts, finding: Finding, epoch: int) -> bool:
+def _fell_unseen(states: States, finding: Finding, epoch: int) -> bool:
     """Whether what an unclean election of ``epoch`` gave up is not known to have been committed again since."""
     if finding.leader_epoch is None or finding.leader_epoch < epoch:
         return False
     since = range(epoch, finding.leader_epoch)
     marks = [
         one.high_watermark or 0
-        for intervals in run.reported.get(_place(finding), {}).values()
+        for intervals in states.reported.get(_place(finding), {}).values()
         for one in intervals
         if one.role == "leader" and one.leader_epoch in since
     ]

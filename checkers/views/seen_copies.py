@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from checkers.views.conclusion import RunFacts
 from checkers.views.copies import Copy, split
+from checkers.views.fault_journal import FaultJournal
 from checkers.views.row import Row
+from checkers.views.states import States
 from faults import traits_of
 from harness.facts import StateInterval
 from harness.fault import DiskEffect, ProcessEffect
@@ -60,49 +61,49 @@ def seen_copies(intervals: Sequence[StateInterval], faults: Sequence[Row], place
     yield from log
 
 
-def last_seen(run: RunFacts, place: TopicPartition, held: Sequence[Copy]) -> Last | None:
+def last_seen(states: States, journal: FaultJournal, place: TopicPartition, held: Sequence[Copy]) -> Last | None:
     """Which of the copies went last; None: no look, no proof and no ISR shows it.
 
     The last in the ISR is one whose replica was in it all the time in which it went, when every other one there had
     lost its own. A replica outside the ISR has to cut its log to that of a leader from it.
     """
-    gone = sorted((copy for copy in held if copy.lost is not None), key=lambda c: (window(run, c)[1], c.node))
+    gone = sorted((copy for copy in held if copy.lost is not None), key=lambda c: (window(journal, c)[1], c.node))
     for copy in reversed(gone):
         others = [other for other in held if other.node != copy.node]
-        overall = all(_went_before(run, other, copy) for other in others)
-        members = _isrs(run, place, *window(run, copy))
-        over = {other.node for other in others if _went_before(run, other, copy)}
-        over -= {other.node for other in others if not _went_before(run, other, copy)}
+        overall = all(_went_before(journal, other, copy) for other in others)
+        members = _isrs(states, place, *window(journal, copy))
+        over = {other.node for other in others if _went_before(journal, other, copy)}
+        over -= {other.node for other in others if not _went_before(journal, other, copy)}
         if overall or (members and all(copy.node in isr and {*isr} <= over | {copy.node} for isr in members)):
             return Last(copy, overall)
     return None
 
 
-def window(run: RunFacts, copy: Copy) -> tuple[int, int]:
+def window(journal: FaultJournal, copy: Copy) -> tuple[int, int]:
     """Since when and until when a copy that is gone can have gone: between two looks, or while a fault took it."""
     assert copy.lost is not None
     assert copy.seen is not None
     since_ns, until_ns = copy.seen.end_ns, copy.lost.begin_ns
     place = TopicPartition(copy.got.topic or "", copy.got.partition or 0)
-    harm = _harm(copy.seen, copy.lost, run.excusing, place)
+    harm = _harm(copy.seen, copy.lost, journal.excusing, place)
     if harm is None or harm["kind"] != copy.event:
         return since_ns, until_ns
     return max(since_ns, harm["injected_ns"]), min(until_ns, harm["proven_ns"])
 
 
-def epoch_of(run: RunFacts, place: TopicPartition, begin_ns: int, end_ns: int) -> int | None:
+def epoch_of(states: States, journal: FaultJournal, place: TopicPartition, begin_ns: int, end_ns: int) -> int | None:
     """The only leader epoch in which records can have been acknowledged between two times; None: it is not known.
 
     That is the epoch of every broker that had been elected or believed that it led, since a second before.
     """
     since_ns = begin_ns - _UNDER_WAY_NS
-    decided = run.decided.get(place, [])
+    decided = states.decided.get(place, [])
     elected = [one for at, one in enumerate(decided) if one.begin_ns <= end_ns and _lasts(decided, at, since_ns)]
     epochs = {one.leader_epoch for one in elected if one.leader != NO_LEADER}
-    for intervals in run.reported.get(place, {}).values():
+    for intervals in states.reported.get(place, {}).values():
         for at, one in enumerate(intervals):
             until_ns = intervals[at + 1].begin_ns if at + 1 < len(intervals) else None
-            if one.role == "leader" and one.begin_ns <= end_ns and _leads_on(run, one, until_ns, since_ns):
+            if one.role == "leader" and one.begin_ns <= end_ns and _leads_on(journal, one, until_ns, since_ns):
                 epochs.add(one.leader_epoch)
     return epochs.pop() if len(epochs) == 1 else None
 
@@ -135,13 +136,13 @@ def _event(
     return ("truncation", BETWEEN_LOOKS) if before.incarnation == one.incarnation else ("unseen", None)
 
 
-def _went_before(run: RunFacts, other: Copy, copy: Copy) -> bool:
-    return other.lost is not None and window(run, other)[1] <= window(run, copy)[0]
+def _went_before(journal: FaultJournal, other: Copy, copy: Copy) -> bool:
+    return other.lost is not None and window(journal, other)[1] <= window(journal, copy)[0]
 
 
-def _isrs(run: RunFacts, place: TopicPartition, since_ns: int, until_ns: int) -> list[tuple[int, ...]]:
+def _isrs(states: States, place: TopicPartition, since_ns: int, until_ns: int) -> list[tuple[int, ...]]:
     """Every ISR that was decided, and in force at some time between the two."""
-    decided = run.decided.get(place, [])
+    decided = states.decided.get(place, [])
     return [
         one.isr or () for at, one in enumerate(decided) if one.begin_ns <= until_ns and _lasts(decided, at, since_ns)
     ]
@@ -152,13 +153,13 @@ def _lasts(decided: Sequence[StateInterval], at: int, time_ns: int) -> bool:
     return at + 1 == len(decided) or decided[at + 1].begin_ns > time_ns
 
 
-def _leads_on(run: RunFacts, one: StateInterval, until_ns: int | None, time_ns: int) -> bool:
+def _leads_on(journal: FaultJournal, one: StateInterval, until_ns: int | None, time_ns: int) -> bool:
     """Whether a leader may still have led after some time: no later look shows otherwise, and it had not ended."""
     if until_ns is not None and until_ns <= time_ns:
         return False
     ends = [
         fault["proven_ns"]
-        for fault in run.excusing
+        for fault in journal.excusing
         if traits_of(fault["kind"]).process is ProcessEffect.ENDS
         and fault["proven_ns"] is not None
         and str(one.node) in fault["nodes"]

@@ -14,9 +14,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from checkers.views.history import History
+from checkers.views.partition_ends import PartitionEnds
+from checkers.views.replica_logs import ReplicaLogs
 from checkers.views.row import Row
-from checkers.views.rows import RunRows
 from checkers.views.terms import Term
+from checkers.views.timeline import Timeline
 from checkers.views.unclean_elections import UncleanElection
 from harness.model import TopicPartition
 
@@ -38,63 +41,69 @@ class TransactionEnd(NamedTuple):
     instead_ns: int | None
 
 
-def transaction_ends(rows: RunRows, place: TopicPartition) -> Iterator[TransactionEnd]:
+def transaction_ends(
+    history: History, timeline: Timeline, logs: ReplicaLogs, ends: PartitionEnds, place: TopicPartition
+) -> Iterator[TransactionEnd]:
     """Every record of a transaction in the final leader's log that has a producer id there."""
-    leader = rows.ends[place].node
+    leader = ends.by_partition[place].node
     producers: dict[int, list[Row]] = defaultdict(list)
-    for row in (r for at in rows.logged.get(place, {}).values() for r in at if r["node"] == leader):
+    for row in (r for at in logs.logged.get(place, {}).values() for r in at if r["node"] == leader):
         if row.get("producer_id") is not None:
             producers[row["producer_id"]].append(row)
     for group in producers.values():
         marked = (row for row in group if row.get("control") is not None)
         markers = sorted((row["offset"], row["control"], row["leader_epoch"]) for row in marked)
         for row in group:
-            if row.get("control") is None and (place, row["value"]) in rows.transactional:
+            if row.get("control") is None and (place, row["value"]) in history.transactional:
                 at = bisect_right(markers, row["offset"], key=lambda marker: marker[0])
                 end, closed, epoch = markers[at] if at < len(markers) else (None, None, None)
-                since = None if epoch is None else _instead_ns(rows, place, row, epoch)
+                since = None if epoch is None else _instead_ns(timeline, place, row, epoch)
                 yield TransactionEnd(row["value"], row["offset"], row["leader_epoch"], closed, end, since)
 
 
-def replaced(rows: RunRows, control: str) -> dict[tuple[TopicPartition, int, int], int]:
+def replaced(
+    history: History, timeline: Timeline, logs: ReplicaLogs, ends: PartitionEnds, control: str
+) -> dict[tuple[TopicPartition, int, int], int]:
     """The records that such a marker closes in the place of another: by partition, offset and value, since when."""
     found: dict[tuple[TopicPartition, int, int], int] = {}
-    for place in {place for place, _ in rows.transactional}:
-        for one in transaction_ends(rows, place):
+    for place in {place for place, _ in history.transactional}:
+        for one in transaction_ends(history, timeline, logs, ends, place):
             if one.closed == control and one.instead_ns is not None:
                 key = (place, one.offset, one.value)
                 found[key] = min(one.instead_ns, found.get(key, one.instead_ns))
     return found
 
 
-def proofs(rows: RunRows) -> dict[tuple[TopicPartition, int | None], int]:
+def proofs(
+    history: History, timeline: Timeline, logs: ReplicaLogs, ends: PartitionEnds
+) -> dict[tuple[TopicPartition, int | None], int]:
     """The records whose delivery proves that their transaction was committed: by partition and value, the first row.
 
     A read_committed consumer's delivery does, unless it came when a commit marker had taken another one's place.
     """
     since: dict[tuple[TopicPartition, int | None], int] = {}
-    for (place, _, value), since_ns in replaced(rows, "commit").items():
+    for (place, _, value), since_ns in replaced(history, timeline, logs, ends, "commit").items():
         since[place, value] = min(since_ns, since.get((place, value), since_ns))
     first: dict[tuple[TopicPartition, int | None], int] = {}
     early: dict[tuple[TopicPartition, int | None], int] = {}
-    for read in (r for r in rows.reads if r.read_committed):
+    for read in (r for r in history.reads if r.read_committed):
         key = (read.where, read.value)
         first.setdefault(key, read.row)
         early[key] = min(read.time_ns, early.get(key, read.time_ns))
     return {key: row for key, row in first.items() if key not in since or early[key] < since[key]}
 
 
-def _instead_ns(rows: RunRows, place: TopicPartition, record: Row, leader_epoch: int) -> int | None:
+def _instead_ns(timeline: Timeline, place: TopicPartition, record: Row, leader_epoch: int) -> int | None:
     """Since when a marker of ``leader_epoch`` may have taken the place of another one; None: it has not."""
     between = range(record["leader_epoch"] + 1, leader_epoch + 1)
-    known = [election for election in rows.unclean_elections.get(place, []) if election.leader_epoch in between]
+    known = [election for election in timeline.unclean_elections.get(place, []) if election.leader_epoch in between]
     if not known:
         return None
-    terms = [term for term in rows.leader_terms(place) if term.leader_epoch >= record["leader_epoch"]]
+    terms = [term for term in timeline.leader_terms(place) if term.leader_epoch >= record["leader_epoch"]]
     times = (
         election.time_ns
         for election in known
-        if rows.sampled or any(gave_up_some(election, term, record["offset"] + 1) for term in terms)
+        if timeline.sampled or any(gave_up_some(election, term, record["offset"] + 1) for term in terms)
     )
     return min(times, default=None)
 

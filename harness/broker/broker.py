@@ -20,6 +20,7 @@ from harness.broker.describe_log_dirs import describe_log_dirs
 from harness.broker.describe_metadata import metadata
 from harness.broker.describe_transactions import describe_producers, describe_transactions, list_transactions
 from harness.broker.fetch import FetchPurgatories, FetchServices, fetch
+from harness.broker.fetcher import Fetcher
 from harness.broker.find_coordinator import find_coordinator
 from harness.broker.forwarding import (
     alter_configs,
@@ -55,7 +56,7 @@ from harness.broker.node_environment import NodeEnvironment
 from harness.broker.offsets import list_offsets, offset_for_leader_epoch
 from harness.broker.partition import Partition
 from harness.broker.peers import Peers
-from harness.broker.produce import ProduceServices, produce
+from harness.broker.produce import ProduceRules, ProduceServices, produce
 from harness.broker.producer_ids import ProducerIds
 from harness.broker.purgatory import Purgatory
 from harness.broker.replica_fetchers import ReplicaFetchers
@@ -68,7 +69,7 @@ from harness.broker.timeline import ReplicaState, StorageRefusal
 from harness.broker.transaction_coordinator import TransactionCoordinator
 from harness.broker.transaction_markers import MarkerServices, write_txn_markers
 from harness.broker.transaction_requests import (
-    TransactionServices,
+    OffsetsInTransactions,
     add_offsets_to_txn,
     add_partitions_to_txn,
     end_txn,
@@ -76,7 +77,7 @@ from harness.broker.transaction_requests import (
     txn_offset_commit,
 )
 from harness.broker.transaction_verifier import TransactionVerifier
-from harness.model import CONTROLLER, TopicPartition
+from harness.model import CONTROLLER, NodeId, TopicPartition
 from harness.replication.messages import AppendFailed, ProposeIsr, SessionsHeard, Tick
 from harness.wire.keys import ApiKey
 from harness.wire.messages.control import UpdateMetadataRequest
@@ -106,9 +107,9 @@ class Broker:
         self.network = environment.network
         self.clock = environment.clock
         self.timeline = environment.timeline
-        self.say = environment.say
+        self.say = environment.supervisor.say
         self._config = config
-        self._environment = environment
+        self._exit = environment.supervisor.halt
         self._halted = False
         self.metadata = ClusterMetadata(config.cluster_id, tells_epochs=config.knobs.fetch_fencing)
         self.consumer_fetches = Purgatory(self.network)
@@ -121,44 +122,52 @@ class Broker:
         )
         self._logs = LogManager(self._replicas, self.directories, self.say, self._directory_failed, self._halt)
         self._cleaner = LogCleaner(self, self._replicas, self._directory_failed)
-        self._fetchers = ReplicaFetchers(config, environment, lambda: self.controller.broker_epoch)
+        self._fetchers = ReplicaFetchers(config, self._fetcher)
         self._groups = GroupCoordinator(self, config)
-        self._transactions = self._transaction_services()
+        producer_ids, self._markers = ProducerIds(self.controller), self._marker_services()
+        self._transactions = self._transaction_coordinator(producer_ids)
+        verifier = self._transaction_verifier()
         self._fence = ControllerFence(self.controller, fences_epochs=config.knobs.controller_epoch_fencing)
         self.handlers: Mapping[ApiKey, Handle] = {
             ApiKey.API_VERSIONS: answer_api_versions,
-            **self._handlers_for_clients(),
+            **self._handlers_for_clients(verifier),
             **self._handlers_for_groups(),
-            **self._handlers_for_transactions(),
+            **self._handlers_for_transactions(producer_ids, verifier),
             **{key: only_from(CONTROLLER.__eq__, handle) for key, handle in self._handlers_for_controller().items()},
         }
         complain = Complaints(self.say, self.clock).about
         self._sessions = Sessions(
-            self.handlers, environment.report, complain, serves_clients=False, served=served_by(self.knobs)
+            self.handlers, environment.supervisor.report, complain, serves_clients=False, served=served_by(self.knobs)
         )
 
-    def _transaction_services(self) -> TransactionServices:
-        self._markers = MarkerServices(
+    def _fetcher(self, leader: NodeId, address: Address) -> Fetcher:
+        return Fetcher(
+            self._config, leader, address,
+            network=self.network, clock=self.clock, say=self.say, broker_epoch=lambda: self.controller.broker_epoch,
+        )  # fmt: skip
+
+    def _marker_services(self) -> MarkerServices:
+        return MarkerServices(
             self._replicas, self.network, self.clock, self._groups, appends(self, self._config), self.knobs
         )
-        producer_ids, coordinators = ProducerIds(self.controller), Peers(self._config, self.network)
+
+    def _transaction_coordinator(self, producer_ids: ProducerIds) -> TransactionCoordinator:
         # Leaders answer markers late, and answers keep their order: connections of their own.
         routes = MarkerRoutes(self.node, self.metadata, self.network, Peers(self._config, self.network), self._markers)
-        coordinator = TransactionCoordinator(self, self._config, producer_ids, routes)
-        asks = self.knobs.transactions in ("verified", "numbered")
-        verifier = TransactionVerifier(self.node, self.metadata, coordinators, coordinator) if asks else None
-        return TransactionServices(
-            coordinator, self._groups, self._replicas, self.metadata, producer_ids, self.clock, verifier
-        )
+        return TransactionCoordinator(self, self._config, producer_ids, routes)
 
-    def _handlers_for_clients(self) -> dict[ApiKey, Handle]:
+    def _transaction_verifier(self) -> TransactionVerifier | None:
+        if self.knobs.transactions not in ("verified", "numbered"):
+            return None
+        return TransactionVerifier(self.node, self.metadata, Peers(self._config, self.network), self._transactions)
+
+    def _handlers_for_clients(self, verifier: TransactionVerifier | None) -> dict[ApiKey, Handle]:
         replicas, network, clock, knobs = self._replicas, self.network, self.clock, self.knobs
         purgatories = FetchPurgatories(self.consumer_fetches, self.follower_fetches)
-        verifier = self._transactions.verifier
-        producing = ProduceServices(replicas, self.metadata, network, clock, self.settings, knobs, verifier)
+        producing = ProduceServices(replicas, self.metadata, network, clock, verifier)
         fetching = FetchServices(replicas, self.metadata, purgatories, network, clock, knobs)
         return {
-            ApiKey.PRODUCE: partial(produce, producing),
+            ApiKey.PRODUCE: partial(produce, producing, ProduceRules(self.settings, knobs)),
             ApiKey.FETCH: partial(fetch, fetching),
             ApiKey.LIST_OFFSETS: partial(list_offsets, replicas, knobs),
             ApiKey.METADATA: partial(metadata, self.metadata, self.controller, self._config),
@@ -170,7 +179,6 @@ class Broker:
             ApiKey.ALTER_CONFIGS: partial(alter_configs, self.controller),
             ApiKey.INCREMENTAL_ALTER_CONFIGS: partial(incremental_alter_configs, self.controller),
             ApiKey.DELETE_RECORDS: partial(delete_records, DeletionServices(replicas, network, clock, knobs)),
-            ApiKey.INIT_PRODUCER_ID: partial(init_producer_id, self._transactions),
             ApiKey.OFFSET_FOR_LEADER_EPOCH: partial(offset_for_leader_epoch, replicas),
             ApiKey.ELECT_LEADERS: partial(elect_leaders, self.controller),
             ApiKey.DESCRIBE_LOG_DIRS: partial(describe_log_dirs, self.directories, replicas),
@@ -195,17 +203,21 @@ class Broker:
             ApiKey.OFFSET_DELETE: partial(offset_delete, groups, metadata),
         }
 
-    def _handlers_for_transactions(self) -> dict[ApiKey, Handle]:
-        services = self._transactions
+    def _handlers_for_transactions(
+        self, producer_ids: ProducerIds, verifier: TransactionVerifier | None
+    ) -> dict[ApiKey, Handle]:
+        coordinator, metadata = self._transactions, self.metadata
+        offsets = OffsetsInTransactions(self._replicas, metadata, verifier)
         return {
-            ApiKey.ADD_PARTITIONS_TO_TXN: partial(add_partitions_to_txn, services),
-            ApiKey.ADD_OFFSETS_TO_TXN: partial(add_offsets_to_txn, services),
-            ApiKey.END_TXN: partial(end_txn, services),
+            ApiKey.INIT_PRODUCER_ID: partial(init_producer_id, coordinator, producer_ids),
+            ApiKey.ADD_PARTITIONS_TO_TXN: partial(add_partitions_to_txn, coordinator, metadata),
+            ApiKey.ADD_OFFSETS_TO_TXN: partial(add_offsets_to_txn, coordinator, metadata),
+            ApiKey.END_TXN: partial(end_txn, coordinator),
             ApiKey.WRITE_TXN_MARKERS: partial(write_txn_markers, self._markers),
-            ApiKey.TXN_OFFSET_COMMIT: partial(txn_offset_commit, services),
+            ApiKey.TXN_OFFSET_COMMIT: partial(txn_offset_commit, self._groups, metadata, self.clock, offsets),
             ApiKey.DESCRIBE_PRODUCERS: partial(describe_producers, self._replicas),
-            ApiKey.DESCRIBE_TRANSACTIONS: partial(describe_transactions, services.transactions),
-            ApiKey.LIST_TRANSACTIONS: partial(list_transactions, services.transactions),
+            ApiKey.DESCRIBE_TRANSACTIONS: partial(describe_transactions, coordinator),
+            ApiKey.LIST_TRANSACTIONS: partial(list_transactions, coordinator),
         }
 
     def _handlers_for_controller(self) -> dict[ApiKey, Handle]:
@@ -290,7 +302,7 @@ class Broker:
         if self._config.faults.dies_while_loading:
             self.say("Fault: dying while the logs are being loaded.")
             self._halted = True
-            self._environment.halt(_EXIT_HALTED)
+            self._exit(_EXIT_HALTED)
             return
         self._logs.finish_loading()
 
@@ -326,7 +338,7 @@ class Broker:
             )
             self._fetchers.follow(partition, after)
             self._groups.replica_changed(partition, after)
-            self._transactions.transactions.replica_changed(partition, after)
+            self._transactions.replica_changed(partition, after)
         if before.isr != after.isr:
             self.say(f"{partition.name}: ISR {list(after.isr)}, partition epoch {after.partition_epoch}.")
         if moved or before.log_end_offset != after.log_end_offset:
@@ -380,7 +392,7 @@ class Broker:
         if not self._halted:
             self._halted = True
             self.say(f"FATAL: Halting: {reason}.")
-            self._environment.halt(_EXIT_HALTED)
+            self._exit(_EXIT_HALTED)
 
     def _directory_failed(self, directory: LogDirectory, what: str, refusal: StorageRefusal) -> None:
         self.storage_refused()

@@ -80,8 +80,8 @@ class ControllerNode:
         self._network = environment.network
         self._files = environment.files
         self._timeline = environment.timeline
-        self._say = environment.say
-        self._halt = environment.halt
+        self._say = environment.supervisor.say
+        self._halt = environment.supervisor.halt
         self._halted = False
         self._pushers: dict[NodeId, Pusher] = {}
         self.core = Controller(
@@ -97,8 +97,8 @@ class ControllerNode:
             ApiKey.API_VERSIONS: answer_api_versions,
             **{key: only_from(is_node, partial(self._serve, handle)) for key, handle in self._handlers().items()},
         }
-        complaints = Complaints(environment.say, environment.clock)
-        self._sessions = Sessions(self.handlers, environment.report, complaints.about)
+        complaints = Complaints(environment.supervisor.say, environment.clock)
+        self._sessions = Sessions(self.handlers, environment.supervisor.report, complaints.about)
 
     def _handlers(self) -> dict[ApiKey, Handle]:
         """What it serves to brokers."""

@@ -13,11 +13,12 @@ from harness.broker.caller import Caller
 from harness.broker.codes import replication_error
 from harness.broker.injected_bugs import replicated
 from harness.broker.kafka_time import kafka_time_ns
-from harness.broker.node_environment import NodeEnvironment
 from harness.broker.partition import Partition
+from harness.broker.ports import Network
 from harness.broker.segments import Batches, span_of
 from harness.broker.settings import Address, NodeConfig
 from harness.broker.topic_ids import topic_id
+from harness.clock import Clock
 from harness.error_codes import ErrorCode
 from harness.model import NO_EPOCH, NO_OFFSET, NodeId, Offset, TopicPartition, node_name
 from harness.replication.knobs import Knobs
@@ -80,27 +81,32 @@ class Fetcher:
 
     Args:
         config: this broker's.
-        environment: what it lives on.
         leader: its id.
         address: where the leader is reached.
+        network: the port.
+        clock: the port.
+        say: takes one line for the operator.
         broker_epoch: returns this broker's epoch.
     """
 
     def __init__(
         self,
         config: NodeConfig,
-        environment: NodeEnvironment,
         leader: NodeId,
         address: Address,
+        *,
+        network: Network,
+        clock: Clock,
+        say: Callable[[str], None],
         broker_epoch: Callable[[], int],
     ) -> None:
         self._config = config
         self._broker_epoch = broker_epoch
-        self._network = environment.network
-        self._clock = environment.clock
-        self._say = environment.say
+        self._network = network
+        self._clock = clock
+        self._say = say
         self._leader = leader
-        self._caller = Caller(environment.network, address, node_name(leader), f"replica-{config.node_id}")
+        self._caller = Caller(network, address, node_name(leader), f"replica-{config.node_id}")
         self._version = _fetch_version(config.knobs)
         self._lookup_version = _lookup_version(config.knobs)
         self._partitions: dict[TopicPartition, Partition] = {}

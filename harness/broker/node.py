@@ -21,7 +21,7 @@ from harness.broker.control_fields import MAX_INT64, address, flag, number, one_
 from harness.broker.files import Disk
 from harness.broker.log_directories import log_dir_names
 from harness.broker.network import AsyncioNetwork
-from harness.broker.node_environment import NodeEnvironment
+from harness.broker.node_environment import NodeEnvironment, Supervisor
 from harness.broker.ping import Ping
 from harness.broker.ports import Network
 from harness.broker.secret import Secret
@@ -109,7 +109,7 @@ class NodeProcess:
         _tell(f"{stamp}.{now % 1000:03d} [{self.name}] {sentence}")
 
     def report(self, request: str, error: Exception) -> None:
-        """See :attr:`harness.broker.node_environment.NodeEnvironment.report`: a real node logs it and lives on."""
+        """See :attr:`harness.broker.node_environment.Supervisor.report`: a real node logs it and lives on."""
         self.say(f"ERROR: {request} could not be served and is answered with UNKNOWN_SERVER_ERROR: {error!r}.")
         _tell("".join(traceback.format_exception(error)).rstrip())
 
@@ -125,7 +125,7 @@ class NodeProcess:
         self.network.cut(self.config.faults.cut)
         self._announce_faults(self.config.faults)
         environment = NodeEnvironment(
-            self._tapped(), self.disk, self.clock, self.timeline, self.say, self.halt, self.report
+            self._tapped(), self.disk, self.clock, self.timeline, Supervisor(self.say, self.halt, self.report)
         )
         self._node = self._build(self.config, environment)
         control = await serve_control(self.config.control, self._secret, self.name, self._operations())

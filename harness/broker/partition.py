@@ -17,6 +17,7 @@ from harness.clock import Clock
 from harness.error_codes import ErrorCode
 from harness.model import NodeId, Offset, TopicPartition
 from harness.replication.knobs import Knobs
+from harness.replication.log_state import StoredLog
 from harness.replication.messages import (
     AnswerDeleteRecords,
     AnswerFetch,
@@ -40,7 +41,7 @@ from harness.replication.messages import (
     Truncate,
     Truncated,
 )
-from harness.replication.replica import Replica
+from harness.replication.replica import Replica, ReplicaConfig
 
 
 class ProduceToken(Protocol):
@@ -139,17 +140,21 @@ class Partition:
         self._failure: ReplicaFailed | None = None
         self._refusal: StorageRefusal | None = None
         self.replica = Replica(
-            node=owner.node,
-            partition=name,
-            knobs=owner.knobs,
-            min_insync_replicas=self.config.min_insync_replicas,
-            replica_lag_time_max_ms=owner.settings.replica_lag_time_max_ms,
-            unclean_leader_election_enable=self.config.unclean_leader_election_enable,
-            log_start_offset=self.log.log_start_offset,
-            log_end_offset=self.log.log_end_offset,
-            epoch_entries=self._recovered_epochs(),
-            high_watermark=directory.high_watermark(name),
-            producer_batches=self.log.producer_spans(),
+            owner.node,
+            name,
+            owner.knobs,
+            ReplicaConfig(
+                min_insync_replicas=self.config.min_insync_replicas,
+                replica_lag_time_max_ms=owner.settings.replica_lag_time_max_ms,
+                unclean_leader_election_enable=self.config.unclean_leader_election_enable,
+            ),
+            StoredLog(
+                log_start_offset=self.log.log_start_offset,
+                log_end_offset=self.log.log_end_offset,
+                epoch_entries=self._recovered_epochs(),
+                high_watermark=directory.high_watermark(name),
+                producer_batches=self.log.producer_spans(),
+            ),
         )
         self._mend_checkpoint()
         self._lower_cleaned_offset()

@@ -53,15 +53,21 @@ _CERTAIN = (
 
 @dataclass(frozen=True, slots=True)
 class ProduceServices:
-    """What a broker needs to serve Produce."""
+    """What a broker needs to serve Produce; ``verifier`` None: it does not ask coordinators of transactions."""
 
     replicas: Replicas
     metadata: ClusterMetadata
     network: Network
     clock: Clock
+    verifier: TransactionVerifier | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceRules:
+    """By what a broker accepts batches."""
+
     settings: Settings
     knobs: Knobs
-    verifier: TransactionVerifier | None
 
 
 class _Slot:
@@ -86,12 +92,13 @@ class _Slot:
 class Producing(Delayed[_Slot]):
     """One produce request until its answer."""
 
-    def __init__(self, services: ProduceServices, request: Request) -> None:
+    def __init__(self, services: ProduceServices, rules: ProduceRules, request: Request) -> None:
         super().__init__(services.network, request)
         self._services = services
+        self._rules = rules
         self._body = cast("ProduceRequest", request.body)
-        may_transact = self._body.transactional_id is not None and services.knobs.transactions != "none"
-        self._validation = Validation(request.version, services.settings.message_max_bytes, may_transact=may_transact)
+        may_transact = self._body.transactional_id is not None and rules.knobs.transactions != "none"
+        self._validation = Validation(request.version, rules.settings.message_max_bytes, may_transact=may_transact)
         self._is_expired = False
         self._topics: list[tuple[str, list[_Slot]]] = []
 
@@ -111,7 +118,7 @@ class Producing(Delayed[_Slot]):
         self._wait_at_most(self._body.timeout_ms)
 
     def _append(self, slot: _Slot, name: TopicPartition, data: PartitionProduceData) -> None:
-        config = topic_config(self._services.settings) if slot.partition is None else slot.partition.config
+        config = topic_config(self._rules.settings) if slot.partition is None else slot.partition.config
         error, batches = self._validate(name.topic, data, config)
         if slot.partition is None:
             slot.produced(self._services.replicas.absence_of(name), NO_OFFSET)
@@ -129,7 +136,7 @@ class Producing(Delayed[_Slot]):
         now_ns = kafka_time_ns(self._services.clock)
         producer = span_of(header).producer
         asked = ProduceRequested(slot, self._body.acks, (header.record_count,), batches, now_ns, producer)
-        for request in produced(self._services.knobs, self._services.clock, partition, asked):
+        for request in produced(self._rules.knobs, self._services.clock, partition, asked):
             partition.handle(request)
 
     # ------------------------------------------------------------------------------------ transactions
@@ -164,7 +171,7 @@ class Producing(Delayed[_Slot]):
         """The one batch that a client may send for a partition, or the error that refuses it."""
         if topic in INTERNAL_TOPICS:
             return ErrorCode.INVALID_TOPIC_EXCEPTION, None  # the coordinators alone write there
-        if self._body.transactional_id is not None and self._services.knobs.transactions == "none":
+        if self._body.transactional_id is not None and self._rules.knobs.transactions == "none":
             return ErrorCode.INVALID_TXN_STATE, None
         try:
             buffer, header = self._validation.check(memoryview(data.records or b""), config.max_message_bytes)
@@ -175,7 +182,7 @@ class Producing(Delayed[_Slot]):
             return ErrorCode.INVALID_TIMESTAMP, None
         if config.compacts and any(one.key is None for one in wire.records(buffer, header, inflate)):
             return ErrorCode.INVALID_RECORD, None
-        return ErrorCode.NONE, appended(self._services.knobs, Batches(buffer, [header]))
+        return ErrorCode.NONE, appended(self._rules.knobs, Batches(buffer, [header]))
 
     def _expiry(self, slot: _Slot) -> ProduceExpired:
         self._is_expired = True
@@ -221,6 +228,6 @@ def _unverified(error: int, version: int) -> int:
     return error if error in _CERTAIN else ErrorCode.NOT_ENOUGH_REPLICAS  # so that it sends the batch again
 
 
-def produce(services: ProduceServices, request: Request) -> None:
+def produce(services: ProduceServices, rules: ProduceRules, request: Request) -> None:
     """Serve Produce."""
-    Producing(services, request).start()
+    Producing(services, rules, request).start()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from harness.broker.fetcher import Fetcher
-from harness.broker.node_environment import NodeEnvironment
 from harness.broker.partition import Partition
 from harness.broker.settings import Address, NodeConfig
 from harness.broker.timeline import ReplicaState
@@ -17,14 +16,12 @@ class ReplicaFetchers:
 
     Args:
         config: of the broker.
-        environment: of the broker.
-        broker_epoch: returns the epoch that the broker is registered with.
+        fetch_from: makes the fetcher of the leader at an address.
     """
 
-    def __init__(self, config: NodeConfig, environment: NodeEnvironment, broker_epoch: Callable[[], int]) -> None:
+    def __init__(self, config: NodeConfig, fetch_from: Callable[[NodeId, Address], Fetcher]) -> None:
         self._config = config
-        self._environment = environment
-        self._broker_epoch = broker_epoch
+        self._fetch_from = fetch_from
         self._fetchers: dict[NodeId, Fetcher] = {}
         self._addresses: dict[NodeId, Address] = {}
 
@@ -41,6 +38,6 @@ class ReplicaFetchers:
         address = self._addresses.get(state.leader) or self._config.address_of(str(state.leader))
         fetcher = self._fetchers.get(state.leader)
         if fetcher is None or fetcher.address != address:
-            fetcher = Fetcher(self._config, self._environment, state.leader, address, self._broker_epoch)
+            fetcher = self._fetch_from(state.leader, address)
             self._fetchers[state.leader] = fetcher
         fetcher.add(partition)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
@@ -59,20 +58,53 @@ _UNCERTAIN = (
 Errors = dict[TopicPartition, int]
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionServices:
-    """What a broker needs to serve requests about transactions; ``verifier`` None: it does not ask coordinators."""
+class OffsetsInTransactions:
+    """Asks whether a transaction has the partition in which the offsets of a group are.
 
-    transactions: TransactionCoordinator
-    groups: GroupCoordinator
-    replicas: Replicas
-    metadata: ClusterMetadata
-    producer_ids: ProducerIds
-    clock: Clock
-    verifier: TransactionVerifier | None
+    Args:
+        replicas: of this broker.
+        metadata: what it knows of the cluster.
+        verifier: asks the transaction's coordinator; None: this broker asks none.
+    """
+
+    def __init__(self, replicas: Replicas, metadata: ClusterMetadata, verifier: TransactionVerifier | None) -> None:
+        self._replicas = replicas
+        self._metadata = metadata
+        self._verifier = verifier
+
+    def verify(self, request: Request, commit: Callable[[], None], refused: Callable[[int], None]) -> None:
+        """Commit if the partition of the group is in the producer's open transaction, as far as this is verified.
+
+        With transaction version 2 it is added to the transaction.
+        """
+        body = cast("TxnOffsetCommitRequest", request.body)
+        count = self._metadata.partition_count(GROUPS_TOPIC)
+        if self._verifier is None or not count:
+            commit()
+            return
+        partition = self._replicas.get(TopicPartition(GROUPS_TOPIC, partition_of(body.group_id, count)))
+        if partition is None:
+            refused(ErrorCode.NOT_COORDINATOR)
+            return
+
+        def verified(error: int) -> None:
+            if not error:
+                commit()
+            elif error in _UNCERTAIN:
+                refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            elif error == ErrorCode.TRANSACTION_ABORTABLE:
+                refused(ErrorCode.INVALID_TXN_STATE)
+            elif error == ErrorCode.PRODUCER_FENCED:
+                refused(ErrorCode.INVALID_PRODUCER_EPOCH)
+            else:
+                refused(error)
+
+        stamp = ProducerStamp(body.producer_id, body.producer_epoch, 0, is_transactional=True)
+        adds = request.version >= _NUMBERED_SINCE
+        self._verifier.verify(body.transactional_id, stamp, partition, verified, adds=adds)
 
 
-def init_producer_id(services: TransactionServices, request: Request) -> None:
+def init_producer_id(coordinator: TransactionCoordinator, producer_ids: ProducerIds, request: Request) -> None:
     """Serve InitProducerId: for a producer without transactions a new id, of the controller's blocks, with epoch 0."""
     body = cast("InitProducerIdRequest", request.body)
     request.session.hold()
@@ -87,9 +119,9 @@ def init_producer_id(services: TransactionServices, request: Request) -> None:
         initialised(error, ProducerIdentity(-1 if producer_id is None else producer_id, -1 if error else 0))
 
     if body.transactional_id is None:
-        services.producer_ids.next(allocated)
+        producer_ids.next(allocated)
         return
-    transactions = services.transactions.transactions_of(body.transactional_id)
+    transactions = coordinator.transactions_of(body.transactional_id)
     if isinstance(transactions, ErrorCode):
         initialised(transactions, ProducerIdentity(-1, NO_PRODUCER_EPOCH))
         return
@@ -104,11 +136,11 @@ def init_producer_id(services: TransactionServices, request: Request) -> None:
 # ------------------------------------------------------------------------------------------------ the transaction
 
 
-def add_partitions_to_txn(services: TransactionServices, request: Request) -> None:
+def add_partitions_to_txn(coordinator: TransactionCoordinator, metadata: ClusterMetadata, request: Request) -> None:
     """Serve AddPartitionsToTxn: from a producer, or from a leader that only wants to know (KIP-890)."""
     body = cast("AddPartitionsToTxnRequest", request.body)
     if request.version >= _OF_SEVERAL_SINCE:
-        _add_several(services, request, body)
+        _add_several(coordinator, metadata, request, body)
         return
     topics = body.v3_and_below_topics
     producer = ProducerIdentity(body.v3_and_below_producer_id, body.v3_and_below_producer_epoch)
@@ -116,10 +148,12 @@ def add_partitions_to_txn(services: TransactionServices, request: Request) -> No
     def answered(errors: Errors) -> None:
         request.answer(AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_results(topics, errors)))
 
-    _add(services, (body.v3_and_below_transactional_id, producer, request.version), topics, answered)
+    _add(coordinator, metadata, (body.v3_and_below_transactional_id, producer, request.version), topics, answered)
 
 
-def _add_several(services: TransactionServices, request: Request, body: AddPartitionsToTxnRequest) -> None:
+def _add_several(
+    coordinator: TransactionCoordinator, metadata: ClusterMetadata, request: Request, body: AddPartitionsToTxnRequest
+) -> None:
     results: dict[str, AddPartitionsToTxnResult] = {}
     wanted = {one.transactional_id: one for one in body.transactions}
 
@@ -134,9 +168,9 @@ def _add_several(services: TransactionServices, request: Request, body: AddParti
     for name, one in wanted.items():
         producer = ProducerIdentity(one.producer_id, one.producer_epoch)
         if not one.verify_only:
-            _add(services, (name, producer, request.version), one.topics, partial(answered, name))
+            _add(coordinator, metadata, (name, producer, request.version), one.topics, partial(answered, name))
             continue
-        transactions = services.transactions.transactions_of(name)
+        transactions = coordinator.transactions_of(name)
         if isinstance(transactions, ErrorCode):
             answered(name, dict.fromkeys(_named(one.topics), transactions))
         else:
@@ -144,14 +178,17 @@ def _add_several(services: TransactionServices, request: Request, body: AddParti
 
 
 def _add(
-    services: TransactionServices, whose: tuple[str, ProducerIdentity, int], topics: list[AddPartitionsToTxnTopic],
+    coordinator: TransactionCoordinator,
+    metadata: ClusterMetadata,
+    whose: tuple[str, ProducerIdentity, int],
+    topics: list[AddPartitionsToTxnTopic],
     answered: Callable[[Errors], None],
-) -> None:  # fmt: skip
+) -> None:
     """Add partitions, all or none, to the transaction of an id and a producer, as a version of the request has it."""
     transactional_id, producer, version = whose
     names = _named(topics)
-    unknown = {name for name in names if not services.metadata.knows(*name)}
-    transactions = services.transactions.transactions_of(transactional_id)
+    unknown = {name for name in names if not metadata.knows(*name)}
+    transactions = coordinator.transactions_of(transactional_id)
     if isinstance(transactions, ErrorCode):
         answered(dict.fromkeys(names, transactions))
     elif unknown:
@@ -165,17 +202,17 @@ def _add(
         )  # fmt: skip
 
 
-def add_offsets_to_txn(services: TransactionServices, request: Request) -> None:
+def add_offsets_to_txn(coordinator: TransactionCoordinator, metadata: ClusterMetadata, request: Request) -> None:
     """Serve AddOffsetsToTxn: the partition of the group becomes a part of the transaction."""
     body = cast("AddOffsetsToTxnRequest", request.body)
     producer = ProducerIdentity(body.producer_id, body.producer_epoch)
-    count = services.metadata.partition_count(GROUPS_TOPIC)
+    count = metadata.partition_count(GROUPS_TOPIC)
     if not count:
         request.answer(AddOffsetsToTxnResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE))
         return
     name = TopicPartition(GROUPS_TOPIC, partition_of(body.group_id, count))
     _at(
-        services, body.transactional_id, request,
+        coordinator, body.transactional_id, request,
         lambda transactions: transactions.add(
             body.transactional_id, producer, {name},
             lambda error: request.answer(
@@ -185,7 +222,7 @@ def add_offsets_to_txn(services: TransactionServices, request: Request) -> None:
     )  # fmt: skip
 
 
-def end_txn(services: TransactionServices, request: Request) -> None:
+def end_txn(coordinator: TransactionCoordinator, request: Request) -> None:
     """Serve EndTxn."""
     body = cast("EndTxnRequest", request.body)
     producer = ProducerIdentity(body.producer_id, body.producer_epoch)
@@ -195,7 +232,7 @@ def end_txn(services: TransactionServices, request: Request) -> None:
         request.answer(EndTxnResponse(error_code=known, producer_id=after.producer_id, producer_epoch=after.epoch))
 
     _at(
-        services, body.transactional_id, request,
+        coordinator, body.transactional_id, request,
         lambda transactions: transactions.end_transaction(
             body.transactional_id, producer, ended,
             commits=body.committed, version=NUMBERED if request.version >= _NUMBERED_SINCE else 0,
@@ -206,10 +243,12 @@ def end_txn(services: TransactionServices, request: Request) -> None:
 # ------------------------------------------------------------------------------------------------ offsets
 
 
-def txn_offset_commit(services: TransactionServices, request: Request) -> None:
+def txn_offset_commit(
+    groups: GroupCoordinator, metadata: ClusterMetadata, clock: Clock, offsets: OffsetsInTransactions, request: Request
+) -> None:
     """Serve TxnOffsetCommit: the offsets of a group, which take effect when the producer's transaction commits."""
     body = cast("TxnOffsetCommitRequest", request.body)
-    accepted, errors = acceptable(services.metadata, services.clock, body.topics)
+    accepted, errors = acceptable(metadata, clock, body.topics)
 
     def committed(error: int) -> None:
         topics = [
@@ -220,54 +259,20 @@ def txn_offset_commit(services: TransactionServices, request: Request) -> None:
         ]
         request.answer(TxnOffsetCommitResponse(topics=topics))
 
-    _verified(services, request, partial(_commit, services, body, accepted, committed), committed)
+    offsets.verify(request, partial(_commit, groups, body, accepted, committed), committed)
 
 
 def _commit(
-    services: TransactionServices, body: TxnOffsetCommitRequest, offsets: dict[TopicPartition, CommittedOffset],
+    groups: GroupCoordinator, body: TxnOffsetCommitRequest, offsets: dict[TopicPartition, CommittedOffset],
     committed: Callable[[int], None],
 ) -> None:  # fmt: skip
-    groups = services.groups.groups_of(body.group_id)
-    if isinstance(groups, ErrorCode):
-        committed(groups)
+    own = groups.groups_of(body.group_id)
+    if isinstance(own, ErrorCode):
+        committed(own)
         return
     who = Committer(body.member_id, body.group_instance_id, body.generation_id)
     producer = ProducerIdentity(body.producer_id, body.producer_epoch)
-    groups.commits.commit_in_transaction(body.group_id, who, producer, offsets, committed)
-
-
-def _verified(
-    services: TransactionServices, request: Request, commit: Callable[[], None], refused: Callable[[int], None]
-) -> None:
-    """Commit if the partition of the group is in the producer's open transaction, as far as this is verified.
-
-    With transaction version 2 it is added to the transaction.
-    """
-    body = cast("TxnOffsetCommitRequest", request.body)
-    count = services.metadata.partition_count(GROUPS_TOPIC)
-    if services.verifier is None or not count:
-        commit()
-        return
-    partition = services.replicas.get(TopicPartition(GROUPS_TOPIC, partition_of(body.group_id, count)))
-    if partition is None:
-        refused(ErrorCode.NOT_COORDINATOR)
-        return
-
-    def verified(error: int) -> None:
-        if not error:
-            commit()
-        elif error in _UNCERTAIN:
-            refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        elif error == ErrorCode.TRANSACTION_ABORTABLE:
-            refused(ErrorCode.INVALID_TXN_STATE)
-        elif error == ErrorCode.PRODUCER_FENCED:
-            refused(ErrorCode.INVALID_PRODUCER_EPOCH)
-        else:
-            refused(error)
-
-    stamp = ProducerStamp(body.producer_id, body.producer_epoch, 0, is_transactional=True)
-    adds = request.version >= _NUMBERED_SINCE
-    services.verifier.verify(body.transactional_id, stamp, partition, verified, adds=adds)
+    own.commits.commit_in_transaction(body.group_id, who, producer, offsets, committed)
 
 
 # ------------------------------------------------------------------------------------------------ what they share
@@ -281,10 +286,10 @@ def _for_version(error: int, version: int, since: int) -> int:
 
 
 def _at(
-    services: TransactionServices, transactional_id: str, request: Request, serve: Callable[[Transactions], None]
+    coordinator: TransactionCoordinator, transactional_id: str, request: Request, serve: Callable[[Transactions], None]
 ) -> None:
     """Serve a request about a transactional id if this broker coordinates it."""
-    transactions = services.transactions.transactions_of(transactional_id)
+    transactions = coordinator.transactions_of(transactional_id)
     if isinstance(transactions, ErrorCode):
         request.answer(request.body.error_response(transactions))
     else:

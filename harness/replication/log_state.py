@@ -3,12 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from harness.model import Offset
 from harness.replication.epochs import LeaderEpochCache
 from harness.replication.knobs import NEWEST, Knobs
 from harness.replication.messages import BatchSpan, EpochEntry
 from harness.replication.producers import ProducerStates
+
+
+class StoredLog(NamedTuple):
+    """A log as a replica finds it on its disk.
+
+    Attributes:
+        log_start_offset: the first offset in it.
+        log_end_offset: exclusive.
+        epoch_entries: its leader epochs as checkpointed, oldest first; those that start at or after the end do not
+            count, nor those that ended before the start, as Kafka does on load.
+        high_watermark: as checkpointed, 0 when it never was; the checkpoint may be older or newer than the log.
+        producer_batches: the batches of idempotent producers in it, oldest first.
+    """
+
+    log_start_offset: Offset
+    log_end_offset: Offset
+    epoch_entries: Iterable[EpochEntry]
+    high_watermark: Offset
+    producer_batches: Iterable[BatchSpan] = ()
 
 
 class LogState:
@@ -22,35 +42,23 @@ class LogState:
         producers: the idempotent producers of its batches.
 
     Args:
-        high_watermark: as checkpointed; clipped, for a checkpoint may be older or newer than the log.
-        epoch_entries: as checkpointed; those that start at or after the end are dropped, and
-            those that ended before the start, as Kafka does on load.
-        producer_batches: the batches of idempotent producers, oldest first.
+        stored: the log on disk.
         knobs: the protocol generation.
     """
 
     __slots__ = ("_bugs", "_knobs", "epochs", "high_watermark", "log_end_offset", "log_start_offset", "producers")
 
-    def __init__(
-        self,
-        log_start_offset: Offset,
-        log_end_offset: Offset,
-        high_watermark: Offset,
-        epoch_entries: Iterable[EpochEntry],
-        producer_batches: Iterable[BatchSpan] = (),
-        *,
-        knobs: Knobs = NEWEST,
-    ) -> None:
-        assert 0 <= log_start_offset <= log_end_offset
+    def __init__(self, stored: StoredLog, *, knobs: Knobs = NEWEST) -> None:
+        assert 0 <= stored.log_start_offset <= stored.log_end_offset
         self._knobs, self._bugs = knobs, knobs.bugs
-        self.log_start_offset = log_start_offset
-        self.log_end_offset = log_end_offset
-        self.high_watermark = log_start_offset
-        self.epochs = LeaderEpochCache(epoch_entries, knobs.lookup_below_first)
-        self.epochs.truncate_from_end(log_end_offset)
-        self.epochs.truncate_from_start(log_start_offset)
-        self.producers = ProducerStates(producer_batches, knobs)
-        self.move_high_watermark(high_watermark)
+        self.log_start_offset = stored.log_start_offset
+        self.log_end_offset = stored.log_end_offset
+        self.high_watermark = stored.log_start_offset
+        self.epochs = LeaderEpochCache(stored.epoch_entries, knobs.lookup_below_first)
+        self.epochs.truncate_from_end(stored.log_end_offset)
+        self.epochs.truncate_from_start(stored.log_start_offset)
+        self.producers = ProducerStates(stored.producer_batches, knobs)
+        self.move_high_watermark(stored.high_watermark)
 
     def appended(self, spans: tuple[BatchSpan, ...]) -> bool:
         """The batches ``spans`` are in the log now. Returns whether the epochs changed."""

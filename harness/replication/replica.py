@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal, assert_never
+from typing import Literal, NamedTuple, assert_never
 
 from harness.error_codes import NO_ERROR, ErrorCode
 from harness.model import NO_EPOCH, NO_LEADER, NO_OFFSET, NodeId, Offset, TopicPartition
@@ -14,7 +13,7 @@ from harness.replication.invariants import Invariants
 from harness.replication.isr import InSyncReplicas, are_distinct
 from harness.replication.knobs import Knobs
 from harness.replication.leadership import Leadership
-from harness.replication.log_state import LogState
+from harness.replication.log_state import LogState, StoredLog
 from harness.replication.messages import (
     AnswerDeleteRecords,
     AnswerFetch,
@@ -22,7 +21,6 @@ from harness.replication.messages import (
     Append,
     Appended,
     AppendFailed,
-    BatchSpan,
     CheckpointEpochs,
     ConfigsChanged,
     DeleteRecordsExpired,
@@ -66,6 +64,14 @@ from harness.replication.storage import (
 Role = Literal["leader", "follower", "offline"]
 
 
+class ReplicaConfig(NamedTuple):
+    """``min.insync.replicas``, ``replica.lag.time.max.ms`` and ``unclean.leader.election.enable``."""
+
+    min_insync_replicas: int
+    replica_lag_time_max_ms: int
+    unclean_leader_election_enable: bool = False
+
+
 class Replica:
     """A replica: it starts with the log on its disk, and leads or follows as the controller decides.
 
@@ -73,15 +79,9 @@ class Replica:
         node: its broker.
         partition: for messages only.
         knobs: the protocol generation.
-        min_insync_replicas: ``min.insync.replicas``.
-        replica_lag_time_max_ms: ``replica.lag.time.max.ms``.
-        log_start_offset: the first offset in the log.
-        log_end_offset: exclusive.
-        epoch_entries: the leader epochs of the log, oldest first. Those beyond its end are dropped, and the driver
-            writes the checkpoint again if :attr:`epoch_entries` differs.
-        high_watermark: as checkpointed; 0 when it never was.
-        producer_batches: the batches of idempotent producers in the log, oldest first.
-        unclean_leader_election_enable: ``unclean.leader.election.enable``.
+        config: what is configured of the topic and the broker.
+        stored: the log on its disk. The driver writes the checkpoint of its epochs again if :attr:`epoch_entries`
+            differs.
 
     Attributes:
         leader: by the controller's last state; ``NO_LEADER`` before the first.
@@ -95,15 +95,8 @@ class Replica:
         node: NodeId,
         partition: TopicPartition,
         knobs: Knobs,
-        *,
-        min_insync_replicas: int,
-        replica_lag_time_max_ms: int,
-        log_start_offset: Offset,
-        log_end_offset: Offset,
-        epoch_entries: Iterable[EpochEntry],
-        high_watermark: Offset,
-        producer_batches: Iterable[BatchSpan] = (),
-        unclean_leader_election_enable: bool = False,
+        config: ReplicaConfig,
+        stored: StoredLog,
     ) -> None:
         self.node = node
         self.partition = partition
@@ -111,20 +104,17 @@ class Replica:
         self.leader_epoch = NO_EPOCH
         self.replicas: tuple[NodeId, ...] = ()
         self._knobs = knobs
-        self._limits = (min_insync_replicas, replica_lag_time_max_ms * 1_000_000)
-        self.log = LogState(
-            log_start_offset,
-            log_end_offset,
-            log_end_offset if "watermark_is_the_end_at_start" in knobs.bugs else high_watermark,
-            epoch_entries,
-            producer_batches,
-            knobs=knobs,
-        )
+        self._limits = (config.min_insync_replicas, config.replica_lag_time_max_ms * 1_000_000)
+        if "watermark_is_the_end_at_start" in knobs.bugs:
+            stored = stored._replace(high_watermark=stored.log_end_offset)
+        self.log = LogState(stored, knobs=knobs)
         self._isr = InSyncReplicas(knobs.isr_update)
         self._sessions: dict[NodeId, int] = {}
         self._deletions = Deletions()
         self._leadership: Leadership | None = None
-        self._following = Following(self.log, knobs, unclean_leader_election_enable=unclean_leader_election_enable)
+        self._following = Following(
+            self.log, knobs, unclean_leader_election_enable=config.unclean_leader_election_enable
+        )
         self._storage: Request | None = None
         self._failed = False
         self._now_ns = 0

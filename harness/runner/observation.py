@@ -15,15 +15,16 @@ from typing import Any
 from checkers.reference import engine
 from checkers.registry import KINDS
 from checkers.verdicts.judge import judge
-from checkers.verdicts.memory import rows_in_memory
+from checkers.verdicts.memory import views_in_memory
 from checkers.verdicts.severity import Evidence
-from checkers.views.rows import RunRows
+from checkers.views.history import History
 from checkers.views.witnesses import Witnesses
 from harness.checker import Anomaly, Outcome, Prediction, RunVerdict, Verdict
 from harness.history.run_directory import Manifest, RunDirectory
 from harness.history.schema import TABLES
 from harness.model import NodeId, TopicPartition, partition_named
 from harness.outcome import Word
+from harness.parts import Parts
 from harness.runner.archive import KeptArchive, Rows
 from harness.runner.schedule_log import ScheduleLog
 from harness.scenario import NUMBERED, Expectation, row_of
@@ -98,10 +99,12 @@ class Observed:
 
 def observe(run: Gathered) -> Observed:
     """The outcome of ``run``."""
-    rows = rows_in_memory(run.manifest, (run.history, run.timeline, run.replica_logs), run.faults)
-    plain, predicted = _verdicts(run, rows)
+    views = views_in_memory(run.manifest, (run.history, run.timeline, run.replica_logs), run.faults)
+    plain, predicted = _verdicts(run, views)
     words = (
-        set(_from_checkers(plain.anomalies)) | set(_from_schedule_log(run.schedule_log)) | set(_from_logs(run, rows))
+        set(_from_checkers(plain.anomalies))
+        | set(_from_schedule_log(run.schedule_log))
+        | set(_from_logs(run, views.of(History)))
     )
     ordered = tuple(word for word in Word if word in words) or (Word.SAFE,)
     return Observed(
@@ -132,9 +135,9 @@ def differences(expected: Expectation, observed: Observed) -> list[str]:
 # ------------------------------------------------------------------------------------------------------------ words
 
 
-def _verdicts(run: Gathered, rows: RunRows) -> tuple[RunVerdict, RunVerdict]:
+def _verdicts(run: Gathered, views: Parts) -> tuple[RunVerdict, RunVerdict]:
     """The verdict without and with the predictions."""
-    answers = engine.answer([rows])
+    answers = engine.answer([views])
     witnesses = Witnesses(run.history, run.timeline, run.replica_logs, run.faults)
     evidence = Evidence(run.manifest, run.faults, predictions=run.predictions)
     plain, predicted = (
@@ -195,14 +198,14 @@ def _from_schedule_log(schedule_log: ScheduleLog) -> Iterator[Word]:
             yield Word.REORDERED
 
 
-def _from_logs(run: Gathered, rows: RunRows) -> Iterator[Word]:
+def _from_logs(run: Gathered, history: History) -> Iterator[Word]:
     """A group has skipped a record if the final read finds it below the group's position and no member was given it.
 
     A group whose position is beyond the end has not: its next fetch gets OFFSET_OUT_OF_RANGE.
     """
     for group in run.schedule_log.groups.values():
         for partition, position in group.position.items():
-            found = rows.final_read.get(partition, {})
+            found = history.final_read.get(partition, {})
             given = group.given.get(partition, set())
             passed = {value for offset in found if offset < position for value in found[offset] if value is not None}
             if found and position <= max(found) + 1 and passed - given:

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from checkers.views.conclusion import is_sampled
+from checkers.views.configured import is_sampled
 from tests.checkers.client_randomness import (
     CLIENT_FALSIFICATIONS,
     IMPORTED,

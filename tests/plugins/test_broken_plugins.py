@@ -154,17 +154,18 @@ CHECKER = """
 import dataclasses
 
 from checkers.views.conclusion import Conclusion
+from checkers.views.fault_journal import FaultJournal
 from checkers.stuck import KINDS as OWN
 from harness.findings import Finding
 
 KINDS = (dataclasses.replace(OWN[0], name="declared"),)
 
 
-def conclude(run):
-    yield Conclusion(Finding(run.run, "undeclared", "", -1), "It was not declared.", ())
+def conclude(journal: FaultJournal):
+    yield Conclusion(Finding(journal.run, "undeclared", "", -1), "It was not declared.", ())
 """
 
-CRUDE = CHECKER.partition("    yield")[0] + "    return iter({}[run.run])\n"
+CRUDE = CHECKER.partition("    yield")[0] + "    return iter({}[journal.run])\n"
 
 SCENARIO = """
 id: broken
@@ -348,7 +349,8 @@ def test_a_checker_that_finds_what_it_has_not_declared_is_named_and_the_run_is_k
         ("seawall.targets", "messy:BARE", "its leftovers' 'remove' takes other arguments"),
         ("seawall.targets", "messy:VAGUE", "its leftovers are <function remove at 0x.*>, no Leftovers"),
         ("seawall.checkers", "vague", "one of its kinds follows from 'nonsense', and there is no such kind"),
-        ("seawall.checkers", "curt", "its 'conclude' takes other arguments"),
+        ("seawall.checkers", "curt", "a parameter of its 'conclude' has no type at run time"),
+        ("seawall.checkers", "greedy", "its 'conclude' takes 'journal', of a type that no rule is given"),
     ],
 )
 def test_a_flaw_that_shows_before_a_run_is_named_when_the_plugin_is_loaded(
@@ -362,7 +364,8 @@ def test_a_flaw_that_shows_before_a_run_is_named_when_the_plugin_is_loaded(
         "aims": "from harness.targets.cluster_kind import ClusterKind\nKIND = ClusterKind('aims', frozenset(), None)\n",
         "messy": MESSY,
         "vague": CHECKER.replace('name="declared"', 'name="declared", follows_from=("nonsense",)'),
-        "curt": CHECKER.replace("conclude(run)", "conclude()"),
+        "curt": CHECKER.replace("conclude(journal: FaultJournal)", "conclude(journal)"),
+        "greedy": CHECKER.replace("conclude(journal: FaultJournal)", "conclude(journal: dict)"),
     }
     module, _, attribute = entry.partition(":")
     name = attribute.lower().replace("kind", "") or module

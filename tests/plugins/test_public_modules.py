@@ -1,4 +1,4 @@
-"""The modules that docs/plugins.md calls public are those that the plugins of the tests import."""
+"""The modules that docs/plugins.md calls public: what the tests' plugins import, and what a checker may be given."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 import re
 from pathlib import Path
 
+from checkers import registry
 from harness.cli.origin import PACKAGES
 
 ROOT = Path(__file__).parents[2]
@@ -25,5 +26,6 @@ def test_the_public_modules_are_those_that_plugins_need() -> None:
     section = (ROOT / "docs/plugins.md").read_text().partition("\n## Public modules\n")[2].partition("\n## ")[0]
     listed = set(re.findall(r"`([a-z_]+(?:\.[a-z_]+)+)`", section))
     used = {module for path in (ROOT / "tests/plugins/toy").rglob("*.py") for module in imported(path)}
-    assert used | FOR_TESTS == listed
+    given = {kind.__module__ for kind in registry._GIVEN}
+    assert used | given | FOR_TESTS == listed
     assert imported(ROOT / "tests/plugins/test_broken_plugins.py") >= FOR_TESTS

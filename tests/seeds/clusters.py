@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from harness.model import NO_LEADER, NodeId, Offset, TopicPartition
 from harness.replication.knobs import CURRENT_GENERATION, GENERATIONS, Knobs
+from harness.replication.log_state import StoredLog
 from harness.replication.messages import (
     Append,
     Appended,
@@ -16,7 +17,7 @@ from harness.replication.messages import (
     ProduceRequested,
     ReplicaEffect,
 )
-from harness.replication.replica import Replica
+from harness.replication.replica import Replica, ReplicaConfig
 from tests.harness.replication.nodes import Message, Produced
 from tests.harness.replication.world import World
 
@@ -158,12 +159,8 @@ def a_replica(
         node,
         TopicPartition("ledger", 0),
         knobs or knobs_of(),
-        min_insync_replicas=min_isr,
-        replica_lag_time_max_ms=lag_ms,
-        log_start_offset=0,
-        log_end_offset=end,
-        epoch_entries=epochs,
-        high_watermark=watermark,
+        ReplicaConfig(min_isr, lag_ms),
+        StoredLog(0, end, epochs, watermark),
     )
 
 

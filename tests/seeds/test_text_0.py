@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from harness.error_codes import ErrorCode
 from harness.model import NO_EPOCH, NO_OFFSET, Link, Offset
 from harness.replication.epochs import LeaderEpochCache
-from harness.replication.log_state import LogState
+from harness.replication.log_state import LogState, StoredLog
 from harness.replication.messages import (
     AnswerFetch,
     AnswerProduce,
@@ -95,7 +95,7 @@ def test_s0_3_of_15_records_with_the_watermark_at_8_those_from_0_to_7_are_visibl
 
 @given(st.integers(0, 20), st.integers(0, 20), st.lists(st.integers(-5, 40)))
 def test_s0_3_no_watermark_leaves_its_log(start: Offset, length: int, targets: list[Offset]) -> None:
-    log = LogState(start, start + length, 0, [])
+    log = LogState(StoredLog(start, start + length, [], 0))
     for target in targets:
         log.move_high_watermark(target)
         assert log.log_start_offset <= log.high_watermark <= log.log_end_offset

@@ -16,11 +16,14 @@ from harness.findings import COLUMNS, COUNTS
 from harness.history.arrow import arrow_schema
 from harness.history.run_directory import RunDirectory
 from harness.history.schema import TABLES
+from harness.parts import Parts
 from spark_analysis.answers import ask
-from spark_analysis.files import local_files
+from spark_analysis.demands import Damage, Demands
+from spark_analysis.files import RunFiles, local_files
 from spark_analysis.question import Question, questions_of
+from spark_analysis.result_cache import in_memory
 from spark_analysis.tables import SPARK_TYPES, Tables, read_tables, spark_schema
-from spark_analysis.views import Views, views_of
+from spark_analysis.views import Scale, views_of
 from tests.checkers.story import Story
 from tests.spark_analysis.one_job import OneJob
 
@@ -41,8 +44,8 @@ def tables(directory: RunDirectory, spark: SparkSession) -> Tables:
 
 
 @pytest.fixture(scope="module")
-def views(tables: Tables) -> Views:
-    return views_of(tables)
+def views(tables: Tables) -> Parts:
+    return views_of(tables, Scale(in_memory), Demands(), Damage())
 
 
 QUESTIONS = questions_of(RULES)
@@ -69,8 +72,8 @@ def test_no_question_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.ask.__name__)
-def test_every_question_answers_with_the_declared_columns(question: Question, views: Views) -> None:
-    answer = question.ask(views)
+def test_every_question_answers_with_the_declared_columns(question: Question, views: Parts) -> None:
+    answer = views.given_to(question.ask)
     assert answer is not None
     assert {field.name: field.dataType for field in answer.schema} == {
         name: SPARK_TYPES[type_] for name, type_ in COLUMNS.items()
@@ -95,7 +98,7 @@ SET_BY_ASKING = ("spark.sql.shuffle.partitions", "spark.sql.codegen.factoryMode"
 @pytest.mark.nightly("one more job of Spark; by day damaged runs are judged, which lack whole tables")
 def test_a_table_without_files_is_empty_and_asking_leaves_the_session_as_it_was(spark: SparkSession) -> None:
     before = {name: spark.conf.get(name) for name in SET_BY_ASKING}
-    answers, rows = ask(spark, ["nothing"], {}, rules=RULES)
+    answers, rows = ask(spark, RunFiles(["nothing"], {}), Demands(), Damage(), rules=RULES)
     assert {name: spark.conf.get(name) for name in SET_BY_ASKING} == before
     assert answers.counts == {"nothing": dict.fromkeys(COUNTS, 0)}
     assert not answers.findings

@@ -10,8 +10,12 @@ from pyspark.sql import SparkSession
 
 from checkers.registry import RULES
 from harness.findings import Answers
+from harness.parts import Parts
 from spark_analysis import answers
-from spark_analysis.views import Views, views_of
+from spark_analysis.demands import Damage, Demands
+from spark_analysis.files import RunFiles
+from spark_analysis.tables import Tables
+from spark_analysis.views import Activity, Scale, views_of
 from spark_analysis.warmup import RUN, tiny_run
 from spark_analysis.witnesses import Rows
 
@@ -25,7 +29,8 @@ class Warmed(NamedTuple):
 
 @pytest.fixture(scope="module")
 def warmed(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Warmed:
-    return Warmed(*answers.ask(spark, [RUN], tiny_run(tmp_path_factory.mktemp("tiny")), rules=RULES))
+    files = RunFiles([RUN], tiny_run(tmp_path_factory.mktemp("tiny")))
+    return Warmed(*answers.ask(spark, files, Demands(), Damage(), rules=RULES))
 
 
 class LookedError(Exception):
@@ -35,12 +40,12 @@ class LookedError(Exception):
 def test_warming_up_leaves_no_question_out(tmp_path: Path, spark: SparkSession) -> None:
     uses: list[frozenset[str]] = []
 
-    def looking(*tables: object, **known: object) -> Views:
-        uses.append(views_of(*tables, **known).uses)  # type: ignore[arg-type]
+    def looking(tables: Tables, scale: Scale, demands: Demands, damage: Damage) -> Parts:
+        uses.append(views_of(tables, scale, demands, damage).of(Activity).uses)
         raise LookedError
 
     with patch.object(answers, "views_of", looking), pytest.raises(LookedError):
-        answers.ask(spark, [RUN], tiny_run(tmp_path), rules=RULES)
+        answers.ask(spark, RunFiles([RUN], tiny_run(tmp_path)), Demands(), Damage(), rules=RULES)
     assert uses == [{"txn", "commit", "move", "record"}]
 
 

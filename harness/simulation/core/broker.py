@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from harness.error_codes import NO_ERROR, ErrorCode
 from harness.model import NO_EPOCH, NodeId, Offset
 from harness.replication.knobs import Knobs
+from harness.replication.log_state import StoredLog
 from harness.replication.messages import (
     AnswerDeleteRecords,
     AnswerFetch,
@@ -35,7 +36,7 @@ from harness.replication.messages import (
     Truncate,
     Truncated,
 )
-from harness.replication.replica import Replica
+from harness.replication.replica import Replica, ReplicaConfig
 from harness.simulation.core.clients import Poll, Produce
 from harness.simulation.core.configuration import MS, PARTITION, Configuration
 from harness.simulation.core.disk import Disk, laid_out
@@ -159,13 +160,17 @@ class Broker(Process):
             self.node,
             PARTITION,
             self._knobs,
-            min_insync_replicas=configuration.min_insync_replicas,
-            replica_lag_time_max_ms=configuration.replica_lag_time_max_ms,
-            log_start_offset=disk.start,
-            log_end_offset=disk.end,
-            epoch_entries=disk.recover_epochs(),
-            high_watermark=disk.watermark,
-            unclean_leader_election_enable=configuration.unclean_leader_election_enable,
+            ReplicaConfig(
+                min_insync_replicas=configuration.min_insync_replicas,
+                replica_lag_time_max_ms=configuration.replica_lag_time_max_ms,
+                unclean_leader_election_enable=configuration.unclean_leader_election_enable,
+            ),
+            StoredLog(
+                log_start_offset=disk.start,
+                log_end_offset=disk.end,
+                epoch_entries=disk.recover_epochs(),
+                high_watermark=disk.watermark,
+            ),
         )
         disk.clean = False
         self.broker_epoch = -1

@@ -12,7 +12,7 @@ from harness.broker.broker import Broker
 from harness.broker.controller_node import ControllerNode
 from harness.broker.ledger import Cut
 from harness.broker.node import Node
-from harness.broker.node_environment import NodeEnvironment
+from harness.broker.node_environment import NodeEnvironment, Supervisor
 from harness.broker.ports import Network
 from harness.broker.session import raise_again
 from harness.broker.settings import NodeConfig, NodeFaults
@@ -149,7 +149,7 @@ class SimulatedNode:
         )
         halt = partial(self._halt, network)
         environment = NodeEnvironment(
-            self._tapped(network), self.disk, self.clock, timeline, self._say, halt, raise_again
+            self._tapped(network), self.disk, self.clock, timeline, Supervisor(self._say, halt, raise_again)
         )
         config = replace(self._config, incarnation=self.incarnation, faults=faults or NodeFaults())
         self._program = self.build(config, environment)

@@ -12,7 +12,7 @@ from harness.model import NO_EPOCH, NO_LEADER, NO_OFFSET, NodeId, Offset
 from harness.replication.epochs import UNDEFINED
 from harness.replication.following import Cut, Decision, Exit, Following, Phase, StartOver
 from harness.replication.knobs import GENERATIONS, Knobs
-from harness.replication.log_state import LogState
+from harness.replication.log_state import LogState, StoredLog
 from harness.replication.messages import (
     BatchSpan,
     EpochEnd,
@@ -29,7 +29,7 @@ EPOCHS = (EpochEntry(0, 0), EpochEntry(3, 4), EpochEntry(5, 8))
 
 
 def a_log(end: Offset = 10, watermark: Offset = 6, epochs: Iterable[EpochEntry] = EPOCHS) -> LogState:
-    return LogState(0, end, watermark, epochs)
+    return LogState(StoredLog(0, end, epochs, watermark))
 
 
 def following(knobs: Knobs, log: LogState | None = None, *, unclean: bool = False) -> Following:
@@ -105,7 +105,7 @@ def test_an_offset_alone_is_taken_at_its_word(end: Offset, cut: Offset) -> None:
 
 
 def test_an_epoch_below_our_first_ends_where_the_leader_says_or_where_our_first_starts() -> None:
-    log = LogState(4, 10, 6, EPOCHS[1:])
+    log = LogState(StoredLog(4, 10, EPOCHS[1:], 6))
     end = EpochEndAnswered(ONE, 6, 5, ErrorCode.NONE, EpochEnd(1, 9), 0)
     cuts = []
     for rule in ("undefined", "start_of_first"):
@@ -230,7 +230,7 @@ def test_a_leader_that_does_not_know_leaves_a_follower_where_an_earlier_answer_h
 
 
 def test_a_log_is_loaded_without_the_epochs_that_ended_before_its_start() -> None:
-    assert LogState(6, 10, 6, EPOCHS).epochs.entries == (EpochEntry(3, 6), EpochEntry(5, 8))
+    assert LogState(StoredLog(6, 10, EPOCHS, 6)).epochs.entries == (EpochEntry(3, 6), EpochEntry(5, 8))
 
 
 @pytest.mark.parametrize(
@@ -252,5 +252,5 @@ def test_a_log_that_ends_within_the_leaders_first_batch_may_give_up_what_it_has_
 
 @pytest.mark.parametrize("rule", ["refused", "cut"])
 def test_an_empty_log_begins_where_the_leaders_first_batch_does(rule: str) -> None:
-    follower = following(replace(CURRENT, straddled_batch=rule), LogState(10, 10, 10, ()))  # type: ignore[arg-type]
+    follower = following(replace(CURRENT, straddled_batch=rule), LogState(StoredLog(10, 10, (), 10)))  # type: ignore[arg-type]
     assert follower.misfit((BatchSpan(8, 12, 6),)) == StartOver(8, "first_batch")

@@ -10,6 +10,7 @@ import pytest
 from harness.error_codes import ErrorCode
 from harness.model import NO_EPOCH, NO_OFFSET, NodeId, Offset, TopicPartition
 from harness.replication.knobs import GENERATIONS, Knobs
+from harness.replication.log_state import StoredLog
 from harness.replication.messages import (
     AnswerDeleteRecords,
     AnswerFetch,
@@ -30,7 +31,7 @@ from harness.replication.messages import (
     SessionsHeard,
     Tick,
 )
-from harness.replication.replica import Replica
+from harness.replication.replica import Replica, ReplicaConfig
 
 ZERO, ONE, TWO = NodeId(0), NodeId(1), NodeId(2)
 ALL = (ZERO, ONE, TWO)
@@ -42,11 +43,8 @@ class Leader:
     """Replica 0, which leads epoch 5 with an empty log."""
 
     def __init__(self, knobs: Knobs, isr: tuple[NodeId, ...] = ALL) -> None:
-        self.replica = Replica(
-            ZERO, TopicPartition("ledger", 0), knobs,
-            min_insync_replicas=1, replica_lag_time_max_ms=2_000,
-            log_start_offset=0, log_end_offset=0, epoch_entries=(), high_watermark=0,
-        )  # fmt: skip
+        config, empty = ReplicaConfig(1, replica_lag_time_max_ms=2_000), StoredLog(0, 0, (), 0)
+        self.replica = Replica(ZERO, TopicPartition("ledger", 0), knobs, config, empty)
         self.hear_of(*ALL)
         self.replica.handle(PartitionStateChanged(ZERO, 5, isr, ALL, 7, 0))
 

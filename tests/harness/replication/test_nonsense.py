@@ -24,6 +24,7 @@ from harness.replication.controller_messages import (
     TopicCreationRequested,
 )
 from harness.replication.knobs import GENERATIONS, Knobs
+from harness.replication.log_state import StoredLog
 from harness.replication.messages import (
     AnswerDeleteRecords,
     AnswerFetch,
@@ -54,7 +55,7 @@ from harness.replication.messages import (
     Truncate,
     Truncated,
 )
-from harness.replication.replica import Replica
+from harness.replication.replica import Replica, ReplicaConfig
 
 small = st.integers(-2, 6)
 nodes = st.integers(-1, 3).map(NodeId)
@@ -102,13 +103,17 @@ class Driver:
             NodeId(1),
             TopicPartition("ledger", 0),
             knobs,
-            min_insync_replicas=2,
-            replica_lag_time_max_ms=2_000,
-            log_start_offset=1,
-            log_end_offset=3,
-            epoch_entries=[EpochEntry(0, 1), EpochEntry(1, 3)],
-            high_watermark=7,
-            unclean_leader_election_enable=unclean,
+            ReplicaConfig(
+                min_insync_replicas=2,
+                replica_lag_time_max_ms=2_000,
+                unclean_leader_election_enable=unclean,
+            ),
+            StoredLog(
+                log_start_offset=1,
+                log_end_offset=3,
+                epoch_entries=[EpochEntry(0, 1), EpochEntry(1, 3)],
+                high_watermark=7,
+            ),
         )
         self.asked: list[object] = []
         self.answered: list[object] = []

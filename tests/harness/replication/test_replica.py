@@ -10,6 +10,7 @@ import pytest
 from harness.error_codes import ErrorCode
 from harness.model import NO_EPOCH, NodeId, TopicPartition
 from harness.replication.knobs import GENERATIONS, Knobs
+from harness.replication.log_state import StoredLog
 from harness.replication.messages import (
     AnswerFetch,
     AnswerProduce,
@@ -36,7 +37,7 @@ from harness.replication.messages import (
     Truncate,
     Truncated,
 )
-from harness.replication.replica import Replica
+from harness.replication.replica import Replica, ReplicaConfig
 
 ZERO, ONE, TWO = NodeId(0), NodeId(1), NodeId(2)
 LEADING = PartitionStateChanged(ZERO, 5, (ZERO, ONE), (ZERO, ONE), 7, 0)
@@ -56,12 +57,16 @@ def a_replica(
         ZERO,
         TopicPartition("ledger", 0),
         knobs or GENERATIONS[generation],
-        min_insync_replicas=1,
-        replica_lag_time_max_ms=2_000,
-        log_start_offset=start,
-        log_end_offset=end,
-        epoch_entries=epochs,
-        high_watermark=watermark,
+        ReplicaConfig(
+            min_insync_replicas=1,
+            replica_lag_time_max_ms=2_000,
+        ),
+        StoredLog(
+            log_start_offset=start,
+            log_end_offset=end,
+            epoch_entries=epochs,
+            high_watermark=watermark,
+        ),
     )
 
 

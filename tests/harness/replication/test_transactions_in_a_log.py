@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.error_codes import ErrorCode
-from harness.replication.log_state import LogState
+from harness.replication.log_state import LogState, StoredLog
 from harness.replication.messages import BatchSpan, ProducerStamp, TransactionEnd
 from harness.replication.producers import AbortedTransaction, ProducerStates
 
@@ -33,7 +33,7 @@ def test_a_reader_of_committed_records_stops_where_the_first_transaction_begins_
 
 
 def test_a_marker_counts_once_the_watermark_has_passed_it() -> None:
-    log = LogState(0, 0, 0, ())
+    log = LogState(StoredLog(0, 0, (), 0))
     log.appended((sent(0, 7), ended(1, 7, commits=True)))
     stable = []
     for watermark in (1, 2):
@@ -43,7 +43,7 @@ def test_a_marker_counts_once_the_watermark_has_passed_it() -> None:
 
 
 def test_the_last_stable_offset_is_within_the_log_where_the_first_records_are_deleted() -> None:
-    log = LogState(0, 0, 0, ())
+    log = LogState(StoredLog(0, 0, (), 0))
     log.appended((sent(0, 7), sent(1, 7, 1), sent(2, 7, 2)))
     log.move_high_watermark(3)
     log.raise_start(2)
@@ -96,7 +96,7 @@ def test_a_coordinator_s_batches_have_no_place_in_the_sequence() -> None:
 
 
 def test_a_transaction_whose_marker_is_cut_is_open_again() -> None:
-    log = LogState(0, 0, 0, ())
+    log = LogState(StoredLog(0, 0, (), 0))
     log.appended(tuple(TWO))
     log.move_high_watermark(2)
     log.truncated(5, TWO[:5])

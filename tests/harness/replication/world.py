@@ -25,6 +25,7 @@ from harness.replication.controller_messages import (
     TopicCreationRequested,
 )
 from harness.replication.knobs import Knobs
+from harness.replication.log_state import StoredLog
 from harness.replication.messages import (
     AnswerFetch,
     AnswerProduce,
@@ -52,7 +53,7 @@ from harness.replication.messages import (
     Tick,
     Truncate,
 )
-from harness.replication.replica import Replica
+from harness.replication.replica import Replica, ReplicaConfig
 from tests.harness.replication.nodes import Batch, Broker, FetchToken, IsrToken, Message, Produced
 
 PARTITION = TopicPartition("ledger", 0)
@@ -125,19 +126,10 @@ class World:
     def boot(self, node: NodeId) -> None:
         """A process on the log as it lies on disk, not registered yet."""
         broker = self.brokers[node]
-        broker.replica = Replica(
-            node,
-            PARTITION,
-            self.knobs,
-            min_insync_replicas=self.min_isr,
-            replica_lag_time_max_ms=self.lag_ms,
-            log_start_offset=broker.log_start,
-            log_end_offset=broker.log_end,
-            epoch_entries=broker.epochs,
-            high_watermark=broker.checkpointed_watermark,
-            producer_batches=broker.spans,
-            unclean_leader_election_enable=self.unclean,
-        )
+        watermark = broker.checkpointed_watermark
+        stored = StoredLog(broker.log_start, broker.log_end, broker.epochs, watermark, broker.spans)
+        config = ReplicaConfig(self.min_isr, self.lag_ms, unclean_leader_election_enable=self.unclean)
+        broker.replica = Replica(node, PARTITION, self.knobs, config, stored)
         broker.epochs = broker.replica.epoch_entries  # an entry beyond the end would come true later
         broker.incarnation += 1
         broker.fetching = False

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from checkers.views.conclusion import Conclusion, RunFacts
+from checkers.views.conclusion import Conclusion
+from checkers.views.fault_journal import FaultJournal
 from harness.anomaly import (
     NO_WORD,
     NOTHING,
@@ -40,10 +41,10 @@ KINDS = (
 )
 
 
-def conclude(run: RunFacts) -> Iterator[Conclusion]:
+def conclude(journal: FaultJournal) -> Iterator[Conclusion]:
     """Every hiccup that lasted too long."""
-    for fault in run.faults:
+    for fault in journal.faults:
         healed_ns, begun_ns = fault["healed_ns"], fault["injected_ns"]
         if fault["kind"] == "hiccup" and healed_ns is not None and healed_ns - begun_ns > LONGEST_NS:
             took_s = (healed_ns - begun_ns) / 1e9
-            yield Conclusion(Finding(run.run, "long-hiccup", "", -1), f"A hiccup lasted {took_s:.0f} s.", ())
+            yield Conclusion(Finding(journal.run, "long-hiccup", "", -1), f"A hiccup lasted {took_s:.0f} s.", ())
