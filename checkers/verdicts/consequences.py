@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness.anomaly import AnomalyKind, CauseAt
+from harness.checker import Prediction
 from harness.findings import Finding, FindingRange
 
 
@@ -21,6 +22,16 @@ def follows_one_of(finding: Finding, kind: AnomalyKind, causes: FindingRange) ->
     (first, end), value = _span(finding, kind), _value(finding, kind)
     named = value is None or causes.lowest is None or causes.highest is None or causes.lowest <= value <= causes.highest
     return first < causes.end and causes.first < end and named
+
+
+def follows_if_predicted(finding: Finding, kind: AnomalyKind, prediction: Prediction) -> bool:
+    """Whether ``finding``, which is of ``kind``, is another side of what ``prediction`` means, if that has happened."""
+    places = ((prediction.topic, finding.topic), (prediction.partition, finding.partition))
+    here = all(wanted in (None, actual) for wanted, actual in places)
+    if not here or finding.offset is None or prediction.kind not in kind.follows_from:
+        return False
+    first, end = _span(finding, kind)
+    return prediction.offset is None or first <= prediction.offset < end
 
 
 def reaches(finding: Finding, kind: AnomalyKind, offset: int) -> bool:

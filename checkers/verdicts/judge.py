@@ -12,7 +12,7 @@ from checkers.completeness.nodes_are_accounted import unnamed_isrs
 from checkers.registry import KINDS, PROMISES, AboutClients, Promise, conclude, rule_of
 from checkers.verdicts.accounts import account, doubts
 from checkers.verdicts.capped_findings import Rest, judged_rests, rests
-from checkers.verdicts.consequences import follows
+from checkers.verdicts.consequences import follows, follows_if_predicted
 from checkers.verdicts.run_parts import parts_of
 from checkers.verdicts.severity import Evidence, Severity, gravest, severity_of
 from checkers.verdicts.stories import stories
@@ -26,7 +26,7 @@ from checkers.views.row import Row
 from checkers.views.sampled_timelines import is_decided, limits
 from checkers.views.states import States
 from checkers.views.witnesses import Witnesses
-from harness.anomaly import CauseAt
+from harness.anomaly import CauseAt, Needs
 from harness.checker import Anomaly, Attribution, Outcome, Prediction, RunVerdict, Side, Verdict
 from harness.checker import Evidence as EvidenceRow
 from harness.excuse import EXCUSES, Excuse
@@ -49,6 +49,20 @@ class _Found(NamedTuple):
     findings: Sequence[Finding]
     conclusions: Mapping[Finding, Conclusion]
     reach: Sequence[FindingRange]
+
+
+class _Foreseen(NamedTuple):
+    """The predictions of a run.
+
+    Attributes:
+        all: of them.
+        counted: findings beyond those that were kept, which one of them may mean.
+        unseen: those that the evidence of a partition, given by its topic and its number, cannot show.
+    """
+
+    all: Sequence[Prediction]
+    counted: Sequence[Rest]
+    unseen: Callable[[str, int], Sequence[Prediction]]
 
 
 class _Classified(NamedTuple):
@@ -116,7 +130,8 @@ def _classified(
 ) -> _Classified:  # fmt: skip
     """The verdict on each finding, and on those that were only counted."""
     short = rests(found.findings, found.reach, partial(gravest, severity, own.deleted))
-    pairs = _anomalies(found.findings, severity, predicted, short, account=account, reason=reason)
+    foreseen = _foreseen_in(own, predicted, short)
+    pairs = _anomalies(found.findings, severity, foreseen, short, account=account, reason=reason)
     unmet = [one for one in predicted if not any(_is_met(one, plain) for plain, _ in pairs)]
     left = [rest for rest in short if predicted or severity(rest.last).verdict is not Verdict.VIOLATION]
     rest = judged_rests(left, predicted, unmet, _consequences())
@@ -166,14 +181,13 @@ def _counts(
 
 
 def _anomalies(
-    findings: Sequence[Finding], severity: Callable[[Finding], Severity], predicted: Sequence[Prediction],
-    short: Sequence[Rest], *, account: Callable[[Finding], Account],
+    findings: Sequence[Finding], severity: Callable[[Finding], Severity], foreseen: _Foreseen, short: Sequence[Rest],
+    *, account: Callable[[Finding], Account],
     reason: Callable[[Finding, Verdict, Excuse | None, Doubts], str],
 ) -> list[tuple[Anomaly, Anomaly]]:  # fmt: skip
     """The anomalies as if nothing were predicted, and as they are, in the order of ``findings``: causes first."""
     judged: list[tuple[Finding, Anomaly]] = []
     plain: list[Anomaly] = []
-    open_rests = [rest for rest in short if any(rest.may_hold(p) for p in predicted)]
     for finding in findings:
         kind, shown = KINDS[finding.kind], account(finding)
         causes = [known for known in judged if follows(finding, kind, known[0])]
@@ -187,11 +201,20 @@ def _anomalies(
             evidence=shown.evidence,
             attribution=shown.attribution,
         )  # fmt: skip
-        verdict = _foreseen(finding, anomaly, predicted, causes, open_rests)
+        verdict = _with_predictions(finding, anomaly, causes, foreseen)
         plain.append(anomaly)
         because_of = reason(finding, verdict, own.excuse, own.doubts)
         judged.append((finding, replace(anomaly, verdict=verdict, because=because_of)))
     return [(own, anomaly) for own, (_, anomaly) in zip(plain, judged, strict=True)]
+
+
+def _foreseen_in(own: Answers, predicted: Sequence[Prediction], short: Sequence[Rest]) -> _Foreseen:
+    """The predictions; what rests on a final read is unseen in a partition of which none came to the end."""
+    unread = {(end.topic, end.partition) for end in own.ends if not end.complete}
+    read = any(numbers["final_poll_rows"] for numbers in own.counts.values())
+    resting = [one for one in predicted if one.kind in KINDS and Needs.ENDS in KINDS[one.kind].relies_on]
+    counted = [rest for rest in short if any(rest.may_hold(one) for one in predicted)]
+    return _Foreseen(predicted, counted, lambda *place: resting if not read or place in unread else ())
 
 
 def _is_met(prediction: Prediction, own: Anomaly) -> bool:
@@ -254,18 +277,18 @@ def _with_causes(
     return own
 
 
-def _foreseen(
-    finding: Finding, anomaly: Anomaly, predicted: Sequence[Prediction],
-    causes: Sequence[tuple[Finding, Anomaly]], open_rests: Sequence[Rest],
-) -> Verdict:  # fmt: skip
+def _with_predictions(
+    finding: Finding, anomaly: Anomaly, causes: Sequence[tuple[Finding, Anomaly]], foreseen: _Foreseen
+) -> Verdict:
     """The anomaly's verdict: EXPECTED, when the scenario predicts it or one that it follows from.
 
     What follows from a predicted loss begins with it: of a fall or a step back that covers a range, the lowest offset
     must not be below the lowest of the predicted losses in the range, or something more than these was given up.
+    It is open while the predicted loss cannot be seen.
     """
     if anomaly.verdict is Verdict.INDETERMINATE:
         return anomaly.verdict
-    if any(p.matches(anomaly) for p in predicted):
+    if any(p.matches(anomaly) for p in foreseen.all):
         return Verdict.EXPECTED
     expected_at = [cause.offset or 0 for cause, judged in causes if judged.verdict is Verdict.EXPECTED]
     kind = KINDS[finding.kind]
@@ -273,9 +296,14 @@ def _foreseen(
     sides = finding._replace(offset=finding.other_offset) if is_send else finding
     if expected_at and (sides.offset or 0) >= min(expected_at):
         return Verdict.EXPECTED
-    if anomaly.verdict is Verdict.VIOLATION and any(rest.may_cause(sides, kind.follows_from) for rest in open_rests):
-        return Verdict.INDETERMINATE
-    return anomaly.verdict
+    if anomaly.verdict is not Verdict.VIOLATION:
+        return anomaly.verdict
+    may_follow = any(rest.may_cause(sides, kind.follows_from) for rest in foreseen.counted)
+    may_follow |= any(
+        follows_if_predicted(finding, kind, p) and (sides.offset or 0) >= (p.offset or 0)
+        for p in foreseen.unseen(finding.topic, finding.partition)
+    )
+    return Verdict.INDETERMINATE if may_follow else Verdict.VIOLATION
 
 
 def _because(causes: Sequence[tuple[Finding, Anomaly]]) -> str:

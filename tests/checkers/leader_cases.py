@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.checker import Outcome
 from harness.findings import KEPT_PER_GROUP
-from tests.checkers.cases import LOST_TAIL, case, lose_tail, lost, regression, unseen, write
+from tests.checkers.cases import LOST_TAIL, Expected, case, lose_tail, lost, regression, unseen, write
 from tests.checkers.story import Story
 
 # ------------------------------------------------------------------------------------------- leaders and watermarks
@@ -155,6 +155,28 @@ def a_loss_beside_the_predicted_one_is_a_violation(story: Story) -> None:
     write(story, 3)
     lose_tail(story, 1)
     story.finish()
+
+
+UNREAD = tuple(unseen(offset) for offset in range(3))
+
+
+def fallen_to(offset: int, verdict: str) -> tuple[Expected, ...]:
+    """What a loss from there on is without a final read: the new leader falls, and each replica cuts."""
+    return (regression(offset, verdict), *[("committed-cut", verdict, offset)] * 3, *UNREAD)
+
+
+@case(Outcome.INCONCLUSIVE, *fallen_to(2, "INDETERMINATE"), reason="There is no final read", **LOST_TAIL)
+def what_may_follow_from_a_predicted_loss_is_open_where_there_is_no_final_read(story: Story) -> None:
+    write(story, 3)
+    lose_tail(story, 2)
+    story.finish(read=False)
+
+
+@case(Outcome.VIOLATION, *fallen_to(1, "VIOLATION"), reason="There is no final read", **LOST_TAIL)
+def what_begins_below_a_predicted_loss_does_not_follow_from_it_alone(story: Story) -> None:
+    write(story, 3)
+    lose_tail(story, 1)
+    story.finish(read=False)
 
 
 @case(Outcome.NOT_REPRODUCED, **LOST_TAIL)
