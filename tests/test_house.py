@@ -155,8 +155,8 @@ def is_record(node: ast.ClassDef) -> bool:
 
 def is_service(node: ast.ClassDef, named: dict[str, list[ast.ClassDef]]) -> bool:
     bases = {ast.unparse(base) for base in node.bases}
-    is_data = is_record(node) or bases & {"Enum", "StrEnum", "IntEnum", "BaseModel", "TypedDict"}
-    is_data = is_data or {"message", "struct", "stored"} & decorators(node)
+    is_data = is_record(node) or bool(bases & {"Enum", "StrEnum", "IntEnum", "BaseModel", "TypedDict"})
+    is_data = is_data or bool({"message", "struct", "stored"} & decorators(node))
     is_data = is_data or any(is_record(one) for base in bases for one in named.get(base, ()))
     methods = [one.name for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
     return not is_data and any(not name.startswith("_") for name in methods)
