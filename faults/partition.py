@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 from faults.link_fault import LinkFault
-from harness.controls import Links, Power, Processes, supports
+from harness.controls import Links, Power, Processes
 from harness.fault import DiskEffect, FaultTraits, ProcessEffect
 from harness.model import CLIENTS, Link
-from harness.target import Receipt, Target
+from harness.observations import NodeStates
+from harness.target import Receipt, Target, supports
 
 
 class Partition(LinkFault):
@@ -49,7 +50,7 @@ class Partition(LinkFault):
 
 def _carries_again(target: Links, link: Link) -> Receipt:
     for end in link:
-        if end != CLIENTS and (ended := target.has_exited(end)).holds:
+        if end != CLIENTS and supports(target, NodeStates) and (ended := target.has_exited(end)).holds:
             return ended
     carried = target.carries(link)
     if carried.holds:

@@ -8,16 +8,15 @@ was asked.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeGuard, TypeVar, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from harness.model import Link, NodeId, TopicPartition
+from harness.observations import NodeStates
 from harness.target import LogDamage, Receipt, Target
-
-ControlT = TypeVar("ControlT", bound=Target)
 
 
 @runtime_checkable
-class Processes(Target, Protocol):
+class Processes(NodeStates, Protocol):
     """A node's process can be ended, stopped for a while, and started again on its own data."""
 
     def kill(self, node: str) -> None:
@@ -235,8 +234,3 @@ CONTROLS: frozenset[type[Target]] = frozenset(
     }
 )
 """All protocols of this module. A target lists those that it supports."""
-
-
-def supports(target: Target, control: type[ControlT]) -> TypeGuard[ControlT]:
-    """Whether the target supports that protocol on this machine."""
-    return control in target.controls

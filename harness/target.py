@@ -1,5 +1,6 @@
-"""The interface of the system under test for the runner and the faults.
+"""The interface of the system under test for the runner and the faults: what every cluster has.
 
+What else can be observed of one is in :mod:`harness.observations`, what can be done to one in :mod:`harness.controls`.
 A target executes calls and returns observations; it decides nothing. Every method is synchronous and may be called from
 one thread at a time. A method raises ``EnvironmentFault`` when the target cannot execute it.
 """
@@ -9,14 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, TypeGuard, TypeVar
 
 from harness.errors import UsageError
 from harness.model import CONTROLLER, NodeId, Offset, TopicPartition
-
-if TYPE_CHECKING:
-    from harness.history.blocks import Block
 
 MAX_PARTITIONS = 10_000
 """Of one topic; inclusive."""
@@ -199,95 +196,26 @@ class Cluster(Protocol):
         ...
 
 
-class Observable(Protocol):
-    """A cluster whose state can be observed."""
+class Target(Cluster, Protocol):
+    """What the runner needs of every cluster.
+
+    Attributes:
+        name: in the timeline and in messages.
+        controls: the protocols of :mod:`harness.observations` and :mod:`harness.controls` that it supports on this
+            machine.
+    """
+
+    name: str
+    controls: frozenset[type[Any]]
 
     def view(self) -> ClusterView:
         """The cluster as observed now."""
         ...
 
-    def replica(self, node: str, partition: TopicPartition) -> ReplicaView | None:
-        """A replica as its broker sees it now; None when the broker does not answer or does not hold it."""
-        ...
 
-    def committed(self, group: str) -> Mapping[TopicPartition, Offset]:
-        """The committed offsets of a consumer group in the cluster; empty when unknown."""
-        ...
+TargetT = TypeVar("TargetT", bound=Target)
 
 
-@runtime_checkable
-class KnowsLeaders(Protocol):
-    """A target that learns of elections and ISRs without asking a node."""
-
-    def known_leaders(self) -> Mapping[TopicPartition, Leadership]:
-        """What is known now; any thread may call it. It sends no request."""
-        ...
-
-
-class NodeStates(Protocol):
-    """A cluster whose single nodes can be observed."""
-
-    def is_running(self, node: str) -> Receipt:
-        """Whether the node's process exists and answers."""
-        ...
-
-    def has_exited(self, node: str) -> Receipt:
-        """Whether the node has exited since its last start because of its protocol or its storage.
-
-        An exit by a signal or a requested shutdown does not count.
-        """
-        ...
-
-    def endings(self) -> Sequence[Ending]:
-        """Every exit of a node that the harness did not order, until :meth:`stop`; oldest first."""
-        ...
-
-    def takes_writes(self, node: str) -> Receipt:
-        """Whether writes of the node's storage work now, in each of its log directories."""
-        ...
-
-    def has_refused_write(self, node: str, log_dir: int | None = None) -> Receipt:
-        """Whether a write of the node's own has failed with ENOSPC since its last start.
-
-        With ``log_dir`` one to that log directory.
-        """
-        ...
-
-    def offline_log_dirs(self, node: str) -> Sequence[int]:
-        """The log directories that the broker has taken offline.
-
-        Raises:
-            EnvironmentFault: it does not answer.
-        """
-        ...
-
-
-class Evidence(Protocol):
-    """The evidence of a cluster for the checkers."""
-
-    def timeline(self, run: str) -> Iterable[dict[str, Any]]:
-        """Rows of ``schema.TIMELINE`` from every node, dead ones included. Call after :meth:`stop`."""
-        ...
-
-    def replica_logs(self) -> Iterable[Block]:
-        """Rows of ``schema.REPLICA_LOGS``, minus ``run``, of every replica, read from its disk.
-
-        Call after :meth:`stop`.
-        """
-        ...
-
-    def copy_logs(self, directory: Path) -> None:
-        """Copy the nodes' own log output into ``directory``."""
-        ...
-
-
-class Target(Cluster, Observable, NodeStates, Evidence, Protocol):
-    """What the runner needs of every cluster; optional controls are in :mod:`harness.controls`.
-
-    Attributes:
-        name: in the timeline and in messages.
-        controls: the protocols of :mod:`harness.controls` that it supports on this machine.
-    """
-
-    name: str
-    controls: frozenset[type[Any]]
+def supports(target: Target, protocol: type[TargetT]) -> TypeGuard[TargetT]:
+    """Whether it supports a protocol (:mod:`harness.observations`, :mod:`harness.controls`), or one that extends it."""
+    return any(protocol in one.__mro__ for one in target.controls)

@@ -9,7 +9,7 @@ from typing import Any
 from harness.history.blocks import Block, rows_of
 from harness.history.schema import REPLICA_LOGS
 from harness.model import NodeId, Offset, TopicPartition
-from harness.target import Evidence
+from harness.observations import BrokerEvidence
 from harness.targets.replica_logs import ReplicaDisk, replica_log_blocks
 
 
@@ -18,7 +18,7 @@ def rows_in(blocks: Iterable[Block]) -> list[dict[str, Any]]:
     return list(rows_of(REPLICA_LOGS, blocks))
 
 
-def held(target: Evidence) -> list[dict[str, Any]]:
+def held(target: BrokerEvidence) -> list[dict[str, Any]]:
     """What the replicas of a target hold."""
     return rows_in(target.replica_logs())
 

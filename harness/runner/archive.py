@@ -13,9 +13,10 @@ from harness.history.kept_recorder import KeptRecorder
 from harness.history.recorder import Recorder
 from harness.history.run_directory import RunDirectory
 from harness.history.schema import REPLICA_LOGS
+from harness.observations import BrokerEvidence
 from harness.runner.nemesis import FaultRecord
 from harness.runner.schedule_log import ScheduleLog
-from harness.target import Ending, Target
+from harness.target import Ending, Target, supports
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -126,7 +127,8 @@ class DirectoryArchive:
 
     def take_logs(self, target: Target) -> None:
         """See :class:`Archive`."""
-        target.copy_logs(self._directory.broker_logs)
+        if supports(target, BrokerEvidence):
+            target.copy_logs(self._directory.broker_logs)
 
 
 class KeptArchive:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from harness.controls import WireTaps, supports
+from harness.controls import WireTaps
 from harness.history.delete_records_log import DeleteRecordsLog
 from harness.history.schema import WIRE
+from harness.observations import BrokerEvidence, NodeStates
 from harness.runner.archive import Archive
 from harness.runner.nemesis import Nemesis
 from harness.runner.schedule_log import ScheduleLog
-from harness.target import Target
+from harness.target import Target, supports
 
 
 def collect(
@@ -27,9 +28,10 @@ def collect(
     archive.take_faults(nemesis.records)
     archive.take_schedule_log(schedule_log)
     archive.take_orders(orders)
-    archive.take_endings(target.endings())
-    archive.take("timeline", target.timeline(archive.run))
-    archive.take_replica_logs(target.replica_logs())
+    archive.take_endings(target.endings() if supports(target, NodeStates) else ())
+    if supports(target, BrokerEvidence):
+        archive.take("timeline", target.timeline(archive.run))
+        archive.take_replica_logs(target.replica_logs())
     if is_tapped and supports(target, WireTaps):
         archive.take(WIRE.name, ({"run": archive.run, **row} for row in target.wire()))
     archive.take_logs(target)

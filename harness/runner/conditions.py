@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 
 from harness.model import NO_LEADER, NodeId, Offset, TopicPartition, node_name, partition_named
+from harness.observations import CommittedOffsets, NodeStates, ReplicaStates
 from harness.steps import ReplicaState, Until
-from harness.target import ClusterView, PartitionView, ReplicaView, Target
+from harness.target import ClusterView, PartitionView, ReplicaView, Target, supports
 
 _REPLICA_FIELDS = ("role", "leader", "leader_epoch", "log_start_offset", "log_end_offset", "high_watermark")
 
@@ -46,12 +47,14 @@ def leaderless(target: Target, partitions: Sequence[TopicPartition]) -> list[str
 def unsettled(target: Target, partitions: Sequence[TopicPartition]) -> list[str]:
     """What keeps the cluster from being whole, one phrase each.
 
-    Whole means: every partition has a leader and a full ISR, every replica knows that leader, and every replica's log
-    end offset and high watermark equal the leader's log end offset. Brokers that have exited by themselves do not
-    count.
+    Whole means: every partition has a leader and a full ISR; where brokers say what they hold, every replica knows that
+    leader, too, and every replica's log end offset and high watermark equal the leader's log end offset. Brokers that
+    have exited by themselves do not count.
     """
     view = target.view()
-    gone = {node for node in _brokers(view) if target.has_exited(node_name(node)).holds}
+    gone = set()
+    if supports(target, NodeStates):
+        gone = {node for node in _brokers(view) if target.has_exited(node_name(node)).holds}
     return [phrase for name in partitions for phrase in _unsettled(target, name, view.partitions.get(name), gone)]
 
 
@@ -85,10 +88,12 @@ def _asks_the_controller(until: Until) -> bool:
 def _unmet_elsewhere(until: Until, target: Target) -> Iterator[str]:
     """Conditions that depend neither on the controller nor on a replica."""
     for node in until.exited:
+        assert supports(target, NodeStates), "a plan refuses the step"
         receipt = target.has_exited(node_name(NodeId(node)))
         if not receipt.holds:
             yield receipt.seen
     if until.committed is not None:
+        assert supports(target, CommittedOffsets), "a plan refuses the step"
         group = until.committed.group
         stored = target.committed(group)
         for name, offset in until.committed.offsets.items():
@@ -116,9 +121,10 @@ def _unmet_view(until: Until, view: ClusterView, meant: Sequence[TopicPartition]
 
 
 def _unmet_replica(wanted: ReplicaState, target: Target, name: TopicPartition) -> Iterator[str]:
+    assert supports(target, ReplicaStates), "a plan refuses the step"
     seen = target.replica(node_name(NodeId(wanted.node)), name)
     if seen is None:
-        yield f"{name}: {target.is_running(node_name(NodeId(wanted.node))).seen}"
+        yield f"{name}: {_silent(target, NodeId(wanted.node))}"
         return
     for field in _REPLICA_FIELDS:
         value = getattr(wanted, field)
@@ -131,14 +137,23 @@ def _unsettled(target: Target, name: TopicPartition, seen: PartitionView | None,
         yield phrase
         return
     assert seen is not None, "that would be a phrase"
+    if not supports(target, ReplicaStates):
+        return
     leading = target.replica(node_name(seen.leader), name)
     for node in _staying(seen, gone):
         replica = target.replica(node_name(node), name)
         if leading is None or replica is None:
             silent = seen.leader if leading is None else node
-            yield f"{name}: {target.is_running(node_name(silent)).seen}"
+            yield f"{name}: {_silent(target, silent)}"
         else:
             yield from _behind(name, node, replica, seen.leader, leading)
+
+
+def _silent(target: Target, node: NodeId) -> str:
+    """About a broker that says nothing of a replica."""
+    if supports(target, NodeStates):
+        return target.is_running(node_name(node)).seen
+    return f"broker {node} says nothing of it"
 
 
 def _out_of_sync(name: TopicPartition, seen: PartitionView | None, gone: Set[NodeId]) -> str | None:

@@ -38,8 +38,9 @@ from typing import Literal
 from harness.broker.settings import Settings
 from harness.fault import DiskEffect, Fault
 from harness.model import NodeId, TopicPartition, is_broker, node_name
+from harness.observations import NodeStates
 from harness.replication.knobs import Knobs
-from harness.target import ClusterView, PartitionView, Target
+from harness.target import ClusterView, PartitionView, Target, supports
 
 BudgetName = Literal["promised", "any"]
 
@@ -177,7 +178,7 @@ class FaultBudget:
         if fault.traits.affects_process and any(_share(fault, other) for other in overdue):
             yield "another fault waits for the node to run"
         for node in fault.nodes():
-            if not self._target.is_running(node).holds:
+            if not self._is_running(node):
                 yield f"node {node} does not run"
         if fault.traits.disk is DiskEffect.NEW_WRITES and not self._is_written_to(fault, view):
             yield "too few replicas are in sync for writes that the disk could refuse"
@@ -229,7 +230,11 @@ class FaultBudget:
             return []
         lost = {node for node, names in self._electable.items() if name in names}
         members = map(node_name, seen.isr) if seen is not None else ()
-        return [node for node in members if node not in touched | lost and self._target.is_running(node).holds]
+        return [node for node in members if node not in touched | lost and self._is_running(node)]
+
+    def _is_running(self, node: str) -> bool:
+        """As far as the target can tell."""
+        return not supports(self._target, NodeStates) or self._target.is_running(node).holds
 
     def _is_recent(self, ended_s: float) -> bool:
         return self._now_s() - ended_s <= self._promise.noticed_s

@@ -14,6 +14,7 @@ from harness.controls import Elections, WireTaps
 from harness.errors import UsageError
 from harness.fault import Fault
 from harness.model import TopicPartition, partition_named
+from harness.observations import CommittedOffsets, NodeStates, ReplicaStates
 from harness.replication.knobs import CURRENT_GENERATION
 from harness.replication.knobs import generation as knobs_of
 from harness.runner.client_libraries import require_client
@@ -34,7 +35,7 @@ from harness.scenario import Scenario, checked_seed, with_overrides
 from harness.schedule import Step
 from harness.selection import is_of_a_quorum
 from harness.spelling import closest
-from harness.target import TopicSpec
+from harness.target import Target, TopicSpec
 from harness.targets.kafka.layout import Control
 from harness.targets.kinds import BUILTIN, cluster_kind, is_in_virtual_time
 from harness.workload import Circumstances, Features, WorkloadParameters
@@ -286,11 +287,23 @@ def _refuse_the_impossible(made: Plan) -> None:
 def _refuse_the_impossible_step(path: str, step: Step, scenario: Scenario, system: System) -> None:
     if step.elect is not None and Elections not in system.controls:
         raise UsageError(f"{path}: target {system.spelling!r} cannot be asked for an election.")
+    for protocol, asked in _observations(step):
+        if asked and protocol not in system.controls:
+            raise UsageError(f"{path}: target {system.spelling!r} cannot tell {asked}.")
     if step.where is not None:
         _refuse_unknown_partition(path, scenario, step.where.topic, step.where.partition)
     for name in step.partitions:
         _refuse_unknown_partition(path, scenario, *partition_named(name))
     _refuse_unknown_brokers(path, step.brokers, scenario.cluster.brokers)
+
+
+def _observations(step: Step) -> Iterator[tuple[type[Target], str]]:
+    """What a step waits for that not every target can observe: by which protocol, in words; empty: it does not."""
+    until = step.until
+    if until is not None:
+        yield ReplicaStates, "what a broker holds" if until.replicas else ""
+        yield NodeStates, "whether a broker has exited" if until.exited else ""
+        yield CommittedOffsets, "what a group has committed" if until.committed else ""
 
 
 def _refuse_unknown_nodes(path: str, fault: Fault, brokers: int, system: System) -> None:

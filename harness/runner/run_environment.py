@@ -15,13 +15,13 @@ from harness.client_tasks.final_reader import FinalReader
 from harness.client_tasks.scheduled_client import OrderedClient
 from harness.clients.threaded_clients import ThreadedClients
 from harness.clock import PacedClock, SystemClock
-from harness.controls import WireTaps, supports
+from harness.controls import WireTaps
 from harness.history.recorder import Recorder
 from harness.history.run_directory import RunDirectory
 from harness.runner.client_libraries import carried_by, client_library
 from harness.runner.plan import Plan
 from harness.runner.run_clients import RunClients
-from harness.target import Target
+from harness.target import Target, supports
 from harness.targets.cluster_kind import StartJournal
 from harness.targets.kinds import lives_in_virtual_time, require_whole
 from harness.workload import Workload

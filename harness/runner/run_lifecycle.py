@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 
 from harness.clock import PacedClock
 from harness.errors import EnvironmentFault, InvalidRun
 from harness.model import NO_LEADER, TopicPartition
+from harness.observations import NodeStates
 from harness.runner import settle as settling
 from harness.runner.archive import Archive
 from harness.runner.chaos import Chaos
@@ -26,7 +27,7 @@ from harness.runner.schedule_executor import ExecutionContext, ScheduleExecutor
 from harness.runner.schedule_log import ScheduleLog
 from harness.runner.service import Sends, reads, takeovers
 from harness.runner.unrest import STILL_TIMES, Look, RecoveryAspect, rest, still_for_s, watched
-from harness.target import PartitionView, Target
+from harness.target import PartitionView, Target, supports
 
 _FINAL_READ_TIMEOUT_S = 30.0
 _POLL_S = 0.05
@@ -138,8 +139,7 @@ class RunLifecycle:
         self._schedule_log.unsettled = missing
         self._schedule_log.replicas = {name: tuple(seen.replicas) for name, seen in partitions.items()}
         self._schedule_log.leaderless = [str(name) for name, seen in partitions.items() if seen.leader == NO_LEADER]
-        ended = [self._target.has_exited(node) for node in self._target.nodes() if not self._is_out_of_space(node)]
-        self._schedule_log.exited = [receipt.seen for receipt in ended if receipt.holds]
+        self._schedule_log.exited = list(_exited(self._target)) if supports(self._target, NodeStates) else []
 
     def _settle(self) -> list[str]:
         return settling.settle(
@@ -226,9 +226,6 @@ class RunLifecycle:
         self._archive.take_unrest(unrest.to_json(self._plan.partitions))
         return list(unrest.missing)
 
-    def _is_out_of_space(self, node: str) -> bool:
-        return self._target.has_refused_write(node).holds
-
     def read_everything(self) -> None:
         """Read every partition from the start to its end, as far as one can, and close the history."""
         self.progress.begins("final read")
@@ -282,6 +279,13 @@ class RunLifecycle:
                 last_things_first.callback(self._clients.stop)
                 last_things_first.callback(self._clients.workload.end)
             last_things_first.callback(self._nemesis.heal_all)
+
+
+def _exited(target: NodeStates) -> Iterator[str]:
+    """How nodes have exited by themselves, but for those whose disk had no space left."""
+    for node in target.nodes():
+        if not target.has_refused_write(node).holds and (ended := target.has_exited(node)).holds:
+            yield ended.seen
 
 
 def chaos_of(

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from harness.clock import Clock
 from harness.history.recorder import Recorder
 from harness.model import TopicPartition
+from harness.observations import KnowsLeaders
 from harness.runner.nemesis import FaultRecord, Nemesis
 from harness.runner.plan import Plan
-from harness.target import KnowsLeaders, Leadership, Target
+from harness.target import Leadership, Target
 
 Watch = Callable[["RunProgress"], None]
 """Called at the start of a run; it may look at the progress from another thread until the run has ended."""

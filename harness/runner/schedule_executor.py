@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from harness.clock import PacedClock
-from harness.controls import Elections, Power, supports
+from harness.controls import Elections, Power
 from harness.errors import EnvironmentFault, InvalidRun
 from harness.model import NodeId, TopicPartition, node_name
 from harness.runner.client_operations import AnyOperation, ClientOperations
@@ -18,7 +18,7 @@ from harness.runner.run_clients import RunClients
 from harness.runner.schedule_log import ScheduleLog
 from harness.schedule import Step
 from harness.steps import Elect, Unavailable, Until, meant
-from harness.target import Target
+from harness.target import Target, supports
 
 _POLL_S = 0.03
 _GRACE_S = 6.0

@@ -21,11 +21,12 @@ from typing import Any, Literal, NamedTuple
 
 from harness.broker.settings import Settings
 from harness.clock import PacedClock
-from harness.controls import DiskSpace, Links, Processes, WallClocks, supports
+from harness.controls import DiskSpace, Links, Processes, WallClocks
 from harness.errors import EnvironmentFault, NoSuchProbe
 from harness.model import NO_LEADER, Link, NodeId, TopicPartition, node_name
+from harness.observations import NodeStates, ReplicaStates
 from harness.runner.conditions import unsettled
-from harness.target import ClusterView, Receipt, Target
+from harness.target import ClusterView, Receipt, Target, supports
 
 STILL_TIMES = 5
 """For how many times the cluster's longest timeout it must have made no progress."""
@@ -161,6 +162,8 @@ class _Distance:
 
 def _behind(target: Target, partitions: Sequence[TopicPartition]) -> int:
     """By how many records all replicas and high watermarks are behind their leaders' log end offsets."""
+    if not supports(target, ReplicaStates):
+        return 0
     view, total = target.view(), 0
     for name in partitions:
         seen = view.partitions.get(name)
@@ -180,7 +183,9 @@ def _behind(target: Target, partitions: Sequence[TopicPartition]) -> int:
 
 
 def _probed(target: Target, unrest: Unrest) -> Unrest:
-    """``unrest`` with the results of all probes of the environment."""
+    """``unrest`` with the results of all probes of the environment, which is to blame where no node can be probed."""
+    if not supports(target, NodeStates):
+        return replace(unrest, blamed=("no node of the cluster can be probed",))
     receipts = [one for one in _receipts(target) if one is not None]
     return replace(
         unrest,
@@ -190,7 +195,7 @@ def _probed(target: Target, unrest: Unrest) -> Unrest:
     )
 
 
-def _receipts(target: Target) -> Iterator[Receipt | None]:
+def _receipts(target: NodeStates) -> Iterator[Receipt | None]:
     """The receipt of each probe of the environment; None: this target has no such probe."""
     running = []
     for node in target.nodes():
@@ -213,7 +218,7 @@ def _brokers(view: ClusterView) -> list[NodeId]:
     return sorted({node for partition in view.partitions.values() for node in partition.replicas})
 
 
-def _is_its_own_doing(target: Target, node: str, seen: str) -> Receipt:
+def _is_its_own_doing(target: NodeStates, node: str, seen: str) -> Receipt:
     """Whether a node that does not answer was neither paused nor killed, nor had a write refused by its disk."""
     harms = [target.is_paused, target.is_dead] if supports(target, Processes) else []
     for probe in (*harms, target.has_refused_write):

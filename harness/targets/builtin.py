@@ -29,6 +29,7 @@ from harness.controls import (
 from harness.errors import EnvironmentFault, NoAnswer
 from harness.history.blocks import Block
 from harness.model import CONTROLLER_ID, NodeId, Offset, TopicPartition, node_id, node_name
+from harness.observations import OBSERVATIONS
 from harness.replication.knobs import Knobs
 from harness.target import ClusterView, Leadership, Receipt, ReplicaView, TopicSpec
 from harness.targets.addresses import Addresses
@@ -65,7 +66,7 @@ class BuiltinTarget(BuiltinDisks, BuiltinLinks):
     """
 
     name = "builtin"
-    controls = frozenset[type[Any]](
+    controls = OBSERVATIONS.union(
         {
             ConnectionStalls,
             DiskContents,
@@ -166,7 +167,7 @@ class BuiltinTarget(BuiltinDisks, BuiltinLinks):
         return ClusterView(status["monotonic_ns"], live, partitions)
 
     def known_leaders(self) -> Mapping[TopicPartition, Leadership]:
-        """See :class:`harness.target.KnowsLeaders`: from the file of the controller's timeline."""
+        """See :class:`harness.observations.KnowsLeaders`: from the file of the controller's timeline."""
         return self._decisions.leaders()
 
     def replica(self, node: str, partition: TopicPartition) -> ReplicaView | None:

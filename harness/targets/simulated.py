@@ -29,6 +29,7 @@ from harness.controls import (
 from harness.errors import EnvironmentFault
 from harness.history.blocks import Block
 from harness.model import CONTROLLER, NodeId, Offset, TopicPartition, node_id, node_name
+from harness.observations import OBSERVATIONS
 from harness.replication.knobs import Knobs
 from harness.simulation.stack.cluster import Request, SimulatedCluster, listener
 from harness.simulation.stack.links import LinkConditions
@@ -75,7 +76,7 @@ class SimulatedTarget(SimulatedDisks, SimulatedLinks):
     """
 
     name = "simulated"
-    controls = frozenset[type[Any]](
+    controls = OBSERVATIONS.union(
         {
             ConnectionStalls,
             DiskContents,
@@ -166,7 +167,7 @@ class SimulatedTarget(SimulatedDisks, SimulatedLinks):
         return ClusterView(status["monotonic_ns"], live, partitions)
 
     def known_leaders(self) -> Mapping[TopicPartition, Leadership]:
-        """See :class:`harness.target.KnowsLeaders`: from the controller's timeline."""
+        """See :class:`harness.observations.KnowsLeaders`: from the controller's timeline."""
         return self._decisions.leaders()
 
     def replica(self, node: str, partition: TopicPartition) -> ReplicaView | None:

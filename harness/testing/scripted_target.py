@@ -15,6 +15,7 @@ from harness.controls import CONTROLS
 from harness.errors import EnvironmentFault
 from harness.history.blocks import Block
 from harness.model import CONTROLLER, Link, NodeId, Offset, TopicPartition
+from harness.observations import OBSERVATIONS
 from harness.target import (
     ClusterView,
     Ending,
@@ -76,7 +77,7 @@ class ScriptedTarget:
     calls: list[tuple[Any, ...]] = field(default_factory=list)
 
     name = "scripted"
-    controls = CONTROLS
+    controls = CONTROLS | OBSERVATIONS
 
     def __post_init__(self) -> None:
         self._dead: set[str] = set()

@@ -10,6 +10,7 @@ from harness.controls import CONTROLS
 from harness.errors import EnvironmentFault, UsageError
 from harness.fault import Fault
 from harness.model import Link, TopicPartition
+from harness.observations import OBSERVATIONS
 from harness.target import Target
 from harness.targets.builtin import BuiltinTarget
 from harness.targets.compose.inspected_stack import InspectedStack
@@ -58,8 +59,8 @@ def test_a_fault_calls_only_what_it_needs(kind: str, method: str) -> None:
 
 
 def protocols() -> frozenset[type[Target]]:
-    """Those of :mod:`harness.controls`, and those that faults bring themselves."""
-    return CONTROLS.union(fault.needs for fault in faults.KINDS.own.values())
+    """Those of every target, and those that faults bring themselves."""
+    return OBSERVATIONS | CONTROLS.union(fault.needs for fault in faults.KINDS.own.values())
 
 
 def has(target: type[Target], control: type[Target]) -> bool:

@@ -23,6 +23,7 @@ from harness.controls import (
 )
 from harness.errors import EnvironmentFault, UsageError
 from harness.model import CONTROLLER
+from harness.observations import OBSERVATIONS
 from harness.target import Target
 from harness.targets.compose import compose_tool
 from harness.targets.compose.compose_file import ComposeFile, understood
@@ -38,7 +39,7 @@ from harness.targets.kafka.releases import Release
 PATTERN_MARK = "#"
 """Between the path of the file and the pattern of its services."""
 
-_ALWAYS: frozenset[type[Target]] = frozenset({Processes, Links, DiskSpace, DiskContents, Elections, WireTaps})
+_ALWAYS = OBSERVATIONS | {Processes, Links, DiskSpace, DiskContents, Elections, WireTaps}
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from harness.controls import (
 )
 from harness.errors import EnvironmentFault
 from harness.model import Link, NodeId, node_id
+from harness.observations import OBSERVATIONS
 from harness.target import Receipt, Target
 from harness.targets.kafka import shim
 from harness.targets.kafka.clocks import KafkaClocks
@@ -37,7 +38,7 @@ from harness.targets.kafka.timeline_sampler import TimelineSampler
 from harness.targets.node_logs import copy_logs
 from harness.targets.node_process import Spawned
 
-_CONTROLS: frozenset[type[Target]] = frozenset(
+_CONTROLS: frozenset[type[Target]] = OBSERVATIONS.union(
     {
         ConnectionStalls,
         DiskContents,

@@ -258,7 +258,7 @@ class RealKafka(ABC, Generic[SomeNode]):
         return self.observation.view()
 
     def known_leaders(self) -> Mapping[TopicPartition, Leadership]:
-        """See :class:`harness.target.KnowsLeaders`: what the sampler has read; this does not make one."""
+        """See :class:`harness.observations.KnowsLeaders`: what the sampler has read; this does not make one."""
         sampler: TimelineSampler | None = vars(self).get("sampler")
         return {} if sampler is None else sampler.known_leaders()
 

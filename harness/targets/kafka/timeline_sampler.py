@@ -298,7 +298,7 @@ class TimelineSampler:
             yield from self._last_look_at_quorum()
 
     def known_leaders(self) -> Mapping[TopicPartition, Leadership]:
-        """See :class:`harness.target.KnowsLeaders`: by the decisions that have been read."""
+        """See :class:`harness.observations.KnowsLeaders`: by the decisions that have been read."""
         decided = dict(self._log.partitions)
         own = ((name, state) for name, state in decided.items() if not name.topic.startswith(_INTERNAL))
         return {name: Leadership(state.leader, tuple(state.isr)) for name, state in own}
