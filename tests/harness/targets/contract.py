@@ -148,8 +148,8 @@ class Trial:
     @contextmanager
     def in_effect(self, **written: object) -> Iterator[Fault]:
         """Inject a fault, and leave the cluster whole again; skip the test where the target cannot do it."""
+        self.needs(faults.KINDS[str(written["fault"])].needs)
         fault = faults.parse(written, "test").aimed(self.target.view(), seed=1)
-        self.needs(fault.needs)
         fault.inject(self.target)
         try:
             yield fault

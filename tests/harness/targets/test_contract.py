@@ -44,8 +44,8 @@ def trial(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.mark.parametrize("written", [one for one in ASKED if one not in LIKE_OTHERS], ids=str)
 def test_a_fault_is_seen_exactly_while_it_is_in_effect(trial: Trial, written: dict[str, object]) -> None:
+    trial.needs(faults.KINDS[str(written["fault"])].needs)
     fault = faults.parse(written, "test").aimed(trial.target.view(), seed=1)
-    trial.needs(fault.needs)
     assert not trial.asked(fault.probe).holds
     with trial.in_effect(**written) as injected:
         assert trial.holds(injected.probe)

@@ -12,8 +12,8 @@ from uuid import uuid4
 
 from faults.node_fault import NodeFault
 from harness.broker.settings import Settings
-from harness.controls import Processes
 from harness.fault import DiskEffect, FaultTraits, ProcessEffect
+from harness.observations import NodeStates
 from harness.replication.knobs import Knobs
 from harness.target import Receipt, Target
 from harness.targets.cluster_kind import ClusterKind, Leftovers, StartJournal
@@ -21,7 +21,7 @@ from harness.targets.simulated import SimulatedTarget
 
 
 @runtime_checkable
-class Naps(Processes, Protocol):
+class Naps(NodeStates, Protocol):
     """A node can be put to sleep."""
 
     def put_to_sleep(self, node: str) -> None:
@@ -30,6 +30,10 @@ class Naps(Processes, Protocol):
 
     def wake(self, node: str) -> None:
         """Undo :meth:`put_to_sleep`."""
+        ...
+
+    def is_asleep(self, node: str) -> Receipt:
+        """Whether it sleeps."""
         ...
 
 
@@ -65,6 +69,10 @@ class DozingTarget(SimulatedTarget):
         """See :class:`Naps`."""
         self.resume(node)
 
+    def is_asleep(self, node: str) -> Receipt:
+        """See :class:`Naps`."""
+        return self.is_paused(node)
+
 
 class Doze(NodeFault):
     """The node sleeps."""
@@ -87,7 +95,7 @@ class Doze(NodeFault):
 
     def probe(self, target: Naps) -> Receipt:
         """Holds when the process is stopped."""
-        return target.is_paused(self.name)
+        return target.is_asleep(self.name)
 
     def heal(self, target: Naps) -> None:
         """Wake it."""
