@@ -15,6 +15,7 @@ from harness.broker.controller_link import ControllerLink
 from harness.broker.controller_pushes import leader_and_isr, stop_replica, update_metadata
 from harness.broker.coordinator_log import appends
 from harness.broker.deletion import DeletionServices, delete_records
+from harness.broker.describe_client_quotas import describe_client_quotas
 from harness.broker.describe_configs import describe_configs
 from harness.broker.describe_log_dirs import describe_log_dirs
 from harness.broker.describe_metadata import metadata
@@ -175,6 +176,7 @@ class Broker:
             ApiKey.CREATE_TOPICS: partial(create_topics, self.controller),
             ApiKey.DELETE_TOPICS: partial(delete_topics, self.controller),
             ApiKey.CREATE_PARTITIONS: partial(create_partitions, self.controller),
+            ApiKey.DESCRIBE_CLIENT_QUOTAS: describe_client_quotas,
             ApiKey.DESCRIBE_CONFIGS: partial(describe_configs, self.metadata, self._config),
             ApiKey.ALTER_CONFIGS: partial(alter_configs, self.controller),
             ApiKey.INCREMENTAL_ALTER_CONFIGS: partial(incremental_alter_configs, self.controller),

@@ -218,6 +218,11 @@ def int64(*, since: int = 0, until: int = LATEST, default: int = 0, tag: int | N
     return _field("int64", since, until, default, tag)
 
 
+def float64(*, since: int = 0, until: int = LATEST) -> float:
+    """A 64-bit floating-point number."""
+    return _field("float64", since, until, 0.0, None)
+
+
 def uuid(*, since: int = 0, until: int = LATEST, tag: int | None = None) -> bytes:
     """16 raw bytes; ``NO_UUID`` when unknown."""
     return _field("uuid", since, until, NO_UUID, tag)

@@ -13,7 +13,9 @@ from typing import Any
 
 from harness.wire.declaration import Message
 
-FIXED = {"boolean": "?", "int8": "b", "int16": "h", "uint16": "H", "int32": "i", "int64": "q", "uuid": "16s"}
+FIXED = {
+    "boolean": "?", "int8": "b", "int16": "h", "uint16": "H", "int32": "i", "int64": "q", "float64": "d", "uuid": "16s",
+}  # fmt: skip
 """The kinds whose size is fixed, as :mod:`struct` characters."""
 
 NUMBERS = FIXED.keys() - {"uuid"}

@@ -21,6 +21,7 @@ from harness.wire.messages.control import (
 )
 from harness.wire.messages.offsets import LATEST_TIMESTAMP, ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from harness.wire.messages.operators import PREFERRED_ELECTION, UNCLEAN_ELECTION, ElectLeadersRequest, TopicPartitions
+from harness.wire.messages.quotas import ComponentData, DescribeClientQuotasRequest, DescribeClientQuotasResponse
 from tests.harness.broker.raw_client import batch, fetch_request, produce_request
 from tests.harness.broker.virtual_cluster import T, VirtualCluster
 
@@ -152,3 +153,10 @@ def test_topics_of_a_replica_s_fetch_go_by_their_ids() -> None:
     request.topics[0].topic_id = bytes(16)
     (answer,) = cluster.call(0, ApiKey.FETCH, 15, request)
     assert answer.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_no_client_has_a_quota(version: int) -> None:
+    request = DescribeClientQuotasRequest([ComponentData("user", 2)])
+    (answer,) = cluster_with_topic().call(0, ApiKey.DESCRIBE_CLIENT_QUOTAS, version, request)
+    assert answer == DescribeClientQuotasResponse(entries=[])

@@ -21,6 +21,7 @@ _TEXTS = st.text(max_size=6) | st.sampled_from(["a" * 126, "b" * 127, "ü" * 64,
 _SIMPLE: dict[str, st.SearchStrategy[Any]] = {
     "boolean": st.booleans(),
     "uint16": st.integers(0, 2**16 - 1),
+    "float64": st.floats(allow_nan=False),
     "uuid": st.binary(min_size=16, max_size=16),
     "string": _TEXTS,
     "records": _RECORDS,

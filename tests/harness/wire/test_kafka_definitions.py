@@ -72,6 +72,8 @@ def default(field: dict[str, Any], kind: str) -> Any:
     match kind:
         case "int8" | "int16" | "uint16" | "int32" | "int64":
             return int(str(told or 0), 0)
+        case "float64":
+            return float(told or 0)
         case "boolean":
             return told == "true"
         case "string":
