@@ -31,10 +31,14 @@ class _Caught:
     Attributes:
         name: of the first signal; empty: none has arrived.
         is_lost: whether the ``KeyboardInterrupt`` that it raised was swallowed, by a destructor or by a callback.
+        steps: how many steps are being made that may not end halfway, one within the other.
+        is_due: whether a handler waits for them.
     """
 
     name = ""
     is_lost = False
+    steps = 0
+    is_due = False
 
 
 _caught = _Caught()
@@ -87,6 +91,35 @@ def is_first(number: int) -> bool:
     return True
 
 
+def interrupt() -> None:
+    """Raise ``KeyboardInterrupt`` for a handler, or let the present step of simulated time do that at its end."""
+    if not _caught.steps:
+        raise KeyboardInterrupt
+    _caught.is_due = True
+
+
+def is_due() -> bool:
+    """Whether a handler waits for the end of the present step."""
+    return _caught.is_due
+
+
+def step_begins() -> None:
+    """From now on let :func:`interrupt` wait: halfway through a step a simulated node has stored half of a change."""
+    _caught.steps += 1
+
+
+def step_ends() -> None:
+    """The opposite of :func:`step_begins`.
+
+    Raises:
+        KeyboardInterrupt: a handler has waited for it.
+    """
+    _caught.steps -= 1
+    if _caught.is_due and not _caught.steps:
+        _caught.is_due = False
+        raise KeyboardInterrupt
+
+
 @contextmanager
 def raised_once(say: Callable[[str], None], *, to_the_end: bool) -> Iterator[None]:
     """While entered, the first signal raises ``KeyboardInterrupt`` in the main thread; ``say`` answers the others.
@@ -98,7 +131,8 @@ def raised_once(say: Callable[[str], None], *, to_the_end: bool) -> Iterator[Non
 
     def handle(number: int, _: FrameType | None) -> None:
         if is_first(number):
-            raise KeyboardInterrupt
+            interrupt()
+            return
         say(f"{signal.Signals(number).name}: already healing and stopping; this takes a few seconds.")
 
     _caught.name, _caught.is_lost = "", False

@@ -81,7 +81,7 @@ class Interruption:
     def _end(self, _: int, __: FrameType | None) -> None:
         if self.failure is not None and not self._ending:
             self._shielded = True
-            raise KeyboardInterrupt
+            signals.interrupt()
 
     def _handle(self, number: int, _: FrameType | None) -> None:
         name = signal.Signals(number).name
@@ -91,4 +91,4 @@ class Interruption:
             return
         self.caught, self.failure = name, None
         if not self._is_put_off:
-            raise KeyboardInterrupt
+            signals.interrupt()

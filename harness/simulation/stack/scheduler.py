@@ -10,6 +10,7 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Protocol
 
+from harness import signals
 from harness.simulation.stack.links import CALM, LinkConditions, Links
 
 Act = Callable[[], None]
@@ -95,16 +96,23 @@ class VirtualScheduler:
         """Let ``seconds`` pass, act by act; see :class:`harness.clock.PacedClock`.
 
         Whatever becomes due at the very end still happens; 0 does what is due now, and what follows from it at once.
+
+        Raises:
+            KeyboardInterrupt: a signal has come; the act of that moment has come to its end.
         """
         until_ns = self.now_ns + round(seconds * _NS_PER_S)
         heap = self._heap
-        while heap and heap[0][0] <= until_ns:
-            self.now_ns, _, act, life = heappop(heap)
-            self.events += 1
-            if life is None or life.runs:
-                act()
-            else:
-                life.postpone(act)
+        signals.step_begins()
+        try:
+            while heap and heap[0][0] <= until_ns and not signals.is_due():
+                self.now_ns, _, act, life = heappop(heap)
+                self.events += 1
+                if life is None or life.runs:
+                    act()
+                else:
+                    life.postpone(act)
+        finally:
+            signals.step_ends()
         self.now_ns = until_ns
 
     def sleep_until(self, holds: Callable[[], bool], timeout_s: float, step_s: float = 0.005) -> bool:
