@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.errors import SeawallError
 from harness.targets.cluster_kind import ClusterKind
-from harness.targets.kafka.source import SourceKind
+from harness.targets.kafka.source_kind import SourceKind
 from harness.targets.kinds import kind_of
 
 

@@ -89,8 +89,8 @@ def _plans(
     tap: bool,
 ) -> list[Plan]:
     from harness.runner import plan
-    from harness.runner.real import with_pattern
     from harness.scenario import find
+    from harness.targets.kinds import with_pattern
 
     if service_pattern is not None:
         target = with_pattern(target, service_pattern)

@@ -158,10 +158,10 @@ def matrix(
     from harness.cli.matrix import exit_code, in_short, show_json, show_table
     from harness.replication.knobs import GENERATIONS
     from harness.runner.matrix import chosen, rows
-    from harness.runner.real import generation_of
     from harness.scenario import shipped
+    from harness.targets.kinds import source_of
 
-    generations = generations or generation_of(target) or ""
+    generations = generations or source_of(target).generation or ""
     meant = list(rows(chosen(shipped(), _words(only)), _words(generations)))
     plans = list(_possible(meant, target, seed))
     if not plans:
@@ -191,9 +191,9 @@ def _plans(name: str, target: str, generation: str | None, seed: int, settings: 
     from harness.cli.run import overrides
     from harness.runner import plan
     from harness.runner.expectation import expectations
-    from harness.runner.real import generation_of
+    from harness.targets.kinds import source_of
 
-    spoken = generation_of(target)
+    spoken = source_of(target).generation
     for scenario in _named(name):
         known = expectations(scenario)
         wanted = generation or spoken or (scenario.generation if scenario.generation in known else next(iter(known)))
@@ -209,9 +209,9 @@ def _possible(meant: Sequence[tuple[Scenario, list[str]]], target: str, seed: in
     """A plan for each cell; prints and skips cells that the target cannot play."""
     from harness.runner import plan
     from harness.runner.matrix import impossible
-    from harness.runner.real import generation_of
+    from harness.targets.kinds import source_of
 
-    real = generation_of(target) is not None
+    real = source_of(target).generation is not None
     for scenario, names in meant:
         for name in names:
             try:

@@ -12,9 +12,9 @@ from harness.museum.exhibits import BUSY, MISTAKEN
 from harness.outcome import LETTERS, Word
 from harness.runner.expectation import expectations
 from harness.runner.matrix import impossible
-from harness.runner.real import beyond
 from harness.scenario import Scenario
 from harness.targets.kafka.releases import numbers, release
+from harness.targets.kafka.system import beyond
 
 Known = Mapping[str, Scenario]
 """The shipped scenarios, by id."""

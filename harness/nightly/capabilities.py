@@ -13,9 +13,8 @@ from harness.nightly.cells import Cell
 from harness.nightly.plan import NightPlan
 from harness.runner import plan as planned
 from harness.runner.matrix import impossible
-from harness.runner.real import real_kafka
 from harness.scenario import Scenario, load
-from harness.targets.kinds import kind_of
+from harness.targets.kinds import kind_of, source_of
 
 Probe = Callable[[str], str | None]
 """What is missing of the capability with that name, in a sentence; None: it is there."""
@@ -87,8 +86,8 @@ def _refused(cell: Cell, probe: Probe) -> EnvironmentFault | UsageError | None:
     scenario, kind = _scenario(cell.scenario), kind_of(cell.target)
     generation = None if kind.runs_releases else cell.generation
     try:
-        source = real_kafka(cell.target)
-        if source is not None and (why := impossible(scenario, source.release.generation)) is not None:
+        spoken = source_of(cell.target).generation
+        if spoken is not None and (why := impossible(scenario, spoken)) is not None:
             return EnvironmentFault(why)
         planned(scenario, cell.target, generation, 0, duration_s=cell.duration_s, overrides=cell.settings)
     except (EnvironmentFault, UsageError) as error:

@@ -133,10 +133,10 @@ class NothingToUndo:
         """See :class:`Undo`."""
 
     def node_started(self, name: str, pid: int) -> None:
-        """See :class:`harness.targets.cluster_kind.StartJournal`."""
+        """See :class:`harness.targets.leftovers.StartJournal`."""
 
     def leftover_coming(self, kind: str, what: Mapping[str, Any]) -> None:
-        """See :class:`harness.targets.cluster_kind.StartJournal`."""
+        """See :class:`harness.targets.leftovers.StartJournal`."""
 
 
 class Journal:
@@ -170,7 +170,7 @@ class Journal:
             self._change(nodes={**self._entries.nodes, name: ProcessMark.of(pid)})
 
     def leftover_coming(self, kind: str, what: Mapping[str, Any]) -> None:
-        """Record what a target leaves if this process is killed; see :class:`~harness.targets.cluster_kind.Leftovers`.
+        """Record what a target leaves if this process is killed; see :class:`~harness.targets.leftovers.Leftovers`.
 
         Raises:
             EnvironmentFault: a plugin's kind has none.

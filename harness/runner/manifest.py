@@ -18,7 +18,7 @@ from harness.replication.isr import laggards_leave_ms
 from harness.runner.plan import Plan
 from harness.runner.planned_chaos import PlannedChaos
 from harness.runner.planned_schedule import PlannedSchedule
-from harness.runner.real import NO_LIMIT
+from harness.targets.kafka.system import NO_LIMIT
 from harness.targets.kinds import BUILTIN
 from harness.workload import WorkloadParameters
 

@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import Any
 
 import workloads
-from harness.broker.settings import Settings
 from harness.controls import Elections, WireTaps
 from harness.errors import UsageError
 from harness.fault import Fault
@@ -28,8 +27,6 @@ from harness.runner.planned_schedule import (
     refuse_overlaps,
 )
 from harness.runner.quorum import undecided, without_quorum
-from harness.runner.real import configured, knows_idempotence, named_by, real_kafka
-from harness.runner.system import BuiltInSystem, SpokenProtocol, System
 from harness.runner.topics import topic_spec, with_topics
 from harness.scenario import Scenario, checked_seed, with_overrides
 from harness.schedule import Step
@@ -37,7 +34,9 @@ from harness.selection import is_of_a_quorum
 from harness.spelling import closest
 from harness.target import Target, TopicSpec
 from harness.targets.kafka.layout import Control
-from harness.targets.kinds import BUILTIN, cluster_kind, is_in_virtual_time
+from harness.targets.kafka.system import knows_idempotence, named_by
+from harness.targets.kinds import BUILTIN, is_in_virtual_time, source_of
+from harness.targets.system import SpokenProtocol, System
 from harness.workload import Circumstances, Features, WorkloadParameters
 
 _KNOB_GROUP = "replication."
@@ -137,20 +136,17 @@ def plan(
     scenario = with_overrides(scenario, overrides)
     if tap:
         scenario = scenario.model_copy(update={"tap": True})
-    source = real_kafka(target)
-    spoken = None if source is None else source.release.generation
-    if spoken is not None and generation not in (None, spoken):
-        raise UsageError(f"target {target!r} speaks generation {spoken}, not {generation}.", "Leave --generation out.")
-    name = spoken or generation or scenario.generation or CURRENT_GENERATION
-    changed = {key.removeprefix(_KNOB_GROUP): text for key, text in overrides.items() if key.startswith(_KNOB_GROUP)}
-    family = {} if source is None else source.release.family.knobs
-    protocol = SpokenProtocol(name, knobs_of(name, {**family, **_knobs(scenario), **({} if source else changed)}))
-    system: System
-    if source is None:
-        system = _built_in(scenario, target, protocol)
-    else:
-        with _named(scenario):
-            system = configured(target, source, protocol, scenario, overrides)
+    source = source_of(target)
+    if source.generation is not None and generation not in (None, source.generation):
+        spoken = f"target {target!r} speaks generation {source.generation}, not {generation}."
+        raise UsageError(spoken, "Leave --generation out.")
+    name = source.generation or generation or scenario.generation or CURRENT_GENERATION
+    switched = {key: text for key, text in overrides.items() if key.startswith(_KNOB_GROUP)}
+    source.refuse_switches(switched)
+    changed = {key.removeprefix(_KNOB_GROUP): text for key, text in switched.items()}
+    protocol = SpokenProtocol(name, knobs_of(name, {**source.knobs, **_knobs(scenario), **changed}))
+    with _named(scenario):
+        system = source.system(target, protocol, scenario)
     if scenario.chaos is None and duration_s is not None:
         raise UsageError(f"scenario {scenario.id!r} is a schedule: its steps say how long it takes.")
     seed = checked_seed(seed)
@@ -182,11 +178,6 @@ def _circumstances(made: Plan) -> Circumstances:
     return Circumstances(made.target, is_in_virtual_time(made.target), features, topics, bool(made.schedule.sends()))
 
 
-def _built_in(scenario: Scenario, target: str, protocol: SpokenProtocol) -> BuiltInSystem:
-    cluster = scenario.cluster
-    return BuiltInSystem(cluster_kind(target), target, protocol, cluster.brokers, cluster.settings, _settings(scenario))
-
-
 @contextmanager
 def _named(scenario: Scenario) -> Iterator[None]:
     """Prefix errors in a scenario with the name of its file."""
@@ -207,24 +198,6 @@ def _workload(scenario: Scenario, version: str, overrides: Mapping[str, str]) ->
         parameters = {key: one for key, one in parameters.items() if key in known or f"workload.{key}" in overrides}
     written = workloads.parse(name, parameters)
     return written if knows_idempotence(version) else written.without_numbers()
-
-
-def _settings(scenario: Scenario) -> Settings:
-    try:
-        settings = Settings.parse(dict(scenario.cluster.settings))
-    except UsageError as error:
-        raise UsageError(f"cluster.settings: {error.sentence}", error.remedy) from None
-    if settings.replica_fetch_wait_max_ms >= settings.replica_socket_timeout_ms:
-        raise UsageError(
-            f"cluster.settings: replica.fetch.wait.max.ms, {settings.replica_fetch_wait_max_ms}, is not below "
-            f"replica.socket.timeout.ms, {settings.replica_socket_timeout_ms}: every parked fetch would time out."
-        )
-    if settings.broker_heartbeat_interval_ms >= settings.broker_session_timeout_ms:
-        raise UsageError(
-            f"cluster.settings: broker.heartbeat.interval.ms, {settings.broker_heartbeat_interval_ms}, is not below "
-            f"broker.session.timeout.ms, {settings.broker_session_timeout_ms}: every session would expire."
-        )
-    return settings
 
 
 def _knobs(scenario: Scenario) -> dict[str, str]:

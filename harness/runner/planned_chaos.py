@@ -10,10 +10,10 @@ import faults
 from harness.errors import UsageError
 from harness.fault import Fault
 from harness.runner.fault_budget import Promise
-from harness.runner.system import System
 from harness.scenario import Scenario
 from harness.schedule import Chaos
 from harness.steps import LONGEST_S
+from harness.targets.system import System
 
 
 @dataclass(frozen=True, slots=True)

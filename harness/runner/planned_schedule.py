@@ -12,13 +12,13 @@ from harness.fault import Fault
 from harness.model import CONTROLLER, NodeId, TopicPartition
 from harness.runner.expectation import performed
 from harness.runner.quorum import Coming
-from harness.runner.real import named_by
 from harness.scenario import NUMBERED
 from harness.schedule import Step
 from harness.selection import ANY, FOLLOWER, LEADER
 from harness.steps import Send, meant
 from harness.target import ClusterView
 from harness.targets.kafka.layout import Control
+from harness.targets.kafka.system import named_by
 
 NODE_FIELDS = ("node", "isolate", "between", "links")
 """The fields of faults that name nodes."""

@@ -22,8 +22,8 @@ from harness.runner.client_libraries import carried_by, client_library
 from harness.runner.plan import Plan
 from harness.runner.run_clients import RunClients
 from harness.target import Target, supports
-from harness.targets.cluster_kind import StartJournal
 from harness.targets.kinds import lives_in_virtual_time, require_whole
+from harness.targets.leftovers import StartJournal
 from harness.workload import Workload
 
 

@@ -36,8 +36,9 @@ from harness.targets.addresses import Addresses
 from harness.targets.awaiting import await_that
 from harness.targets.builtin_disks import BuiltinDisks
 from harness.targets.builtin_links import BuiltinLinks
-from harness.targets.cluster_kind import ClusterKind, StartJournal
+from harness.targets.cluster_kind import ClusterKind
 from harness.targets.controller_tail import ControllerTail, GrowingFile
+from harness.targets.leftovers import StartJournal
 from harness.targets.node_evidence import folder_of, timeline_rows, wire_rows
 from harness.targets.node_logs import copy_logs
 from harness.targets.node_process import NodeProcess, Spawned

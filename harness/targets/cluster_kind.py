@@ -1,58 +1,23 @@
-"""Describes a kind of target that runs any generation of the replication protocol, such as ``builtin``.
-
-It says besides what every target, those of real Kafka too, records so that ``seawall heal`` finds what it started.
-"""
+"""Describes a kind of target that runs any generation of the replication protocol, such as ``builtin``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from harness.broker.settings import Settings
 from harness.client_ports import Clients
 from harness.clock import PacedClock
+from harness.errors import UsageError
+from harness.fault import Fault
 from harness.replication.knobs import Knobs
+from harness.scenario import Scenario
 from harness.target import Target
-
-
-class StartJournal(Protocol):
-    """Records what a target starts, so that ``seawall heal`` finds it when the harness has been killed."""
-
-    def node_started(self, name: str, pid: int) -> None:
-        """Record that node ``name`` is process ``pid`` now."""
-        ...
-
-    def leftover_coming(self, kind: str, what: Mapping[str, Any]) -> None:
-        """Record something that does not end with this process and its nodes, before it exists.
-
-        Args:
-            kind: the name of the kind of target whose :class:`Leftovers` remove it.
-            what: names it, as JSON has it; :attr:`Leftovers.remove` is called with that.
-
-        Raises:
-            EnvironmentFault: a plugin's kind has no :class:`Leftovers`.
-        """
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Leftovers:
-    """What a seawall that was killed leaves of a kind of target beside processes and its run directory.
-
-    Attributes:
-        plural: what they are, in messages, such as ``containers``.
-        remove: removes what :meth:`StartJournal.leftover_coming` has recorded, as far as it is there, and returns the
-            name of each thing that it has removed. It is called in another process, and again while it raises
-            ``EnvironmentFault``: it cannot be done now.
-        remove_lost: removes what no journal names any more, but what certainly belongs to a seawall of this user that
-            has ended; returns one line for each thing. A kind that cannot know that has none.
-    """
-
-    plural: str
-    remove: Callable[[Mapping[str, Any]], Sequence[str]]
-    remove_lost: Callable[[], Sequence[str]] = list
+from harness.targets.kafka.layout import Control
+from harness.targets.leftovers import Leftovers, StartJournal
+from harness.targets.system import SpokenProtocol, System, Unsupported
 
 
 class InVirtualTime(Target, Protocol):
@@ -97,7 +62,7 @@ class ClusterKind:
         make: makes one.
         in_virtual_time: whether what ``make`` returns is :class:`InVirtualTime`.
         runs_releases: whether it runs a release of Kafka, which ``--target`` names after a colon. This kind does not,
-            see :class:`harness.targets.kafka.source.SourceKind`.
+            see :class:`harness.targets.kafka.source_kind.SourceKind`.
         argument: what follows the colon, in a word; empty: there is none.
         with_pattern: None: no services run Kafka.
         leftovers: how ``seawall heal`` ends what its targets record as coming; None: they leave nothing but processes
@@ -124,10 +89,141 @@ class ClusterKind:
         """Whether each of its nodes has a loopback address of its own."""
         return not self.in_virtual_time
 
-    def find(self, argument: str) -> None:
-        """The source that the argument names: none, as it runs a generation of the protocol."""
+    def source(self, argument: str) -> AnyGeneration:
+        """What makes a system of it, which runs any generation of the protocol."""
+        assert not argument, "such a kind has no argument"
+        return AnyGeneration(self)
 
     def may_combine(self, argument: str) -> bool:
         """Whether brokers may also be controllers."""
         del argument
         return False
+
+
+@dataclass(frozen=True, slots=True)
+class AnyGeneration:
+    """Implements :class:`harness.targets.system.SystemSource` for seawall's own brokers."""
+
+    kind: ClusterKind
+
+    @property
+    def generation(self) -> None:
+        """See :class:`harness.targets.system.SystemSource`."""
+
+    @property
+    def knobs(self) -> Mapping[str, str]:
+        """See :class:`harness.targets.system.SystemSource`."""
+        return {}
+
+    def refuse_switches(self, overrides: Mapping[str, str]) -> None:
+        """See :class:`harness.targets.system.SystemSource`: each knob is one."""
+
+    def system(self, spelling: str, protocol: SpokenProtocol, scenario: Scenario) -> System:
+        """See :class:`harness.targets.system.SystemSource`."""
+        cluster = scenario.cluster
+        return BuiltInSystem(self.kind, spelling, protocol, cluster.brokers, cluster.settings, _settings(scenario))
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltInSystem(System):
+    """A generation of the replication protocol, on brokers of seawall's own.
+
+    Attributes:
+        kind: of the target.
+        spelling: see :class:`System`.
+        protocol: see :class:`System`.
+        brokers: how many.
+        written: the settings that the scenario has.
+        settings: of every broker.
+    """
+
+    kind: ClusterKind
+    spelling: str
+    protocol: SpokenProtocol
+    brokers: int
+    written: Mapping[str, Any]
+    settings: Settings
+
+    @property
+    def name(self) -> str:
+        """See :class:`System`."""
+        return self.version
+
+    def known_settings(self) -> Settings:
+        """See :class:`System`."""
+        return self.settings
+
+    def properties(self) -> Mapping[str, Any]:
+        """See :class:`System`."""
+        return self.written
+
+    @property
+    def control(self) -> Control:
+        """See :class:`System`."""
+        return Control.ONE
+
+    @property
+    def controls(self) -> frozenset[type[Target]]:
+        """See :class:`System`."""
+        return self.kind.controls
+
+    @property
+    def is_sampled(self) -> bool:
+        """See :class:`System`."""
+        return False
+
+    @property
+    def schedules_by_wall_clock(self) -> bool:
+        """See :class:`System`."""
+        return False
+
+    @property
+    def starts_cut_off(self) -> bool:
+        """See :class:`System`."""
+        return True
+
+    @property
+    def is_heavy(self) -> bool:
+        """See :class:`System`."""
+        return False
+
+    def unsupported(self, fault: Fault) -> Unsupported | None:
+        """See :class:`System`."""
+        if fault.needs in self.controls:
+            return None
+        return Unsupported(f"target {self.spelling!r} cannot do {fault.kind!r}.")
+
+    def arguments(self) -> Sequence[str]:
+        """See :class:`System`."""
+        return "--generation", self.protocol.generation
+
+    def configuration(self) -> Mapping[str, Any]:
+        """See :class:`System`."""
+        return {"settings": {name.replace("_", "."): value for name, value in asdict(self.settings).items()}}
+
+    def evidence(self) -> Mapping[str, str]:
+        """See :class:`System`."""
+        return {"time": "virtual"} if self.kind.in_virtual_time else {}
+
+    def target(self, directory: Path, seed: int, journal: StartJournal) -> Target:
+        """See :class:`System`."""
+        knobs = self.protocol.knobs
+        return self.kind.make(directory, self.brokers, knobs, self.settings, seed=seed, journal=journal)
+
+
+def _settings(scenario: Scenario) -> Settings:
+    try:
+        settings = Settings.parse(dict(scenario.cluster.settings))
+    except UsageError as error:
+        raise UsageError(f"cluster.settings: {error.sentence}", error.remedy) from None
+    if settings.replica_fetch_wait_max_ms >= settings.replica_socket_timeout_ms:
+        raise UsageError(
+            f"cluster.settings: replica.fetch.wait.max.ms, {settings.replica_fetch_wait_max_ms}, is not below "
+            f"replica.socket.timeout.ms, {settings.replica_socket_timeout_ms}: every parked fetch would time out."
+        )
+    if settings.broker_heartbeat_interval_ms >= settings.broker_session_timeout_ms:
+        raise UsageError(
+            f"cluster.settings: broker.heartbeat.interval.ms, {settings.broker_heartbeat_interval_ms}, is not below "
+            f"broker.session.timeout.ms, {settings.broker_session_timeout_ms}: every session would expire."
+        )
+    return settings

@@ -12,8 +12,10 @@ from harness.errors import UsageError
 from harness.plugins import Registry, takes
 from harness.spelling import closest
 from harness.target import Target
-from harness.targets.cluster_kind import ClusterKind, InVirtualTime, Leftovers
-from harness.targets.kafka.source import SourceKind
+from harness.targets.cluster_kind import ClusterKind, InVirtualTime
+from harness.targets.kafka.source_kind import SourceKind
+from harness.targets.leftovers import Leftovers
+from harness.targets.system import SystemSource
 
 BUILTIN = "builtin"
 """The default target."""
@@ -81,11 +83,26 @@ def kind_of(target: str) -> ClusterKind | SourceKind:
     raise UsageError(f"target {target!r} is not known; {closest(target, list(_spellings()))}")
 
 
-def cluster_kind(target: str) -> ClusterKind:
-    """The kind of a target that runs a generation of the protocol, and no release. Raises as :func:`kind_of`."""
+def source_of(target: str) -> SystemSource:
+    """What makes the system of a run on ``target``.
+
+    Raises:
+        UsageError: there is no such target, release or distribution, or its compose file is not understood.
+        EnvironmentFault: the release has not been fetched, or there is no Docker engine or Compose.
+    """
+    return kind_of(target).source(target.partition(":")[2])
+
+
+def with_pattern(target: str, pattern: str) -> str:
+    """The target with a pattern of the names of the services that run Kafka.
+
+    Raises:
+        UsageError: it has no services.
+    """
     kind = kind_of(target)
-    assert isinstance(kind, ClusterKind), f"target {target!r} runs a release"
-    return kind
+    if kind.with_pattern is None:
+        raise UsageError(f"--service-pattern {pattern!r} is for --target compose:FILE, not for {target!r}.")
+    return f"{kind.name}:{kind.with_pattern(target.partition(':')[2], pattern)}"
 
 
 def _spellings() -> Iterator[str]:

@@ -10,8 +10,8 @@ from typing import Any
 
 from harness.errors import EnvironmentFault, SeawallError
 from harness.plugins import plugins_answer_for_themselves
-from harness.targets.cluster_kind import Leftovers
 from harness.targets.kinds import KINDS
+from harness.targets.leftovers import Leftovers
 
 
 def require_removable(kind: str) -> None:
@@ -24,7 +24,7 @@ def remove(kind: str, what: Mapping[str, Any]) -> list[str]:
 
     Args:
         kind: the name of a kind of target.
-        what: names it, see :meth:`harness.targets.cluster_kind.StartJournal.leftover_coming`.
+        what: names it, see :meth:`harness.targets.leftovers.StartJournal.leftover_coming`.
 
     Raises:
         EnvironmentFault: what is still there, and why: it cannot be removed now, or the kind is a plugin's that is

@@ -37,8 +37,9 @@ from harness.simulation.stack.node import SimulatedNode
 from harness.simulation.stack.scheduler import VirtualScheduler
 from harness.simulation.stack.simulated_clients import SimulatedClients
 from harness.target import ClusterView, Leadership, Receipt, ReplicaView, TopicSpec
-from harness.targets.cluster_kind import ClusterKind, StartJournal
+from harness.targets.cluster_kind import ClusterKind
 from harness.targets.controller_tail import ControllerTail, GrowingList
+from harness.targets.leftovers import StartJournal
 from harness.targets.node_evidence import NODE_DATA, NODE_TIMELINE, folder_of, timeline_rows
 from harness.targets.node_status import ELECTED, committed, partition_of, partition_view, replica_view
 from harness.targets.replica_logs import ReplicaDisk, replica_log_blocks

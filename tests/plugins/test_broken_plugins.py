@@ -134,7 +134,8 @@ KIND = ClusterKind(
 """
 
 MESSY = """
-from harness.targets.cluster_kind import ClusterKind, Leftovers
+from harness.targets.cluster_kind import ClusterKind
+from harness.targets.leftovers import Leftovers
 from harness.targets.simulated import KIND as SIMULATED
 
 

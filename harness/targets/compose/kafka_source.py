@@ -12,7 +12,6 @@ from harness.errors import UsageError
 from harness.model import CONTROLLER
 from harness.scenario import Scenario
 from harness.target import Target
-from harness.targets.cluster_kind import Leftovers, StartJournal
 from harness.targets.compose import inspected_stack
 from harness.targets.compose.agreement import agreed
 from harness.targets.compose.inspected_stack import InspectedStack
@@ -21,7 +20,8 @@ from harness.targets.compose.target import ComposeTarget
 from harness.targets.kafka.layout import Control
 from harness.targets.kafka.releases import Release
 from harness.targets.kafka.server_properties import KafkaSettings, alike, understood
-from harness.targets.kafka.source import SourceKind
+from harness.targets.kafka.source_kind import SourceKind
+from harness.targets.leftovers import Leftovers, StartJournal
 
 
 @dataclass(frozen=True, slots=True)

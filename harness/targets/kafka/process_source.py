@@ -9,7 +9,6 @@ from typing import Any
 
 from harness.scenario import Scenario
 from harness.target import Target
-from harness.targets.cluster_kind import StartJournal
 from harness.targets.kafka import local
 from harness.targets.kafka.disks import NEEDS_SHIM
 from harness.targets.kafka.jvm import java_version, refuse_old_java
@@ -18,7 +17,8 @@ from harness.targets.kafka.local import LocalKafka
 from harness.targets.kafka.process import ProcessTarget, controls
 from harness.targets.kafka.releases import Release
 from harness.targets.kafka.server_properties import KafkaSettings, understood
-from harness.targets.kafka.source import SourceKind
+from harness.targets.kafka.source_kind import SourceKind
+from harness.targets.leftovers import StartJournal
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from harness.scenario import Scenario
 from harness.target import Target
-from harness.targets.cluster_kind import Leftovers, StartJournal
 from harness.targets.kafka.layout import Control
 from harness.targets.kafka.releases import Release
 from harness.targets.kafka.server_properties import KafkaSettings
+from harness.targets.leftovers import StartJournal
 
 
 class KafkaSource(Protocol):
@@ -67,35 +66,3 @@ class KafkaSource(Protocol):
     def target(self, directory: Path, brokers: int, settings: KafkaSettings, journal: StartJournal) -> Target:
         """The target, not started. It keeps its files below ``directory`` and records in ``journal`` what it starts."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class SourceKind:
-    """How ``--target`` spells a kind of source.
-
-    Attributes:
-        name: what stands before the colon.
-        argument: what follows it, in a word. A shell is offered the releases that were fetched for ``RELEASE``, and
-            files of YAML for ``FILE``.
-        find: the source that the argument names; raises ``UsageError`` and ``EnvironmentFault``.
-        may_combine: whether brokers may also be controllers, by the argument.
-        with_pattern: the argument with a pattern of the names of the services that run Kafka; None: it has no services.
-        leftovers: as ``in_virtual_time``, which it never is, ``runs_releases`` and ``needs_loopback``, see
-            :class:`harness.targets.cluster_kind.ClusterKind`.
-    """
-
-    in_virtual_time: ClassVar[bool] = False
-    runs_releases: ClassVar[bool] = True
-    needs_loopback: ClassVar[bool] = False
-
-    name: str
-    argument: str
-    find: Callable[[str], KafkaSource]
-    may_combine: Callable[[str], bool]
-    with_pattern: Callable[[str, str], str] | None = None
-    leftovers: Leftovers | None = None
-
-    @property
-    def spelling(self) -> str:
-        """As messages show it."""
-        return f"{self.name}:{self.argument}"

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -17,6 +18,8 @@ from harness.runner.matrix import Cell
 from harness.runner.run_progress import Watch
 from harness.targets.kafka.fetching import Distribution
 from harness.targets.kafka.releases import release
+from harness.targets.kafka.source import KafkaSource
+from harness.targets.kafka.source_kind import OneRelease
 from tests.harness.cli.calling import Said, Seawall
 from tests.harness.runner.test_known_differences import BROKEN_OFF, OTHERWISE
 
@@ -369,7 +372,7 @@ def test_what_real_kafka_cannot_play_is_told_and_left_out(
 ) -> None:
     (shelf / "quiet.yaml").write_text(QUIET + 'not_on_real_kafka: {"4.1": "It never happens there."}')
     there = Distribution(release("4.1.0"), shelf)
-    monkeypatch.setattr("harness.runner.real.real_kafka", lambda _: there)
+    monkeypatch.setattr("harness.targets.kinds.source_of", lambda _: OneRelease(cast("KafkaSource", there)))
     said = seawall("scenario", "matrix", "--target", "process:4.1.0")
     assert said.code == 64
     assert "left out: A99/quiet  quiet  4.1: It never happens there." in said.err

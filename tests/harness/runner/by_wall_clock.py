@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 from harness.runner.plan import Plan
-from harness.runner.system import BuiltInSystem
+from harness.targets.cluster_kind import BuiltInSystem
 
 
 class ByWallClock(BuiltInSystem):

@@ -13,13 +13,13 @@ from harness.errors import EnvironmentFault, UsageError
 from harness.model import CONTROLLER
 from harness.runner import Plan, plan, run
 from harness.runner.manifest import manifest, now
-from harness.runner.real import RealKafka, with_pattern
 from harness.scenario import load
 from harness.targets.compose.inspected_stack import InspectedStack
 from harness.targets.compose.kafka_source import KIND, ComposeSource
 from harness.targets.compose.leftovers import owner
 from harness.targets.kafka.releases import release
-from harness.targets.kinds import KINDS
+from harness.targets.kafka.system import RealKafka
+from harness.targets.kinds import KINDS, with_pattern
 from tests.harness.runner.mix_of import mix_of
 from tests.harness.targets.compose.files import APACHE_COMBINED, BITNAMI, read
 from tests.harness.targets.compose.scripted_engine import scripted_engine

@@ -13,12 +13,12 @@ from harness.runner import plan
 from harness.runner.expectation import expectations
 from harness.runner.known_differences import KNOWN_DIFFERENCES, why_it_differs
 from harness.runner.matrix import Cell, unplayed
-from harness.runner.real import RealKafka
 from harness.targets.kafka.fetching import Distribution
 from harness.targets.kafka.local import LocalKafka
 from harness.targets.kafka.process_source import ProcessSource
 from harness.targets.kafka.releases import release
 from harness.targets.kafka.server_properties import KafkaSettings
+from harness.targets.kafka.system import RealKafka
 
 ELSEWHERE = tuple(f"the log of ledger-0 on broker {node} is m0@0 b1..b5@1, not m0@0 b1..b5@3." for node in (0, 1))
 OTHERWISE = Cell(

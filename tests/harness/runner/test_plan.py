@@ -12,7 +12,8 @@ from harness.replication.knobs import CURRENT_GENERATION
 from harness.runner import Plan, plan
 from harness.runner.expectation import expectations
 from harness.runner.manifest import manifest, now
-from harness.targets.kinds import cluster_kind
+from harness.targets.builtin import KIND
+from harness.targets.cluster_kind import AnyGeneration
 from tests.harness.runner.mix_of import mix_of
 from tests.shipped import ON_REAL_KAFKA_ALONE
 
@@ -71,9 +72,8 @@ def test_transactions_are_refused_where_there_are_none() -> None:
 
 
 def test_an_election_is_refused_where_the_target_cannot_be_asked_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    builtin = cluster_kind("builtin")
-    without = dataclasses.replace(builtin, controls=builtin.controls - {Elections})
-    monkeypatch.setattr(sys.modules["harness.runner.plan"], "cluster_kind", lambda target: without)
+    without = dataclasses.replace(KIND, controls=KIND.controls - {Elections})
+    monkeypatch.setattr(sys.modules["harness.runner.plan"], "source_of", lambda target: AnyGeneration(without))
     elections = [one for one in scenario.shipped() if any(step.elect for step in one.schedule or ())]
     with pytest.raises(UsageError, match=r"schedule\[\d+\]\.elect: target 'builtin' cannot be asked for an election"):
         plan(elections[0])

@@ -40,6 +40,6 @@ def test_what_a_kind_runs_and_needs(name: str, *, releases: bool, loopback: bool
 @pytest.mark.parametrize("name", ["builtin", "simulated"])
 def test_a_kind_that_runs_a_generation_has_no_source_and_a_controller_of_its_own(name: str) -> None:
     kind = KINDS[name]
-    assert kind.find("") is None
+    assert kind.source("").generation is None
     assert not kind.may_combine("")
     assert kind.with_pattern is None

@@ -16,7 +16,8 @@ from harness.fault import DiskEffect, FaultTraits, ProcessEffect
 from harness.observations import NodeStates
 from harness.replication.knobs import Knobs
 from harness.target import Receipt, Target
-from harness.targets.cluster_kind import ClusterKind, Leftovers, StartJournal
+from harness.targets.cluster_kind import ClusterKind
+from harness.targets.leftovers import Leftovers, StartJournal
 from harness.targets.simulated import SimulatedTarget
 
 

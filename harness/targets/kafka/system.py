@@ -13,16 +13,15 @@ from harness.errors import UsageError
 from harness.fault import Fault
 from harness.model import CONTROLLER
 from harness.payload import Carried
-from harness.runner.system import SpokenProtocol, System, Unsupported
 from harness.scenario import Scenario
 from harness.target import Target
-from harness.targets.cluster_kind import StartJournal
 from harness.targets.kafka.layout import Control
 from harness.targets.kafka.releases import Release, numbers
 from harness.targets.kafka.server_properties import DEFAULTS, KafkaSettings, understood
 from harness.targets.kafka.setting_names import LOG_DIRS_COUNT
 from harness.targets.kafka.source import KafkaSource
-from harness.targets.kinds import kind_of
+from harness.targets.leftovers import StartJournal
+from harness.targets.system import SpokenProtocol, System, Unsupported
 
 NO_LIMIT = "-1"
 """The value of a retention setting that deletes nothing."""
@@ -42,8 +41,8 @@ class RealKafka(System):
     """A release of Kafka.
 
     Attributes:
-        spelling: see :class:`harness.runner.system.System`.
-        protocol: see :class:`harness.runner.system.System`.
+        spelling: see :class:`harness.targets.system.System`.
+        protocol: see :class:`harness.targets.system.System`.
         source: the release, and the way in which it is run.
         brokers: how many.
         settings: of every broker.
@@ -57,27 +56,27 @@ class RealKafka(System):
 
     @property
     def name(self) -> str:
-        """See :class:`harness.runner.system.System`."""
+        """See :class:`harness.targets.system.System`."""
         return f"Kafka {self.release}"
 
     @property
     def release(self) -> str:
-        """See :class:`harness.runner.system.System`."""
+        """See :class:`harness.targets.system.System`."""
         return self.source.release.version
 
     @property
     def control(self) -> Control:
-        """See :class:`harness.runner.system.System`."""
+        """See :class:`harness.targets.system.System`."""
         return self.source.control
 
     @property
     def controls(self) -> frozenset[type[Target]]:
-        """See :class:`harness.runner.system.System`."""
+        """See :class:`harness.targets.system.System`."""
         return self.source.controls
 
     @property
     def carried(self) -> Carried:
-        """See :class:`harness.runner.system.System`.
+        """See :class:`harness.targets.system.System`.
 
         From 3.0 on Kafka may write newer records than ``log.message.format.version`` asks for (KIP-724): then less is
         sent than it would store.
@@ -90,46 +89,46 @@ class RealKafka(System):
 
     @property
     def has_share_groups(self) -> bool:
-        """See :class:`harness.runner.system.System`."""
+        """See :class:`harness.targets.system.System`."""
         return self.source.release.numbers >= _FIRST_SHARE_GROUPS
 
     @property
     def leaves_faults_out(self) -> bool:
-        """See :class:`harness.runner.system.System`."""
+        """See :class:`harness.targets.system.System`."""
         return self.source.leaves_faults_out
 
     @property
     def is_sampled(self) -> bool:
-        """See :class:`harness.runner.system.System`."""
+        """See :class:`harness.targets.system.System`."""
         return True
 
     @property
     def schedules_by_wall_clock(self) -> bool:
-        """See :class:`harness.runner.system.System`."""
+        """See :class:`harness.targets.system.System`."""
         return True
 
     @property
     def starts_cut_off(self) -> bool:
-        """See :class:`harness.runner.system.System`."""
+        """See :class:`harness.targets.system.System`."""
         return False
 
     @property
     def is_heavy(self) -> bool:
-        """See :class:`harness.runner.system.System`."""
+        """See :class:`harness.targets.system.System`."""
         return True
 
     def known_settings(self) -> Settings:
-        """See :class:`harness.runner.system.System`."""
+        """See :class:`harness.targets.system.System`."""
         known = {one.name.replace("_", ".") for one in fields(Settings)}
         written = {**DEFAULTS, **self.settings.properties, "log.dirs.count": len(self.settings.log_dirs)}
         return Settings.parse({name: value for name, value in written.items() if name in known and value != NO_LIMIT})
 
     def properties(self) -> Mapping[str, Any]:
-        """See :class:`harness.runner.system.System`."""
+        """See :class:`harness.targets.system.System`."""
         return self.settings.properties
 
     def unsupported(self, fault: Fault) -> Unsupported | None:
-        """See :class:`harness.runner.system.System`."""
+        """See :class:`harness.targets.system.System`."""
         if fault.needs not in self.controls:
             why = self.source.why_not(fault.needs)
             return Unsupported(f"target {self.spelling!r} cannot do {fault.kind!r}.", why)
@@ -141,20 +140,20 @@ class RealKafka(System):
         return None
 
     def configuration(self) -> Mapping[str, Any]:
-        """See :class:`harness.runner.system.System`."""
+        """See :class:`harness.targets.system.System`."""
         settings = {**self.settings.properties, LOG_DIRS_COUNT: len(self.settings.log_dirs)}
         return {"settings": settings, **self.source.in_words()}
 
     def versions(self) -> Mapping[str, str]:
-        """See :class:`harness.runner.system.System`."""
+        """See :class:`harness.targets.system.System`."""
         return {"kafka": self.release, **self.source.versions()}
 
     def evidence(self) -> Mapping[str, str]:
-        """See :class:`harness.runner.system.System`."""
+        """See :class:`harness.targets.system.System`."""
         return {"timeline": "sampled"}
 
     def target(self, directory: Path, seed: int, journal: StartJournal) -> Target:
-        """See :class:`harness.runner.system.System`. Chance decides nothing that a seed could fix."""
+        """See :class:`harness.targets.system.System`. Chance decides nothing that a seed could fix."""
         return self.source.target(directory, self.brokers, self.settings, journal)
 
 
@@ -171,42 +170,12 @@ def _flat(values: Iterable[Any]) -> Iterable[Any]:
             yield value
 
 
-def real_kafka(target: str) -> KafkaSource | None:
-    """The source that ``target`` names; None: it runs a generation of the protocol, and no release.
-
-    Raises:
-        UsageError: there is no such target, release or distribution, or its compose file is not understood.
-        EnvironmentFault: the release has not been fetched, or there is no Docker engine or Compose.
-    """
-    return kind_of(target).find(target.partition(":")[2])
-
-
-def with_pattern(target: str, pattern: str) -> str:
-    """The target with a pattern of the names of the services that run Kafka.
-
-    Raises:
-        UsageError: it has no services.
-    """
-    kind = kind_of(target)
-    if kind.with_pattern is None:
-        raise UsageError(f"--service-pattern {pattern!r} is for --target compose:FILE, not for {target!r}.")
-    return f"{kind.name}:{kind.with_pattern(target.partition(':')[2], pattern)}"
-
-
-def generation_of(target: str) -> str | None:
-    """The generation of ``target``; None: it runs any. Raises as :func:`real_kafka`."""
-    source = real_kafka(target)
-    return None if source is None else source.release.generation
-
-
 def knows_idempotence(version: str) -> bool:
     """Whether a release, or the generation of that name, has idempotent producers (KIP-98)."""
     return numbers(version) >= _FIRST_IDEMPOTENT
 
 
-def configured(
-    target: str, source: KafkaSource, protocol: SpokenProtocol, scenario: Scenario, overrides: Mapping[str, str]
-) -> RealKafka:
+def configured(target: str, source: KafkaSource, protocol: SpokenProtocol, scenario: Scenario) -> RealKafka:
     """The Kafka to run for a scenario, whose ``overrides`` have been applied.
 
     Raises:
@@ -214,11 +183,6 @@ def configured(
         EnvironmentFault: there is no Java to run it.
     """
     _refuse_foreign(source.release, scenario)
-    for key in overrides:
-        if key.startswith("replication."):
-            raise UsageError(
-                f"--set {key}: Kafka {source.release.version} has no such switch, only the built-in cluster has."
-            )
     return RealKafka(target, protocol, source, scenario.cluster.brokers, source.settings(scenario))
 
 

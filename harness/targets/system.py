@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from harness.broker.settings import Settings
 from harness.fault import Fault
 from harness.payload import EVERYTHING, Carried
 from harness.replication.knobs import Knobs
+from harness.scenario import Scenario
 from harness.target import Target
-from harness.targets.cluster_kind import ClusterKind, StartJournal
 from harness.targets.kafka.layout import Control
+from harness.targets.leftovers import StartJournal
 
 
 class Unsupported(NamedTuple):
@@ -141,88 +142,37 @@ class System(ABC):
         """The target, not started. It keeps its files below ``directory`` and records in ``journal`` what it starts."""
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltInSystem(System):
-    """A generation of the replication protocol, on brokers of seawall's own.
-
-    Attributes:
-        kind: of the target.
-        spelling: see :class:`System`.
-        protocol: see :class:`System`.
-        brokers: how many.
-        written: the settings that the scenario has.
-        settings: of every broker.
-    """
-
-    kind: ClusterKind
-    spelling: str
-    protocol: SpokenProtocol
-    brokers: int
-    written: Mapping[str, Any]
-    settings: Settings
+class SystemSource(Protocol):
+    """What ``--target`` names: from a scenario it makes the system of a run."""
 
     @property
-    def name(self) -> str:
-        """See :class:`System`."""
-        return self.version
-
-    def known_settings(self) -> Settings:
-        """See :class:`System`."""
-        return self.settings
-
-    def properties(self) -> Mapping[str, Any]:
-        """See :class:`System`."""
-        return self.written
+    def generation(self) -> str | None:
+        """The only generation of the protocol that it speaks; None: any."""
+        ...
 
     @property
-    def control(self) -> Control:
-        """See :class:`System`."""
-        return Control.ONE
+    def knobs(self) -> Mapping[str, str]:
+        """How it differs from that generation, as ``--set replication.KNOB`` would spell it."""
+        ...
 
-    @property
-    def controls(self) -> frozenset[type[Target]]:
-        """See :class:`System`."""
-        return self.kind.controls
+    def refuse_switches(self, overrides: Mapping[str, str]) -> None:
+        """Refuse overrides of the protocol that it does not know.
 
-    @property
-    def is_sampled(self) -> bool:
-        """See :class:`System`."""
-        return False
+        Raises:
+            UsageError: names the first.
+        """
+        ...
 
-    @property
-    def schedules_by_wall_clock(self) -> bool:
-        """See :class:`System`."""
-        return False
+    def system(self, spelling: str, protocol: SpokenProtocol, scenario: Scenario) -> System:
+        """The system of a run of ``scenario``, whose overrides have been applied.
 
-    @property
-    def starts_cut_off(self) -> bool:
-        """See :class:`System`."""
-        return True
+        Args:
+            spelling: the target, as ``--target`` spells it.
+            protocol: that it is to speak.
+            scenario: of the run.
 
-    @property
-    def is_heavy(self) -> bool:
-        """See :class:`System`."""
-        return False
-
-    def unsupported(self, fault: Fault) -> Unsupported | None:
-        """See :class:`System`."""
-        if fault.needs in self.controls:
-            return None
-        return Unsupported(f"target {self.spelling!r} cannot do {fault.kind!r}.")
-
-    def arguments(self) -> Sequence[str]:
-        """See :class:`System`."""
-        return "--generation", self.protocol.generation
-
-    def configuration(self) -> Mapping[str, Any]:
-        """See :class:`System`."""
-        return {"settings": {name.replace("_", "."): value for name, value in asdict(self.settings).items()}}
-
-    def evidence(self) -> Mapping[str, str]:
-        """See :class:`System`."""
-        return {"time": "virtual"} if self.kind.in_virtual_time else {}
-
-    def target(self, directory: Path, seed: int, journal: StartJournal) -> Target:
-        """See :class:`System`."""
-        knobs = self.protocol.knobs
-        return self.kind.make(directory, self.brokers, knobs, self.settings, seed=seed, journal=journal)
+        Raises:
+            UsageError: the scenario needs what it cannot do, or a setting is wrong.
+            EnvironmentFault: this machine lacks something.
+        """
+        ...
