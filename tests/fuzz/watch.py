@@ -13,6 +13,7 @@ from harness.wire.batches import headers, records
 from harness.wire.keys import ApiKey
 from harness.wire.messages.api_versions import ApiVersionsRequest
 from harness.wire.messages.consumers import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from harness.wire.messages.coordination import FindCoordinatorRequest
 from harness.wire.messages.metadata import MetadataRequest
 from tests.fuzz.load import KnownLoad
 from tests.harness.broker.cluster import Cluster
@@ -121,10 +122,19 @@ class Watch:
         """Through a broker, for clients do not ask the controller; what is committed it writes down."""
         partitions = [OffsetCommitRequestPartition(0, offset, -1, "")]
         body = OffsetCommitRequest("watch", topics=[OffsetCommitRequestTopic(WATCHED_TOPIC, partitions)])
-        with self._client(self._cluster.ids[0]) as client:
+        with self._client(self._coordinator()) as client:
             [topic] = client.ask(ApiKey.OFFSET_COMMIT, 8, body).topics
         [committed] = topic.partitions
         assert committed.error_code == 0, f"OffsetCommit is answered with error {committed.error_code}"
+
+    def _coordinator(self) -> NodeId:
+        """Of the group; the first one to ask for a coordinator has the topic of the groups made."""
+        begun = time.monotonic()
+        with self._client(self._cluster.ids[0]) as client:
+            while (found := client.ask(ApiKey.FIND_COORDINATOR, 2, FindCoordinatorRequest("watch"))).error_code:
+                assert time.monotonic() - begun < self._answers_within_s, f"no coordinator: error {found.error_code}"
+                time.sleep(_ANSWER_S)
+        return NodeId(found.node_id)
 
     def _client(self, node: NodeId) -> RawClient:
         client = RawClient(self._cluster.ips[node], self._cluster.configs[node].listener[1])

@@ -30,6 +30,7 @@ MARK = pytest.mark.seawall(
 @MARK
 def test_acknowledged(seawall_cluster, history, assert_no_acked_loss):
     producer = history.producer()
+    producer.list_topics("payments", timeout=60)  # later it might ask a broker that is paused, and wait
     followers = [node for node in range(3) if node != seawall_cluster.leader("payments")]
     with seawall_cluster.fault("pause", node=followers[0]), seawall_cluster.fault("pause", node=followers[1]):
         for value in ("perhaps in the followers' parked fetch", "in the leader's log alone"):
