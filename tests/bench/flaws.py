@@ -44,7 +44,7 @@ class Flaw(NamedTuple):
 FLAWS = (
     Flaw("A01 loss, with restarts", "0.10", SAFE | PROCESSES_ONLY | {"checkpoint.ms": "5000"}, "truncation",
          ("lost-write",)),
-    Flaw("A02 loss, nobody restarts", "0.10", SAFE | NO_RESTARTS, "truncation", ("lost-write",)),
+    Flaw("A02 loss, no node restarts", "0.10", SAFE | NO_RESTARTS, "truncation", ("lost-write",)),
     Flaw("A06 divergence, unclean elections", "0.11",
          {"min.insync.replicas": "1", "unclean.leader.election.enable": "true",
           "faults": "kill:3,stop:2,partition"}, "lookup_below_first", ("replica-divergence", "stuck")),

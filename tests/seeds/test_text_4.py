@@ -56,7 +56,7 @@ from tests.seeds.clusters import (
 
 
 @pytest.mark.parametrize("generation", ALL_GENERATIONS)
-def test_s4_1_between_a_leader_s_death_and_the_next_election_nobody_takes_writes_and_nothing_is_lost(
+def test_s4_1_between_a_leader_s_death_and_the_next_election_no_broker_takes_writes_and_nothing_is_lost(
     generation: str,
 ) -> None:
     world = cluster(generation, 3, min_isr=2)
@@ -162,7 +162,7 @@ def test_s4_6_it_is_off_unless_it_is_asked_for() -> None:
 
 @pytest.mark.parametrize("generation", ALL_GENERATIONS)
 @pytest.mark.parametrize(("unclean", "leader"), [(False, NO_LEADER), (True, ONE)])
-def test_s4_6_true_lets_whoever_is_alive_lead_and_false_only_who_is_in_sync(
+def test_s4_6_true_lets_every_live_replica_lead_and_false_only_one_in_sync(
     generation: str, unclean: bool, leader: NodeId
 ) -> None:
     world = cluster(generation, unclean=unclean)
