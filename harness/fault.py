@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, Protocol, Self, runtime_checkable
@@ -129,3 +129,16 @@ class ClockFault(Protocol):
     def clock_error_ms(self) -> float:
         """By how much a node's clock is off at most while it is in force, in milliseconds, either way."""
         ...
+
+
+def nodes_named_by(fault: Fault, fields: Iterable[str]) -> Sequence[int | str]:
+    """The nodes in these fields of ``fault``, also in lists of lists, such as links."""
+    return list(_flat(fault.parameters().get(name) for name in fields))
+
+
+def _flat(values: Iterable[Any]) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            yield from _flat(value)
+        else:
+            yield value

@@ -8,7 +8,7 @@ one thread at a time. A method raises ``EnvironmentFault`` when the target canno
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeGuard, TypeVar
 
@@ -218,4 +218,9 @@ TargetT = TypeVar("TargetT", bound=Target)
 
 def supports(target: Target, protocol: type[TargetT]) -> TypeGuard[TargetT]:
     """Whether it supports a protocol (:mod:`harness.observations`, :mod:`harness.controls`), or one that extends it."""
-    return any(protocol in one.__mro__ for one in target.controls)
+    return includes(target.controls, protocol)
+
+
+def includes(controls: Collection[type[Any]], protocol: type[Target]) -> bool:
+    """Whether a protocol, or one that extends it, is among those that are supported."""
+    return any(protocol in one.__mro__ for one in controls)

@@ -16,7 +16,7 @@ from harness.history.schema import REPLICA_LOGS
 from harness.observations import BrokerEvidence
 from harness.runner.nemesis import FaultRecord
 from harness.runner.schedule_log import ScheduleLog
-from harness.target import Ending, Target, supports
+from harness.target import Ending
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -70,7 +70,7 @@ class Archive(Protocol):
         """The DeleteRecords requests of clients, and how they ended."""
         ...
 
-    def take_logs(self, target: Target) -> None:
+    def take_logs(self, target: BrokerEvidence) -> None:
         """The nodes' own log output."""
         ...
 
@@ -125,10 +125,9 @@ class DirectoryArchive:
         """See :class:`Archive`."""
         self._directory.write_manifest(replace(self._directory.manifest(), orders=orders.rows()))
 
-    def take_logs(self, target: Target) -> None:
+    def take_logs(self, target: BrokerEvidence) -> None:
         """See :class:`Archive`."""
-        if supports(target, BrokerEvidence):
-            target.copy_logs(self._directory.broker_logs)
+        target.copy_logs(self._directory.broker_logs)
 
 
 class KeptArchive:
@@ -195,5 +194,5 @@ class KeptArchive:
         """See :class:`Archive`."""
         self.orders = orders.rows()
 
-    def take_logs(self, target: Target) -> None:
+    def take_logs(self, target: BrokerEvidence) -> None:
         """See :class:`Archive`; simulated nodes log into their timelines."""

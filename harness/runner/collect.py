@@ -34,4 +34,5 @@ def collect(
         archive.take_replica_logs(target.replica_logs())
     if is_tapped and supports(target, WireTaps):
         archive.take(WIRE.name, ({"run": archive.run, **row} for row in target.wire()))
-    archive.take_logs(target)
+    if supports(target, BrokerEvidence):
+        archive.take_logs(target)

@@ -11,7 +11,7 @@ from typing import Any
 import workloads
 from harness.controls import Elections, WireTaps
 from harness.errors import UsageError
-from harness.fault import Fault
+from harness.fault import Fault, nodes_named_by
 from harness.model import TopicPartition, partition_named
 from harness.observations import CommittedOffsets, NodeStates, ReplicaStates
 from harness.replication.knobs import CURRENT_GENERATION
@@ -32,9 +32,9 @@ from harness.scenario import Scenario, checked_seed, with_overrides
 from harness.schedule import Step
 from harness.selection import is_of_a_quorum
 from harness.spelling import closest
-from harness.target import Target, TopicSpec
+from harness.target import Target, TopicSpec, includes
 from harness.targets.kafka.layout import Control
-from harness.targets.kafka.system import knows_idempotence, named_by
+from harness.targets.kafka.system import knows_idempotence
 from harness.targets.kinds import BUILTIN, is_in_virtual_time, source_of
 from harness.targets.system import SpokenProtocol, System
 from harness.workload import Circumstances, Features, WorkloadParameters
@@ -261,7 +261,7 @@ def _refuse_the_impossible_step(path: str, step: Step, scenario: Scenario, syste
     if step.elect is not None and Elections not in system.controls:
         raise UsageError(f"{path}: target {system.spelling!r} cannot be asked for an election.")
     for protocol, asked in _observations(step):
-        if asked and protocol not in system.controls:
+        if asked and not includes(system.controls, protocol):
             raise UsageError(f"{path}: target {system.spelling!r} cannot tell {asked}.")
     if step.where is not None:
         _refuse_unknown_partition(path, scenario, step.where.topic, step.where.partition)
@@ -280,7 +280,7 @@ def _observations(step: Step) -> Iterator[tuple[type[Target], str]]:
 
 
 def _refuse_unknown_nodes(path: str, fault: Fault, brokers: int, system: System) -> None:
-    named = named_by(fault, NODE_FIELDS)
+    named = nodes_named_by(fault, NODE_FIELDS)
     _refuse_unknown_brokers(path, (node for node in named if isinstance(node, int)), brokers)
     for node in named:
         if is_of_a_quorum(node) and node not in system.control.controllers(brokers):

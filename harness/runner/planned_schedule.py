@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import faults
 from harness.errors import UsageError
-from harness.fault import Fault
+from harness.fault import Fault, nodes_named_by
 from harness.model import CONTROLLER, NodeId, TopicPartition
 from harness.runner.expectation import performed
 from harness.runner.quorum import Coming
@@ -18,7 +18,6 @@ from harness.selection import ANY, FOLLOWER, LEADER
 from harness.steps import Send, meant
 from harness.target import ClusterView
 from harness.targets.kafka.layout import Control
-from harness.targets.kafka.system import named_by
 
 NODE_FIELDS = ("node", "isolate", "between", "links")
 """The fields of faults that name nodes."""
@@ -51,7 +50,7 @@ class PlannedSchedule:
         return {
             index: Coming(fault, None if is_later else fault.aimed(view, seed).claims())
             for index, fault in self.faults.items()
-            for is_later in [any(word in aimed_later for word in named_by(fault, NODE_FIELDS))]
+            for is_later in [any(word in aimed_later for word in nodes_named_by(fault, NODE_FIELDS))]
         }
 
 

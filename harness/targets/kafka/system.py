@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from harness.broker.settings import Settings
 from harness.errors import UsageError
-from harness.fault import Fault
+from harness.fault import Fault, nodes_named_by
 from harness.model import CONTROLLER
 from harness.payload import Carried
 from harness.scenario import Scenario
@@ -132,7 +132,7 @@ class RealKafka(System):
         if fault.needs not in self.controls:
             why = self.source.why_not(fault.needs)
             return Unsupported(f"target {self.spelling!r} cannot do {fault.kind!r}.", why)
-        if CONTROLLER in named_by(fault, self.source.never_the_controller):
+        if CONTROLLER in nodes_named_by(fault, self.source.never_the_controller):
             return Unsupported(
                 f"{fault.kind!r} at the controller, and in {self.spelling!r} brokers are the controllers.",
                 "Choose a target whose controllers are nodes of their own.",
@@ -155,19 +155,6 @@ class RealKafka(System):
     def target(self, directory: Path, seed: int, journal: StartJournal) -> Target:
         """See :class:`harness.targets.system.System`. Chance decides nothing that a seed could fix."""
         return self.source.target(directory, self.brokers, self.settings, journal)
-
-
-def named_by(fault: Fault, names: Iterable[str]) -> Sequence[int | str]:
-    """The nodes in these fields of ``fault``."""
-    return list(_flat(fault.parameters().get(name) for name in names))
-
-
-def _flat(values: Iterable[Any]) -> Iterable[Any]:
-    for value in values:
-        if isinstance(value, (list, tuple)):
-            yield from _flat(value)
-        else:
-            yield value
 
 
 def knows_idempotence(version: str) -> bool:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from harness.controls import CONTROLS
 from harness.model import NO_LEADER, NodeId, TopicPartition
 from harness.runner.conditions import leaderless, out_of_sync, unmet, unsettled
 from harness.steps import Committed, ReplicaState, Until
@@ -72,6 +73,17 @@ def test_a_replica_that_lags_is_not_settled(target: ScriptedTarget, change: dict
     target.replicas["2", LEDGER] = replace(replica(), **change)  # type: ignore[arg-type]
     [said] = unsettled(target, [LEDGER])
     assert phrase in said
+
+
+def test_where_brokers_do_not_say_what_they_hold_a_full_isr_is_settled(
+    target: ScriptedTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target.replicas["2", LEDGER] = replica(end=4)
+    assert unsettled(target, [LEDGER])
+    monkeypatch.setattr(ScriptedTarget, "controls", CONTROLS)
+    assert unsettled(target, [LEDGER]) == []
+    target.shown = cluster_view(3, {LEDGER: replace(partition_view(1, [1, 2]), isr=(NodeId(1),))})
+    assert unsettled(target, [LEDGER]) == ["ledger-0: the ISR is [1], not [1, 2]"]
 
 
 def test_a_small_isr_and_a_dead_replica_are_not_settled(target: ScriptedTarget) -> None:

@@ -79,6 +79,25 @@ def test_an_election_is_refused_where_the_target_cannot_be_asked_for_one(monkeyp
         plan(elections[0])
 
 
+@pytest.mark.parametrize(
+    ("condition", "told"),
+    [
+        ("replicas: [{node: 1, role: leader}]", "what a broker holds"),
+        ("exited: [1]", "whether a broker has exited"),
+        ("committed: {group: audit, offsets: {ledger-0: 1}}", "what a group has committed"),
+    ],
+)
+def test_a_step_that_waits_for_what_the_target_cannot_observe_is_refused(
+    condition: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = f"{HEAD}schedule: [{{until: {{{condition}}}}}]\n"
+    assert plan(scenario.parse(text))
+    by_address = dataclasses.replace(KIND, controls=frozenset({Elections}))
+    monkeypatch.setattr(sys.modules["harness.runner.plan"], "source_of", lambda target: AnyGeneration(by_address))
+    with pytest.raises(UsageError, match=rf"schedule\[\d+\]\.until: target 'builtin' cannot tell {told}\."):
+        plan(scenario.parse(text))
+
+
 def test_the_generation_is_the_one_asked_for_else_the_scenarios_else_the_current() -> None:
     assert planned().generation == CURRENT_GENERATION
     assert planned(CHAOS + 'generation: "0.10"\n').generation == "0.10"
