@@ -259,15 +259,13 @@ class NodeProcess:
 
 
 def die_with(parent_pid: int) -> None:
-    """Ask the kernel to kill this process when its parent dies; 0 means it may outlive it.
+    """Ask the kernel to kill this process when the thread that has started it dies (``PR_SET_PDEATHSIG``).
 
     The parent may have died before the request; the kernel then sends no signal, so exit at once.
     """
-    if parent_pid:
-        with suppress(AttributeError):  # not Linux: the launcher's own cleaning has to do
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent_pid:
-            os._exit(0)
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent_pid:
+        os._exit(0)
 
 
 def open_many_files() -> None:
@@ -276,15 +274,12 @@ def open_many_files() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-def main(build: Build) -> int:
-    """Run the node that the configuration file named on the command line describes.
+def main(build: Build, path: str) -> int:
+    """Run the node that a configuration file describes; returns the exit status of its process.
 
     The secret of its run comes by standard input.
     """
-    config = NodeConfig.read(Path(sys.argv[1]))
-    # Ctrl-C reaches the whole foreground process group, but ending the nodes is the launcher's business.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    die_with(config.parent_pid)
+    config = NodeConfig.read(Path(path))
     open_many_files()
     try:
         return NodeProcess(config, receive_secret(), build).run()

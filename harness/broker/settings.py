@@ -136,7 +136,6 @@ class NodeConfig:
         controller: the controller's ``listener``.
         names: which link end each address of the cluster is (``{"127.3.4.10": "0"}``); others are clients.
         incarnation: how often this node had been started before.
-        parent_pid: the process whose death this node must not survive; 0: none.
         wire: the file to which its wire tap appends; empty: it has none.
     """
 
@@ -149,7 +148,6 @@ class NodeConfig:
     data_dir: str
     timeline: str
     incarnation: int
-    parent_pid: int
     knobs: Knobs
     settings: Settings = field(default_factory=Settings)
     faults: NodeFaults = field(default_factory=NodeFaults)

@@ -59,6 +59,7 @@ def findings(directory: Path) -> Iterator[Finding]:
     yield java()
     yield spark()
     yield loopback()
+    yield pidfd()
     yield resources(directory)
     yield leftovers()
     yield maven()
@@ -116,6 +117,23 @@ def loopback() -> Finding:
         seen,
         "the built-in cluster: each broker has an address of its own",
         "Run seawall on Linux, where the whole network is loopback.",
+    )
+
+
+def pidfd() -> Finding:
+    """Whether the end of a process can be awaited that another one has started."""
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+        seen = ""
+    except (OSError, AttributeError) as problem:
+        seen = str(problem)
+    return Finding(
+        "pidfd_open",
+        not seen,
+        True,
+        seen or f"Linux {os.uname().release}",
+        "the built-in cluster and Kafka's processes: their ends are seen",
+        "Run seawall on Linux 5.3 or newer; a container's seccomp profile must allow pidfd_open.",
     )
 
 

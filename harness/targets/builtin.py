@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,7 +43,6 @@ from harness.targets.node_logs import copy_logs
 from harness.targets.node_process import NodeProcess, Spawned
 from harness.targets.node_status import ELECTED, committed, partition_of, partition_view, replica_view
 from harness.targets.replica_logs import ReplicaDisk, replica_log_blocks
-from harness.targets.strays import kill_strays, processes_left
 
 READY_TIMEOUT_S = 60.0
 """How long the nodes may take from spawn to an answer, and the brokers to register and to learn of each other."""
@@ -133,13 +131,12 @@ class BuiltinTarget(BuiltinDisks, BuiltinLinks):
         for node in running:
             node.wait(max(0.0, deadline - time.monotonic()))
             node.kill()
-        kill_strays(self._directory)
         if self._addresses is not None:
             self._addresses.release()
 
     def remains(self) -> Sequence[str]:
         """See :class:`harness.target.Target`."""
-        return processes_left(self._directory)
+        return [f"process {pid}" for pid in self.pids().values()]
 
     def create_topic(self, topic: TopicSpec) -> None:
         """See :class:`harness.target.Target`."""
@@ -330,7 +327,6 @@ class BuiltinTarget(BuiltinDisks, BuiltinLinks):
             data_dir=str(node.data_dir),
             timeline=str(node.timeline),
             incarnation=node.incarnation + 1,
-            parent_pid=os.getpid(),
             knobs=self._knobs,
             settings=self._settings,
             faults=self._faults(node.name),

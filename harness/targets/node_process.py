@@ -5,21 +5,20 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, ClassVar
+from typing import BinaryIO, ClassVar, Protocol
 
-import harness
+from harness import signals
 from harness.broker.secret import Secret
 from harness.broker.settings import NodeConfig
 from harness.errors import EnvironmentFault
-from harness.model import CONTROLLER_ID, NodeId, node_name
+from harness.model import NodeId, node_name
 from harness.target import Ending
 from harness.targets.endings import judged
+from harness.targets.forked import fork_server, is_readable
 from harness.targets.last_words import last_words
 from harness.targets.node_evidence import NODE_DATA, NODE_TIMELINE, NODE_WIRE
 from harness.targets.node_logs import NODE_LOG
@@ -30,6 +29,20 @@ _POLL_S = 0.005
 
 Spawned = Callable[[str, int], None]
 """Called with the node's name and process id right after each spawn."""
+
+
+class Process(Protocol):
+    """What :class:`subprocess.Popen` and :class:`harness.targets.forked.Forked` have in common."""
+
+    pid: int
+
+    def poll(self) -> int | None:
+        """Its exit status, negative for the signal that ended it; None while it exists."""
+        ...
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end; raises :class:`subprocess.TimeoutExpired`."""
+        ...
 
 
 class ChildProcess:
@@ -49,7 +62,7 @@ class ChildProcess:
         self.directory = directory
         self.incarnation = -1
         self._spawned = spawned
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
         self._sent: set[signal.Signals] = set()
         self._may_end = False
         self._ended_ns = 0
@@ -102,40 +115,40 @@ class ChildProcess:
             return "X"
         return stat.rpartition(")")[2].split()[0]
 
-    def start(
-        self, command: Sequence[str], environment: Mapping[str, str], stdin: BinaryIO | int = subprocess.DEVNULL
-    ) -> None:
+    def start(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         """Start the next incarnation: ``command``, with ``environment`` on top of this process's own.
-
-        Its standard input is empty, unless it is given one.
 
         The command asks the kernel to die with the *thread* that started it (``PR_SET_PDEATHSIG``), so this must be
         the main thread: any other may end before the run does.
         """
         assert threading.current_thread() is threading.main_thread(), "nodes are started from the main thread"
+        everything = {**os.environ, **environment}
+        nothing = subprocess.DEVNULL
+        self._begin(
+            lambda log: subprocess.Popen(
+                command, stdin=nothing, stdout=log, stderr=log, start_new_session=True, env=everything
+            )
+        )
+
+    def _begin(self, start: Callable[[BinaryIO], Process]) -> None:
+        """Start the next incarnation, which writes to the log that ``start`` is given."""
         assert not self.exists
         self.incarnation += 1
         self._sent.clear()
         self._may_end = False
-        with self.log.open("ab") as log:
+        with self.log.open("ab") as log, signals.postponed():
             self._said_before = log.tell()
-            self._process = subprocess.Popen(
-                command,
-                stdin=stdin,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                env={**os.environ, **environment},
-            )
-        self._watcher = threading.Thread(target=self._note_the_end, args=(self._process.pid,), daemon=True)
+            self._process = start(log)
+            watched = os.pidfd_open(self._process.pid)
+        self._watcher = threading.Thread(target=self._note_the_end, args=(watched,), daemon=True)
         self._watcher.start()
         self._spawned(self.name, self._process.pid)
 
-    def _note_the_end(self, pid: int) -> None:
+    def _note_the_end(self, watched: int) -> None:
         """Wait for the end without reaping the process."""
-        with suppress(ChildProcessError):  # another thread has reaped it, so it has just ended
-            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        is_readable(watched, None)
         self._ended_ns = time.monotonic_ns()
+        os.close(watched)
 
     def let_end(self) -> None:
         """Count the end of the current process as ordered."""
@@ -257,9 +270,8 @@ class NodeProcess(ChildProcess):
         self._endings = self.endings()
         path = self.directory / f"config-{config.incarnation}.json"
         config.write(path)
-        command = (sys.executable, "-P", "-m", _module(self.node), str(path))
         with self._secret.told() as stdin:
-            self.start(command, {"PYTHONPATH": str(Path(harness.__file__).parents[1])}, stdin)
+            self._begin(lambda log: fork_server().fork(self.node, path, stdin, log))
 
     def endings(self) -> list[Ending]:
         """How each of its lives ended that the harness did not end."""
@@ -268,7 +280,3 @@ class NodeProcess(ChildProcess):
             return self._endings
         ending = Ending(self.node, self.incarnation, *last, last_words(self.printed(), 1))
         return [*self._endings, judged(ending, statuses={})]
-
-
-def _module(node: NodeId) -> str:
-    return "harness.broker.controller" if node == CONTROLLER_ID else "harness.broker"

@@ -2,12 +2,11 @@
 
 ``python -m tests.fuzz.capture`` starts a cluster whose nodes write down each frame that they receive, lets librdkafka
 create topics, produce, consume and commit, and keeps a few frames of each API and version. Run it again when the
-declared messages change. As ``python -m tests.fuzz.capture MODULE CONFIG FILE`` it is one of those nodes.
+declared messages change. As ``python -m tests.fuzz.capture ROLE CONFIG FILE`` it is one of those nodes.
 """
 
 from __future__ import annotations
 
-import runpy
 import subprocess
 import sys
 from collections import defaultdict
@@ -18,8 +17,13 @@ from typing import Any
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from harness.broker import node as node_process
+from harness.broker.broker import Broker
+from harness.broker.controller_node import ControllerNode
+from harness.broker.forking import Role
 from harness.broker.session import Session
-from harness.model import NodeId
+from harness.model import CONTROLLER_ID, NodeId
+from harness.targets.node_process import Process
 from tests.fuzz import corpus
 from tests.fuzz.grammar import TOPICS
 from tests.harness.broker.cluster import Cluster
@@ -31,20 +35,19 @@ OF_EACH = 4
 class RecordedCluster(Cluster):
     """A cluster whose nodes write down what they receive."""
 
-    def spawn(self, node: int, faults: object = None) -> subprocess.Popen[bytes]:
-        process = super().spawn(node)
-        process.kill()
-        process.wait()
-        module = "harness.broker.controller" if node == max(self.configs) else "harness.broker"
-        arguments = [module, str(self.directory / f"node-{node}.json"), str(self.directory / f"frames-{node}.txt")]
+    def spawn(self, node: int, faults: object = None) -> Process:
+        super().spawn(node)
+        self.kill(node)
+        role = Role.CONTROLLER if node == CONTROLLER_ID else Role.BROKER
+        arguments = [role, str(self.directory / f"node-{node}.json"), str(self.directory / f"frames-{node}.txt")]
         command = [sys.executable, "-m", "tests.fuzz.capture", *arguments]
         with (self.directory / f"node-{node}.log").open("ab") as log, self.secret.told() as stdin:
             self.processes[NodeId(node)] = subprocess.Popen(command, stdin=stdin, stderr=log)
         return self.processes[NodeId(node)]
 
 
-def be_a_node(module: str, config: str, frames: str) -> None:
-    """Run ``module`` as a node that writes each frame into the file ``frames``."""
+def be_a_node(role: str, config: str, frames: str) -> None:
+    """Run a node that writes each frame into the file ``frames``."""
     on_frame = Session.on_frame
 
     def written_down(session: Session, frame: memoryview) -> None:
@@ -54,8 +57,7 @@ def be_a_node(module: str, config: str, frames: str) -> None:
         on_frame(session, frame)
 
     Session.on_frame = written_down  # type: ignore[method-assign, assignment]
-    sys.argv = [module, config]
-    runpy.run_module(module, run_name="__main__")
+    sys.exit(node_process.main(ControllerNode if role == Role.CONTROLLER else Broker, config))
 
 
 def use(cluster: Cluster) -> None:

@@ -141,7 +141,7 @@ BY_NIGHT = pytest.mark.nightly("starts a cluster to harm; by day a broker is cut
 
 def stopped(cluster: Cluster) -> None:
     """Node 1 answers nothing."""
-    os.kill(cluster.processes[NodeId(1)].pid, signal.SIGSTOP)
+    cluster.send_signal(1, signal.SIGSTOP)
 
 
 def cut_off(cluster: Cluster) -> None:
@@ -151,7 +151,7 @@ def cut_off(cluster: Cluster) -> None:
 
 def without_a_controller(cluster: Cluster) -> None:
     """The controller's process is there and does nothing."""
-    os.kill(cluster.processes[CONTROLLER_ID].pid, signal.SIGSTOP)
+    cluster.send_signal(CONTROLLER_ID, signal.SIGSTOP)
 
 
 @pytest.mark.parametrize(

@@ -67,8 +67,8 @@ class Watch:
         """
         look = next(self._looks)
         for node, process in self._cluster.processes.items():
-            if process.poll() is not None:
-                raise Unwell(node, f"has ended with exit code {process.returncode}")
+            if (status := process.poll()) is not None:
+                raise Unwell(node, f"has ended with exit code {status}")
             self._measure(node)
             self._work(node, look)
         self._require_progress()

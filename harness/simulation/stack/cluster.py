@@ -54,7 +54,6 @@ class SimulatedCluster:
                 data_dir="",
                 timeline="",
                 incarnation=0,
-                parent_pid=0,
                 knobs=knobs,
                 settings=settings,
             )

@@ -7,8 +7,6 @@ import os
 import random
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +18,8 @@ from harness.broker.secret import HARNESS, Secret
 from harness.broker.settings import NodeConfig, NodeFaults, Settings
 from harness.model import CONTROLLER_ID, NodeId, node_name
 from harness.replication.knobs import CURRENT_GENERATION, generation
+from harness.targets.forked import fork_server
+from harness.targets.node_process import Process
 
 
 def claim_network() -> tuple[str, socket.socket]:
@@ -60,7 +60,7 @@ class Cluster:
         names = {ip: "controller" if node == CONTROLLER_ID else str(node) for node, ip in self.ips.items()}
         self.directory = directory
         self.secret = Secret.draw()
-        self.processes: dict[NodeId, subprocess.Popen[bytes]] = {}
+        self.processes: dict[NodeId, Process] = {}
         defaults = {
             "min_insync_replicas": min(2, brokers),
             "default_replication_factor": brokers,
@@ -79,7 +79,6 @@ class Cluster:
                 data_dir=str(directory / f"data-{node}"),
                 timeline=str(directory / f"timeline-{node}.jsonl"),
                 incarnation=-1,
-                parent_pid=os.getpid(),
                 knobs=generation(knobs),
                 settings=Settings(**(defaults | settings)),
             )
@@ -109,26 +108,28 @@ class Cluster:
             "all brokers to register and to hear of each other",
         )
 
-    def spawn(self, node: int, faults: NodeFaults | None = None) -> subprocess.Popen[bytes]:
+    def spawn(self, node: int, faults: NodeFaults | None = None) -> Process:
         node = NodeId(node)
         config = self.configs[node]
         config = replace(config, incarnation=config.incarnation + 1, faults=faults or NodeFaults())
         self.configs[node] = config
         path = self.directory / f"node-{node}.json"
         config.write(path)
-        module = "harness.broker.controller" if node == CONTROLLER_ID else "harness.broker"
         with (self.directory / f"node-{node}.log").open("ab") as log, self.secret.told() as stdin:
-            self.processes[node] = subprocess.Popen([sys.executable, "-m", module, str(path)], stdin=stdin, stderr=log)
+            self.processes[node] = fork_server().fork(node, path, stdin, log)
         return self.processes[node]
 
+    def send_signal(self, node: int, number: signal.Signals) -> None:
+        if self.processes[NodeId(node)].poll() is None:
+            os.kill(self.processes[NodeId(node)].pid, number)
+
     def kill(self, node: int, with_signal: signal.Signals = signal.SIGKILL) -> int:
-        process = self.processes[NodeId(node)]
-        process.send_signal(with_signal)
-        return process.wait(60)
+        self.send_signal(node, with_signal)
+        return self.processes[NodeId(node)].wait(60)
 
     def stop(self) -> None:
-        for process in self.processes.values():
-            process.kill()
+        for node in self.processes:
+            self.send_signal(node, signal.SIGKILL)
         for process in self.processes.values():
             process.wait(60)
         self._claim.close()

@@ -2,7 +2,6 @@
 
 import errno
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -109,10 +108,10 @@ def test_a_restarted_broker_still_knows_what_idempotent_producers_had_sent(start
 @ON_THE_STACK
 def test_a_paused_broker_leaves_the_isr_and_returns(start: Start) -> None:
     cluster = start(**FAILS_OVER)
-    os.kill(cluster.processes[cluster.ids[2]].pid, signal.SIGSTOP)
+    cluster.send_signal(2, signal.SIGSTOP)
     wait_until(lambda: has_isr(cluster, 0, 1), "broker 2 to leave the ISR")
     assert cluster.produce("t", [b"without 2"]) == [0]
-    os.kill(cluster.processes[cluster.ids[2]].pid, signal.SIGCONT)
+    cluster.send_signal(2, signal.SIGCONT)
     wait_until(lambda: has_isr(cluster, 0, 1, 2), "broker 2 to return")
     assert cluster.replica(2, "t")["log_end_offset"] == 1
 
@@ -340,11 +339,11 @@ def test_one_broker_alone_is_a_cluster_too(start: Start) -> None:
 
 def test_no_node_survives_the_death_of_its_parent_not_even_a_paused_one(tmp_path: Path) -> None:
     script = """
-import os, signal, sys, time
+import signal, sys, time
 from pathlib import Path
 from tests.harness.broker.cluster import Cluster
 cluster = Cluster(Path(sys.argv[1])).start()
-os.kill(cluster.processes[1].pid, signal.SIGSTOP)
+cluster.send_signal(1, signal.SIGSTOP)
 print(*(process.pid for process in cluster.processes.values()), flush=True)
 time.sleep(60)
 """
@@ -369,8 +368,7 @@ def test_a_node_whose_address_is_taken_says_so_and_exits(start: Start) -> None:
 @ON_THE_STACK
 def test_clients_that_ask_for_the_end_before_the_new_leader_knows_it_are_told_so_and_get_it_later(start: Start) -> None:
     cluster = start(min_insync_replicas=3, **FAILS_OVER)  # the watermark moves only while all three are in sync
-    paused = cluster.processes[cluster.ids[2]]
-    paused.send_signal(signal.SIGSTOP)
+    cluster.send_signal(2, signal.SIGSTOP)
     wait_until(lambda: has_isr(cluster, 0, 1), "broker 2 to leave the ISR")
     assert cluster.produce("t", [b"a"], config={"acks": 1}) == [0]
     wait_until(lambda: cluster.replica(1, "t")["log_end_offset"] == 1, "broker 1 to fetch")
@@ -383,7 +381,7 @@ def test_clients_that_ask_for_the_end_before_the_new_leader_knows_it_are_told_so
         consumer.get_watermark_offsets(TopicPartition("t", 0), timeout=60, cached=False)
     consumer.assign([TopicPartition("t", 0, OFFSET_END)])
     assert consumer.poll(0.2) is None
-    paused.send_signal(signal.SIGCONT)
+    cluster.send_signal(2, signal.SIGCONT)
     wait_until(lambda: cluster.replica(1, "t")["high_watermark"] == 1, "the watermark")
     assert consumer.get_watermark_offsets(TopicPartition("t", 0), timeout=60, cached=False) == (0, 1)
     wait_until(lambda: cluster.produce("t", [b"b"]) and consumer.poll(0.2), "the consumer at the end to go on")

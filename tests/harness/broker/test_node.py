@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from harness.broker.controller_node import SNAPSHOT
 from harness.broker.ledger import ledger_path
 from harness.errors import ExitCode
 from harness.model import CONTROLLER_ID, NodeId
+from harness.targets.forked import fork_server
 from tests.harness.broker.cluster import Cluster
 
 
@@ -32,13 +32,12 @@ def test_a_node_that_is_told_no_secret_does_not_start(tmp_path: Path) -> None:
     try:
         cluster.spawn(0)
         cluster.kill(0)
-        command = [sys.executable, "-m", "harness.broker", str(tmp_path / "node-0.json")]
-        ended = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
-        )
-        assert ended.returncode == ExitCode.ENVIRONMENT
-        assert "Node 0 cannot start: standard input does not begin with the secret of a run." in ended.stderr
-        assert "Traceback" not in ended.stderr
+        log = tmp_path / "log"
+        with open(os.devnull, "rb") as nothing, log.open("wb") as stderr:
+            ended = fork_server().fork(NodeId(0), tmp_path / "node-0.json", nothing, stderr)
+            assert ended.wait(60) == ExitCode.ENVIRONMENT
+        assert "Node 0 cannot start: standard input does not begin with the secret of a run." in log.read_text()
+        assert "Traceback" not in log.read_text()
     finally:
         cluster.stop()
 

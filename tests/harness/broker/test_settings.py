@@ -12,7 +12,7 @@ def test_a_node_reads_the_configuration_that_was_written_for_it(tmp_path: Path) 
     config = NodeConfig(
         node_id=NodeId(1), cluster_id="c", listener=("127.1.1.11", 9092), control=("127.1.1.11", 9094),
         controller=("127.1.1.100", 9093), names={"127.1.1.11": "1"}, data_dir="d", timeline="t", incarnation=3,
-        parent_pid=7, knobs=generation("0.10"), settings=Settings(min_insync_replicas=2),
+        knobs=generation("0.10"), settings=Settings(min_insync_replicas=2),
         faults=NodeFaults((Link("1", "clients"),), 4096, -1000),
     )  # fmt: skip
     config.write(tmp_path / "node.json")

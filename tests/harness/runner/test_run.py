@@ -221,8 +221,8 @@ def test_a_run_directory_that_is_removed_during_the_run_is_named_and_nothing_poi
 
 def nodes_left() -> list[str]:
     """The nodes that this process has started and that have not ended; other tests may have started other things."""
-    commands = [" ".join(child.cmdline()) for child in psutil.Process().children()]
-    return [command for command in commands if "harness.broker" in command]
+    children = psutil.Process().children(recursive=True)
+    return [child.name() for child in children if child.name().startswith(("broker-", "controller"))]
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from harness.replication.knobs import CURRENT_GENERATION, generation
 from harness.runner.conditions import unsettled
 from harness.target import TopicSpec
 from harness.targets.builtin import BuiltinTarget
+from harness.targets.forked import Forked, ForkServer, fork_server
 
 LEDGER = TopicPartition("ledger", 0)
 HARNESS = Path(__file__).parent / "harness_to_be_killed.py"
@@ -97,20 +98,37 @@ def test_a_node_that_cannot_start_is_named_with_the_end_of_its_log(tmp_path: Pat
 def test_a_node_that_was_born_in_the_moment_of_an_interruption_is_stopped_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    popen = subprocess.Popen
+    fork = ForkServer.fork
 
-    def interrupted(*arguments: Any, **named: Any) -> None:
-        popen(*arguments, **named)
-        raise KeyboardInterrupt
+    def interrupted(*arguments: Any) -> Forked:
+        forked = fork(*arguments)
+        signal.raise_signal(signal.SIGINT)
+        return forked
 
-    monkeypatch.setattr("harness.targets.node_process.subprocess.Popen", interrupted)
+    monkeypatch.setattr(ForkServer, "fork", interrupted)
     target = BuiltinTarget(tmp_path, 1, generation(CURRENT_GENERATION), Settings())
-    others = set(psutil.Process().children())
-    with pytest.warns(ResourceWarning), pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt):
         target.start()
-    [child] = set(psutil.Process().children()) - others
+    pids = target.pids()
+    assert set(pids) == {"controller"}
     target.stop()
-    assert eventually(lambda: not is_alive(child.pid))
+    assert not psutil.pid_exists(pids["controller"])
+
+
+def test_nodes_outlive_no_process_that_has_forked_them_and_the_next_cluster_has_another(tmp_path: Path) -> None:
+    target = BuiltinTarget(tmp_path / "first", 1, generation(CURRENT_GENERATION), Settings())
+    target.start()
+    pids = target.pids()
+    os.kill(fork_server().pid, signal.SIGKILL)
+    assert eventually(lambda: not target.pids())
+    assert set(target.ended().values()) == {f"process {pid} is gone, by SIGKILL" for pid in pids.values()}
+    target.stop()
+    following = BuiltinTarget(tmp_path / "second", 1, generation(CURRENT_GENERATION), Settings())
+    try:
+        following.start()
+        assert set(following.pids()) == {"0", "controller"}
+    finally:
+        following.stop()
 
 
 def test_nothing_is_left_of_a_cluster_whose_harness_was_killed(tmp_path: Path) -> None:
