@@ -154,7 +154,7 @@ class Run:
         rows_of = {"history": self.history, "timeline": self.timeline}[table]
         for place, key in enumerate(keys):
             values = pa.array(sorted({one[place] for one in wanted}), pa.int64())
-            rows_of = rows_of.filter(pc.is_in(rows_of[key], values.cast(rows_of[key].type)))
+            rows_of = rows_of.filter(pc.is_in(rows_of[key].cast(pa.int64()), values))
         return {
             tuple(row[key] for key in keys): row["time_ns"] for row in rows_of.select([*keys, "time_ns"]).to_pylist()
         }

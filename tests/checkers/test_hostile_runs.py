@@ -114,6 +114,7 @@ def test_another_edited_run_is_judged_or_refused(changes: list[Edit]) -> None:
 
 @settings(max_examples=40)
 @given(POSITIONS, st.none() | JSON.map(lambda value: (value,)))
+@example(168, (2**62,))
 def test_a_forged_verdict_is_drawn_or_refused(position: int, new: tuple[object] | None) -> None:
     """The digests are computed again, as a forger would."""
     with TemporaryDirectory() as place:
