@@ -154,6 +154,11 @@ class WorkloadParameters(BaseModel, ABC):
         del topics
         return ()
 
+    def with_prefix(self, prefix: str) -> Self:
+        """These parameters, with names of topics that begin with ``prefix``."""
+        del prefix
+        return self
+
     @property
     def sends_to_own_topics(self) -> bool:
         """Whether its own topics hold what its clients send, so that they count as the scenario's topics do."""

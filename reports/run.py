@@ -82,6 +82,11 @@ class Run:
         return groups
 
     @property
+    def watched(self) -> bool:
+        """Whether the states of brokers were observed; else there are only the histories of clients."""
+        return self.manifest.guarantees.get("timeline") != "none"
+
+    @property
     def sampled(self) -> bool:
         """Whether the timeline consists of samples of the brokers' states."""
         return self.manifest.guarantees.get("timeline") == "sampled"

@@ -47,7 +47,15 @@ def banner(run: Run) -> Banner:
         outcome,
         "the verdict is not known to be that of this run" if run.doubts else _finding(run),
         _promise(run.manifest.guarantees),
-        [_writes(run), *_program(run), *_crashes(run), faults_proven(run), *_gaps(run), *run.verdict.limits],
+        [
+            _writes(run),
+            *_program(run),
+            *_crashes(run),
+            faults_proven(run),
+            *_tier(run),
+            *_gaps(run),
+            *run.verdict.limits,
+        ],
         [*run.doubts, *([_AGAIN] if run.doubts else ()), *run.verdict.reasons, *unmet],
         f"{int(EXIT_CODES[outcome])} ({outcome.value}: {OUTCOMES[outcome]})",
         command(run.manifest),
@@ -144,7 +152,7 @@ def _kinds(kinds: Iterable[str]) -> str:
 
 def _writes(run: Run) -> str:
     acknowledged = run.verdict.counts.get("sends_ok", run.acknowledged())
-    return f"{count(acknowledged, 'write')} acknowledged{_committed(run.verdict.counts)}; {_lost(run, acknowledged)}."
+    return f"{count(acknowledged, 'write')} acknowledged{_committed(run)}; {_lost(run, acknowledged)}."
 
 
 def _program(run: Run) -> Iterator[str]:
@@ -164,13 +172,16 @@ def _crashes(run: Run) -> Iterator[str]:
         yield f"{count(crashes, 'client')} killed, without leaving a group or ending a transaction."
 
 
-def _committed(counts: Mapping[str, int]) -> str:
+def _committed(run: Run) -> str:
     """How many writes were seen below a high watermark, of those for which that is counted: those with acks=all."""
+    counts = run.verdict.counts
     claims, below = counts.get("acked_all"), counts.get("acked_below_high_watermark")
     if claims is None or below is None:
         return ""
     if not claims:
         return ", none with acks=all"
+    if not run.watched:
+        return f", {claims:,} with acks=all"
     seen = "all" if below == claims else "none" if not below else f"{below:,}"
     return f", {claims:,} with acks=all, {seen} of them seen below a leader's high watermark"
 
@@ -185,6 +196,15 @@ def _lost(run: Run, acknowledged: int) -> str:
 
 def _excused(lost: int, excused: int) -> str:
     return f", {'all' if excused == lost else f'{excused:,}'} of them excused" if excused else ""
+
+
+def _tier(run: Run) -> Iterator[str]:
+    """What the verdict rests on, where that is not everything."""
+    if not run.watched:
+        yield (
+            "Evidence: clients only. No broker was observed, so what replicas hold, and how leaders and watermarks "
+            "moved, was not asked."
+        )
 
 
 def _gaps(run: Run) -> Iterator[str]:

@@ -25,7 +25,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field
 
@@ -118,6 +118,10 @@ class CommandParameters(SteadySendsParameters):
             "program_may_repeat": self.promise == "at-least-once",
             "program_may_reorder": self.order == "none",
         }
+
+    def with_prefix(self, prefix: str) -> Self:
+        """See :class:`harness.workload.WorkloadParameters`."""
+        return self.model_copy(update={"output_topic": f"{prefix}{self.output_topic}"})
 
     def own_topics(self, topics: Sequence[TopicSpec]) -> Sequence[TopicSpec]:
         """See :class:`harness.workload.WorkloadParameters`: the output, replicated as the first topic is."""

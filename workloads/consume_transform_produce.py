@@ -139,6 +139,10 @@ class ConsumeTransformProduceParameters(SteadySendsParameters):
         """See :class:`harness.workload.WorkloadParameters`."""
         return self
 
+    def with_prefix(self, prefix: str) -> Self:
+        """See :class:`harness.workload.WorkloadParameters`."""
+        return self.model_copy(update={"output_topic": f"{prefix}{self.output_topic}"})
+
     def own_topics(self, topics: Sequence[TopicSpec]) -> Sequence[TopicSpec]:
         """See :class:`harness.workload.WorkloadParameters`: the output, if the scenario has it not."""
         if any(topic.name == self.output_topic for topic in topics):

@@ -19,7 +19,7 @@ from typing import Any
 
 from checkers.completeness.configurations_agree import disagreements
 from checkers.views.recorded_load import recorded_load
-from checkers.views.recorded_target import was_in_virtual_time, was_real_kafka
+from checkers.views.recorded_target import recorded_timeline, was_in_virtual_time, was_real_kafka
 from harness.history.run_directory import Manifest
 from harness.replication.isr import laggards_leave_ms
 from harness.replication.knobs import GENERATIONS
@@ -129,7 +129,8 @@ def _of_target(
 ) -> Iterator[tuple[str, Any]]:
     """The guarantees that depend on which target made the run."""
     real = was_real_kafka(manifest.configuration)
-    yield "timeline", "sampled" if real else None
+    timeline = recorded_timeline(manifest.configuration)
+    yield "timeline", None if timeline == "whole" else timeline
     yield "time", "virtual" if was_in_virtual_time(manifest.configuration) else None
     load = recorded_load(manifest.configuration)
     deletes = load is not None and load.deletes_records

@@ -267,7 +267,7 @@ def inconclusive(
         ends: how the partitions ended.
         unaccounted: how many acknowledgements with acks=all are above every known high watermark of a leader.
         numbers: how much there is of everything.
-        brokers: whether the cluster has brokers, which an imported history does not.
+        brokers: whether brokers were observed, as they were not for an imported history.
     """
     if not numbers["sends_ok"]:
         yield "Nothing was acknowledged, so nothing could be lost."

@@ -30,7 +30,7 @@ class Expected:
         kinds: by the name of a fault of the schedule, its kind.
         mix: the kinds of which chaos's faults may be; empty without chaos.
         retention: whether the configuration lets a log's start move.
-        brokers: whether the cluster has brokers; not for an imported history, which only clients recorded.
+        brokers: whether brokers were observed; not for a history that only clients recorded, be it imported.
         retry_after_s: after how long without an answer, at the least, a client of the schedule sends again what it does
             not number; None: none does.
         combined: whether brokers are, or may be, the controllers.
@@ -56,10 +56,10 @@ def expected(manifest: Manifest) -> Expected | None:
     try:
         scenario: Mapping[str, Any] = manifest.configuration["scenario"]
         brokers = int(scenario["cluster"]["brokers"])
-        partitions = dict(_partitions(scenario["topics"], brokers))
+        watched = manifest.guarantees.get("timeline") != "none"
         return Expected(
-            nodes=(*range(brokers), CONTROLLER_ID),
-            partitions=partitions,
+            nodes=(*range(brokers), CONTROLLER_ID) if watched else (),
+            partitions=dict(_partitions(scenario["topics"], brokers if watched else None)),
             faults=tuple(_faults(scenario)),
             kinds=dict(_kinds(scenario)),
             mix=frozenset(fault.get("fault", "") for fault in (scenario.get("chaos") or {}).get("faults", ())) - {""},
@@ -67,16 +67,18 @@ def expected(manifest: Manifest) -> Expected | None:
             retry_after_s=min(_patience_s(scenario), default=None),
             combined=may_be_combined(manifest.configuration),
             shared_producers=any(send.get("idempotent") for send in _sends(scenario)),
+            brokers=watched,
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
 
 
-def _partitions(topics: list[Mapping[str, Any]], brokers: int) -> Iterator[tuple[TopicPartition, Replicas]]:
+def _partitions(topics: list[Mapping[str, Any]], brokers: int | None) -> Iterator[tuple[TopicPartition, Replicas]]:
+    """``brokers``: how many there are, with the ids 0, 1, 2 ...; None: that is not known."""
     for topic in topics:
         nodes = topic.get("replicas")
         number = len(nodes) if nodes else int(topic["replication_factor"])
-        if number == brokers:
+        if brokers is not None and number == brokers:
             nodes = range(brokers)
         for partition in range(int(topic["partitions"])):
             yield TopicPartition(topic["name"], partition), Replicas(number, tuple(nodes) if nodes else None)

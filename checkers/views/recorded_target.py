@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.errors import SeawallError
-from harness.targets.cluster_kind import ClusterKind
-from harness.targets.kafka.source_kind import SourceKind
 from harness.targets.kinds import kind_of
+from harness.targets.target_kind import TargetKind, Timeline
 
 
 def was_real_kafka(configuration: Mapping[str, Any]) -> bool:
@@ -21,6 +20,12 @@ def was_in_virtual_time(configuration: Mapping[str, Any]) -> bool:
     """Whether it was simulated; False where :func:`unknown_target` gives a reason."""
     kind = _kind(configuration)
     return kind is not None and kind.in_virtual_time
+
+
+def recorded_timeline(configuration: Mapping[str, Any]) -> Timeline:
+    """What the run knows of its brokers' states; ``whole`` where :func:`unknown_target` gives a reason."""
+    kind = _kind(configuration)
+    return "whole" if kind is None else kind.timeline
 
 
 def may_be_combined(configuration: Mapping[str, Any]) -> bool:
@@ -42,7 +47,7 @@ def unknown_target(configuration: Mapping[str, Any]) -> str:
     return ""
 
 
-def _kind(configuration: Mapping[str, Any]) -> ClusterKind | SourceKind | None:
+def _kind(configuration: Mapping[str, Any]) -> TargetKind | None:
     if "target" not in configuration or unknown_target(configuration):
         return None
     return kind_of(str(configuration["target"]))

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from harness.client_ports import (
@@ -93,10 +94,14 @@ class ThreadedClients:
         bootstrap: ``host:port,...``, the brokers in the order of their ids.
         log: takes what clients have to say.
         library: of the clients; None: librdkafka.
+        prefix: with what the names of groups and clients begin, and so transactional ids, on a cluster that others use.
     """
 
-    def __init__(self, bootstrap: str, log: logging.Logger, library: blocking.ClientLibrary | None = None) -> None:
+    def __init__(
+        self, bootstrap: str, log: logging.Logger, library: blocking.ClientLibrary | None = None, prefix: str = ""
+    ) -> None:
         self._bootstrap = bootstrap
+        self._prefix = prefix
         self._library = library or Librdkafka(bootstrap, log)
         self._log = log
         self._stop = threading.Event()
@@ -148,17 +153,17 @@ class ThreadedClients:
 
     def producer(self, name: str, acks: int, timeout_s: float, manner: Manner = PLAIN) -> _Producer:
         """See :class:`harness.client_ports.Clients`."""
-        return _Producer(self._library.sender(f"seawall-{name}", acks, timeout_s, manner), self._stop)
+        return _Producer(self._library.sender(self._named(name), acks, timeout_s, manner), self._stop)
 
     def transactional_producer(self, name: str, timeout_s: float) -> _TransactionalProducer:
         """See :class:`harness.client_ports.TransactionalClients`."""
-        return _TransactionalProducer(self._library.transactional_sender(f"seawall-{name}", timeout_s))
+        return _TransactionalProducer(self._library.transactional_sender(self._named(name), timeout_s))
 
     def wire_producer(self, name: str, timeout_s: float, version: int) -> WireTransactions:
         """See :class:`harness.client_ports.TransactionalClients`."""
         pairs = [address.rsplit(":", 1) for address in self._bootstrap.split(",")]
         wire = BlockingWire([(host, int(port)) for host, port in pairs])
-        return WireTransactions(wire, f"seawall-{name}", timeout_s, version)
+        return WireTransactions(wire, self._named(name), timeout_s, version)
 
     def consumer(
         self,
@@ -168,11 +173,13 @@ class ThreadedClients:
         isolation: Isolation = "read_uncommitted",
     ) -> _Consumer:
         """See :class:`harness.client_ports.Clients`."""
-        return _Consumer(self._library.reader(f"seawall-{name}", positions, epochs, isolation), self._log)
+        return _Consumer(self._library.reader(self._named(name), positions, epochs, isolation), self._log)
 
     def group(self, group: str) -> _GroupOffsets:
         """See :class:`harness.client_ports.Clients`."""
-        return _GroupOffsets(self._library.group_offsets(f"seawall-{group}", group), group, self._log)
+        return _GroupOffsets(
+            self._library.group_offsets(self._named(group), f"{self._prefix}{group}"), group, self._log
+        )
 
     def member(self, name: str, membership: Membership, isolation: Isolation, rebalanced: Rebalanced) -> _Member:
         """See :class:`harness.client_ports.Clients`."""
@@ -180,20 +187,25 @@ class ThreadedClients:
         def in_this_thread(change: Change, partitions: Sequence[TopicPartition]) -> Begins | None:
             return _to_its_end(rebalanced(change, partitions))
 
-        return _Member(self._library.member(f"seawall-{name}", membership, isolation, in_this_thread), isolation)
+        ours = replace(membership, group=f"{self._prefix}{membership.group}")
+        return _Member(self._library.member(self._named(name), ours, isolation, in_this_thread), isolation)
 
     def process(self) -> ThreadedProcess | None:
         """See :class:`harness.client_ports.Clients`."""
         library = self._library.apart()
-        return None if library is None else ThreadedProcess(self._bootstrap, self._log, library, self)
+        return None if library is None else ThreadedProcess(self._bootstrap, self._log, library, self, self._prefix)
 
     def share_consumer(self, name: str, membership: ShareMembership) -> _ShareConsumer:
         """See :class:`harness.share_ports.SharingClients`."""
-        return _ShareConsumer(self._sharing.share_consumer(f"seawall-{name}", membership))
+        ours = replace(membership, group=f"{self._prefix}{membership.group}")
+        return _ShareConsumer(self._sharing.share_consumer(self._named(name), ours))
 
     async def configure_group(self, group: str, configs: Mapping[str, str]) -> str | None:
         """See :class:`harness.share_ports.SharingClients`."""
-        return self._sharing.configure_group(group, configs)
+        return self._sharing.configure_group(f"{self._prefix}{group}", configs)
+
+    def _named(self, name: str) -> str:
+        return f"{self._prefix or 'seawall-'}{name}"
 
     @property
     def _sharing(self) -> blocking.SharingLibrary:
@@ -218,12 +230,18 @@ class ThreadedProcess(ThreadedClients):
         log: likewise.
         library: runs in the process.
         makers: those clients.
+        prefix: as theirs.
     """
 
     def __init__(
-        self, bootstrap: str, log: logging.Logger, library: blocking.ClientLibrary, makers: ThreadedClients
+        self,
+        bootstrap: str,
+        log: logging.Logger,
+        library: blocking.ClientLibrary,
+        makers: ThreadedClients,
+        prefix: str,
     ) -> None:
-        super().__init__(bootstrap, log, library)
+        super().__init__(bootstrap, log, library, prefix)
         self._stop = makers._stop  # noqa: SLF001 (they stop together)
         self._makers = makers
 

@@ -32,6 +32,9 @@ def collect(
     if supports(target, BrokerEvidence):
         archive.take("timeline", target.timeline(archive.run))
         archive.take_replica_logs(target.replica_logs())
+    else:  # a run has every table
+        archive.take("timeline", ())
+        archive.take_replica_logs(())
     if is_tapped and supports(target, WireTaps):
         archive.take(WIRE.name, ({"run": archive.run, **row} for row in target.wire()))
     if supports(target, BrokerEvidence):

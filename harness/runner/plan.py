@@ -13,7 +13,7 @@ from harness.controls import Elections, WireTaps
 from harness.errors import UsageError
 from harness.fault import Fault, nodes_named_by
 from harness.model import TopicPartition, partition_named
-from harness.observations import CommittedOffsets, NodeStates, ReplicaStates
+from harness.observations import BrokerEvidence, CommittedOffsets, NodeStates, ReplicaStates
 from harness.replication.knobs import CURRENT_GENERATION
 from harness.replication.knobs import generation as knobs_of
 from harness.runner.client_libraries import require_client
@@ -27,7 +27,7 @@ from harness.runner.planned_schedule import (
     refuse_overlaps,
 )
 from harness.runner.quorum import undecided, without_quorum
-from harness.runner.topics import topic_spec, with_topics
+from harness.runner.topics import topic_spec, with_prefix, with_topics
 from harness.scenario import Scenario, checked_seed, with_overrides
 from harness.schedule import Step
 from harness.selection import is_of_a_quorum
@@ -147,6 +147,7 @@ def plan(
     protocol = SpokenProtocol(name, knobs_of(name, {**source.knobs, **_knobs(scenario), **changed}))
     with _named(scenario):
         system = source.system(target, protocol, scenario)
+    scenario = with_prefix(scenario, system.prefix)
     if scenario.chaos is None and duration_s is not None:
         raise UsageError(f"scenario {scenario.id!r} is a schedule: its steps say how long it takes.")
     seed = checked_seed(seed)
@@ -154,7 +155,7 @@ def plan(
         schedule = planned_schedule(scenario.schedule or (), name)
         chaos = planned_chaos(scenario, duration_s, seed, system)
         expected = forecast(scenario, name)
-    workload = _workload(scenario, system.release or name, overrides)
+    workload = _workload(scenario, system.release or name, overrides).with_prefix(system.prefix)
     if workload.sends_to_own_topics:
         scenario = with_topics(scenario, workload)
     made = Plan(
@@ -165,6 +166,7 @@ def plan(
         _refuse_transactions(scenario, workload, system)
         _refuse_consumer_protocol(workload, system)
         _refuse_tap(scenario, system)
+        _refuse_unobserved_deletions(workload, system)
         workload.refuse(_circumstances(made))
     require_client(workload, target, in_virtual_time=is_in_virtual_time(target))
     return made
@@ -232,6 +234,15 @@ def _refuse_tap(scenario: Scenario, system: System) -> None:
     """Refuse to record what no node, and no proxy, of the target can."""
     if scenario.tap and WireTaps not in system.controls:
         raise UsageError(f"target {system.spelling!r} has no wire tap.", "Leave --tap, or `tap: true`, out.")
+
+
+def _refuse_unobserved_deletions(workload: WorkloadParameters, system: System) -> None:
+    """Refuse to delete records where only brokers could say which ones, and none is observed."""
+    if workload.deletes_records and not includes(system.controls, BrokerEvidence):
+        raise UsageError(
+            f"workload: it deletes records, and target {system.spelling!r} does not say which ones were.",
+            "Run it on --target builtin, simulated, process:RELEASE or compose:FILE.",
+        )
 
 
 def _refuse_the_impossible(made: Plan) -> None:

@@ -118,7 +118,7 @@ def _span(written: Any, path: str) -> tuple[float, float]:
 def _possible(mix: Mapping[int, ChaosFault], system: System) -> tuple[Mapping[int, ChaosFault], Mapping[int, str]]:
     """The faults of a mix that the system supports, if it leaves others out, and why it does.
 
-    If none would be left, all are kept, to be refused.
+    If none would be left, all are kept, to be refused, unless the system supports no fault whatsoever.
     """
     if not system.leaves_faults_out:
         return mix, {}
@@ -127,7 +127,7 @@ def _possible(mix: Mapping[int, ChaosFault], system: System) -> tuple[Mapping[in
         for index, one in mix.items()
         if (refused := refusal(path_of(index), one.fault, system)) is not None
     }
-    return _without(mix, left_out) if len(left_out) < len(mix) else (mix, {})
+    return _without(mix, left_out) if len(left_out) < len(mix) or not system.controls else (mix, {})
 
 
 def _within_the_budget(
@@ -143,7 +143,7 @@ def _within_the_budget(
         for index, one in mix.items()
         if (why := promise.never_affords(one.fault))
     }
-    if len(refused) == len(mix):
+    if mix and len(refused) == len(mix):
         raise UsageError(next(iter(refused.values())), "Set chaos.budget=any to have it all the same.")
     return _without(mix, refused)
 

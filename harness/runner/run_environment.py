@@ -71,7 +71,7 @@ def environment_of(plan: Plan, directory: Path, voice: Voice, journal: StartJour
         library = client_library(plan.workload.client, bootstrap, voice.log, voice.failed)
         started.callback(library.close)
         real_time = RealTime(bootstrap, directory, voice.log, voice.failed)
-        in_real_time = partial(ThreadedClients, bootstrap, voice.log, library)
+        in_real_time = partial(ThreadedClients, bootstrap, voice.log, library, plan.system.prefix)
         return _clients(plan, in_real_time, recorder, real_time)
 
     return RunEnvironment(target, SystemClock(), clients, started.close)

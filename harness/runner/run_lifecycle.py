@@ -61,7 +61,7 @@ class RunLifecycle:
         """Start the nodes and create the topics."""
         self.progress.begins("starting the cluster", is_up=False)
         cluster = self._plan.scenario.cluster
-        self._report(f"starting {self._plan.system.control.in_words(cluster.brokers)}, {self._plan.system.name}")
+        self._report(self._plan.system.begins(cluster.brokers))
         self._target.start()
         for topic in self._plan.topics:
             self._target.create_topic(topic)
@@ -97,10 +97,7 @@ class RunLifecycle:
     def _run_faults(self) -> None:
         assert self._clients is not None
         if self._plan.chaos is not None:
-            duration_s = self._plan.chaos.duration_s
-            self.progress.begins("random faults", duration_s)
-            self._report(f"random faults for {duration_s:g} s, seed {self._plan.seed}")
-            chaos_of(self._plan, self._plan.chaos, self._target, self._nemesis, self._environment.clock).unleash()
+            self._run_chaos(self._plan.chaos)
         else:
             self.progress.begins("schedule")
             plan, clock = self._plan, self._environment.clock
@@ -110,6 +107,15 @@ class RunLifecycle:
             ScheduleExecutor(
                 plan.schedule, context, self._schedule_log, self._report, noted=noted, begun=begun
             ).perform()
+
+    def _run_chaos(self, chaos: PlannedChaos) -> None:
+        faults = "random faults" if chaos.faults else "load without faults"
+        self.progress.begins(faults, chaos.duration_s)
+        self._report(f"{faults} for {chaos.duration_s:g} s, seed {self._plan.seed}")
+        if chaos.faults:
+            chaos_of(self._plan, chaos, self._target, self._nemesis, self._environment.clock).unleash()
+        else:
+            self._environment.clock.sleep(chaos.duration_s)
 
     def heal(self) -> None:
         """Heal whatever is still in force."""
@@ -210,15 +216,28 @@ class RunLifecycle:
     ) -> list[str]:  # fmt: skip
         """What a cluster that did not recover in time still lacks when it gets no nearer, and only it is to blame.
 
+        Where no node can be probed that is never known: then it is what the cluster lacks now.
+
         ``least_s``: for how long it must have got no nearer, where that is longer than for other clients.
 
         Raises:
             InvalidRun: a probe blames the environment, or a fault is not known to be healed.
         """
         settling.require_healed(self._nemesis.records, lacks)
+        target = self._target
+        if supports(target, NodeStates):
+            return self._proven(target, of, lacks, look, least_s)
+        missing = look().missing
+        self._report(f"{lacks}: {settling.in_short(missing)}; whether the cluster is to blame cannot be known")
+        return list(missing)
+
+    def _proven(
+        self, target: NodeStates, of: RecoveryAspect, lacks: str, look: Callable[[], Look], least_s: float
+    ) -> list[str]:
+        """As :meth:`_watched`, where the nodes can be probed."""
         still_s = max(still_for_s(self._plan.system.known_settings()), least_s)
         self._report(f"{lacks}; looking whether anything gets nearer within {still_s:g} s")
-        unrest = watched(self._target, of, look, still_s, self._environment.clock)
+        unrest = watched(target, of, look, still_s, self._environment.clock)
         if unrest is None:
             return []
         settling.require_unblamed(lacks, unrest.missing, unrest.blamed)

@@ -16,6 +16,13 @@ def topic_spec(topic: Topic) -> TopicSpec:
     return TopicSpec(topic.name, topic.partitions, topic.replication_factor, assignment)
 
 
+def with_prefix(scenario: Scenario, prefix: str) -> Scenario:
+    """The scenario with names of topics that begin with ``prefix``; its schedule names none, or there is no prefix."""
+    assert not (prefix and scenario.schedule), "such a system refuses schedules"
+    topics = tuple(topic.model_copy(update={"name": f"{prefix}{topic.name}"}) for topic in scenario.topics)
+    return scenario.model_copy(update={"topics": topics})
+
+
 def with_topics(scenario: Scenario, workload: WorkloadParameters) -> Scenario:
     """The scenario with the topics that its workload sends to besides."""
     own = workload.own_topics([topic_spec(topic) for topic in scenario.topics])

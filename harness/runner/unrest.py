@@ -113,7 +113,7 @@ def rest(target: Target, partitions: Sequence[TopicPartition]) -> Look:
 
 
 def watched(
-    target: Target, of: RecoveryAspect, look: Callable[[], Look], still_s: float, clock: PacedClock
+    target: NodeStates, of: RecoveryAspect, look: Callable[[], Look], still_s: float, clock: PacedClock
 ) -> Unrest | None:  # fmt: skip
     """Observe a cluster until it has recovered (None), or has made no progress for ``still_s``, and probe it."""
     begun_s = since_s = looked_s = _now_s(clock)
@@ -182,10 +182,8 @@ def _behind(target: Target, partitions: Sequence[TopicPartition]) -> int:
 # ------------------------------------------------------------------------------------------------------------- probes
 
 
-def _probed(target: Target, unrest: Unrest) -> Unrest:
-    """``unrest`` with the results of all probes of the environment, which is to blame where no node can be probed."""
-    if not supports(target, NodeStates):
-        return replace(unrest, blamed=("no node of the cluster can be probed",))
+def _probed(target: NodeStates, unrest: Unrest) -> Unrest:
+    """``unrest`` with the results of all probes of the environment."""
     receipts = [one for one in _receipts(target) if one is not None]
     return replace(
         unrest,

@@ -12,12 +12,14 @@ from harness.client_ports import Clients
 from harness.clock import PacedClock
 from harness.errors import UsageError
 from harness.fault import Fault
+from harness.observations import BrokerEvidence
 from harness.replication.knobs import Knobs
 from harness.scenario import Scenario
-from harness.target import Target
+from harness.target import Target, includes
 from harness.targets.kafka.layout import Control
 from harness.targets.leftovers import Leftovers, StartJournal
 from harness.targets.system import SpokenProtocol, System, Unsupported
+from harness.targets.target_kind import Timeline
 
 
 class InVirtualTime(Target, Protocol):
@@ -61,12 +63,7 @@ class ClusterKind:
         controls: what can be done to such a cluster; see :mod:`harness.controls`.
         make: makes one.
         in_virtual_time: whether what ``make`` returns is :class:`InVirtualTime`.
-        runs_releases: whether it runs a release of Kafka, which ``--target`` names after a colon. This kind does not,
-            see :class:`harness.targets.kafka.source_kind.SourceKind`.
-        argument: what follows the colon, in a word; empty: there is none.
-        with_pattern: None: no services run Kafka.
-        leftovers: how ``seawall heal`` ends what its targets record as coming; None: they leave nothing but processes
-            and files of the run directory.
+        leftovers: as the others, see :class:`harness.targets.target_kind.TargetKind`.
     """
 
     runs_releases: ClassVar[bool] = False
@@ -86,8 +83,13 @@ class ClusterKind:
 
     @property
     def needs_loopback(self) -> bool:
-        """Whether each of its nodes has a loopback address of its own."""
+        """See :class:`harness.targets.target_kind.TargetKind`."""
         return not self.in_virtual_time
+
+    @property
+    def timeline(self) -> Timeline:
+        """See :class:`harness.targets.target_kind.TargetKind`."""
+        return "whole" if includes(self.controls, BrokerEvidence) else "none"
 
     def source(self, argument: str) -> AnyGeneration:
         """What makes a system of it, which runs any generation of the protocol."""
@@ -203,7 +205,8 @@ class BuiltInSystem(System):
 
     def evidence(self) -> Mapping[str, str]:
         """See :class:`System`."""
-        return {"time": "virtual"} if self.kind.in_virtual_time else {}
+        time = {"time": "virtual"} if self.kind.in_virtual_time else {}
+        return time if self.kind.timeline == "whole" else {**time, "timeline": self.kind.timeline}
 
     def target(self, directory: Path, seed: int, journal: StartJournal) -> Target:
         """See :class:`System`."""

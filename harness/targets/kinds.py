@@ -16,6 +16,7 @@ from harness.targets.cluster_kind import ClusterKind, InVirtualTime
 from harness.targets.kafka.source_kind import SourceKind
 from harness.targets.leftovers import Leftovers
 from harness.targets.system import SystemSource
+from harness.targets.target_kind import TargetKind
 
 BUILTIN = "builtin"
 """The default target."""
@@ -25,6 +26,7 @@ _OWN: dict[str, Any] = {
     "simulated": "harness.targets.simulated",
     "process": "harness.targets.kafka.process_source",
     "compose": "harness.targets.compose.kafka_source",
+    "bootstrap": "harness.targets.bootstrap.kind",
 }
 
 
@@ -49,7 +51,7 @@ def _flaw_of_leftovers(found: Any) -> str:
     return ""
 
 
-KINDS: Registry[ClusterKind | SourceKind] = Registry("seawall.targets", _OWN, _flaw)
+KINDS: Registry[TargetKind] = Registry("seawall.targets", _OWN, _flaw)
 """Every kind of target by its name, those of installed plugins included."""
 
 
@@ -70,7 +72,7 @@ def _members(protocol: type[Target]) -> Iterator[str]:
     return (name for name in dir(protocol) if not name.startswith("_"))
 
 
-def kind_of(target: str) -> ClusterKind | SourceKind:
+def kind_of(target: str) -> TargetKind:
     """The kind of a target as ``--target`` spells it: ``NAME`` or ``NAME:SOURCE``.
 
     Raises:

@@ -54,6 +54,15 @@ class System(ABC):
     def name(self) -> str:
         """In words."""
 
+    def begins(self, brokers: int) -> str:
+        """What the run does first, in words, for a scenario with so many brokers."""
+        return f"starting {self.control.in_words(brokers)}, {self.name}"
+
+    @property
+    def prefix(self) -> str:
+        """With what the names of topics, groups and transactional ids begin, for others use the cluster, too."""
+        return ""
+
     @property
     def release(self) -> str | None:
         """Which release of Kafka it is; None: seawall's own brokers."""

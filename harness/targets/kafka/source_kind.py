@@ -12,6 +12,7 @@ from harness.targets.kafka.source import KafkaSource
 from harness.targets.kafka.system import configured
 from harness.targets.leftovers import Leftovers
 from harness.targets.system import SpokenProtocol, System
+from harness.targets.target_kind import Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +26,13 @@ class SourceKind:
         find: the source that the argument names; raises ``UsageError`` and ``EnvironmentFault``.
         may_combine: whether brokers may also be controllers, by the argument.
         with_pattern: the argument with a pattern of the names of the services that run Kafka; None: it has no services.
-        leftovers: as ``in_virtual_time``, which it never is, ``runs_releases`` and ``needs_loopback``, see
-            :class:`harness.targets.cluster_kind.ClusterKind`.
+        leftovers: as the others, see :class:`harness.targets.target_kind.TargetKind`.
     """
 
     in_virtual_time: ClassVar[bool] = False
     runs_releases: ClassVar[bool] = True
     needs_loopback: ClassVar[bool] = False
+    timeline: ClassVar[Timeline] = "sampled"
 
     name: str
     argument: str

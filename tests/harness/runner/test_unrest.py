@@ -181,20 +181,6 @@ class Incapable(Failing):
     controls = frozenset({Processes})
 
 
-@dataclass
-class ByAddress(Failing):
-    """Of this target clients alone have something to say."""
-
-    controls = frozenset()
-
-
-def test_a_cluster_of_which_no_node_can_be_probed_is_not_stuck_for_sure() -> None:
-    seen = look_at(ByAddress())
-    assert seen is not None
-    assert seen.blamed == ("no node of the cluster can be probed",)
-    assert (seen.gone, seen.probes) == ((), ())
-
-
 @pytest.mark.parametrize("cluster", [Incapable(), Failing(fails=NoSuchProbe)], ids=["of no node", "of some nodes"])
 def test_a_probe_that_the_target_does_not_have_blames_nothing(cluster: Cluster) -> None:
     seen = look_at(cluster)

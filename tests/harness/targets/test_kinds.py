@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[3]
 
 def test_no_module_branches_on_the_class_of_a_kind() -> None:
     modules = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
-    branches = re.compile(r"isinstance\([^()]*(?:\([^()]*\)[^()]*)*\b(?:ClusterKind|SourceKind)\b")
+    branches = re.compile(r"isinstance\([^()]*(?:\([^()]*\)[^()]*)*\b(?:ClusterKind|SourceKind|BootstrapKind)\b")
     found = [str(path.relative_to(ROOT)) for path in modules if branches.search(path.read_text())]
     assert found == ["harness/targets/kinds.py"]
 
@@ -27,6 +27,7 @@ def test_no_module_branches_on_the_class_of_a_kind() -> None:
         ("simulated", False, False, ""),
         ("process", True, False, ""),
         ("compose", True, False, "containers"),
+        ("bootstrap", True, False, "topics"),
     ],
 )
 def test_what_a_kind_runs_and_needs(name: str, *, releases: bool, loopback: bool, leaves: str) -> None:
@@ -43,3 +44,17 @@ def test_a_kind_that_runs_a_generation_has_no_source_and_a_controller_of_its_own
     assert kind.source("").generation is None
     assert not kind.may_combine("")
     assert kind.with_pattern is None
+
+
+@pytest.mark.parametrize(
+    ("name", "timeline"),
+    [
+        ("builtin", "whole"),
+        ("simulated", "whole"),
+        ("process", "sampled"),
+        ("compose", "sampled"),
+        ("bootstrap", "none"),
+    ],
+)
+def test_what_the_runs_of_a_kind_know_of_brokers(name: str, timeline: str) -> None:
+    assert KINDS[name].timeline == timeline

@@ -1,0 +1,148 @@
+"""Asks a running cluster for its brokers, settings and partitions, and creates and deletes topics, as a client may."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+
+from confluent_kafka import KafkaError
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]
+
+from harness.clients.librdkafka import ClientError, calling, made
+from harness.clients.topics import create_topic
+from harness.errors import EnvironmentFault
+from harness.model import NO_LEADER, NodeId, TopicPartition
+from harness.target import ClusterView, PartitionView, TopicSpec
+
+_TIMEOUT_S = 10.0
+_POLL_S = 0.1
+_EPOCH_UNKNOWN = -1
+"""Metadata tells leader epochs since 2.1 (KIP-320); librdkafka does not pass them on."""
+
+_SILENT = logging.getLogger("seawall.clients.bootstrap")
+_SILENT.addHandler(logging.NullHandler())
+_SILENT.propagate = False
+
+
+class Administration:
+    """A client for the administration of one cluster.
+
+    Args:
+        bootstrap: ``host:port,...``.
+    """
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+        settings = {"bootstrap.servers": bootstrap, "client.id": "seawall-admin"}
+        self._client: AdminClient = made(partial(AdminClient, logger=_SILENT), settings)
+
+    def brokers(self) -> Sequence[int]:
+        """The ids of the brokers that Metadata names, ascending.
+
+        Raises:
+            EnvironmentFault: no broker answers.
+        """
+        try:
+            with calling():
+                return sorted(self._client.list_topics(timeout=_TIMEOUT_S).brokers)
+        except ClientError as refusal:
+            raise EnvironmentFault(
+                f"no broker answers at {self._bootstrap} within {_TIMEOUT_S:g} s: {refusal}.",
+                "Check the addresses, and that the listener is one without TLS and SASL.",
+            ) from None
+
+    def view(self) -> ClusterView:
+        """What Metadata says of all partitions now; without partitions when no broker answers."""
+        time_ns = time.monotonic_ns()
+        try:
+            with calling():
+                seen = self._client.list_topics(timeout=_TIMEOUT_S)
+        except ClientError:
+            return ClusterView(time_ns, (), {}, None, ())
+        live = tuple(NodeId(broker) for broker in sorted(seen.brokers))
+        partitions = {
+            TopicPartition(name, number): PartitionView(
+                NodeId(one.leader) if one.leader in seen.brokers else NO_LEADER,
+                _EPOCH_UNKNOWN,
+                tuple(map(NodeId, one.isrs)),
+                tuple(map(NodeId, one.replicas)),
+            )
+            for name, topic in seen.topics.items()
+            for number, one in topic.partitions.items()
+        }
+        controllers = (str(seen.controller_id),) if seen.controller_id in seen.brokers else ()
+        return ClusterView(time_ns, live, partitions, next(iter(controllers), None), controllers)
+
+    def topics(self) -> frozenset[str]:
+        """The names of all topics.
+
+        Raises:
+            EnvironmentFault: no broker answers.
+        """
+        try:
+            with calling():
+                return frozenset(self._client.list_topics(timeout=_TIMEOUT_S).topics)
+        except ClientError as refusal:
+            raise EnvironmentFault(f"no broker answers at {self._bootstrap}: {refusal}.") from None
+
+    def broker_configs(self, broker: int) -> Mapping[str, str]:
+        """The settings of a broker that have a value, by name; empty: the cluster does not tell."""
+        return self._configs(ConfigResource(ResourceType.BROKER, str(broker)))
+
+    def topic_configs(self, topic: str) -> Mapping[str, str]:
+        """The settings of a topic that have a value, by name; empty: the cluster does not tell."""
+        return self._configs(ConfigResource(ResourceType.TOPIC, topic))
+
+    def _configs(self, resource: ConfigResource) -> Mapping[str, str]:
+        try:
+            with calling():
+                answers = self._client.describe_configs([resource], request_timeout=_TIMEOUT_S)
+                entries = answers[resource].result(timeout=_TIMEOUT_S + 1)
+        except (ClientError, TimeoutError):
+            return {}
+        return {name: str(entry.value) for name, entry in entries.items() if entry.value is not None}
+
+    def create(self, topic: TopicSpec, timeout_s: float) -> None:
+        """Create a topic, and wait until every partition has a leader and a full ISR.
+
+        Raises:
+            EnvironmentFault: the cluster refused, or that took longer than ``timeout_s``.
+        """
+        create_topic(self._bootstrap, topic, timeout_s)
+        deadline_s = time.monotonic() + timeout_s
+        names = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
+        while not self._are_whole(names):
+            if time.monotonic() > deadline_s:
+                raise EnvironmentFault(
+                    f"topic {topic.name!r} has not got a leader and a full ISR everywhere within {timeout_s:g} s."
+                )
+            time.sleep(_POLL_S)
+
+    def _are_whole(self, names: Iterable[TopicPartition]) -> bool:
+        partitions = self.view().partitions
+        found = [partitions.get(name) for name in names]
+        return all(one is not None and one.leader != NO_LEADER and len(one.isr) == len(one.replicas) for one in found)
+
+    def delete(self, topics: Sequence[str]) -> Sequence[str]:
+        """Delete those of ``topics`` that exist; returns the names of those that it has deleted.
+
+        Raises:
+            EnvironmentFault: one could not be deleted, or no broker answers.
+        """
+        existing = sorted(self.topics().intersection(topics))
+        if not existing:
+            return ()
+        with calling():
+            answers = self._client.delete_topics(existing, operation_timeout=_TIMEOUT_S, request_timeout=_TIMEOUT_S)
+        for name in existing:
+            try:
+                with calling():
+                    answers[name].result(timeout=_TIMEOUT_S + 1)
+            except ClientError as refusal:
+                if refusal.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise EnvironmentFault(f"topic {name!r} was not deleted: {refusal}.") from None
+            except TimeoutError:
+                raise EnvironmentFault(f"topic {name!r} was not deleted: no answer.") from None
+        return existing

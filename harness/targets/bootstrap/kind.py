@@ -1,0 +1,218 @@
+"""Resolves ``--target bootstrap:HOST:PORT,...`` for the plan: asks the cluster what it is before it is changed."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from harness.broker.settings import Settings
+from harness.errors import UsageError
+from harness.fault import Fault
+from harness.replication.knobs import CURRENT_GENERATION
+from harness.scenario import Scenario
+from harness.target import Target
+from harness.targets.bootstrap.administration import Administration
+from harness.targets.bootstrap.promises import asked, known_settings, refuse_unmet, topic_configs
+from harness.targets.bootstrap.spelling import ARGUMENT, Named, named
+from harness.targets.bootstrap.target import LEFTOVERS, NAME, BootstrapTarget
+from harness.targets.kafka.layout import Control
+from harness.targets.leftovers import Leftovers, StartJournal
+from harness.targets.system import SpokenProtocol, System, Unsupported
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a running cluster says of itself.
+
+    Attributes:
+        brokers: their ids.
+        settings: of its first broker, by Kafka's names; empty: it does not say.
+    """
+
+    brokers: tuple[int, ...]
+    settings: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class RunningCluster(System):
+    """A running cluster that clients reach, and that seawall does not control.
+
+    Attributes:
+        spelling: see :class:`harness.targets.system.System`.
+        protocol: the newest: what the cluster does not deny, it promises.
+        cluster: what was named.
+        told: what it says of itself.
+        asked_for: what the topics of the run are created with, by the names of broker settings.
+        settings: as much of them as is known.
+    """
+
+    spelling: str
+    protocol: SpokenProtocol
+    cluster: Named
+    told: Told
+    asked_for: Mapping[str, str]
+    settings: Settings
+
+    @property
+    def name(self) -> str:
+        """See :class:`harness.targets.system.System`."""
+        return f"the running cluster at {self.cluster.bootstrap}"
+
+    def begins(self, brokers: int) -> str:
+        """See :class:`harness.targets.system.System`."""
+        del brokers
+        number = len(self.told.brokers)
+        return f"connecting to {self.name}, which has {number} broker{'s' if number != 1 else ''}"
+
+    def known_settings(self) -> Settings:
+        """See :class:`harness.targets.system.System`."""
+        return self.settings
+
+    def properties(self) -> Mapping[str, Any]:
+        """See :class:`harness.targets.system.System`."""
+        return self.asked_for
+
+    @property
+    def control(self) -> Control:
+        """See :class:`harness.targets.system.System`: which nodes they are is not known, and no fault can name one."""
+        return Control.ONE
+
+    @property
+    def controls(self) -> frozenset[type[Target]]:
+        """See :class:`harness.targets.system.System`."""
+        return BootstrapTarget.controls
+
+    @property
+    def leaves_faults_out(self) -> bool:
+        """See :class:`harness.targets.system.System`."""
+        return True
+
+    @property
+    def is_sampled(self) -> bool:
+        """See :class:`harness.targets.system.System`: nothing is known of its brokers' states."""
+        return True
+
+    @property
+    def schedules_by_wall_clock(self) -> bool:
+        """See :class:`harness.targets.system.System`."""
+        return True
+
+    @property
+    def starts_cut_off(self) -> bool:
+        """See :class:`harness.targets.system.System`."""
+        return False
+
+    @property
+    def is_heavy(self) -> bool:
+        """See :class:`harness.targets.system.System`."""
+        return False
+
+    @property
+    def prefix(self) -> str:
+        """See :class:`harness.targets.system.System`."""
+        return self.cluster.prefix
+
+    def unsupported(self, fault: Fault) -> Unsupported | None:
+        """See :class:`harness.targets.system.System`."""
+        return Unsupported(f"{fault.kind!r} needs more of a cluster than its addresses.")
+
+    def configuration(self) -> Mapping[str, Any]:
+        """See :class:`harness.targets.system.System`."""
+        names = ("min.insync.replicas", "unclean.leader.election.enable", "replica.lag.time.max.ms")
+        settings = {name: getattr(self.settings, name.replace(".", "_")) for name in names}
+        return {"settings": {**self.asked_for, **settings}, "brokers": list(self.told.brokers)}
+
+    def evidence(self) -> Mapping[str, str]:
+        """See :class:`harness.targets.system.System`."""
+        return {"timeline": "none"}
+
+    def target(self, directory: Path, seed: int, journal: StartJournal) -> Target:
+        """See :class:`harness.targets.system.System`."""
+        return BootstrapTarget(self.cluster, topic_configs(self.asked_for), journal)
+
+
+@dataclass(frozen=True, slots=True)
+class Bootstrap:
+    """Implements :class:`harness.targets.system.SystemSource` for a cluster that was named."""
+
+    cluster: Named
+    told: Told
+
+    @property
+    def generation(self) -> str:
+        """See :class:`harness.targets.system.SystemSource`."""
+        return CURRENT_GENERATION
+
+    @property
+    def knobs(self) -> Mapping[str, str]:
+        """See :class:`harness.targets.system.SystemSource`."""
+        return {}
+
+    def refuse_switches(self, overrides: Mapping[str, str]) -> None:
+        """See :class:`harness.targets.system.SystemSource`: it has none."""
+        for key in overrides:
+            raise UsageError(f"--set {key}: a running cluster has no such switch, only the built-in cluster has.")
+
+    def system(self, spelling: str, protocol: SpokenProtocol, scenario: Scenario) -> System:
+        """See :class:`harness.targets.system.SystemSource`."""
+        written = scenario.cluster.settings
+        if scenario.schedule is not None:
+            raise UsageError(
+                f"scenario {scenario.id!r} is a schedule, whose steps need a cluster that seawall starts.",
+                "Run a scenario with chaos there, such as random-chaos.",
+            )
+        for topic in scenario.topics:
+            if topic.replication_factor > len(self.told.brokers):
+                raise UsageError(
+                    f"topic {topic.name!r} has {topic.replication_factor} replicas, and {spelling!r} has "
+                    f"{len(self.told.brokers)} broker(s).",
+                    f"Take --set topic.replication_factor={len(self.told.brokers)}.",
+                )
+        refuse_unmet(written, self.told.settings, spelling)
+        asked_for = asked(written, self.told.settings)
+        settings = known_settings(self.told.settings, asked_for, self.cluster.promises)
+        return RunningCluster(spelling, protocol, self.cluster, self.told, asked_for, settings)
+
+
+@dataclass(frozen=True, slots=True)
+class BootstrapKind:
+    """How ``--target`` spells it; the attributes are those of :class:`harness.targets.cluster_kind.ClusterKind`."""
+
+    in_virtual_time: ClassVar[bool] = False
+    runs_releases: ClassVar[bool] = True
+    needs_loopback: ClassVar[bool] = False
+    with_pattern: ClassVar[None] = None
+    timeline: ClassVar[Literal["none"]] = "none"
+    name: ClassVar[str] = NAME
+    argument: ClassVar[str] = ARGUMENT
+    leftovers: ClassVar[Leftovers] = LEFTOVERS
+
+    @property
+    def spelling(self) -> str:
+        """As messages show it."""
+        return f"{self.name}:{self.argument}"
+
+    def source(self, argument: str) -> Bootstrap:
+        """What makes a system of the cluster that the argument names.
+
+        Raises:
+            UsageError: the argument is malformed.
+            EnvironmentFault: no broker answers.
+        """
+        cluster = named(argument)
+        if not cluster.prefix:
+            cluster = replace(cluster, prefix=f"seawall-{secrets.token_hex(4)}-")
+        administration = Administration(cluster.bootstrap)
+        brokers = tuple(administration.brokers())
+        return Bootstrap(cluster, Told(brokers, administration.broker_configs(brokers[0]) if brokers else {}))
+
+    def may_combine(self, argument: str) -> bool:
+        """Whether brokers may also be controllers; none can be named here."""
+        del argument
+        return True
+
+
+KIND = BootstrapKind()

@@ -1,0 +1,84 @@
+"""Reads what follows ``bootstrap:`` in ``--target``: the addresses of a running cluster, and options behind ``#``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from harness.errors import UsageError
+from harness.spelling import closest
+
+ARGUMENT = "HOST:PORT"
+"""What follows the colon, in a word."""
+
+_MARK = "#"
+_ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:,#\[\]]+):([0-9]{1,5})")
+_PREFIX = re.compile(r"[a-zA-Z0-9._-]{1,40}")
+_LAST_PORT = 65_535
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A running cluster, as ``--target`` names it.
+
+    Attributes:
+        bootstrap: ``host:port,...``.
+        keeps_topics: whether its topics stay when the run has ended.
+        prefix: with what the names of topics, groups and transactional ids begin; empty: one is drawn.
+        promises: what the user says that the cluster promises, by Kafka's names of settings.
+    """
+
+    bootstrap: str
+    keeps_topics: bool = False
+    prefix: str = ""
+    promises: Mapping[str, str] = field(default_factory=dict)
+
+
+def named(argument: str) -> Named:
+    """What ``HOST:PORT,...#OPTION#OPTION`` names.
+
+    Raises:
+        UsageError: an address or an option is malformed.
+    """
+    addresses, *options = argument.split(_MARK)
+    for address in addresses.split(","):
+        found = _ADDRESS.fullmatch(address)
+        if found is None or not 0 < int(found[2]) <= _LAST_PORT:
+            raise UsageError(f"target 'bootstrap:{argument}': {address!r} is not HOST:PORT.")
+    cluster = Named(addresses)
+    for option in options:
+        key, _, value = option.partition("=")
+        if key not in _OPTIONS:
+            raise UsageError(f"target 'bootstrap:{argument}': {option!r} is no option; {closest(key, _OPTIONS)}")
+        cluster = _OPTIONS[key](cluster, value)
+    return cluster
+
+
+def _keep(cluster: Named, value: str) -> Named:
+    if value:
+        raise UsageError(f"target option keep-topics={value}: it takes no value.")
+    return replace(cluster, keeps_topics=True)
+
+
+def _prefixed(cluster: Named, value: str) -> Named:
+    if not _PREFIX.fullmatch(value) or value.startswith("__"):
+        raise UsageError(
+            f"target option prefix={value}: topics cannot begin with {value!r}.",
+            "Write 1 to 40 of the characters a-z, A-Z, 0-9, '.', '_' and '-', and not '__' in front.",
+        )
+    return replace(cluster, prefix=value)
+
+
+def _promised(cluster: Named, value: str) -> Named:
+    key, equals, promised = value.partition("=")
+    if not (key and equals and promised):
+        raise UsageError(f"target option promise={value}: write promise=SETTING=VALUE.")
+    return replace(cluster, promises={**cluster.promises, key: promised})
+
+
+_OPTIONS: dict[str, Callable[[Named, str], Named]] = {
+    "keep-topics": _keep,
+    "prefix": _prefixed,
+    "promise": _promised,
+}

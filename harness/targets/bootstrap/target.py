@@ -1,0 +1,89 @@
+"""The target that is a running cluster of which addresses are known: its clients see what it answers, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from harness.errors import EnvironmentFault
+from harness.target import ClusterView, Target, TopicSpec
+from harness.targets.bootstrap.administration import Administration
+from harness.targets.bootstrap.promises import unkept
+from harness.targets.bootstrap.spelling import Named
+from harness.targets.leftovers import Leftovers, StartJournal
+
+NAME = "bootstrap"
+_TOPIC_TIMEOUT_S = 60.0
+
+
+class BootstrapTarget:
+    """Implements :class:`harness.target.Target`; nothing beyond that can be observed of the cluster, or done to it.
+
+    Args:
+        cluster: what was named.
+        configs: what its topics are created with.
+        journal: records topics before they are created.
+    """
+
+    name = NAME
+    controls: frozenset[type[Target]] = frozenset()
+
+    def __init__(self, cluster: Named, configs: Mapping[str, str], journal: StartJournal) -> None:
+        self._cluster = cluster
+        self._configs = configs
+        self._journal = journal
+        self._administration = Administration(cluster.bootstrap)
+        self._created: list[str] = []
+        self._brokers: Sequence[str] = ()
+
+    def start(self) -> None:
+        """See :class:`harness.target.Target`: it runs, so it is asked for its brokers."""
+        self._brokers = list(map(str, self._administration.brokers()))
+
+    def stop(self) -> None:
+        """See :class:`harness.target.Target`: deletes the topics of the run, unless they are to stay."""
+        if self._created and not self._cluster.keeps_topics:
+            self._administration.delete(self._created)
+            self._created.clear()
+
+    def remains(self) -> Sequence[str]:
+        """See :class:`harness.target.Target`."""
+        return [f"topic {name}" for name in self._created if not self._cluster.keeps_topics]
+
+    def create_topic(self, topic: TopicSpec) -> None:
+        """See :class:`harness.target.Target`.
+
+        Raises:
+            EnvironmentFault: besides, a topic of that name exists, or the cluster has given it other settings than
+                those that were asked for, so that its promises are others.
+        """
+        if topic.name in self._administration.topics():
+            raise EnvironmentFault(f"topic {topic.name!r} exists, and is not of this run.", "Choose another prefix.")
+        if not self._cluster.keeps_topics:
+            coming = {"bootstrap": self._cluster.bootstrap, "topic": topic.name}
+            self._journal.leftover_coming(NAME, coming)
+        self._created.append(topic.name)
+        asked = replace(topic, configs={**self._configs, **(topic.configs or {})})
+        self._administration.create(asked, _TOPIC_TIMEOUT_S)
+        if different := list(unkept(asked.configs or {}, self._administration.topic_configs(topic.name))):
+            raise EnvironmentFault(f"the cluster did not make topic {topic.name!r} as asked: {', '.join(different)}.")
+
+    def bootstrap(self) -> str:
+        """See :class:`harness.target.Target`."""
+        return self._cluster.bootstrap
+
+    def nodes(self) -> Sequence[str]:
+        """See :class:`harness.target.Target`: the brokers alone, by their ids."""
+        return self._brokers
+
+    def view(self) -> ClusterView:
+        """See :class:`harness.target.Target`: by the word of Metadata."""
+        return self._administration.view()
+
+
+def _remove(what: Mapping[str, object]) -> Collection[str]:
+    deleted = Administration(str(what["bootstrap"])).delete([str(what["topic"])])
+    return [f"topic {name} at {what['bootstrap']}" for name in deleted]
+
+
+LEFTOVERS = Leftovers("topics", lambda what: list(_remove(what)))

@@ -1,0 +1,158 @@
+"""Runs against a cluster of which addresses are known: what clients prove, and what is left on it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from checkers import check
+from harness.broker.settings import Settings
+from harness.checker import Outcome, RunVerdict
+from harness.errors import EnvironmentFault, UsageError
+from harness.history.run_directory import RunDirectory
+from harness.replication.knobs import CURRENT_GENERATION, generation
+from harness.runner import plan, run
+from harness.runner.journal import heal_leftovers
+from harness.scenario import load, parse
+from harness.targets.bootstrap.administration import Administration
+from harness.targets.builtin import BuiltinTarget
+
+CALM = load("random-chaos")
+SEED = 7
+
+
+@contextmanager
+def running(directory: Path, brokers: int = 3, bugs: str = "") -> Iterator[BuiltinTarget]:
+    knobs = generation(CURRENT_GENERATION, {"bugs": bugs} if bugs else {})
+    target = BuiltinTarget(directory, brokers, knobs, Settings())
+    try:
+        target.start()
+        yield target
+    finally:
+        target.stop()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltinTarget]:
+    with running(tmp_path_factory.mktemp("cluster")) as target:
+        yield target
+
+
+def topics(cluster: BuiltinTarget) -> set[str]:
+    return {name for name in Administration(cluster.bootstrap()).topics() if not name.startswith("__")}
+
+
+def judged(
+    cluster: BuiltinTarget, out: Path, duration_s: float = 2, options: str = "", **overrides: str
+) -> tuple[RunDirectory, RunVerdict]:
+    target = f"bootstrap:{cluster.bootstrap()}{options}"
+    keys = {key.replace("_", ".", 1): value for key, value in overrides.items()}
+    made = plan(CALM, target, seed=SEED, duration_s=duration_s, overrides=keys)
+    directory = run(made, out)
+    [verdict] = check([directory.path], engine="reference")
+    return directory, verdict
+
+
+def test_a_sound_cluster_passes_and_keeps_nothing_of_the_run(cluster: BuiltinTarget, tmp_path: Path) -> None:
+    directory, verdict = judged(cluster, tmp_path)
+    assert verdict.outcome is Outcome.PASS, verdict
+    assert verdict.counts["acked_all"] > 100
+    manifest = directory.manifest()
+    assert manifest.guarantees["timeline"] == "none"
+    assert manifest.guarantees["min_insync_replicas"] == 2
+    assert len(manifest.configuration["left_out"]) == len(CALM.chaos.faults if CALM.chaos else ())
+    assert not directory.read_table("timeline")
+    assert not directory.read_table("faults")
+    assert not topics(cluster)
+
+
+def test_topics_stay_where_they_are_to_and_are_not_used_again(cluster: BuiltinTarget, tmp_path: Path) -> None:
+    options = "#keep-topics#prefix=kept-"
+    judged(cluster, tmp_path, 0.1, options)
+    assert topics(cluster) == {"kept-ledger", "kept-audit"}
+    with pytest.raises(EnvironmentFault, match=r"topic 'kept-ledger' exists, and is not of this run"):
+        judged(cluster, tmp_path, 0.1, options)
+    assert topics(cluster) == {"kept-ledger", "kept-audit"}
+    Administration(cluster.bootstrap()).delete(["kept-ledger", "kept-audit"])
+
+
+@pytest.mark.parametrize(
+    ("bug", "workload", "kind"),
+    [
+        ("fetch_loses_a_batch", "unique_sends", "lost-write"),
+        ("commits_swapped", "consumer_groups", "lost-commit"),
+        ("aborted_marked_committed", "transactions", "aborted-read"),
+    ],
+)
+def test_clients_alone_prove_what_brokers_do_wrong(bug: str, workload: str, kind: str, tmp_path: Path) -> None:
+    with running(tmp_path / "cluster", bugs=bug) as broken:
+        _, verdict = judged(broken, tmp_path / "runs", 4, workload_name=workload)
+    assert verdict.outcome is Outcome.VIOLATION, verdict
+    assert kind in {one.kind for one in verdict.anomalies}
+
+
+def test_a_run_that_was_killed_leaves_topics_that_are_deleted_as_soon_as_the_cluster_answers(
+    cluster: BuiltinTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
+    words = ("run", "random-chaos", "--target", f"bootstrap:{cluster.bootstrap()}", "--duration-s", "60")
+    code = "import sys; from harness.entry import main; sys.exit(main())"
+    harness = subprocess.Popen([sys.executable, "-c", code, *words, "--out", str(tmp_path)], stderr=subprocess.PIPE)
+    try:
+        deadline = time.monotonic() + 60
+        while len(topics(cluster)) < 2 and time.monotonic() < deadline:
+            time.sleep(0.05)
+    finally:
+        os.kill(harness.pid, signal.SIGKILL)
+        harness.communicate()
+    left = topics(cluster)
+    assert len(left) == 2
+    [said] = heal_leftovers()
+    assert all(name in said for name in left)
+    assert not topics(cluster)
+
+
+def test_what_the_cluster_does_not_have_is_refused_before_anything_is_created(cluster: BuiltinTarget) -> None:
+    target = f"bootstrap:{cluster.bootstrap()}"
+    with pytest.raises(UsageError, match=r"topic 'ledger' has 4 replicas, and .* has 3 broker"):
+        plan(parse(CALM.text.replace("brokers: 3", "brokers: 4").replace("factor: 3", "factor: 4")), target)
+    with pytest.raises(UsageError, match=r"is a schedule, whose steps need a cluster that seawall starts"):
+        plan(load("kip-101-double-failover"), target)
+    with pytest.raises(UsageError, match=r"replica.lag.time.max.ms is 77 in the scenario, and 2000 on the brokers"):
+        plan(CALM, target, overrides={"settings.replica.lag.time.max.ms": "77"})
+    with pytest.raises(UsageError, match=r"it deletes records, and target .* does not say which ones were"):
+        plan(CALM, target, overrides={"workload.name": "deleted_records"})
+    with pytest.raises(UsageError, match=r"a running cluster has no such switch"):
+        plan(CALM, target, overrides={"replication.truncation": "hw"})
+    assert not topics(cluster)
+
+
+def test_an_address_where_no_broker_answers_is_named() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+        with pytest.raises(EnvironmentFault, match=rf"no broker answers at 127.0.0.1:{port} within 10 s"):
+            plan(CALM, f"bootstrap:127.0.0.1:{port}")
+
+
+def test_a_topic_that_the_cluster_makes_otherwise_ends_the_run(cluster: BuiltinTarget, tmp_path: Path) -> None:
+    class Stubborn(Administration):
+        def topic_configs(self, topic: str) -> Mapping[str, str]:
+            return {**super().topic_configs(topic), "min.insync.replicas": "1"}
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("harness.targets.bootstrap.target.Administration", Stubborn)
+        with pytest.raises(EnvironmentFault, match=r"did not make topic .* as asked: min.insync.replicas is 1, not 2"):
+            judged(cluster, tmp_path)
+    assert not topics(cluster)
+    assert json.loads(next(tmp_path.rglob("run.json")).read_text())["state"] == "abandoned"

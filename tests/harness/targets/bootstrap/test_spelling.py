@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import pytest
+
+from harness.errors import UsageError
+from harness.targets.bootstrap.spelling import Named, named
+
+
+def test_addresses_and_options_are_read() -> None:
+    assert named("one:9092,[::1]:9093") == Named("one:9092,[::1]:9093")
+    written = named("one:9092#keep-topics#prefix=ci-#promise=min.insync.replicas=2#promise=log.retention.ms=1")
+    promises = {"min.insync.replicas": "2", "log.retention.ms": "1"}
+    assert written == Named("one:9092", keeps_topics=True, prefix="ci-", promises=promises)
+
+
+@pytest.mark.parametrize(
+    ("argument", "complaint"),
+    [
+        ("one", r"'one' is not HOST:PORT"),
+        ("one:9092,", r"'' is not HOST:PORT"),
+        ("one:0", r"'one:0' is not HOST:PORT"),
+        ("one:65536", r"'one:65536' is not HOST:PORT"),
+        ("one:9092 ", r"'one:9092 ' is not HOST:PORT"),
+        ("one:9092#keep", r"'keep' is no option; known: keep-topics, prefix, promise"),
+        ("one:9092#keep-topics=no", r"keep-topics=no: it takes no value"),
+        ("one:9092#prefix=__a", r"topics cannot begin with '__a'"),
+        ("one:9092#prefix=a/b", r"topics cannot begin with 'a/b'"),
+        ("one:9092#promise=min.insync.replicas", r"write promise=SETTING=VALUE"),
+    ],
+)
+def test_what_is_malformed_is_named(argument: str, complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        named(argument)
