@@ -32,8 +32,8 @@ def run(
         str,
         typer.Option(
             metavar="TARGET",
-            help="builtin, simulated, real Kafka (process:3.9.1, process:3.9.1#quorum, process:DIR, compose:FILE), or a "
-            "running cluster: bootstrap:HOST:PORT.",
+            help="builtin, simulated, real Kafka (process:3.9.1, process:3.9.1#quorum, process:DIR, compose:FILE), or "
+            "a running cluster: bootstrap:HOST:PORT.",
         ),
     ] = "builtin",
     service_pattern: Annotated[
