@@ -21,6 +21,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGES = ("harness", "faults", "workloads", "checkers", "reports", "spark_analysis")
 
 OTHER_MEANINGS = {
+    "bootstrap",
     "clock",
     "command",
     "kill",
