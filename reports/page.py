@@ -159,7 +159,15 @@ def _strip_content(run: Run, rows: PartitionRows, found: Sequence[Incident], hei
     accused = lost_records.charges(run, rows, found)
     has_sends = "history" not in run.left_out
     return strip.StripContent(
-        run.faults, outages(run), run.starts(), accused, run.final_read_ns(), height, run.sampled, has_sends
+        run.faults,
+        outages(run),
+        run.starts(),
+        accused,
+        run.final_read_ns(),
+        height,
+        run.watched,
+        run.sampled,
+        has_sends,
     )
 
 

@@ -33,6 +33,7 @@ class StripContent:
         accused: the sends that take part in anomalies.
         final_read_ns: when the final read began; None if it did not.
         watermark_height: of the watermark lane, in pixels.
+        watched: whether brokers were observed; else their lanes are left out.
         sampled: whether the timeline consists of samples of the brokers' states.
         has_sends: whether the report has the history.
     """
@@ -43,6 +44,7 @@ class StripContent:
     accused: sends.Charges
     final_read_ns: int | None
     watermark_height: float
+    watched: bool
     sampled: bool
     has_sends: bool
 
@@ -113,22 +115,27 @@ def stacked(
 
 def described(frame: Frame, rows: PartitionRows, content: StripContent, accused: int) -> str:
     """The strip in one sentence, for screen readers."""
+    seen = _seen_of_brokers(rows, content) if content.watched else "brokers not observed"
+    sent = f"{len(rows.sends)} sends, {accused} of them in anomalies" if content.has_sends else "sends not drawn"
+    return f"Time strip of {rows.partition}, {frame.span(frame.window.start_ns, frame.window.end_ns)}: {sent}, {seen}."
+
+
+def _seen_of_brokers(rows: PartitionRows, content: StripContent) -> str:
     elections = sum(c.kind == "election" for c in rows.changes)
     cuts = "truncations not recorded" if content.sampled else f"{len(rows.truncations)} truncations"
-    sent = f"{len(rows.sends)} sends, {accused} of them in anomalies" if content.has_sends else "sends not drawn"
-    return (
-        f"Time strip of {rows.partition}, {frame.span(frame.window.start_ns, frame.window.end_ns)}: "
-        f"{sent}, {elections} elections, {cuts}."
-    )
+    return f"{elections} elections, {cuts}"
 
 
 def _lanes(frame: Frame, rows: PartitionRows, content: StripContent) -> Sequence[Lane]:
-    return (
-        faults.lane(frame, content.faults),
+    of_brokers = (
         leadership.lane(frame, rows, content.outages, content.starts),
         isr.lane(frame, rows),
         watermarks.lane(frame, rows, content.outages, content.watermark_height),
         watermarks.truncations(frame, rows.truncations, sampled=content.sampled),
+    )
+    return (
+        faults.lane(frame, content.faults),
+        *(of_brokers if content.watched else ()),
         *([sends.lane(frame, rows.sends, content.accused)] if content.has_sends else []),
     )
 

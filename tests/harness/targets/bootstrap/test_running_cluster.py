@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+import reports
 from checkers import check
 from harness.broker.settings import Settings
 from harness.checker import Outcome, RunVerdict
@@ -74,6 +75,12 @@ def test_a_sound_cluster_passes_and_keeps_nothing_of_the_run(cluster: BuiltinTar
     assert not directory.read_table("timeline")
     assert not directory.read_table("faults")
     assert not topics(cluster)
+    reports.write(directory.path)
+    page = directory.report_path.read_text()
+    assert "Evidence: clients only." in page
+    assert "brokers not observed" in page
+    assert "truncations</text>" not in page
+    assert "high watermark</text>" not in page
 
 
 def test_topics_stay_where_they_are_to_and_are_not_used_again(cluster: BuiltinTarget, tmp_path: Path) -> None:
