@@ -14,7 +14,6 @@ from spark_analysis.views import findings
 _WHOSE = (*PLACE, "group")
 _HOLD = ("index", "process", "time_ns", "generation", "assigned", "until", "lost")
 _KEY = ("index", "process", "time_ns")
-_FIRST, _SECOND = f.col("first"), f.col("second")
 
 
 def two_owners(tables: Tables, demands: Demands) -> DataFrame:
@@ -23,16 +22,16 @@ def two_owners(tables: Tables, demands: Demands) -> DataFrame:
     holds = _holds(history)
     later = _later(holds)
     pairs = _in_one_generation(history, holds).unionByName(
-        _was_in(history, later.where(~_FIRST["assigned"] | f.col("run").isin(*demands.virtual)))
+        _was_in(history, later.where(~f.col("first.assigned") | f.col("run").isin(*demands.virtual)))
     )
     if demands.kept_ns:
         kept = table_by_run(history.sparkSession, "kept_ns", demands.kept_ns)
         pairs = pairs.unionByName(_was_kept(history, later, kept))
     order = f.struct(
-        f.struct(*[_SECOND[name] for name in _KEY]).alias("second"),
-        f.struct(*[_FIRST[name] for name in _KEY]).alias("first"),
+        f.struct(*[f.col(f"second.{name}") for name in _KEY]).alias("second"),
+        f.struct(*[f.col(f"first.{name}") for name in _KEY]).alias("first"),
     )
-    found = pairs.groupBy(*_WHOSE, _SECOND["generation"].alias("generation")).agg(f.min(order).alias("found"))
+    found = pairs.groupBy(*_WHOSE, f.col("second.generation").alias("generation")).agg(f.min(order).alias("found"))
     subscribed = history.where(f.col("f") == "subscribe").groupBy("run", f.col("process").alias("owner"))
     named = found.withColumn("owner", f.col("found.first.process")).join(
         subscribed.agg(f.min("time_ns").alias("subscribed_ns")), on=["run", "owner"], how="left"
@@ -82,7 +81,7 @@ def _pairs(firsts: DataFrame, seconds: DataFrame, *on: str) -> DataFrame:
     both = firsts.select(*_WHOSE, *on, f.struct(*_HOLD).alias("first")).join(
         seconds.select(*_WHOSE, *on, f.struct(*_HOLD).alias("second")), on=[*_WHOSE, *on], how="inner"
     )
-    return both.where(_FIRST["process"] != _SECOND["process"]).select(*_WHOSE, "first", "second")
+    return both.where(f.col("first.process") != f.col("second.process")).select(*_WHOSE, "first", "second")
 
 
 def _in_one_generation(history: DataFrame, holds: DataFrame) -> DataFrame:
@@ -90,25 +89,29 @@ def _in_one_generation(history: DataFrame, holds: DataFrame) -> DataFrame:
     share = [*_WHOSE, "generation"]
     shared = holds.groupBy(*share).agg(f.count_distinct("process").alias("owners")).where(f.col("owners") > 1)
     contested = holds.join(shared, on=share, how="left_semi")
-    keys = [f.struct(*[one[name] for name in _KEY]) for one in (_FIRST, _SECOND)]
+    keys = [f.struct(*[f.col(f"{one}.{name}") for name in _KEY]) for one in ("first", "second")]
     pairs = _pairs(contested, contested, "generation").where(keys[0] < keys[1])
     concerned = history.join(f.broadcast(contested.select("run", "process")), on=["run", "process"], how="left_semi")
     lives = concerned.groupBy("run", "process").agg(f.min("index").alias("begin"), f.max("index").alias("end"))
-    lasting = _beside(pairs, lives.drop("begin"), _FIRST)
-    return _beside(lasting, lives.drop("end"), _SECOND).where(f.col("end") > f.col("begin")).drop("begin", "end")
+    lasting = _beside(pairs, lives.drop("begin"), "first")
+    return _beside(lasting, lives.drop("end"), "second").where(f.col("end") > f.col("begin")).drop("begin", "end")
 
 
-def _beside(pairs: DataFrame, rows: DataFrame, whose: Column) -> DataFrame:
+def _beside(pairs: DataFrame, rows: DataFrame, whose: str) -> DataFrame:
     """``pairs`` with the ``rows`` about the process of one of their members."""
-    return pairs.withColumn("process", whose["process"]).join(rows, on=["run", "process"], how="inner").drop("process")
+    return (
+        pairs.withColumn("process", f.col(f"{whose}.process"))
+        .join(rows, on=["run", "process"], how="inner")
+        .drop("process")
+    )
 
 
 def _later(holds: DataFrame) -> DataFrame:
     """The second was given the partition in a later generation while the first had it."""
     before = Window.partitionBy(*_WHOSE).orderBy("index").rangeBetween(Window.unboundedPreceding, -1)
     contested = holds.withColumn("reach", f.max("until").over(before)).where(f.col("reach") > f.col("index"))
-    meanwhile = (_FIRST["index"] < _SECOND["index"]) & (_SECOND["index"] < _FIRST["until"])
-    return _pairs(holds, contested).where(meanwhile & (_FIRST["generation"] < _SECOND["generation"]))
+    meanwhile = (f.col("first.index") < f.col("second.index")) & (f.col("second.index") < f.col("first.until"))
+    return _pairs(holds, contested).where(meanwhile & (f.col("first.generation") < f.col("second.generation")))
 
 
 def _was_in(history: DataFrame, later: DataFrame) -> DataFrame:
@@ -118,10 +121,10 @@ def _was_in(history: DataFrame, later: DataFrame) -> DataFrame:
         "run", "process", f.col("index").alias("at"), f.col("generation").alias("of")
     )
     of, at = f.col("of"), f.col("at")
-    meanwhile = (of >= _SECOND["generation"]) & (at < _FIRST["until"])
-    afterwards = (of == _SECOND["generation"]) & _FIRST["assigned"] & ~_FIRST["lost"]
-    proven = (at > _FIRST["index"]) & (meanwhile | afterwards)
-    return _beside(later, seen, _FIRST).where(proven).select(*_WHOSE, "first", "second")
+    meanwhile = (of >= f.col("second.generation")) & (at < f.col("first.until"))
+    afterwards = (of == f.col("second.generation")) & f.col("first.assigned") & ~f.col("first.lost")
+    proven = (at > f.col("first.index")) & (meanwhile | afterwards)
+    return _beside(later, seen, "first").where(proven).select(*_WHOSE, "first", "second")
 
 
 def _was_kept(history: DataFrame, later: DataFrame, kept: DataFrame) -> DataFrame:
@@ -134,10 +137,12 @@ def _was_kept(history: DataFrame, later: DataFrame, kept: DataFrame) -> DataFram
         f.col("time_ns").alias("out_ns"),
         f.when(f.col("f") == "revoked", f.col("generation")).alias("over"),
     )  # fmt: skip
-    classic = later.where(~_FIRST["assigned"] & ~_SECOND["assigned"])
-    before = (f.col("at") < _FIRST["index"]) & (f.col("over").isNull() | (f.col("over") < _FIRST["generation"]))
-    soon = _SECOND["time_ns"] - f.col("out_ns") < f.col("kept_ns")
-    joined = _beside(classic, outside, _FIRST).join(f.broadcast(kept), on="run", how="inner")
+    classic = later.where(~f.col("first.assigned") & ~f.col("second.assigned"))
+    before = (f.col("at") < f.col("first.index")) & (
+        f.col("over").isNull() | (f.col("over") < f.col("first.generation"))
+    )
+    soon = f.col("second.time_ns") - f.col("out_ns") < f.col("kept_ns")
+    joined = _beside(classic, outside, "first").join(f.broadcast(kept), on="run", how="inner")
     return joined.where(before & soon).select(*_WHOSE, "first", "second")
 
 
