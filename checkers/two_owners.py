@@ -11,26 +11,32 @@
   generation what another member is given in the next. One that was removed learns so, and has lost the partition
   before it joins again. In the consumer protocol a member comes into the epoch of a target assignment when it has
   released all that others are given by it: there it is found, too, when it has given the partition up by then, but
-  after the second one was given it. A member that was removed joins in a later epoch than that. The consumer protocol
-  is judged so in virtual time alone: a heartbeat of librdkafka may overtake the callback that gives its caller a
-  partition, and say meanwhile that it has none, by which its coordinator may take the partition away again (KIP-1251).
+  after the second one was given it. A member that was removed joins in a later epoch than that.
 * *In a later generation, before the first owner can have been removed* (classic protocol): it had joined less than a
   session timeout before (``guarantees.members_kept_ms``), which is no longer than the time it has to join again.
 
-When a member joined is not recorded. It was after it had subscribed, had lost what it had, or had given something up in
-an earlier generation than the one in which it was then given the partition. That a member has left shows by its polls:
-it begins no other one; what it gives up as it leaves is in the rows of the last. A member that has been removed without
-a word, and learns it late, is no anomaly: what it commits is refused (:mod:`checkers.stale_commit`).
+When a member joined is not recorded. It was after it had subscribed, and after the begin of a poll in which it lost
+what it had, or gave something up in an earlier generation than the one in which it was then given the partition; the
+time after which a member leaves that does not poll is counted from there, too. That a member has left shows by its
+polls: it begins no other one; what it gives up as it leaves is in the rows of the last. A member that has been removed
+without a word, and learns it late, is no anomaly: what it commits is refused (:mod:`checkers.stale_commit`).
 
 Which generation a client is in, its answers from the coordinator say. In the classic protocol only a generation that
 gave it a partition counts, which the coordinator has stored by then; a number that was told to those who join, and not
 stored, may come again after a failover. A coordinator stores every epoch of the consumer protocol before it tells it,
 so that the epochs in which a member polls, and gives something up, count there as well.
 
-Severity: ``VIOLATION``. ``DOCUMENTED`` when every broker failed lossily at one time after the first owner had
-subscribed (see :mod:`checkers.views.lossy_failures`): the group may have gone back to an earlier generation.
-``INDETERMINATE`` when the configuration permits unclean elections and by then there had been a fault that may take a
-replica out, or such an election, for those of the groups' own topic are not recorded.
+In real time a row of the consumer protocol names the epoch that its client has come to when its caller hears of a
+partition, not the one in which the coordinator gave it: heartbeats go on meanwhile. There the rows must show, in the
+same epoch, too, that both had the partition at one time, and then it may be the client that is at fault. A full
+heartbeat, which follows an error, names what its caller has heard of; a coordinator takes a partition that it leaves
+out for released, and gives it away, and librdkafka gives it to its caller all the same.
+
+Severity: ``VIOLATION``. ``DOCUMENTED`` in the consumer protocol in real time (``overtaken``), and when every broker
+failed lossily at one time after the first owner had subscribed (see :mod:`checkers.views.lossy_failures`): the group
+may have gone back to an earlier generation. ``INDETERMINATE`` when the configuration permits unclean elections and by
+then there had been a fault that may take a replica out, or such an election, for those of the groups' own topic are
+not recorded.
 """
 
 from __future__ import annotations
@@ -112,7 +118,8 @@ class Life(NamedTuple):
     Attributes:
         first: its first row of the history; ``last`` the last one.
         seen: the rows that prove it a member of a generation, and the generations.
-        outside: the rows in which it had not joined yet, their times, and the generation that is over then; None: any.
+        outside: the rows in which it had not joined yet, times before them from which on it stays for as long as it may
+            be silent, and the generation that is over then; None: any.
     """
 
     first: int
@@ -137,6 +144,7 @@ def find(history: History, demands: RunDemands) -> Iterator[Finding]:
                     process=second.process,
                     until=second.generation,
                     since_ns=lives.subscribed.get(first.process, first.time_ns),
+                    excuse=None if _names_its_epoch(second, demands) else "overtaken",
                 )  # fmt: skip
 
 
@@ -176,13 +184,13 @@ class _Lives:
         """Whether the first member must have been the owner still when the second one was given the partition."""
         if first.process == second.process:
             return False
-        one = self._of(first.process)
+        one, meanwhile = self._of(first.process), first.row < second.row < first.until
         if first.generation == second.generation:
-            return one.last > self._of(second.process).first
-        if first.generation > second.generation or not first.row < second.row < first.until:
+            known = meanwhile or _names_its_epoch(second, demands)
+            return known and one.last > self._of(second.process).first
+        if first.generation > second.generation or not meanwhile:
             return False
-        told = demands.virtual or not first.assigned
-        return (told and _was_in(one, first, second)) or _was_kept(one, first, second, demands.kept_ns)
+        return _was_in(one, first, second) or _was_kept(one, first, second, demands.kept_ns)
 
     def _of(self, process: int) -> Life:
         if process not in self._lives:
@@ -213,6 +221,11 @@ def _holds(history: History) -> Mapping[tuple[str, TopicPartition], list[Hold]]:
     return {key: sorted(holds) for key, holds in found.items()}
 
 
+def _names_its_epoch(hold: Hold, demands: RunDemands) -> bool:
+    """Whether the generation of the row is the one in which the coordinator gave the partition."""
+    return demands.virtual or not hold.assigned
+
+
 def _seen(rows: Sequence[Row]) -> Iterator[tuple[int, int]]:
     for row in rows:
         by_epochs = row["group_protocol"] == "consumer"
@@ -224,11 +237,15 @@ def _seen(rows: Sequence[Row]) -> Iterator[tuple[int, int]]:
 
 
 def _outside(rows: Sequence[Row]) -> Iterator[tuple[int, int, int | None]]:
+    polls: dict[int, int] = {}
     for row in rows:
-        if row["f"] == "lost" or (row["f"] == "subscribe" and row["type"] == "invoke"):
+        if row["f"] == "poll" and row["type"] == "invoke":
+            polls[row["op"]] = min(row["time_ns"], polls.get(row["op"], row["time_ns"]))
+    for row in rows:
+        if row["f"] == "subscribe" and row["type"] == "invoke":
             yield row["index"], row["time_ns"], None
-        elif row["f"] == "revoked" and row["generation"] is not None:
-            yield row["index"], row["time_ns"], row["generation"]
+        elif row["op"] in polls and (row["f"] == "lost" or (row["f"] == "revoked" and row["generation"] is not None)):
+            yield row["index"], polls[row["op"]], row["generation"] if row["f"] == "revoked" else None
 
 
 def _was_in(one: Life, first: Hold, second: Hold) -> bool:

@@ -21,15 +21,15 @@ def two_owners(tables: Tables, demands: Demands) -> DataFrame:
     history = tables.history
     holds = _holds(history)
     later = _later(holds)
-    pairs = _in_one_generation(history, holds).unionByName(
-        _was_in(history, later.where(~f.col("first.assigned") | f.col("run").isin(*demands.virtual)))
-    )
+    exact = ~f.col("second.assigned") | f.col("run").isin(*demands.virtual)
+    pairs = _in_one_generation(history, holds, exact).unionByName(_was_in(history, later))
     if demands.kept_ns:
         kept = table_by_run(history.sparkSession, "kept_ns", demands.kept_ns)
         pairs = pairs.unionByName(_was_kept(history, later, kept))
     order = f.struct(
         f.struct(*[f.col(f"second.{name}") for name in _KEY]).alias("second"),
         f.struct(*[f.col(f"first.{name}") for name in _KEY]).alias("first"),
+        exact.alias("exact"),
     )
     found = pairs.groupBy(*_WHOSE, f.col("second.generation").alias("generation")).agg(f.min(order).alias("found"))
     subscribed = history.where(f.col("f") == "subscribe").groupBy("run", f.col("process").alias("owner"))
@@ -44,6 +44,7 @@ def two_owners(tables: Tables, demands: Demands) -> DataFrame:
         process="found.second.process",
         until="generation",
         since_ns=f.coalesce("subscribed_ns", "found.first.time_ns"),
+        excuse=f.when(~f.col("found.exact"), "overtaken"),
     )
 
 
@@ -84,13 +85,18 @@ def _pairs(firsts: DataFrame, seconds: DataFrame, *on: str) -> DataFrame:
     return both.where(f.col("first.process") != f.col("second.process")).select(*_WHOSE, "first", "second")
 
 
-def _in_one_generation(history: DataFrame, holds: DataFrame) -> DataFrame:
-    """The first was still there when the second subscribed."""
+def _meanwhile() -> Column:
+    """The second was given the partition while the first had it."""
+    return (f.col("first.index") < f.col("second.index")) & (f.col("second.index") < f.col("first.until"))
+
+
+def _in_one_generation(history: DataFrame, holds: DataFrame, exact: Column) -> DataFrame:
+    """The first was still there when the second subscribed; ``exact``: the rows name the epoch of the assignment."""
     share = [*_WHOSE, "generation"]
     shared = holds.groupBy(*share).agg(f.count_distinct("process").alias("owners")).where(f.col("owners") > 1)
     contested = holds.join(shared, on=share, how="left_semi")
     keys = [f.struct(*[f.col(f"{one}.{name}") for name in _KEY]) for one in ("first", "second")]
-    pairs = _pairs(contested, contested, "generation").where(keys[0] < keys[1])
+    pairs = _pairs(contested, contested, "generation").where((keys[0] < keys[1]) & (exact | _meanwhile()))
     concerned = history.join(f.broadcast(contested.select("run", "process")), on=["run", "process"], how="left_semi")
     lives = concerned.groupBy("run", "process").agg(f.min("index").alias("begin"), f.max("index").alias("end"))
     lasting = _beside(pairs, lives.drop("begin"), "first")
@@ -110,8 +116,7 @@ def _later(holds: DataFrame) -> DataFrame:
     """The second was given the partition in a later generation while the first had it."""
     before = Window.partitionBy(*_WHOSE).orderBy("index").rangeBetween(Window.unboundedPreceding, -1)
     contested = holds.withColumn("reach", f.max("until").over(before)).where(f.col("reach") > f.col("index"))
-    meanwhile = (f.col("first.index") < f.col("second.index")) & (f.col("second.index") < f.col("first.until"))
-    return _pairs(holds, contested).where(meanwhile & (f.col("first.generation") < f.col("second.generation")))
+    return _pairs(holds, contested).where(_meanwhile() & (f.col("first.generation") < f.col("second.generation")))
 
 
 def _was_in(history: DataFrame, later: DataFrame) -> DataFrame:
@@ -131,10 +136,11 @@ def _was_kept(history: DataFrame, later: DataFrame, kept: DataFrame) -> DataFram
     """The first had joined so short a time before that its coordinator cannot have removed it."""
     subscribes = (f.col("f") == "subscribe") & (f.col("type") == "invoke")
     gives_up = (f.col("f") == "revoked") & f.col("generation").isNotNull()
-    outside = history.where(subscribes | gives_up | (f.col("f") == "lost")).select(
-        "run", "process",
+    polls = history.where(_is_begun_poll()).groupBy("run", "process", "op").agg(f.min("time_ns").alias("out_ns"))
+    in_polls = history.where(gives_up | (f.col("f") == "lost")).join(polls, on=["run", "process", "op"], how="inner")
+    outside = history.where(subscribes).withColumn("out_ns", f.col("time_ns")).unionByName(in_polls).select(
+        "run", "process", "out_ns",
         f.col("index").alias("at"),
-        f.col("time_ns").alias("out_ns"),
         f.when(f.col("f") == "revoked", f.col("generation")).alias("over"),
     )  # fmt: skip
     classic = later.where(~f.col("first.assigned") & ~f.col("second.assigned"))

@@ -21,11 +21,12 @@ against the log up to the last commit, and what a new member of each group is gi
 simulated cluster also the replicas of ``__consumer_offsets``.
 
 Missed: two members that have one partition in different generations, where the former owner may have been removed: it
-had joined more than a session timeout before, and is not seen in the other's generation again; in real time two of
-different epochs; an earlier commit with which a coordinator answers after a fault has cut brokers off or had them stand
-still, for it may not have known of its successor; where members begin in a group of which one was out of range; a
-commit of a static member that another one of its name has replaced; a rebalance that takes long, or ends only with the
-run. In virtual time the members are the simulation's own, not librdkafka, whose heartbeats go on while a member hangs.
+had joined more than a session timeout before, and is not seen in the other's generation again; in the consumer protocol
+in real time, whose fault two owners of a partition are; an earlier commit with which a coordinator answers after a
+fault has cut brokers off or had them stand still, for it may not have known of its successor; where members begin in a
+group of which one was out of range; a commit of a static member that another one of its name has replaced; a rebalance
+that takes long, or ends only with the run. In virtual time the members are the simulation's own, not librdkafka, whose
+heartbeats go on while a member hangs.
 """
 
 from __future__ import annotations
