@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 Excuse = Literal[
     "acks", "retention", "unclean", "down", "group", "interleaving", "entangled", "unread", "restart", "damage",
-    "unnumbered", "renumbered", "harmed", "exits", "bare", "unfinished",
+    "unnumbered", "renumbered", "harmed", "exits", "bare", "unfinished", "overtaken",
 ]  # fmt: skip
 """The names of the excuses; each has its record in :data:`EXCUSES`."""
 
@@ -163,6 +163,18 @@ _ALL = (
         in_every_generation=False,
         reason="its producer sent it again in another epoch, or under another id, so that its leader could not tell it "
         "from a new one",
+    ),
+    ExcuseKind(
+        name="overtaken",
+        meaning="it was given by the consumer protocol in real time, in which a heartbeat of its client may have "
+        "overtaken what the client tells its caller",
+        effect=Effect.DOCUMENTED,
+        guarantee=None,
+        of_the_client=True,
+        if_resent=False,
+        in_every_generation=False,
+        reason="a heartbeat of a client (KIP-848) may have said that it has not got a partition of which its caller "
+        "was still to hear",
     ),
     _plain(
         "entangled",

@@ -18,12 +18,17 @@ class Demands(NamedTuple):
         at_rest: the runs that promise to come to rest, and in which every fault was healed.
         lag_ns: by run, how long a replica that lags may stay in the ISR; without runs that do not state it.
         min_isr: by run, how large an ISR has to be for acks=all; without runs that do not state it.
+        kept_ns: by run, how long at least the coordinator of a group of the classic protocol keeps a member that is
+            silent, or does not join again; without runs that do not state it.
+        virtual: the runs in virtual time, where the clients are the simulation's own.
     """
 
     sampled: Sequence[str] = ()
     at_rest: Sequence[str] = ()
     lag_ns: Mapping[str, int] = MappingProxyType({})
     min_isr: Mapping[str, int] = MappingProxyType({})
+    kept_ns: Mapping[str, int] = MappingProxyType({})
+    virtual: Sequence[str] = ()
 
 
 class Damage(NamedTuple):

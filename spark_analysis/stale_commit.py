@@ -1,4 +1,4 @@
-"""Which commits of members were of a former generation or epoch, and which partitions had two owners in one?"""
+"""Which commits of members were of a former generation or epoch?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SCOPE = ("run", "group", "scope")
 
 
 def stale_commits(tables: Tables) -> DataFrame:
-    """``stale-commit`` and ``two-owners``, as ``checkers.stale_commit`` defines them."""
+    """``stale-commit``, as ``checkers.stale_commit`` defines them."""
     history = tables.history
     known = history.where(f.col("topic").isNotNull() & f.col("group").isNotNull())
     given = known.where((f.col("f") == "assigned") & (f.col("generation") >= 0)).select(
@@ -23,7 +23,7 @@ def stale_commits(tables: Tables) -> DataFrame:
     )
     subscribed = history.where(f.col("f") == "subscribe").groupBy("run", "process")
     times = subscribed.agg(f.min("time_ns").alias("subscribed_ns"))
-    return _stale(history, given, times).unionByName(_owned_twice(history, given, times))
+    return _stale(history, given, times)
 
 
 def _scope(protocol: Column) -> Column:
@@ -81,38 +81,6 @@ def _acknowledged(history: DataFrame) -> DataFrame:
             "end",
             _scope(f.col("begin.group_protocol")),
         )
-    )
-
-
-def _owned_twice(history: DataFrame, given: DataFrame, subscribed: DataFrame) -> DataFrame:
-    share = [*PLACE, "group", "generation"]
-    shared = given.groupBy(*share).agg(f.count_distinct("process").alias("owners")).where(f.col("owners") > 1)
-    contested = given.join(shared, on=share, how="left_semi")
-    concerned = history.join(f.broadcast(contested.select("run", "process")), on=["run", "process"], how="left_semi")
-    present = concerned.groupBy("run", "process").agg(f.min("index").alias("since"), f.max("index").alias("until"))
-    owners = contested.join(present, on=["run", "process"], how="inner").join(
-        subscribed, on=["run", "process"], how="left"
-    )
-    order = f.struct("index", "process", "time_ns", "subscribed_ns", "since", "until")
-    pairs = owners.select(*share, order.alias("first")).join(
-        owners.select(*share, order.alias("second")), on=share, how="inner"
-    )
-    first, second = f.col("first"), f.col("second")
-    both = (first["process"] != second["process"]) & (first["until"] > second["since"])
-    keys = [f.struct(*[one[name] for name in ("index", "process", "time_ns")]) for one in (first, second)]
-    twice = (
-        pairs.where(both & (keys[0] < keys[1]))
-        .groupBy(*share)
-        .agg(f.min(f.struct(keys[1].alias("second"), keys[0].alias("key"), first.alias("first"))).alias("found"))
-    )
-    return findings(
-        twice,
-        "two-owners",
-        row="found.second.index",
-        time_ns="found.second.time_ns",
-        process="found.second.process",
-        until="generation",
-        since_ns=f.coalesce("found.first.subscribed_ns", "found.first.time_ns"),
     )
 
 

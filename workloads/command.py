@@ -111,7 +111,7 @@ class CommandParameters(SteadySendsParameters):
         return True
 
     @property
-    def guarantees(self) -> Mapping[str, bool]:
+    def guarantees(self) -> Mapping[str, bool | int]:
         """See :class:`harness.workload.WorkloadParameters`."""
         return {
             "program_may_skip": self.promise == "at-most-once",

@@ -131,9 +131,10 @@ class ConsumeTransformProduceParameters(SteadySendsParameters):
         return bool(self.killed)
 
     @property
-    def guarantees(self) -> Mapping[str, bool]:
+    def guarantees(self) -> Mapping[str, bool | int]:
         """See :class:`harness.workload.WorkloadParameters`."""
-        return {"program_may_skip": False, "program_may_repeat": False, "program_may_reorder": False}
+        kept = {"members_kept_ms": round(self.session_timeout_s * 1000)}
+        return kept | {"program_may_skip": False, "program_may_repeat": False, "program_may_reorder": False}
 
     def without_numbers(self) -> Self:
         """See :class:`harness.workload.WorkloadParameters`."""

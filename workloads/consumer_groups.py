@@ -9,21 +9,24 @@ that was acknowledged, or one that was under way since, also after another broke
 begins at the commit that it asked for, and brokers refuse its position only where it is out of range; no commit lies
 beyond the end of the log; while a member has a partition, it is given the records in order and none is left out; nor is
 one by the group as a whole, below what it has committed; a commit is acknowledged to members of the present generation
-alone, in which each partition has one owner, and in the consumer protocol (KIP-848) to the owner of its partition
-alone, in the owner's member epoch; a healed cluster gives a new member all partitions of a group that the others have
-left.
+alone, and in the consumer protocol (KIP-848) to the owner of its partition alone, in the owner's member epoch; a member
+is given a partition when its former owner has given it up or was removed; a healed cluster gives a new member all
+partitions of a group that the others have left.
 
 Judged: as under unique_sends, each such answer against all commits of the group, where each member begins against the
 answers, a position out of range against what had been delivered before it, each commit against the log and the
-generations that were known when it began, the polls of each member between two rebalances, and those of all members
+generations that were known when it began, each owner of a partition against the generations of the owner before it and
+the time that this one had to join again, the polls of each member between two rebalances, and those of all members
 against the log up to the last commit, and what a new member of each group is given in the end; on the built-in and the
 simulated cluster also the replicas of ``__consumer_offsets``.
 
-Missed: two members that have one partition in different epochs, where the former owner commits nothing any more; an
-earlier commit with which a coordinator answers after a fault has cut brokers off or had them stand still, for it may
-not have known of its successor; where members begin in a group of which one was out of range; a commit of a static
-member that another one of its name has replaced; a rebalance that takes long, or ends only with the run. In virtual
-time the members are the simulation's own, not librdkafka, whose heartbeats go on while a member hangs.
+Missed: two members that have one partition in different generations, where the former owner may have been removed: it
+had joined more than a session timeout before, and is not seen in the other's generation again; in the consumer protocol
+in real time, whose fault two owners of a partition are; an earlier commit with which a coordinator answers after a
+fault has cut brokers off or had them stand still, for it may not have known of its successor; where members begin in a
+group of which one was out of range; a commit of a static member that another one of its name has replaced; a rebalance
+that takes long, or ends only with the run. In virtual time the members are the simulation's own, not librdkafka, whose
+heartbeats go on while a member hangs.
 """
 
 from __future__ import annotations
@@ -89,6 +92,11 @@ class ConsumerGroupsParameters(SteadySendsParameters):
     def held_for_s(self) -> float:
         """See :class:`harness.workload.WorkloadParameters`."""
         return max(self.poll_timeout_s, self.session_timeout_s)
+
+    @property
+    def guarantees(self) -> Mapping[str, bool | int]:
+        """See :class:`harness.workload.WorkloadParameters`."""
+        return {"members_kept_ms": round(self.session_timeout_s * 1000)}
 
     def membership(self, slot: Slot, partitions: list[TopicPartition]) -> Membership:
         """How the member in a slot takes part in its group."""

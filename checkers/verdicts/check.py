@@ -13,7 +13,7 @@ from checkers.verdicts.judge import judge
 from checkers.verdicts.memory import Tables, views_in_memory
 from checkers.verdicts.severity import Evidence
 from checkers.verdicts.sources import ASKED, HadoopRun, LocalRun, Opened, Source, frames_of, rows_of
-from checkers.views.configured import is_sampled, isr_wanted, lag_allowed_ns
+from checkers.views.configured import is_sampled, is_virtual, isr_wanted, lag_allowed_ns, members_kept_ns
 from checkers.views.expected import expected
 from checkers.views.frames import Frames, not_understood
 from checkers.views.proofs_match import filed
@@ -197,6 +197,8 @@ def _demands(runs: Sequence[Opened]) -> Demands:
         sampled=[name for name, guarantees in promised.items() if is_sampled(guarantees)],
         at_rest=[run.manifest.run for run in runs if _is_settled(run)],
         lag_ns={name: ns for name, guarantees in promised.items() if (ns := lag_allowed_ns(guarantees)) is not None},
+        kept_ns={name: ns for name, guarantees in promised.items() if (ns := members_kept_ns(guarantees)) is not None},
+        virtual=[name for name, guarantees in promised.items() if is_virtual(guarantees)],
         min_isr={name: least for name, guarantees in promised.items() if (least := isr_wanted(guarantees)) is not None},
     )
 

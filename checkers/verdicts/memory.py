@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from checkers.reference import engine
 from checkers.verdicts.judge import judge
 from checkers.verdicts.severity import Evidence
-from checkers.views.configured import is_sampled, isr_wanted, lag_allowed_ns
+from checkers.views.configured import is_sampled, is_virtual, isr_wanted, lag_allowed_ns, members_kept_ns
 from checkers.views.expected import expected
 from checkers.views.frames import Frames, not_understood
 from checkers.views.history import History
@@ -43,7 +43,13 @@ def views_in_memory(manifest: Manifest, tables: Tables, faults: Sequence[Row], *
         timeline,
         logs,
         PartitionEnds(history, timeline, logs),
-        RunDemands(settled, lag_allowed_ns(guarantees), isr_wanted(guarantees)),
+        RunDemands(
+            settled,
+            lag_allowed_ns(guarantees),
+            isr_wanted(guarantees),
+            members_kept_ns(guarantees),
+            is_virtual(guarantees),
+        ),
         RunDamage(healed_ns(faults), rotten(trusted), swapped(trusted)),
     )
 

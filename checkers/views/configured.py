@@ -33,7 +33,7 @@ class Configured(AboutRun):
     @property
     def is_virtual(self) -> bool:
         """Whether the time of the run is virtual, so that nothing is late because a machine is busy."""
-        return self.guarantees.get("time") == "virtual"
+        return is_virtual(self.guarantees)
 
     def replication(self, place: TopicPartition) -> int | None:
         """How many replicas the partition has; None: the configuration does not state it."""
@@ -56,10 +56,21 @@ def is_sampled(guarantees: Mapping[str, Any]) -> bool:
     return guarantees.get("timeline") == "sampled"
 
 
+def is_virtual(guarantees: Mapping[str, Any]) -> bool:
+    """Whether a run was in virtual time."""
+    return guarantees.get("time") == "virtual"
+
+
 def lag_allowed_ns(guarantees: Mapping[str, Any]) -> int | None:
     """How long a replica that lags may stay in the ISR; None: the run does not state it, or its timeline is sampled."""
     allowed_ms = guarantees.get("laggards_leave_ms")
     return None if not isinstance(allowed_ms, int) or is_sampled(guarantees) else allowed_ms * 1_000_000
+
+
+def members_kept_ns(guarantees: Mapping[str, Any]) -> int | None:
+    """How long at least a coordinator keeps a silent member of a classic group; None: the run does not state it."""
+    kept_ms = guarantees.get("members_kept_ms")
+    return kept_ms * 1_000_000 if isinstance(kept_ms, int) else None
 
 
 def isr_wanted(guarantees: Mapping[str, Any]) -> int | None:

@@ -14,11 +14,16 @@ class RunDemands(NamedTuple):
         settled: whether the run promises to come to rest, and every fault was healed.
         lag_ns: how long a replica that lags may stay in the ISR; None: the run does not state it.
         min_isr: how large an ISR has to be for acks=all; None: the run does not state it.
+        kept_ns: how long at least the coordinator of a group of the classic protocol keeps a member that is silent, or
+            does not join again; None: the run does not state it.
+        virtual: whether it was in virtual time, where the clients are the simulation's own.
     """
 
     settled: bool = False
     lag_ns: int | None = None
     min_isr: int | None = None
+    kept_ns: int | None = None
+    virtual: bool = False
 
 
 class RunDamage(NamedTuple):

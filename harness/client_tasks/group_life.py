@@ -91,7 +91,7 @@ class GroupLife:
 
     async def poll(self) -> str | None:
         """Poll once; returns the name of the error that ended it."""
-        self._op = self._recorder.invoke_poll(self._process, False, self._group, self._member.isolation)
+        self._begin_poll()
         polled = await self._member.poll(_POLL_RECORDS, POLL_S)
         end_poll(self._recorder, self._op, polled)
         records, error, _ = polled
@@ -129,7 +129,7 @@ class GroupLife:
 
     async def close(self) -> None:
         """Leave the group, unless it is a static member; what a rebalance does on the way belongs to a last poll."""
-        self._op = self._recorder.invoke_poll(self._process, False, self._group, self._member.isolation)
+        self._begin_poll()
         await self._member.close()
         self._recorder.complete_poll(self._op, [])
 
@@ -137,6 +137,12 @@ class GroupLife:
         """Its process was killed: it leaves nothing, and its partitions are its group's to take away."""
         self.has.clear()
         self._recorder.crash(self._process)
+
+    def _begin_poll(self) -> None:
+        ours = self._member
+        self._op = self._recorder.invoke_poll(
+            self._process, False, self._group, ours.isolation, generation=ours.generation, protocol=self._protocol
+        )
 
     async def _commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> str | None:
         news = {name: one for name, one in sorted(offsets.items()) if self._committed.get(name) != one}
@@ -154,11 +160,10 @@ class GroupLife:
         names = sorted(partitions)
         if change == "revoked" and self._prepare is None:
             await self._commit({name: one for name, one in self._member.positions.items() if name in names})
-        generation = self._member.generation if change == "assigned" else None
+        generation = self._member.generation
         is_ready = change != "assigned" or self._prepare is None or await self._prepare(names)
         if names:
-            protocol = self._protocol if change == "assigned" else None
-            self._recorder.rebalance(self._op, change, names, generation, protocol)
+            self._recorder.rebalance(self._op, change, names, generation, self._protocol)
         self.has = self.has | {*names} if change == "assigned" else self.has - {*names}
         for name in names:
             self._committed.pop(name, None)

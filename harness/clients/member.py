@@ -49,6 +49,7 @@ class GroupConsumer:
         self.positions: dict[TopicPartition, CommittedOffset] = {}
         self._rebalanced = rebalanced
         self._has: set[TopicPartition] = set()
+        self._begun: set[TopicPartition] = set()
         is_classic = membership.protocol == "classic"
         self._incremental = not is_classic or membership.assignor == "cooperative-sticky"
         self._is_lost_in_doubt = False
@@ -94,7 +95,7 @@ class GroupConsumer:
     @property
     def generation(self) -> int:
         """See :class:`harness.client_ports.Member`."""
-        with suppress(ClientError), calling():
+        with suppress(ClientError, RuntimeError), calling():  # RuntimeError: a client that closes has no metadata
             return generation_of(self._consumer.consumer_group_metadata())
         return NO_GENERATION
 
@@ -120,14 +121,29 @@ class GroupConsumer:
         where = [assigned(name, one.offset, one.leader_epoch) for name, one in begins.items()]
         with suppress(ClientError), calling():
             (consumer.incremental_assign if self._incremental else consumer.assign)(where)
+            self._begun.update(begins)
 
-    def _giving_up(self, _: Consumer, partitions: list[Assigned]) -> None:
+    def _giving_up(self, consumer: Consumer, partitions: list[Assigned]) -> None:
         self._rebalanced("revoked", _names(partitions))
         self._forget(partitions)
+        self._release(consumer, partitions)
 
-    def _lost(self, _: Consumer, partitions: list[Assigned]) -> None:
+    def _lost(self, consumer: Consumer, partitions: list[Assigned]) -> None:
         self._forget(partitions)
         self._rebalanced("lost", _names(partitions))
+        self._release(consumer, partitions)
+
+    def _release(self, consumer: Consumer, partitions: list[Assigned]) -> None:
+        """Stop to read those of the partitions that it has begun to read.
+
+        librdkafka would stop with all of them by itself, refuse that if there is one that was not begun with, and then
+        never come to the end of its close.
+        """
+        if self._incremental:
+            begun = [one for one in partitions if TopicPartition(one.topic, one.partition) in self._begun]
+            with suppress(ClientError), calling():
+                consumer.incremental_unassign(begun)
+        self._begun.difference_update(_names(partitions))
 
     def _forget(self, partitions: list[Assigned]) -> None:
         for name in _names(partitions):

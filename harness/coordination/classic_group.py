@@ -8,7 +8,7 @@ their assignments. A group without members is kept for its offsets.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Literal
 
@@ -53,6 +53,7 @@ class ClassicGroup:
         initial_delay_ms: how long an empty group waits for further members after the first
             (``group.initial.rebalance.delay.ms``, KIP-134).
         freed: called when a member is gone.
+        bugs: the injected ones of :data:`harness.replication.bugs.BUGS`.
 
     Attributes:
         members: see :class:`harness.coordination.members.Members`.
@@ -60,7 +61,9 @@ class ClassicGroup:
         protocol: the assignment protocol that this generation uses.
     """
 
-    def __init__(self, group_id: str, ports: GroupPorts, initial_delay_ms: int, freed: Callable[[], None]) -> None:
+    def __init__(
+        self, group_id: str, ports: GroupPorts, initial_delay_ms: int, freed: Callable[[], None], bugs: Collection[str]
+    ) -> None:
         self.group_id = group_id
         self.state: State = "Empty"
         self.generation = 0
@@ -70,6 +73,7 @@ class ClassicGroup:
         self._ports = ports
         self._initial_delay_ms = initial_delay_ms
         self._freed = freed
+        self._hurries = "rebalance_cut_short" in bugs
         self._announced: dict[str, Timer] = {}
         self._unsynced: set[str] = set()
         self._timer: Timer | None = None
@@ -341,7 +345,7 @@ class ClassicGroup:
             self._waits_for_first = True
             self._wait_for_newcomers(self.members.rebalance_timeout_ms)
         else:
-            self._wait(self.members.rebalance_timeout_ms, self._begin_generation)
+            self._wait(self.members.rebalance_timeout_ms // (10 if self._hurries else 1), self._begin_generation)
 
     def _wait_for_newcomers(self, left_ms: int) -> None:
         """The first members of a group arrive within a short time, so that one rebalance is enough for all."""

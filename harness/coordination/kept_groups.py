@@ -126,7 +126,7 @@ class KeptGroups:
         self.free()
 
     def _classic(self, group_id: str) -> ClassicGroup:
-        return ClassicGroup(group_id, self._ports, self._limits.initial_rebalance_delay_ms, self.free)
+        return ClassicGroup(group_id, self._ports, self._limits.initial_rebalance_delay_ms, self.free, self._bugs)
 
     def _consumer(self, group_id: str) -> ConsumerGroup:
         return ConsumerGroup(group_id, self._ports, self._limits.consumer, self.free, self._bugs)

@@ -170,24 +170,29 @@ class Recorder:
         self._record(rows)
 
     def invoke_poll(
-        self, process: ProcessId, final: bool, group: str | None = None, isolation: str | None = None
-    ) -> int:
-        """A client is about to poll; ``final`` marks the final read. Returns the operation's number."""
-        return self.begin([replace(self._poll_row(process, Polling(group, isolation)), final=final)])
+        self, process: ProcessId, final: bool, group: str | None = None, isolation: str | None = None,
+        *, generation: int | None = None, protocol: GroupProtocol | None = None,
+    ) -> int:  # fmt: skip
+        """A client is about to poll; ``final`` marks the final read. Returns the operation's number.
+
+        ``generation``: the one that a member of the group is in; None: it is none. ``protocol``: of its group.
+        """
+        row = self._poll_row(process, Polling(group, isolation))
+        return self.begin([replace(row, final=final, generation=generation, group_protocol=protocol)])
 
     def complete_poll(self, op: int, records: Sequence[PolledRecord]) -> None:
         """The poll ``op`` delivered ``records``: one row each, in this order, or one bare row for none."""
         if not records:
-            self.end(op, lambda invoked: [_ended(_of("poll", invoked), "ok", None)])
+            self.end(op, lambda invoked: [_ended(_polled(invoked), "ok", None)])
             return
         with self._lock:
-            like = _ended(_of("poll", self._closing(op)), "ok", None)
+            like = _ended(_polled(self._closing(op)), "ok", None)
         columns = dict(zip(PolledRecord._fields, zip(*records, strict=True), strict=True))
         self._record(alike(like, columns, len(records)))
 
     def poll_failed(self, op: int, error: str) -> None:
         """The poll ``op`` delivered nothing because of ``error``."""
-        self.end(op, lambda invoked: [_ended(_of("poll", invoked), "fail", error)])
+        self.end(op, lambda invoked: [_ended(_polled(invoked), "fail", error)])
 
     def invoke_txn(self, process: ProcessId, steps: Sequence[Sending | Polling]) -> int:
         """A client is about to run a transaction of ``steps``; returns its number for :meth:`complete_txn`."""
@@ -334,8 +339,7 @@ class Recorder:
     ) -> None:  # fmt: skip
         """A rebalance during the operation ``op`` assigned or revoked ``partitions``.
 
-        ``generation``: the one in which the client was assigned them; None: it does not say, or they were revoked.
-        ``protocol``: of its group.
+        ``generation``: the one that the client is in then; None: it does not say. ``protocol``: of its group.
         """
         named: dict[str, Any] = {"f": change, "generation": generation, "group_protocol": protocol}
         self.note(op, lambda bare: _per_partition(replace(bare, **named), partitions))
@@ -468,6 +472,11 @@ def _of(f: str, invoked: list[Row]) -> Row:
     [row] = invoked
     assert row.f == f, f"operation {row.op} is a {row.f}"
     return row
+
+
+def _polled(invoked: list[Row]) -> Row:
+    """The invocation of a poll without what it alone says: the generation in which it began."""
+    return replace(_of("poll", invoked), generation=None, group_protocol=None)
 
 
 def _ended(row: Row, kind: Completion, error: str | None, offset: Offset | None = None) -> Row:

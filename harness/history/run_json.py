@@ -34,6 +34,8 @@ class Guarantees(BaseModel):
         laggards_leave_ms: how many milliseconds a lagging replica may stay in the ISR; null: not bounded.
         timeline: ``sampled`` where the harness looked at brokers from outside many times a second.
         time: ``virtual`` where the simulator ran the brokers.
+        members_kept_ms: for how many milliseconds at least the coordinator of a group of the classic protocol keeps a
+            member that is silent, or does not join again; null: not known.
         program_may_skip: whether a user's program may leave records of its input out.
         program_may_repeat: whether it may process one more than once.
         program_may_reorder: whether it may process the records of a key in another order.
@@ -49,6 +51,7 @@ class Guarantees(BaseModel):
     laggards_leave_ms: Count | None = None
     timeline: str = ""
     time: str = ""
+    members_kept_ms: Count | None = None
     program_may_skip: bool = False
     program_may_repeat: bool = False
     program_may_reorder: bool = False

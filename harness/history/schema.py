@@ -197,9 +197,9 @@ HISTORY = Table(
         _c(
             "generation",
             "int32",
-            "of an assigned, and of a commit by a member of a group: the generation that its client was in when the "
-            "row was written, in the consumer protocol its member epoch; -1: none; null: the committer is no member, "
-            "or the client does not say",
+            "of a rebalance, of a commit by a member of a group, and of the invoke of a poll by one that subscribed: "
+            "the generation that its client was in when the row was written, in the consumer protocol its member "
+            "epoch; -1: none; null: the committer is no member, or the client does not say",
             nullable=True,
             least=-1,
         ),

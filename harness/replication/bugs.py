@@ -289,6 +289,8 @@ GROUPS = (
                "A coordinator stores what is committed for a group, whether or not its sender is a member."),
     _of_groups("assignments_mixed_up", "SyncGroup answered with the assignment of another member",
                "A coordinator gives every member the partitions of the group's leader."),
+    _of_groups("rebalance_cut_short", "a rebalance that is timed by another timeout than the members'",
+               "A coordinator waits a tenth of their rebalance timeout for members to join again."),
     _of_groups("joins_unanswered_after_a_failover", "a purgatory that nothing is completed in after an election",
                "A coordinator that has taken a group over answers no member that joins it."),
     _of_groups("partitions_given_before_release", "KIP-848 without its reconciliation",

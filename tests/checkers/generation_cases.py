@@ -1,4 +1,4 @@
-"""Stories about the generations of a group: who may commit in them, and who is given what.
+"""Stories about the generations of a group: who may commit in them.
 
 Importing this module adds them to ``CASES``.
 """
@@ -15,7 +15,6 @@ from tests.checkers.group_cases import lose_power
 from tests.checkers.story import NODES, Row, Story
 
 STALE = ("stale-commit", "VIOLATION", 2)
-SHARED = ("two-owners", "VIOLATION", None)
 FIRST, SECOND = 50, 51
 
 
@@ -30,8 +29,16 @@ def be_given(
     story: Story, process: int, generation: int | None, group: str = "g", *, partition: int = 0, **columns: Any
 ) -> None:
     """A member is given a partition in a poll that gives it no record."""
+    rebalance(story, "assigned", process, generation, group, partition=partition, **columns)
+
+
+def rebalance(
+    story: Story, change: str, process: int, generation: int | None, group: str = "g", *, partition: int = 0,
+    **columns: Any,
+) -> None:  # fmt: skip
+    """A rebalance moves a partition of a member in a poll that gives it no record."""
     op = poll(story, process, [], group=group)
-    story.row(process=process, op=op, f="assigned", type="info", group=group, topic="ledger", partition=partition,
+    story.row(process=process, op=op, f=change, type="info", group=group, topic="ledger", partition=partition,
               generation=generation, **columns)  # fmt: skip
 
 
@@ -173,63 +180,6 @@ def an_unclean_election_that_no_table_has_may_have_given_up_a_generation(story: 
     end(story)
 
 
-# ------------------------------------------------------------------------------------------------------- two owners
-
-
-def share(story: Story, generation: int | None = 4, process: int = SECOND, group: str = "g") -> None:
-    begin(story)
-    be_given(story, process, generation, group)
-    end(story)
-
-
-@case(Outcome.VIOLATION, SHARED)
-def a_partition_that_two_members_are_given_in_one_generation_is_found(story: Story) -> None:
-    share(story)
-
-
-@case(Outcome.PASS)
-def in_the_next_generation_another_member_may_be_given_it(story: Story) -> None:
-    share(story, 5)
-
-
-@case(Outcome.PASS)
-def a_member_may_be_given_the_same_partition_again(story: Story) -> None:
-    share(story, process=FIRST)
-
-
-@case(Outcome.PASS)
-def every_group_has_an_owner_of_its_own(story: Story) -> None:
-    share(story, group="h")
-
-
-@case(Outcome.PASS)
-def where_the_generation_is_not_known_there_may_be_two(story: Story) -> None:
-    begin(story)
-    for process in (FIRST, SECOND):
-        be_given(story, process, None)
-        be_given(story, process, -1)
-    end(story)
-
-
-@case(Outcome.PASS)
-def a_static_member_that_is_started_again_has_what_its_former_self_had(story: Story) -> None:
-    write(story, 3)
-    subscribe(story, FIRST)
-    be_given(story, FIRST, 4)
-    poll(story, FIRST, [0, 1, 2], group="g")
-    subscribe(story, SECOND)
-    be_given(story, SECOND, 4)
-    end(story)
-
-
-@case(Outcome.PASS, ("two-owners", "DOCUMENTED", None), **LEAST_2)
-def a_generation_whose_number_comes_again_after_every_power_loss_is_documented(story: Story) -> None:
-    begin(story)
-    lose_power(story, *NODES)
-    be_given(story, SECOND, 4)
-    end(story)
-
-
 def commit_by_epoch(story: Story, given: list[tuple[int, int, int]], epoch: int) -> None:
     """Members of a group of the consumer protocol are given partitions; one commits to the first one in an epoch.
 
@@ -268,13 +218,3 @@ def a_member_goes_on_in_later_epochs_with_what_it_was_given_in_an_earlier_one(st
 @case(Outcome.PASS)
 def an_epoch_that_was_first_given_after_a_later_one_may_be_of_a_new_group(story: Story) -> None:
     commit_by_epoch(story, [(SECOND, 6, 0), (FIRST, 4, 0)], 4)
-
-
-@case(Outcome.VIOLATION, SHARED)
-def a_partition_that_two_members_are_given_in_one_epoch_is_found(story: Story) -> None:
-    write(story, 3)
-    for process in (FIRST, SECOND):
-        subscribe(story, process)
-        be_given(story, process, 4, group_protocol="consumer")
-    poll(story, FIRST, [0, 1, 2], group="g")
-    end(story)

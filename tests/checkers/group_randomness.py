@@ -27,7 +27,7 @@ def act_in_groups(story: Story, rng: random.Random) -> None:
     for _ in range(rng.randrange(3, 12)):
         generation = max(0, generation + rng.choice((0, 0, 1, 1, -1)))
         p = rng.choice(list(story.partitions))
-        match rng.randrange(6):
+        match rng.randrange(7):
             case 0 | 1:
                 _be_given(story, rng, p, generation, protocol)
             case 2:
@@ -36,6 +36,8 @@ def act_in_groups(story: Story, rng: random.Random) -> None:
                 _commit(story, rng, p, generation, protocol)
             case 5:
                 _begin(story, rng, p, generation)
+            case 6:
+                _poll_in(story, rng, generation, protocol)
         if rng.random() < 0.03:
             times = {"injected_ns": story.now + 1, "healed_ns": story.now + 3, "heal_proven_ns": story.now + 4}
             story.fault(f"dark-{story.now}", kind="power_loss", nodes=[str(node) for node in NODES], **times)
@@ -46,9 +48,15 @@ def _be_given(story: Story, rng: random.Random, p: int, generation: int, protoco
     process = rng.choice(_MEMBERS)
     op = poll(story, process, [], group="m")
     known = rng.choice((generation, generation, generation, -1, None))
-    about: Row = {"process": process, "op": op, "f": rng.choice(("assigned", "assigned", "assigned", "revoked"))}
+    about: Row = {"process": process, "op": op, "f": rng.choice((*["assigned"] * 6, "revoked", "lost"))}
     story.row(**about, type="info", group=rng.choice((*["m"] * 8, "h", None)), topic="ledger", partition=p,
               generation=known, group_protocol=protocol)  # fmt: skip
+
+
+def _poll_in(story: Story, rng: random.Random, generation: int, protocol: str | None) -> None:
+    about: Row = {"process": rng.choice(_MEMBERS), "op": next(story.ops), "f": "poll", "group": "m"}
+    story.row(**about, type="invoke", generation=rng.choice((generation, generation, -1)), group_protocol=protocol)
+    story.row(**about, type="ok")
 
 
 def _read(story: Story, rng: random.Random, p: int) -> None:

@@ -41,6 +41,7 @@ from tests.checkers.timeline_randomness import TIMELINE_FALSIFICATIONS
 
 PATIENT: dict[str, Any] = {
     "min_insync_replicas": 2, "unclean_election": False, "laggards_leave_ms": 32, "time": "virtual",
+    "members_kept_ms": 40,
 }  # fmt: skip
 
 MANIFESTS: tuple[dict[str, Any], ...] = (

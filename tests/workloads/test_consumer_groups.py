@@ -71,6 +71,10 @@ def test_a_member_of_the_consumer_protocol_that_has_hung_commits_in_an_epoch_tha
     assert len({row["generation"] for row in given}) > 3
     assert "UNKNOWN_MEMBER_ID" in {row["error"] for row in history if row["f"] == "commit"}
     assert {row["f"] for row in history} >= {"revoked", "lost"}
+    given_up = [row for row in history if row["f"] == "revoked"]
+    assert min(row["generation"] for row in given_up) > 0
+    polls = {row["generation"] for row in history if row["f"] == "poll" and row["group"] and row["type"] == "invoke"}
+    assert polls >= {row["generation"] for row in given_up}
 
 
 @pytest.mark.parametrize("bug", ["", "partitions_given_before_release", pytest.param(EPOCHS, marks=LATE)])
@@ -83,7 +87,15 @@ def test_the_checkers_find_a_commit_of_a_former_owner_and_nothing_where_there_is
         tables.get("faults", ()),
     )
     found = {one.kind for one in verdict.anomalies if one.verdict is Verdict.VIOLATION}
-    assert found == ({"stale-commit"} if bug else set())
+    given_away = {"two-owners"} if bug == "partitions_given_before_release" else set()
+    assert found == ({"stale-commit"} | given_away if bug else set())
+
+
+def test_the_checkers_find_a_coordinator_that_does_not_wait_for_members_to_join_again() -> None:
+    rehearsal = played("none", "rebalance_cut_short")
+    tables = rehearsal.archive.tables
+    verdict = decided(rehearsal.manifest, (rehearsal.archive.history, tables["timeline"], tables["replica_logs"]), ())
+    assert {one.kind for one in verdict.anomalies if one.verdict is Verdict.VIOLATION} == {"two-owners"}
 
 
 @pytest.mark.parametrize(("target", "generation"), [("simulated", "3.7"), ("builtin", "2.8"), ("process:3.9.1", None)])

@@ -82,6 +82,9 @@ class ScriptedConsumer:
     def incremental_assign(self, where: list[Assigned]) -> None:
         self.assigned.append(("incremental_assign", [(one.partition, one.offset) for one in where]))
 
+    def incremental_unassign(self, partitions: list[Assigned]) -> None:
+        self.assigned.append(("incremental_unassign", [(one.partition, one.offset) for one in partitions]))
+
 
 class Script:
     """A member, its scripted consumer, and the rebalances that the consumer has called back."""
@@ -125,6 +128,17 @@ def test_a_cooperative_member_adds_to_what_it_has(monkeypatch: pytest.MonkeyPatc
     script = Script(monkeypatch, BEGINS, "cooperative-sticky")
     script.poll(("on_assign", (0, 1)))
     assert script.consumer.assigned[0][0] == "incremental_assign"
+
+
+@pytest.mark.parametrize("change", ["on_revoke", "on_lost"])
+@pytest.mark.parametrize("begins", [BEGINS, None])
+def test_a_cooperative_member_stops_with_what_it_has_begun_with_alone(
+    monkeypatch: pytest.MonkeyPatch, change: str, begins: Begins | None
+) -> None:
+    script = Script(monkeypatch, begins, "cooperative-sticky")
+    script.poll(("on_assign", (0, 1)), (change, (1,)))
+    name, partitions = script.consumer.assigned[-1]
+    assert (name, [number for number, _ in partitions]) == ("incremental_unassign", [1] if begins else [])
 
 
 def test_it_may_commit_what_it_was_given_of_the_partitions_that_it_has(monkeypatch: pytest.MonkeyPatch) -> None:

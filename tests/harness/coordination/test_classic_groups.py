@@ -56,6 +56,16 @@ def test_a_late_member_begins_a_rebalance_that_waits_for_the_others() -> None:
     assert alone.heartbeat(first, 2) == ErrorCode.NONE
 
 
+@pytest.mark.parametrize("bug", ["", "rebalance_cut_short"])
+def test_a_bug_removes_members_before_their_time_to_join_again_is_over(bug: str) -> None:
+    alone = GroupsAlone(bugs=[bug])
+    (first,) = alone.stable("a")
+    late = alone.join(client="b")
+    alone.sleep(REBALANCE_MS // 10)
+    assert bool(late) == bool(bug)
+    assert alone.heartbeat(first, 1) == (ErrorCode.UNKNOWN_MEMBER_ID if bug else ErrorCode.REBALANCE_IN_PROGRESS)
+
+
 def test_a_member_that_does_not_join_again_in_time_is_out() -> None:
     alone = GroupsAlone()
     first, second = alone.stable("a", "b")

@@ -149,6 +149,16 @@ def test_a_rebalance_has_the_group_of_its_poll_and_the_generation_of_its_client(
     assert known[1:3] == [("assigned", "g", 3), ("lost", "g", None)]
 
 
+def test_the_invocation_of_a_members_poll_alone_has_the_generation_in_which_it_begins(directory: RunDirectory) -> None:
+    history = recorder(directory)
+    op = history.invoke_poll(P0, False, "g", generation=3, protocol="consumer")
+    history.complete_poll(op, [])
+    history.poll_failed(history.invoke_poll(P0, False, "g", generation=-1, protocol="consumer"), "_FATAL")
+    history.close()
+    known = [(r["type"], r["generation"], r["group_protocol"]) for r in directory.read_table("history")][:4]
+    assert known == [("invoke", 3, "consumer"), ("ok", None, None), ("invoke", -1, "consumer"), ("fail", None, None)]
+
+
 def test_a_position_out_of_range_has_the_operation_of_its_poll(directory: RunDirectory) -> None:
     history = recorder(directory)
     op = history.invoke_poll(P0, False, "g")
