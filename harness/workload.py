@@ -167,7 +167,7 @@ class WorkloadParameters(BaseModel, ABC):
         """
 
     @property
-    def guarantees(self) -> Mapping[str, bool]:
+    def guarantees(self) -> Mapping[str, bool | int]:
         """What ``run.json`` guarantees because of the workload alone, by name."""
         return {}
 

@@ -18,12 +18,15 @@ class Demands(NamedTuple):
         at_rest: the runs that promise to come to rest, and in which every fault was healed.
         lag_ns: by run, how long a replica that lags may stay in the ISR; without runs that do not state it.
         min_isr: by run, how large an ISR has to be for acks=all; without runs that do not state it.
+        tombstones_stay_ns: by run, how long a compacted log keeps a tombstone after its send at least; without runs in
+            which it stays for ever.
     """
 
     sampled: Sequence[str] = ()
     at_rest: Sequence[str] = ()
     lag_ns: Mapping[str, int] = MappingProxyType({})
     min_isr: Mapping[str, int] = MappingProxyType({})
+    tombstones_stay_ns: Mapping[str, int] = MappingProxyType({})
 
 
 class Damage(NamedTuple):

@@ -14,11 +14,13 @@ class RunDemands(NamedTuple):
         settled: whether the run promises to come to rest, and every fault was healed.
         lag_ns: how long a replica that lags may stay in the ISR; None: the run does not state it.
         min_isr: how large an ISR has to be for acks=all; None: the run does not state it.
+        tombstones_stay_ns: how long a compacted log keeps a tombstone after its send at least; None: for ever.
     """
 
     settled: bool = False
     lag_ns: int | None = None
     min_isr: int | None = None
+    tombstones_stay_ns: int | None = None
 
 
 class RunDamage(NamedTuple):
