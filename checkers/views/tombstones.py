@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from checkers.views.clock_steps import clock_steps_ms
 from checkers.views.row import Row
-from faults import traits_of
 
 _ROUNDING_MS = 1
 """Brokers count in whole milliseconds."""
@@ -21,10 +20,4 @@ def tombstones_stay_ns(guarantees: Mapping[str, Any], faults: Sequence[Row]) -> 
     stay_ms = guarantees.get("tombstones_stay_ms")
     if not isinstance(stay_ms, int):
         return None
-    stepped = [
-        json.loads(fault["parameters"] or "{}").get("offset_ms", 0)
-        for fault in faults
-        if traits_of(fault["kind"]).moves_clock
-    ]
-    off_ms = int(max([0, *stepped]) - min([0, *stepped]))
-    return max(0, stay_ms - off_ms - _ROUNDING_MS) * 1_000_000
+    return max(0, stay_ms - clock_steps_ms(faults) - _ROUNDING_MS) * 1_000_000
