@@ -12,8 +12,10 @@ commit was acknowledged (see :mod:`checkers.views.lossy_failures`); and ``INDETE
 unclean elections and by then there had been a fault that may take a replica out, or such an election, for those of the
 groups' own topic are not recorded; or when since that commit a fault had brokers cut off from one another, or stand
 still, for a coordinator that does not know of its successor answers from what it knows. All three only when the group
-is given none, or what it had committed before. A ``commit-beyond-end`` is ``DOCUMENTED`` when an unclean election after
-it gave up the record before it (its winner's log ended there or earlier) and the configuration permits such elections.
+is given none, or what it had committed before. ``INDETERMINATE`` is also a group that is given none, when
+``offsets.retention.minutes`` have passed since the commit: no row shows when the group had its last member. A
+``commit-beyond-end`` is ``DOCUMENTED`` when an unclean election after it gave up the record before it (its winner's log
+ended there or earlier) and the configuration permits such elections.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from checkers.views.clock_steps import clock_steps_ms
 from checkers.views.cuts import MAY_BE_DEPOSED, may_depose
 from checkers.views.fault_journal import FaultJournal
 from checkers.views.frames import Frames
@@ -49,6 +52,7 @@ from harness.anomaly import (
 from harness.checker import Attribution, Evidence
 from harness.downtime import in_force
 from harness.findings import Finding
+from harness.history.run_directory import Manifest
 from harness.model import TopicPartition
 
 LOST_COMMIT = AnomalyKind(
@@ -99,6 +103,14 @@ COMMIT_BEYOND_END = AnomalyKind(
 KINDS = (LOST_COMMIT, COMMIT_BEYOND_END)
 
 
+_RETENTION = "offsets.retention.minutes"
+_WEEK_MINUTES = 7 * 24 * 60
+_COMMIT_MS = 10_000
+"""How long a coordinator may take between it takes the time of a commit and the answer."""
+
+_MAY_HAVE_EXPIRED = f"{_RETENTION} had passed since the commit, and no row shows when its group lost its last member"
+
+
 class Commit(NamedTuple):
     """A commit that may have been stored; ``ended`` is infinite while it may still be stored."""
 
@@ -138,21 +150,31 @@ def why(finding: Finding) -> str:
     return f"A group was given {given} as its commit, after {last}."
 
 
-def doubt(finding: Finding, journal: FaultJournal) -> str:
-    """Why a coordinator that another one had replaced may have told a group of an earlier commit; empty: it has not.
+def doubt(finding: Finding, journal: FaultJournal, manifest: Manifest) -> str:
+    """Why a commit may have expired, or a coordinator that was replaced may have told of an earlier one; empty: no.
 
-    It answers from what it knows, without asking any replica, until it learns of its successor; so does Kafka's. That
-    takes a fault that cuts brokers off from one another, or has one stand still, since the commit that is missing; and
-    it tells nothing that had never been committed.
+    Such a coordinator answers from what it knows, without asking any replica, until it learns of its successor; so does
+    Kafka's. That takes a fault that cuts brokers off from one another, or has one stand still, since the commit that is
+    missing; and it tells nothing that had never been committed.
     """
     since_ns, until_ns = finding.since_ns, finding.time_ns
     if finding.kind != LOST_COMMIT.name or since_ns is None or until_ns is None:
         return ""
+    if finding.offset is None and _may_have_expired(since_ns, until_ns, journal, manifest):
+        return _MAY_HAVE_EXPIRED
     may_be_deposed = any(
         may_depose(fault) and in_force(fault["injected_ns"], fault["heal_proven_ns"], since_ns, until_ns)
         for fault in journal.faults
     )
     return MAY_BE_DEPOSED if may_be_deposed else ""
+
+
+def _may_have_expired(since_ns: int, until_ns: int, journal: FaultJournal, manifest: Manifest) -> bool:
+    """Whether what was committed at ``since_ns`` may be kept no longer, by the clock of a broker."""
+    settings = manifest.configuration.get("settings") or {}
+    retention_ms = int(settings.get(_RETENTION, _WEEK_MINUTES)) * 60_000
+    passed_ms = (until_ns - since_ns) / 1e6 + clock_steps_ms(journal.faults)
+    return passed_ms + _COMMIT_MS >= retention_ms
 
 
 def attribute(finding: Finding, frames: Frames) -> Attribution:

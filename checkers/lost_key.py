@@ -4,8 +4,13 @@
 that a reader read the log from its beginning to a high watermark beyond o, and was given no record of that key behind
 o, and at o none or another value. Of several that were acknowledged before it began, the one with the highest offset
 counts: compaction removes a record only when another one of its key, further behind and below the high watermark,
-supersedes it, so that each one that is gone is accounted for by what was given instead. A tombstone counts, too: the
-topic keeps it for a week.
+supersedes it, so that each one that is gone is accounted for by what was given instead. A tombstone counts, too, as
+long as ``delete.retention.ms`` has not passed since it was sent: before, it was not compacted for the first time.
+
+Once a tombstone may be gone, the key may be, and none of its older values may be there: the pass that removes a
+tombstone is at least the second one over it, and the first has removed them. Only a reader that has read for longer
+than ``delete.retention.ms`` may have been given an older value, and then not the tombstone. A tombstone that was never
+acknowledged may have superseded the value, too, and be gone.
 
 The record that supersedes may lie behind the end of the reading, when the cleaner comes while the reader reads. So a
 key is not judged when another record of it was sent before the reading ended, and was acknowledged at that end or
@@ -25,11 +30,12 @@ and the configuration permits such elections, or when every replica failed lossi
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from checkers.views.history import History
 from checkers.views.row import ALL, Row, where
+from checkers.views.run_demands import RunDemands
 from checkers.views.timeline import Timeline
 from checkers.views.witnesses import Witnesses
 from harness.anomaly import (
@@ -45,7 +51,7 @@ from harness.anomaly import (
     Unseen,
 )
 from harness.checker import Evidence
-from harness.compacted import key_number
+from harness.compacted import is_tombstone, key_number
 from harness.findings import Finding
 from harness.model import TopicPartition
 
@@ -84,11 +90,12 @@ class _Put(NamedTuple):
     since_ns: int
 
 
-class _Later(NamedTuple):
-    """A record that may be in the log behind the end of a reading; ``offset``: None when it was never acknowledged."""
+class _Written(NamedTuple):
+    """A record that is, or may be, in the log; ``offset``: None when it was never acknowledged."""
 
     begun: int
-    key: int
+    begun_ns: int
+    value: int
     offset: int | None
 
 
@@ -96,17 +103,20 @@ class _Scan(NamedTuple):
     """A whole reading; ``last``: by key, the last record that was given, as its offset and value."""
 
     begun: int
+    begun_ns: int
     end_offset: int
     final: bool
     row: Row
     last: dict[int, tuple[int, int]]
 
 
-def find(history: History, timeline: Timeline) -> Iterator[Finding]:
-    """Reference: every key of which a reader was given less than there was."""
-    puts, later, lost = _puts(history), _later(history), dict[tuple[TopicPartition, int], Finding]()
+def find(history: History, timeline: Timeline, demands: RunDemands) -> Iterator[Finding]:
+    """Reference: every key of which a reader was given less, or something older, than there was."""
+    puts, written, lost = _puts(history), _written(history), dict[tuple[TopicPartition, int], Finding]()
     for place, scan in sorted(_scans(history), key=lambda one: int(one[1].row["index"])):
-        superseded = set() if scan.final else {one.key for one in later[place] if _may_supersede(one, scan)}
+        unsure = [] if scan.final else [one for one in written[place] if _may_supersede(one, scan)]
+        superseded = {key_number(one.value) for one in unsure}
+        forgotten = _forgotten(written[place], scan, demands.tombstones_stay_ns)
         newest: dict[int, list[_Put]] = {}
         for put in sorted(puts[place]):
             key = key_number(put.value)
@@ -116,12 +126,37 @@ def find(history: History, timeline: Timeline) -> Iterator[Finding]:
         for key, last in newest.items():
             given = scan.last.get(key)
             for put in last:
-                if given is None or given[0] < put.offset or (given[0] == put.offset and given[1] != put.value):
+                if _is_missing(put, given) and not forgotten(put, given):
                     lost.setdefault((place, put.value), _lost(timeline, place, put, scan.row, given))
     yield from lost.values()
 
 
-def _may_supersede(later: _Later, scan: _Scan) -> bool:
+def _is_missing(put: _Put, given: tuple[int, int] | None) -> bool:
+    """Whether neither the record nor a later one of its key was given."""
+    return given is None or given[0] < put.offset or (given[0] == put.offset and given[1] != put.value)
+
+
+def _forgotten(
+    written: Iterable[_Written], scan: _Scan, stay_ns: int | None
+) -> Callable[[_Put, tuple[int, int] | None], bool]:
+    """Tells whether a tombstone, the record itself or a later one of its key, may have gone before the reading ended.
+
+    It is given a record, and the last one of its key that was given.
+    """
+    if stay_ns is None:
+        return lambda _put, _given: False
+    ended_ns = scan.row["time_ns"]
+    old = [one for one in written if is_tombstone(one.value) and ended_ns - one.begun_ns >= stay_ns]
+    is_slow = ended_ns - scan.begun_ns >= stay_ns
+
+    def forgotten(put: _Put, given: tuple[int, int] | None) -> bool:
+        keys = {key_number(one.value) for one in old if one.offset is None or one.offset >= put.offset}
+        return key_number(put.value) in keys and (given is None or (is_slow and given[0] < put.offset))
+
+    return forgotten
+
+
+def _may_supersede(later: _Written, scan: _Scan) -> bool:
     """Whether the record may be in the log at the end of the reading, or behind, before the reading ends."""
     return later.begun < scan.row["index"] and (later.offset is None or later.offset >= scan.end_offset)
 
@@ -135,6 +170,9 @@ def why(finding: Finding) -> str:
         return f"{sentence}no record of the key."
     if finding.other_offset == finding.offset:
         return f"{sentence}value {finding.other_value} at that offset."
+    if finding.value is not None and is_tombstone(finding.value):
+        sentence = sentence.replace("Value", "Tombstone", 1)
+        return f"{sentence}value {finding.other_value} of offset {finding.other_offset} again."
     return f"{sentence}nothing later of the key than value {finding.other_value} at offset {finding.other_offset}."
 
 
@@ -156,29 +194,29 @@ def _puts(history: History) -> dict[TopicPartition, list[_Put]]:
     return found
 
 
-def _later(history: History) -> dict[TopicPartition, list[_Later]]:
+def _written(history: History) -> dict[TopicPartition, list[_Written]]:
     """Every record that is, or may be, in the log."""
     own = [row for row in history.operations if row["f"] == "put" and row["topic"] is not None]
     acked = [row for row in own if row["type"] == "ok" and row["offset"] is not None and row["value"] is not None]
     known = {row["op"] for row in [*acked, *(row for row in own if row["type"] == "fail")]}
     begun = {row["op"]: row for row in own if row["type"] == "invoke"}
-    found: dict[TopicPartition, list[_Later]] = defaultdict(list)
+    found: dict[TopicPartition, list[_Written]] = defaultdict(list)
     for row in acked:
         first = begun.get(row["op"], row)
-        found[where(row)].append(_Later(first["index"], key_number(row["value"]), row["offset"]))
+        found[where(row)].append(_Written(first["index"], first["time_ns"], row["value"], row["offset"]))
     for op, row in begun.items():
         if op not in known and row["value"] is not None:
-            found[where(row)].append(_Later(row["index"], key_number(row["value"]), None))
+            found[where(row)].append(_Written(row["index"], row["time_ns"], row["value"], None))
     return found
 
 
 def _scans(history: History) -> Iterator[tuple[TopicPartition, _Scan]]:
     """Every reading that came to its end."""
     own = [row for row in history.operations if row["f"] == "scan" and row["topic"] is not None]
-    begun = {row["op"]: row for row in own if row["type"] == "invoke"}
+    invocations = {row["op"]: row for row in own if row["type"] == "invoke"}
     ended: dict[int, list[Row]] = defaultdict(list)
     for row in own:
-        if row["type"] == "ok" and row["op"] in begun:
+        if row["type"] == "ok" and row["op"] in invocations:
             ended[row["op"]].append(row)
     for op, found in ended.items():
         last: dict[int, tuple[int, int]] = {}
@@ -187,8 +225,9 @@ def _scans(history: History) -> Iterator[tuple[TopicPartition, _Scan]]:
                 key = key_number(row["value"])
                 last[key] = max(last.get(key, (-1, -1)), (row["offset"], row["value"]))
         first = min(found, key=lambda row: int(row["index"]))
-        invoked = begun[op]
-        yield where(invoked), _Scan(invoked["index"], invoked["offset"] or 0, bool(invoked["final"]), first, last)
+        invoked = invocations[op]
+        begun = invoked["index"], invoked["time_ns"], invoked["offset"] or 0
+        yield where(invoked), _Scan(*begun, bool(invoked["final"]), first, last)
 
 
 def _lost(timeline: Timeline, place: TopicPartition, put: _Put, scan: Row, given: tuple[int, int] | None) -> Finding:

@@ -21,6 +21,8 @@ class Demands(NamedTuple):
         kept_ns: by run, how long at least the coordinator of a group of the classic protocol keeps a member that is
             silent, or does not join again; without runs that do not state it.
         virtual: the runs in virtual time, where the clients are the simulation's own.
+        tombstones_stay_ns: by run, how long a compacted log keeps a tombstone after its send at least; without runs in
+            which it stays for ever.
     """
 
     sampled: Sequence[str] = ()
@@ -29,6 +31,7 @@ class Demands(NamedTuple):
     min_isr: Mapping[str, int] = MappingProxyType({})
     kept_ns: Mapping[str, int] = MappingProxyType({})
     virtual: Sequence[str] = ()
+    tombstones_stay_ns: Mapping[str, int] = MappingProxyType({})
 
 
 class Damage(NamedTuple):

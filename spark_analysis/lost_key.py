@@ -6,24 +6,29 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from harness.compacted import SLOTS
+from spark_analysis.demands import Demands
 from spark_analysis.leadership import given_up
 from spark_analysis.question import Question
 from spark_analysis.records import ALL
-from spark_analysis.tables import PLACE, Tables
+from spark_analysis.tables import PLACE, Tables, table_by_run
 from spark_analysis.views import Partitions, Scale, findings
 
 
-def lost_keys(tables: Tables, partitions: Partitions, scale: Scale) -> DataFrame:
+def lost_keys(tables: Tables, partitions: Partitions, demands: Demands, scale: Scale) -> DataFrame:
     """``lost-key``, as ``checkers.lost_key`` defines it."""
     history = tables.history
     puts, scans = _puts(history), scale.hold(_scans(history))
-    superseded = _superseded(history, puts, scans)
+    written = _written(history, puts)
+    superseded = _superseded(written, scans)
     wanted = _newest(puts, scans).join(superseded, on=[*PLACE, "op", "key"], how="left_anti")
     given = _last_given(history)
     earlier = f.col("given.offset") < f.col("put.offset")
     another = (f.col("given.offset") == f.col("put.offset")) & (f.col("given.value") != f.col("put.value"))
     joined = wanted.join(given, on=[*PLACE, "op", "key"], how="left")
     unseen = joined.where(f.col("given").isNull() | earlier | another)
+    if demands.tombstones_stay_ns:
+        stay = f.broadcast(table_by_run(history.sparkSession, "stay_ns", demands.tombstones_stay_ns))
+        unseen = unseen.join(_forgotten(unseen, written, scans, stay), on=[*PLACE, "op", "acked"], how="left_anti")
     first = f.row_number().over(Window.partitionBy(*PLACE, "put.value").orderBy("row", "acked"))
     lost = unseen.withColumn("rank", first).where(f.col("rank") == 1).select("*", "put.*")
     elections = partitions.rows.select(*PLACE, "unclean")
@@ -67,29 +72,65 @@ def _puts(history: DataFrame) -> DataFrame:
     return known.select(*PLACE, _key(), f.col("index").alias("acked"), sent, put)
 
 
-def _superseded(history: DataFrame, puts: DataFrame, scans: DataFrame) -> DataFrame:
-    """The keys of which another record may be behind the end of a reading: ``run, topic, partition, op, key``."""
+def _written(history: DataFrame, puts: DataFrame) -> DataFrame:
+    """The records that are, or may be, in the log: ``run, topic, partition, key, deletes, sent, since_ns, offset``.
+
+    ``offset``: null when it was never acknowledged.
+    """
     own = history.where((f.col("f") == "put") & f.col("topic").isNotNull())
     acked = (f.col("type") == "ok") & f.col("offset").isNotNull() & f.col("value").isNotNull()
     known = own.where(acked | (f.col("type") == "fail")).select("run", "op").distinct()
     begun = own.where((f.col("type") == "invoke") & f.col("value").isNotNull())
     unknown = begun.join(known, on=["run", "op"], how="left_anti").select(
-        *PLACE, _key(), f.col("index").alias("sent"), f.lit(None).cast("long").alias("offset")
+        *PLACE,
+        _key(),
+        _deletes(f.col("value")),
+        f.col("index").alias("sent"),
+        f.col("time_ns").alias("since_ns"),
+        f.lit(None).cast("long").alias("offset"),
     )
-    later = unknown.unionByName(puts.select(*PLACE, "key", "sent", f.col("put.offset").alias("offset")))
-    pairs = later.join(f.broadcast(scans.where(~f.col("final"))), on=list(PLACE), how="inner")
+    kept = puts.select(*PLACE, "key", _deletes(f.col("put.value")), "sent", "put.since_ns", "put.offset")
+    return unknown.unionByName(kept)
+
+
+def _deletes(value: Column) -> Column:
+    """Whether the record is a tombstone."""
+    return (f.pmod(value, f.lit(2)) == 1).alias("deletes")
+
+
+def _superseded(written: DataFrame, scans: DataFrame) -> DataFrame:
+    """The keys of which another record may be behind the end of a reading: ``run, topic, partition, op, key``."""
+    pairs = written.join(f.broadcast(scans.where(~f.col("final"))), on=list(PLACE), how="inner")
     behind = f.col("offset").isNull() | (f.col("offset") >= f.col("end_offset"))
     return pairs.where((f.col("sent") < f.col("row")) & behind).select(*PLACE, "op", "key").distinct()
+
+
+def _forgotten(unseen: DataFrame, written: DataFrame, scans: DataFrame, stay: DataFrame) -> DataFrame:
+    """What was not given and may be gone with its tombstone, or a later one: ``run, topic, partition, op, acked``."""
+    tombstones = written.where("deletes").select(*PLACE, "key", f.col("since_ns").alias("sent_ns"), "offset")
+    times = scans.select(*PLACE, "op", "begun_ns")
+    timed = unseen.join(times, on=[*PLACE, "op"], how="inner").join(stay, on="run", how="inner")
+    pairs = timed.join(tombstones, on=[*PLACE, "key"], how="inner")
+    is_later = f.col("offset").isNull() | (f.col("offset") >= f.col("put.offset"))
+    is_old = f.col("time_ns") - f.col("sent_ns") >= f.col("stay_ns")
+    is_slow = f.col("time_ns") - f.col("begun_ns") >= f.col("stay_ns")
+    nothing_older = f.col("given").isNull() | (is_slow & (f.col("given.offset") < f.col("put.offset")))
+    return pairs.where(is_later & is_old & nothing_older).select(*PLACE, "op", "acked").distinct()
 
 
 def _scans(history: DataFrame) -> DataFrame:
     """The readings that came to their end.
 
-    ``run, topic, partition, op, begun, end_offset, final, row, time_ns, process``.
+    ``run, topic, partition, op, begun, begun_ns, end_offset, final, row, time_ns, process``.
     """
     own = history.where((f.col("f") == "scan") & f.col("topic").isNotNull())
     begun = own.where(f.col("type") == "invoke").select(
-        *PLACE, "op", "final", f.col("index").alias("begun"), f.coalesce("offset", f.lit(0)).alias("end_offset")
+        *PLACE,
+        "op",
+        "final",
+        f.col("index").alias("begun"),
+        f.col("time_ns").alias("begun_ns"),
+        f.coalesce("offset", f.lit(0)).alias("end_offset"),
     )
     ended = (
         own.where(f.col("type") == "ok")

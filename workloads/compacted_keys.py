@@ -5,22 +5,26 @@ with tombstones. Readers read the whole log, from its beginning to the high wate
 again; after the faults one reads it for the last time, when a last record, of a key of its own, is acknowledged: the
 high watermark is at the end of the log then. The topic has ``cleanup.policy=compact`` and segments that close
 soon, so that a cleaner has something to do. It works every ``log.cleaner.backoff.ms``: a scenario should set that to a
-second or two.
+second or two. A tombstone stays for a week, unless ``tombstone_ms`` says otherwise. With ``retire_every_s`` keys are
+given up one by one: the first writer deletes one, and nothing more is written of it, so that its tombstone goes.
 
 Promised: as under unique_sends; and in the log that is compacted, the last acknowledged value of each key below the
-high watermark stays until another one supersedes it, and so does a tombstone, whose time is a week here.
+high watermark stays until another one supersedes it. A tombstone stays for ``tombstone_ms``; after it the key is gone,
+and no older value of it is read again.
 
 Judged: as under unique_sends; and what each reader of the whole log was given of each key against the last value of it
-that had been acknowledged before.
+that had been acknowledged before, a tombstone's time counted from its send.
 
-Missed: values that are superseded and stay; logs of replicas that no reader was given, for only leaders serve readers;
-what becomes of a tombstone after its time; transactions on the topic, and DeleteRecords.
+Missed: values that are superseded and stay; tombstones that stay; logs of replicas that no reader was given, for only
+leaders serve readers; a tombstone that a reader is not given although it began less than ``tombstone_ms`` before, when
+no older value was given to it either; transactions on the topic, and DeleteRecords. In every release a replica brings
+keys back that was away while others forgot their tombstones, so ``tombstone_ms`` should be longer than any fault.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import Field
@@ -46,12 +50,11 @@ _AFTER_INFO_S = 0.05
 _LAST_SCAN_S = 60.0
 _LAST_PUT_S = 20.0
 """For how long the last record is tried; after that the last reading is one like the others, which proves less."""
-_CONFIGS = {
-    "cleanup.policy": "compact",
-    "min.cleanable.dirty.ratio": "0.01",
-    "delete.retention.ms": "604800000",
-}
+_CONFIGS = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
+_WEEK_MS = 604_800_000
 _PLACE = TopicPartition(compacted.TOPIC, 0)
+_LAST_KEY = compacted.SLOTS // 2 - 1
+"""The key of the last record."""
 
 
 class CompactedKeysParameters(SteadySendsParameters):
@@ -66,6 +69,8 @@ class CompactedKeysParameters(SteadySendsParameters):
         readers: consumers that read the whole compacted log.
         read_every_s: how long a reader waits before it begins anew.
         segment_ms: ``segment.ms`` of the compacted topic: after how long a segment closes, and may be compacted.
+        tombstone_ms: its ``delete.retention.ms``: for how long a tombstone stays after it was first compacted.
+        retire_every_s: after how long the next key is given up, and a new one taken up; 0: the keys stay the same.
     """
 
     rate: float = Field(default=20.0, ge=0, le=100_000)
@@ -76,13 +81,21 @@ class CompactedKeysParameters(SteadySendsParameters):
     tombstones: float = Field(default=0.1, ge=0, le=1)
     readers: int = Field(default=1, ge=1, le=64)
     read_every_s: float = Field(default=0.5, ge=0, le=3_600)
-    segment_ms: int = Field(default=1_000, ge=1, le=604_800_000)
+    segment_ms: int = Field(default=1_000, ge=1, le=_WEEK_MS)
+    tombstone_ms: int = Field(default=_WEEK_MS, ge=0, le=_WEEK_MS)
+    retire_every_s: float = Field(default=0.0, ge=0, le=3_600)
+
+    @property
+    def guarantees(self) -> Mapping[str, bool | int]:
+        """See :class:`harness.workload.WorkloadParameters`."""
+        return {"tombstones_stay_ms": self.tombstone_ms}
 
     def own_topics(self, topics: Sequence[TopicSpec]) -> Sequence[TopicSpec]:
         """See :class:`harness.workload.WorkloadParameters`: one partition, replicated as the first topic is."""
         like = topics[0]
         assignment = None if like.assignment is None else like.assignment[:1]
-        configs = {**_CONFIGS, "segment.ms": str(self.segment_ms)}
+        times = {"segment.ms": str(self.segment_ms), "delete.retention.ms": str(self.tombstone_ms)}
+        configs = {**_CONFIGS, **times}
         return (TopicSpec(compacted.TOPIC, 1, like.replication_factor, assignment, configs),)
 
     def refuse(self, found: Circumstances) -> None:
@@ -100,6 +113,7 @@ class CompactedKeys(SendsAndTails):
     def __init__(self, parameters: CompactedKeysParameters, context: ClientContext) -> None:
         super().__init__(parameters, parameters.consumers, context)
         self._own = parameters
+        self._begun_ns = self.clients.monotonic_ns()
 
     def finish(self, report: Callable[[str], None]) -> None:
         """See :class:`harness.workload.Workload`: read the compacted log for the last time."""
@@ -137,18 +151,28 @@ class CompactedKeys(SendsAndTails):
         clients, ours = self.clients, self._own
         drawn = random.Random(f"{self.context.seed}:writer:{number}")
         pause_s = ours.writers / ours.writes
+        deleted = 0
         while not clients.stopping:
             process, sent = self.context.new_process(), 0
             producer = clients.producer(f"writer-{process}", ALL_ACKS, ours.delivery_timeout_s, PLAIN)
             answer_kind = "ok"
             while answer_kind != "info" and not clients.stopping:
                 await clients.sleep(pause_s * drawn.uniform(0.5, 1.5))
-                slot = 2 * drawn.randrange(ours.keys) + (drawn.random() < ours.tombstones)
+                retired = self._retired()
+                deletes_one = number == 0 and deleted < retired
+                key = deleted if deletes_one else retired + drawn.randrange(ours.keys)
+                deleted += deletes_one
+                slot = 2 * (key % _LAST_KEY) + (deletes_one or drawn.random() < ours.tombstones)
                 value = (process << _PROCESS_SHIFT) + sent * compacted.SLOTS + slot
                 sent += 1
                 answer_kind = (await self._put(clients, producer, process, value)).kind
             producer.close()
             await clients.sleep(_AFTER_INFO_S)
+
+    def _retired(self) -> int:
+        """How many keys have been given up by now."""
+        every_s = self._own.retire_every_s
+        return int((self.clients.monotonic_ns() - self._begun_ns) / _NS_PER_S / every_s) if every_s else 0
 
     async def _put(self, clients: Clients, producer: Producer, process: ProcessId, value: int) -> Answer:
         op = self.context.recorder.invoke_put(process, _PLACE, value)
@@ -162,7 +186,7 @@ class CompactedKeys(SendsAndTails):
         process = self.context.new_process()
         producer = clients.producer(f"writer-{process}", ALL_ACKS, self._own.delivery_timeout_s, PLAIN)
         try:
-            value = (process << _PROCESS_SHIFT) + 2 * self._own.keys
+            value = (process << _PROCESS_SHIFT) + 2 * _LAST_KEY
             answer = await self._put(clients, producer, process, value)
             return answer.offset if answer.kind == "ok" else None
         finally:

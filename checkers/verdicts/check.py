@@ -20,6 +20,7 @@ from checkers.views.proofs_match import filed
 from checkers.views.recovery import comes_to_rest, healed_ns
 from checkers.views.rotten_logs import rotten, swapped
 from checkers.views.row import Row
+from checkers.views.tombstones import tombstones_stay_ns
 from checkers.views.witnesses import Witnesses
 from harness.checker import RunVerdict, to_json
 from harness.errors import UsageError
@@ -200,6 +201,11 @@ def _demands(runs: Sequence[Opened]) -> Demands:
         kept_ns={name: ns for name, guarantees in promised.items() if (ns := members_kept_ns(guarantees)) is not None},
         virtual=[name for name, guarantees in promised.items() if is_virtual(guarantees)],
         min_isr={name: least for name, guarantees in promised.items() if (least := isr_wanted(guarantees)) is not None},
+        tombstones_stay_ns={
+            run.manifest.run: ns
+            for run in runs
+            if (ns := tombstones_stay_ns(run.manifest.guarantees, run.faults)) is not None
+        },
     )
 
 

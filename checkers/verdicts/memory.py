@@ -19,6 +19,7 @@ from checkers.views.rotten_logs import rotten, swapped
 from checkers.views.row import Row
 from checkers.views.run_demands import RunDamage, RunDemands
 from checkers.views.timeline import Timeline
+from checkers.views.tombstones import tombstones_stay_ns
 from checkers.views.witnesses import Witnesses
 from harness.checker import RunVerdict
 from harness.history.run_directory import Manifest
@@ -49,6 +50,7 @@ def views_in_memory(manifest: Manifest, tables: Tables, faults: Sequence[Row], *
             isr_wanted(guarantees),
             members_kept_ns(guarantees),
             is_virtual(guarantees),
+            tombstones_stay_ns(guarantees, faults),
         ),
         RunDamage(healed_ns(faults), rotten(trusted), swapped(trusted)),
     )

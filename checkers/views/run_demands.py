@@ -17,6 +17,7 @@ class RunDemands(NamedTuple):
         kept_ns: how long at least the coordinator of a group of the classic protocol keeps a member that is silent, or
             does not join again; None: the run does not state it.
         virtual: whether it was in virtual time, where the clients are the simulation's own.
+        tombstones_stay_ns: how long a compacted log keeps a tombstone after its send at least; None: for ever.
     """
 
     settled: bool = False
@@ -24,6 +25,7 @@ class RunDemands(NamedTuple):
     min_isr: int | None = None
     kept_ns: int | None = None
     virtual: bool = False
+    tombstones_stay_ns: int | None = None
 
 
 class RunDamage(NamedTuple):

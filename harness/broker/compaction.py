@@ -19,7 +19,7 @@ newest segment was written that had been clean.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -79,7 +79,9 @@ class LatestOffsets(NamedTuple):
     end_offset: Offset
 
 
-def latest_offsets(dirty: Iterable[Found], end_offset: Offset, transactions: Transactions) -> LatestOffsets:
+def latest_offsets(
+    dirty: Iterable[Found], end_offset: Offset, transactions: Transactions, bugs: Collection[str] = ()
+) -> LatestOffsets:
     """The last record of each key in the batches ``dirty``, which end at ``end_offset``; aborted ones do not count.
 
     Raises:
@@ -90,7 +92,10 @@ def latest_offsets(dirty: Iterable[Found], end_offset: Offset, transactions: Tra
         if header.attributes & wire.CONTROL:
             transactions.is_spent(header)
         elif not transactions.is_aborted(header):
-            of_key.update((one.key, one.offset) for one in wire.records(batch, header, inflate) if one.key is not None)
+            found = wire.records(batch, header, inflate)
+            if "tombstones_supersede_nothing" in bugs:
+                found = (one for one in found if one.value is not None)
+            of_key.update((one.key, one.offset) for one in found if one.key is not None)
     return LatestOffsets(of_key, end_offset)
 
 

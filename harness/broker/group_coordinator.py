@@ -14,10 +14,13 @@ from harness.coordination.consumer_group import ConsumerLimits
 from harness.coordination.groups import Groups
 from harness.coordination.internal_topics import GROUPS_TOPIC
 from harness.coordination.kept_groups import GroupLimits
+from harness.coordination.offsets import OffsetRetention
 from harness.coordination.records import decoded
 from harness.error_codes import ErrorCode
+from harness.replication.knobs import Knobs
 
 _MAX_PREFIX = 1_000
+_MS_PER_MINUTE = 60_000
 
 
 class GroupCoordinator:
@@ -73,7 +76,7 @@ class GroupCoordinator:
         return f"{prefix[:_MAX_PREFIX]}-{self._config.node_id}-{self._config.incarnation}-{self._members}"
 
 
-def _limits(settings: Settings) -> GroupLimits:
+def _limits(settings: Settings, knobs: Knobs) -> GroupLimits:
     return GroupLimits(
         settings.group_initial_rebalance_delay_ms,
         settings.group_min_session_timeout_ms,
@@ -83,6 +86,11 @@ def _limits(settings: Settings) -> GroupLimits:
             settings.group_consumer_session_timeout_ms,
             settings.group_consumer_heartbeat_interval_ms,
             settings.group_consumer_max_size,
+        ),
+        OffsetRetention(
+            settings.offsets_retention_minutes * _MS_PER_MINUTE,
+            settings.offsets_retention_check_interval_ms,
+            knobs.offset_expiry == "after_commit",
         ),
     )
 
@@ -101,7 +109,7 @@ class _Led(CoordinatorLog):
         self.known: Groups | None = None
         self.new_member_id = new_member_id
         self.topics = services.metadata
-        self._read = Groups(self, _limits(config.settings), config.knobs.bugs)
+        self._read = Groups(self, _limits(config.settings, config.knobs), config.knobs.bugs)
         self._ended: list[Callable[[], None]] = []
         self.read(self)
 

@@ -167,7 +167,7 @@ def delete_groups(coordinator: GroupCoordinator, request: Request) -> None:
 def offset_commit(coordinator: GroupCoordinator, cluster: ClusterMetadata, clock: Clock, request: Request) -> None:
     """Serve OffsetCommit: the in-sync replicas of the coordinator's log have the offsets before the answer."""
     body = cast("OffsetCommitRequest", request.body)
-    accepted, errors = acceptable(cluster, clock, body.topics)
+    accepted, errors = acceptable(cluster, clock, body.topics, body.retention_time_ms)
 
     def committed(error: int) -> None:
         topics = [
@@ -191,9 +191,17 @@ def offset_commit(coordinator: GroupCoordinator, cluster: ClusterMetadata, clock
 
 
 def acceptable(
-    cluster: ClusterMetadata, clock: Clock, topics: Sequence[OffsetCommitRequestTopic | TxnOffsetCommitRequestTopic]
+    cluster: ClusterMetadata,
+    clock: Clock,
+    topics: Sequence[OffsetCommitRequestTopic | TxnOffsetCommitRequestTopic],
+    retention_ms: int = -1,
 ) -> tuple[dict[TopicPartition, CommittedOffset], dict[TopicPartition, int]]:
-    """What of a commit may be stored, and for the other partitions the error."""
+    """What of a commit may be stored, and for the other partitions the error.
+
+    ``retention_ms``: for how long its client wants it to be kept; -1: for as long as the broker does.
+    """
+    now_ms = clock.wall_ms()
+    times = now_ms, now_ms + retention_ms if retention_ms >= 0 else -1
     accepted: dict[TopicPartition, CommittedOffset] = {}
     errors: dict[TopicPartition, int] = {}
     for topic in topics:
@@ -205,8 +213,7 @@ def acceptable(
             elif len(metadata.encode()) > _MAX_METADATA_BYTES:
                 errors[name] = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
-                kept = CommittedOffset(one.committed_offset, one.committed_leader_epoch, metadata, clock.wall_ms())
-                accepted[name] = kept
+                accepted[name] = CommittedOffset(one.committed_offset, one.committed_leader_epoch, metadata, *times)
     return accepted, errors
 
 
@@ -288,7 +295,7 @@ def _fetched(
     for name, committed in groups.commits.committed(group, wanted).items():
         topic = topics.setdefault(name.topic, OffsetFetchResponseTopic(name.topic))
         is_open = stable and not groups.commits.is_stable(group, name)
-        offset, epoch, metadata, _ = NOT_COMMITTED if is_open else committed
+        known = NOT_COMMITTED if is_open else committed
         error = ErrorCode.UNSTABLE_OFFSET_COMMIT if is_open else ErrorCode.NONE
-        topic.partitions.append(OffsetFetchResponsePartition(name.partition, offset, epoch, metadata, error))
+        topic.partitions.append(OffsetFetchResponsePartition(name.partition, *known[:3], error))
     return list(topics.values())

@@ -147,14 +147,15 @@ class LogCleaner:
         log, producers, config = partition.log, partition.replica.log.producers, partition.config
         aborted = producers.aborted(log.log_start_offset, dirt.end_offset)
         aborted_in_dirty = producers.aborted(dirt.dirty[0].base_offset, dirt.end_offset)
-        latest = latest_offsets(_found(dirt.dirty), dirt.end_offset, Transactions(aborted_in_dirty))
+        bugs = self._services.knobs.bugs
+        latest = latest_offsets(_found(dirt.dirty), dirt.end_offset, Transactions(aborted_in_dirty), bugs)
         rules = Rules(
             latest,
             producers.last_batches(),
             now_ms,
             config.delete_retention_ms,
             self._services.knobs.tombstones == "delete_horizon",
-            self._services.knobs.bugs,
+            bugs,
         )
         one = Pass(rules, Transactions(aborted))
         horizon_ms = max((_modified_ms(segment) for segment in dirt.clean[-1:]), default=0) - config.delete_retention_ms
@@ -164,7 +165,7 @@ class LogCleaner:
             left.append((segment, [bytes(batch) for batch in one.compacted(_found([segment]))]))
         for group in _grouped(left, config.segment_bytes):
             log.replace([segment for segment, _ in group], [batch for _, batches in group for batch in batches])
-            if "segments_named_late" in self._services.knobs.bugs:
+            if "segments_named_late" in bugs:
                 self._name_late(partition, group[0][0].path)
         producers.compacted(log.producer_spans(), dirt.end_offset)
         return one.removed

@@ -66,6 +66,8 @@ class Settings:
     offsets_topic_replication_factor: int = 3
     offsets_topic_segment_bytes: int = 104_857_600
     offsets_commit_timeout_ms: int = 5_000
+    offsets_retention_minutes: int = 10_080
+    offsets_retention_check_interval_ms: int = 600_000
     group_initial_rebalance_delay_ms: int = 100
     group_min_session_timeout_ms: int = 500
     group_max_session_timeout_ms: int = 1_800_000

@@ -59,6 +59,8 @@ class ClassicGroup:
         members: see :class:`harness.coordination.members.Members`.
         generation: of the last rebalance; 0 before the first.
         protocol: the assignment protocol that this generation uses.
+        empty_since_ms: since when its last generation has no members, by the wall clock; None: it has some, or had none
+            ever.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class ClassicGroup:
         self.generation = 0
         self.protocol_type: str | None = None
         self.protocol: str | None = None
+        self.empty_since_ms: int | None = None
         self.members = Members()
         self._ports = ports
         self._initial_delay_ms = initial_delay_ms
@@ -194,6 +197,8 @@ class ClassicGroup:
         if value.leader is not None and value.leader in self.members:
             self.members.leader = value.leader
         self.state = "Stable" if self.members else "Empty"
+        since_ms = value.current_state_timestamp
+        self.empty_since_ms = None if self.members or since_ms < 0 else since_ms
 
     def begin(self) -> None:
         """The log has been read: the sessions of the members begin."""
@@ -376,10 +381,10 @@ class ClassicGroup:
             return
         self.generation += 1
         if not self.members:
-            self.state, self.protocol = "Empty", None
+            self.state, self.protocol, self.empty_since_ms = "Empty", None, self._ports.wall_ms()
             self._ports.store([self._record({})], lambda _: None)
             return
-        self.protocol = self.members.vote()
+        self.protocol, self.empty_since_ms = self.members.vote(), None
         self.state = "CompletingRebalance"
         self._unsynced = {member.member_id for member in self.members}
         self._wait(self.members.rebalance_timeout_ms, self._remove_unsynced)

@@ -11,7 +11,7 @@ from harness.coordination.append_errors import of_commit
 from harness.coordination.classic_group import ClassicGroup
 from harness.coordination.consumer_protocol import subscribed_topics
 from harness.coordination.kept_groups import GROUP_BYTES, KeptGroup, KeptGroups
-from harness.coordination.offsets import NOT_COMMITTED, Commits, CommittedOffset, GroupOffsets, stored
+from harness.coordination.offsets import NOT_COMMITTED, Commits, CommittedOffset, GroupOffsets, OffsetRetention, stored
 from harness.coordination.ports import GroupPorts, ProducerIdentity
 from harness.error_codes import ErrorCode
 from harness.model import TopicPartition
@@ -39,12 +39,16 @@ class GroupCommits:
     Args:
         ports: the broker.
         groups: whose they are.
+        retention: how long they are kept.
         bugs: the injected ones of :data:`harness.replication.bugs.BUGS`.
     """
 
-    def __init__(self, ports: GroupPorts, groups: KeptGroups, bugs: Collection[str]) -> None:
+    def __init__(
+        self, ports: GroupPorts, groups: KeptGroups, retention: OffsetRetention, bugs: Collection[str]
+    ) -> None:
         self._ports = ports
         self._groups = groups
+        self._retention = retention
         self._bugs = bugs
         self._pending: dict[int, set[str]] = {}  # by the id of a producer, the groups for which its transaction commits
         self._appends = count()  # the numbers of appends of commits, in the order of the log
@@ -80,6 +84,7 @@ class GroupCommits:
             committed(error)
             return
         group = self._groups.made(group_id)
+        group.offsets.store(kept)
         keep = partial(self._keep, group.offsets, kept, next(self._appends), committed)
         self._ports.store(group.offsets.records(kept), keep)
 
@@ -152,11 +157,21 @@ class GroupCommits:
             error = ErrorCode.GROUP_ID_NOT_FOUND if who.names_epochs else ErrorCode.ILLEGAL_GENERATION
         if error:
             return error, {}
-        kept = stored(offsets, self._bugs)
+        kept = stored(self._timed(offsets), self._bugs)
         before = GroupOffsets(group_id) if group is None or in_transaction else group.offsets
         if not self._groups.has_room_for(before.growth(kept) + (GROUP_BYTES if group is None else 0)):
             return ErrorCode.INVALID_COMMIT_OFFSET_SIZE, {}
         return ErrorCode.NONE, kept
+
+    def _timed(self, offsets: dict[TopicPartition, CommittedOffset]) -> dict[TopicPartition, CommittedOffset]:
+        """The offsets, each with the time of its end where that counts from the commit."""
+        kept_ms = self._retention.retention_ms
+        if not self._retention.after_commit:
+            return offsets
+        return {
+            name: one if one.expires_ms >= 0 else one._replace(expires_ms=one.commit_ms + kept_ms)
+            for name, one in offsets.items()
+        }
 
     def _commit_error(self, group: KeptGroup, who: Committer) -> ErrorCode:
         """Why a commit outside of transactions is refused."""
@@ -180,6 +195,7 @@ class GroupCommits:
     def _keep(
         self, offsets: GroupOffsets, commits: Commits, number: int, committed: Callable[[int], None], error: int
     ) -> None:
+        offsets.stored(commits)
         if error:
             self._groups.free()
         else:
@@ -220,7 +236,7 @@ class GroupCommits:
         if group is None:
             deleted(ErrorCode.GROUP_ID_NOT_FOUND, {})
             return
-        busy, is_foreign = _busy_topics(group)
+        busy, is_foreign = busy_topics(group)
         if is_foreign:
             deleted(ErrorCode.NON_EMPTY_GROUP, {})
             return
@@ -243,7 +259,7 @@ class GroupCommits:
         self._ports.store(gone, forget)
 
 
-def _busy_topics(group: KeptGroup) -> tuple[set[str] | None, bool]:
+def busy_topics(group: KeptGroup) -> tuple[set[str] | None, bool]:
     """The topics that some member subscribes to, None: it is not known; and whether these are no consumers."""
     members = group.members
     if not isinstance(members, ClassicGroup):

@@ -18,12 +18,13 @@ from harness.coordination.consumer_group import ConsumerGroup
 from harness.coordination.consumer_member import JOINING, ConsumerMember
 from harness.coordination.consumer_records import ConsumerGroupMetadataKey, consumer_record
 from harness.coordination.described_group import described
+from harness.coordination.expiry import expired
 from harness.coordination.group_commits import CONSUMER, GroupCommits
 from harness.coordination.heartbeat import Heartbeat, malformed
 from harness.coordination.kept_groups import GROUP_BYTES, GroupLimits, KeptGroup, KeptGroups
 from harness.coordination.member import Join
 from harness.coordination.offsets import CommittedOffset
-from harness.coordination.ports import Answer, GroupPorts, LogRecord
+from harness.coordination.ports import Answer, GroupPorts, LogRecord, Timer
 from harness.coordination.records import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -73,7 +74,8 @@ class Groups:
         self._bugs = bugs
         self._groups = KeptGroups(ports, limits, bugs)
         self._read: frozenset[str] = frozenset()
-        self.commits = GroupCommits(ports, self._groups, bugs)
+        self._checks: Timer | None = None
+        self.commits = GroupCommits(ports, self._groups, limits.offsets, bugs)
 
     # ------------------------------------------------------------------------------------ the log
 
@@ -82,7 +84,8 @@ class Groups:
         match key, value:
             case OffsetCommitKey(), OffsetCommitValue():
                 name = TopicPartition(key.topic, key.partition)
-                committed = CommittedOffset(value.offset, value.leader_epoch, value.metadata, value.commit_timestamp)
+                times = value.commit_timestamp, value.expire_timestamp
+                committed = CommittedOffset(value.offset, value.leader_epoch, value.metadata, *times)
                 self.commits.replay(key.group, name, committed, producer_id)
             case OffsetCommitKey(), _:
                 group = self._groups.get(key.group)
@@ -113,11 +116,33 @@ class Groups:
         self._read = frozenset(name for name, _ in self._groups)
         for _, group in self._groups:
             group.members.begin()
+        self._check_later()
 
     def end(self) -> None:
         """The broker has resigned."""
+        if self._checks is not None:
+            self._checks.cancel()
         for _, group in self._groups:
             group.members.end()
+
+    def _check_later(self) -> None:
+        self._checks = self._ports.call_later(self._limits.offsets.check_interval_ms, self._expire)
+
+    def _expire(self) -> None:
+        """Delete the offsets whose time is over, and groups without members of which no offset is left."""
+        now_ms = self._ports.wall_ms()
+        for group_id, group in list(self._groups):
+            names = expired(group, now_ms, self._limits.offsets)
+            gone = group.offsets.tombstones(names)
+            for name in names:
+                group.offsets.forget(name)
+            if names and group.is_empty and not group.offsets:
+                self._groups.drop(group_id)
+                gone += _tombstones(group_id, group)
+            if gone:
+                self._groups.free()
+                self._ports.store(gone, lambda _: None)
+        self._check_later()
 
     # ------------------------------------------------------------------------------------ members
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from harness.coordination.classic_group import ClassicGroup
 from harness.coordination.consumer_group import ConsumerGroup, ConsumerLimits
-from harness.coordination.offsets import GroupOffsets
+from harness.coordination.offsets import GroupOffsets, OffsetRetention
 from harness.coordination.ports import GroupPorts
 
 MAX_KEPT_BYTES = 16 * 1_048_576
@@ -20,13 +20,17 @@ GROUP_BYTES = 1_024
 
 @dataclass(frozen=True, slots=True)
 class GroupLimits:
-    """Kafka's settings ``group.*``; times in milliseconds, bounds inclusive. ``consumer`` are ``group.consumer.*``."""
+    """Kafka's settings ``group.*``; times in milliseconds, bounds inclusive.
+
+    ``consumer`` are ``group.consumer.*``, and ``offsets`` is for how long committed offsets are kept.
+    """
 
     initial_rebalance_delay_ms: int
     min_session_timeout_ms: int
     max_session_timeout_ms: int
     max_size: int
     consumer: ConsumerLimits
+    offsets: OffsetRetention
 
 
 class KeptGroup(NamedTuple):

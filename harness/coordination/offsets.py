@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -15,13 +16,29 @@ _OVERHEAD_BYTES = 512
 class CommittedOffset(NamedTuple):
     """Where a group goes on: the next offset, the leader epoch of the record before it, and what it adds itself.
 
-    ``commit_ms`` is when, by the coordinator's wall clock.
+    ``commit_ms`` is when, by the coordinator's wall clock, and ``expires_ms`` until when it is kept; -1: as long as its
+    group's are (:mod:`harness.coordination.expiry`).
     """
 
     offset: Offset
     leader_epoch: int
     metadata: str
     commit_ms: int
+    expires_ms: int = -1
+
+
+class OffsetRetention(NamedTuple):
+    """How long committed offsets are kept; times in milliseconds.
+
+    Attributes:
+        retention_ms: ``offsets.retention.minutes``.
+        check_interval_ms: ``offsets.retention.check.interval.ms``.
+        after_commit: whether the time counts from the commit: the knob ``offset_expiry``.
+    """
+
+    retention_ms: int
+    check_interval_ms: int
+    after_commit: bool
 
 
 class _Appended(NamedTuple):
@@ -51,12 +68,21 @@ class GroupOffsets:
         self._group = group
         self._kept: dict[TopicPartition, _Appended] = {}
         self._pending: dict[int, dict[TopicPartition, _Appended]] = {}  # by the id of a producer
+        self._storing: Counter[TopicPartition] = Counter()
 
     def __bool__(self) -> bool:
         return bool(self._kept or self._pending)
 
     def __iter__(self) -> Iterator[tuple[TopicPartition, CommittedOffset]]:
         return ((name, one.committed) for name, one in sorted(self._kept.items()))
+
+    def store(self, names: Iterable[TopicPartition]) -> None:
+        """Commits for these partitions are being stored."""
+        self._storing.update(list(names))
+
+    def stored(self, names: Iterable[TopicPartition]) -> None:
+        """Commits for these partitions are stored, or could not be."""
+        self._storing -= Counter(list(names))
 
     def keep(self, name: TopicPartition, committed: CommittedOffset, number: int) -> None:
         """Replace what was committed for a partition by append ``number``, unless that was a later one."""
@@ -102,6 +128,10 @@ class GroupOffsets:
         """Whether no transaction that has not ended commits for the partition."""
         return not any(name in pending for pending in self._pending.values())
 
+    def is_settled(self, name: TopicPartition) -> bool:
+        """Whether no commit for the partition is being stored, and no transaction commits for it."""
+        return self.is_stable(name) and not self._storing[name]
+
     def growth(self, commits: Commits) -> int:
         """How many bytes more the offsets would take with ``commits``."""
         before = sum(self._size(name, self._kept[name].committed) for name in commits if name in self._kept)
@@ -115,7 +145,7 @@ class GroupOffsets:
     def records(self, commits: Commits) -> list[LogRecord]:
         """The records of ``commits``."""
         return [
-            offset_record(OffsetCommitKey(self._group, *name), OffsetCommitValue(*one[:3], commit_timestamp=one[3]))
+            offset_record(OffsetCommitKey(self._group, *name), OffsetCommitValue(*one))
             for name, one in sorted(commits.items())
         ]
 

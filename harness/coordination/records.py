@@ -6,6 +6,8 @@ deletes what earlier records with this key say.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from harness.coordination.consumer_records import ConsumerKey, ConsumerValue, decoded_consumer_record
 from harness.coordination.ports import LogRecord
 from harness.coordination.stored import body_of, encoded, value_of, version_of
@@ -36,7 +38,7 @@ class OffsetCommitKey(Message):
 
 @stored(versions=(0, 3), flexible=LATEST)
 class OffsetCommitValue(Message):
-    """The committed offset; ``commit_timestamp`` in milliseconds since the Unix epoch."""
+    """The committed offset; times in milliseconds since the Unix epoch. ``expire_timestamp``: -1: not stated."""
 
     offset: int = int64()
     leader_epoch: int = int32(since=3, default=NO_EPOCH)
@@ -80,14 +82,20 @@ class GroupMetadataValue(Message):
 
 _OFFSET_KEY, _GROUP_KEY = 1, 2
 _OFFSET_VALUE, _GROUP_VALUE = 3, 3
+_OFFSET_THAT_EXPIRES = 1
+"""The version of the value of an offset that states when it expires."""
 
 Key = OffsetCommitKey | GroupMetadataKey | ConsumerKey
 Value = OffsetCommitValue | GroupMetadataValue | ConsumerValue
 
 
 def offset_record(key: OffsetCommitKey, value: OffsetCommitValue | None) -> LogRecord:
-    """The record of a committed offset; None deletes it."""
-    return LogRecord(encoded(key, _OFFSET_KEY), None if value is None else encoded(value, _OFFSET_VALUE))
+    """The record of a committed offset; None deletes it. One that states when it expires has no leader epoch."""
+    if value is None:
+        return LogRecord(encoded(key, _OFFSET_KEY), None)
+    if value.expire_timestamp < 0:
+        return LogRecord(encoded(key, _OFFSET_KEY), encoded(value, _OFFSET_VALUE))
+    return LogRecord(encoded(key, _OFFSET_KEY), encoded(replace(value, leader_epoch=NO_EPOCH), _OFFSET_THAT_EXPIRES))
 
 
 def group_record(key: GroupMetadataKey, value: GroupMetadataValue | None) -> LogRecord:

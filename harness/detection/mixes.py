@@ -56,7 +56,7 @@ WORKLOADS = (
     Mix("transactions", "transactions over two partitions that poll, too; some are aborted, left open or taken over",
         "what takes transactions that commit offsets"),
     Mix("compaction", "acks=all, a record at a time; and keys that are overwritten and deleted in a compacted topic",
-        "what takes replicas that no reader of the topic is given, or a tombstone whose time is over"),
+        "what takes replicas that no reader of the topic is given, or one that is away for longer than a tombstone"),
     Mix("processors", "acks=all, a record at a time; three processors in a group, which put out a result of each in "
         "transactions; they come, stand still, are killed and go",
         "what takes a transactional id for each partition, or a group of the consumer protocol"),
@@ -167,6 +167,8 @@ _STACK_WORKLOADS: Mapping[str, Mapping[str, Any]] = {
         "keys": 12,
         "read_every_s": 0.1,
         "segment_ms": 150,
+        "tombstone_ms": 2500,
+        "retire_every_s": 0.15,
     },
     PROCESSORS: {
         "name": "consume_transform_produce",

@@ -32,6 +32,8 @@ class Guarantees(BaseModel):
         eligible_replicas: whether elections go by eligible leader replicas (KIP-966).
         settles: whether the run had time for the cluster to come to rest.
         laggards_leave_ms: how many milliseconds a lagging replica may stay in the ISR; null: not bounded.
+        tombstones_stay_ms: how many milliseconds a compacted log keeps a tombstone after it was first compacted at
+            least; null: for ever.
         timeline: ``sampled`` where the harness looked at brokers from outside many times a second.
         time: ``virtual`` where the simulator ran the brokers.
         members_kept_ms: for how many milliseconds at least the coordinator of a group of the classic protocol keeps a
@@ -49,6 +51,7 @@ class Guarantees(BaseModel):
     eligible_replicas: bool = False
     settles: bool = False
     laggards_leave_ms: Count | None = None
+    tombstones_stay_ms: Count | None = None
     timeline: str = ""
     time: str = ""
     members_kept_ms: Count | None = None

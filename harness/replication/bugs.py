@@ -323,6 +323,8 @@ COMPACTING = (
                    "The log cleaner removes the last value of each key that it finds in the dirty part of a log."),
     _of_compaction("cleaner_drops_tombstones", "`delete.retention.ms` forgotten, KIP-534",
                    "The log cleaner removes tombstones in the first pass that meets them."),
+    _of_compaction("tombstones_supersede_nothing", "a map of offsets of records that have a value",
+                   "The log cleaner leaves older values of a key beside its tombstone, and later removes that one."),
     _of_compaction("cleans_above_the_watermark", "`firstUnstableOffset` left out of the bounds of a pass",
                    "The log cleaner compacts what is not below the high watermark, too.",
                    "what lies there is rarely a key's last record but one, and a later election has to lose it"),

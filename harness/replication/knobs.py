@@ -126,6 +126,9 @@ class Knobs:
             ``kept`` is a remedy; see N05 among the scenarios.
         segment_names: whether a new segment's name is ``flushed`` with its content, or ``not_flushed`` (KAFKA-3968,
             Kafka < 3.0).
+        offset_expiry: from when on ``offsets.retention.minutes`` counts: from the commit, also in a group with members
+            (``after_commit``), or from when the group had no member left, of topics that members subscribe to
+            (``after_empty``, KIP-211, 2.1).
         tombstones: until when the log cleaner keeps a key without a value: until ``delete.retention.ms`` after the
             newest segment was written that a pass had left clean (``segment_age``), or after the first pass that left
             the tombstone over, which writes this ``delete_horizon`` into its batch (KIP-534, Kafka 3.1).
@@ -201,6 +204,7 @@ class Knobs:
     consumer_protocol: bool = True
     producers_without_records: Literal["out_of_order", "unknown", "kept"] = "kept"
     batches_remembered: Literal["last", "five"] = "five"
+    offset_expiry: Literal["after_commit", "after_empty"] = "after_empty"
     tombstones: Literal["segment_age", "delete_horizon"] = "delete_horizon"
     topic_identity: Literal["name", "id"] = "id"
     bugs: tuple[str, ...] = ()
@@ -237,7 +241,12 @@ def _generations() -> dict[str, Knobs]:
         producers_without_records="unknown",
     )
     kip279_mended = replace(
-        kip320, fetch_fencing=False, lookup_fencing=False, truncate_when="epoch_gap", in_sync_at_the_end=False
+        kip320,
+        fetch_fencing=False,
+        lookup_fencing=False,
+        truncate_when="epoch_gap",
+        in_sync_at_the_end=False,
+        offset_expiry="after_commit",
     )
     kip279 = replace(
         kip279_mended,

@@ -52,6 +52,42 @@ def all_commits_that_every_power_loss_took_are_documented(story: Story) -> None:
     be_told(story, None)
 
 
+MINUTE: dict[str, Any] = {
+    "configuration": {
+        "scenario": {
+            "cluster": {"brokers": len(NODES)},
+            "topics": [{"name": "ledger", "partitions": 1, "replication_factor": len(NODES)}],
+        },
+        "settings": {"offsets.retention.minutes": "1"},
+    }
+}
+
+
+def wait(story: Story, seconds: int) -> None:
+    story.now += seconds * 1_000_000_000
+
+
+@case(Outcome.INCONCLUSIVE, ("lost-commit", "INDETERMINATE", None), **MINUTE)
+def a_commit_may_have_expired_when_its_time_is_over(story: Story) -> None:
+    commit_twice(story)
+    wait(story, 60)
+    be_told(story, None)
+
+
+@case(Outcome.VIOLATION, ("lost-commit", "VIOLATION", None), **MINUTE)
+def a_commit_may_not_expire_before_its_time(story: Story) -> None:
+    commit_twice(story)
+    wait(story, 40)
+    be_told(story, None)
+
+
+@case(Outcome.VIOLATION, ("lost-commit", "VIOLATION", 1), **MINUTE)
+def a_commit_that_expires_does_not_bring_an_earlier_one_back(story: Story) -> None:
+    commit_twice(story)
+    wait(story, 60)
+    be_told(story, 1)
+
+
 @case(Outcome.VIOLATION, ("lost-commit", "VIOLATION", 1), **LEAST_2)
 def a_commit_is_kept_when_one_broker_keeps_its_power(story: Story) -> None:
     commit_twice(story)

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 from harness.checker import Outcome
 from tests.checkers.cases import case, write
 from tests.checkers.excuse_cases import UNCLEAN
 from tests.checkers.group_cases import lose_power
 from tests.checkers.keys import elect_uncleanly, lead, put, scan, value_of
-from tests.checkers.story import NODES, Story
+from tests.checkers.story import GUARANTEES, NODES, Story
 
 A, A2, B, GONE = value_of(0, 1), value_of(1, 1), value_of(2, 2), value_of(3, 1, deletes=True)
+STAY_MS = 20
+SHORT: dict[str, Any] = {"guarantees": GUARANTEES | {"tombstones_stay_ms": STAY_MS}}
+
+
+def wait(story: Story, milliseconds: int) -> None:
+    """Nothing happens for a while."""
+    story.now += milliseconds * 1_000_000
 
 
 def told(story: Story) -> Story:
@@ -57,6 +67,110 @@ def a_tombstone_may_not_be_gone_before_its_time(story: Story) -> None:
     put(story, A, 0)
     put(story, GONE, 1)
     scan(story, 2, [])
+    told(story)
+
+
+@case(Outcome.VIOLATION, ("lost-key", "VIOLATION", 1), **SHORT)
+def a_tombstone_may_not_be_gone_before_a_short_time(story: Story) -> None:
+    put(story, A, 0)
+    put(story, GONE, 1)
+    scan(story, 2, [])
+    told(story)
+
+
+@case(Outcome.PASS, **SHORT)
+def a_tombstone_may_be_gone_after_its_time(story: Story) -> None:
+    put(story, A, 0)
+    put(story, GONE, 1)
+    wait(story, STAY_MS)
+    scan(story, 2, [], final=True)
+    told(story)
+
+
+@case(Outcome.VIOLATION, ("lost-key", "VIOLATION", 1))
+def a_tombstone_of_unknown_time_may_not_be_gone(story: Story) -> None:
+    put(story, A, 0)
+    put(story, GONE, 1)
+    wait(story, STAY_MS)
+    scan(story, 2, [], final=True)
+    told(story)
+
+
+@case(Outcome.VIOLATION, ("lost-key", "VIOLATION", 1), **SHORT)
+def a_deleted_key_may_not_come_back(story: Story) -> None:
+    put(story, A, 0)
+    put(story, GONE, 1)
+    wait(story, STAY_MS)
+    scan(story, 2, [(0, A)], final=True)
+    told(story)
+
+
+@case(Outcome.PASS, **SHORT)
+def a_reader_that_is_slower_than_a_tombstone_may_be_given_an_older_value_alone(story: Story) -> None:
+    put(story, A, 0)
+    put(story, GONE, 1)
+    scan(story, 2, [(0, A)], lasts_ms=STAY_MS)
+    told(story)
+
+
+@case(Outcome.VIOLATION, ("lost-key", "VIOLATION", 1), **SHORT)
+def no_other_value_may_stand_where_a_tombstone_was_acknowledged(story: Story) -> None:
+    put(story, A, 0)
+    put(story, GONE, 1)
+    scan(story, 2, [(1, A2)], lasts_ms=STAY_MS)
+    told(story)
+
+
+@case(Outcome.VIOLATION, ("lost-key", "VIOLATION", 0), **SHORT)
+def only_a_tombstone_of_the_key_goes_with_time(story: Story) -> None:
+    put(story, A, 0)
+    put(story, value_of(4, 2, deletes=True), 1)
+    wait(story, STAY_MS)
+    scan(story, 2, [], final=True)
+    told(story)
+
+
+@case(Outcome.VIOLATION, ("lost-key", "VIOLATION", 1), **SHORT)
+def an_earlier_tombstone_does_not_delete_a_later_value(story: Story) -> None:
+    put(story, GONE, 0)
+    put(story, A2, 1)
+    wait(story, STAY_MS)
+    scan(story, 2, [], final=True)
+    told(story)
+
+
+@case(Outcome.PASS, **SHORT)
+def a_tombstone_that_was_never_acknowledged_may_have_come_and_gone(story: Story) -> None:
+    put(story, A, 0)
+    put(story, GONE, None, "info")
+    put(story, B, 2)
+    wait(story, STAY_MS)
+    scan(story, 3, [(2, B)], final=True)
+    told(story)
+
+
+@case(Outcome.VIOLATION, ("lost-key", "VIOLATION", 0), **SHORT)
+def a_tombstone_that_was_refused_deletes_nothing(story: Story) -> None:
+    put(story, A, 0)
+    put(story, GONE, None, "fail")
+    put(story, B, 1)
+    wait(story, STAY_MS)
+    scan(story, 2, [(1, B)], final=True)
+    told(story)
+
+
+def step_clock(story: Story, offset_ms: int) -> None:
+    """The wall clock of node 0 is off for a while."""
+    about = json.dumps({"node": 0, "offset_ms": offset_ms})
+    story.fault(kind="clock", nodes=["0"], parameters=about)
+
+
+@case(Outcome.PASS, **SHORT)
+def a_clock_that_steps_may_make_a_tombstone_go_sooner(story: Story) -> None:
+    put(story, A, 0)
+    put(story, GONE, 1)
+    step_clock(story, STAY_MS)
+    scan(story, 2, [], final=True)
     told(story)
 
 

@@ -28,11 +28,12 @@ def put(story: Story, value: int, offset: int | None, result: str = "ok") -> Non
 
 def scan(
     story: Story, end: int, given: Iterable[tuple[int, int | None]], result: str = "ok", *, final: bool = False,
-    process: int = READER,
+    process: int = READER, lasts_ms: int = 0,
 ) -> None:  # fmt: skip
     """A reader reads up to ``end`` and is ``given`` records, each by its offset and value."""
     about: Row = {"process": process, "op": next(story.ops), "f": "scan", "final": final, **_PLACE}
     story.row(**about, type="invoke", offset=end)
+    story.now += lasts_ms * 1_000_000
     rows = [story.row(**about, type=result, offset=at, value=value, intact=value is not None) for at, value in given]
     if not rows:
         story.row(**about, type=result, error=None if result == "ok" else "timeout")
@@ -73,4 +74,5 @@ def plant_keys(story: Story, rng: random.Random) -> None:
             end = len(log) if rng.random() < 0.8 else rng.randrange(len(log) + 1)
             result = "ok" if rng.random() < 0.9 else "info"
             seen = [(at, value if rng.random() < 0.97 else None) for at, value in given]
-            scan(story, end, seen, result, final=rng.random() < 0.2)
+            lasts_ms = rng.choice((0, 0, 0, 30))
+            scan(story, end, seen, result, final=rng.random() < 0.2, lasts_ms=lasts_ms)

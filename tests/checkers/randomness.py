@@ -45,7 +45,7 @@ PATIENT: dict[str, Any] = {
 }  # fmt: skip
 
 MANIFESTS: tuple[dict[str, Any], ...] = (
-    {"guarantees": PATIENT},
+    {"guarantees": PATIENT | {"tombstones_stay_ms": 25}},
     {"guarantees": PATIENT | {"unclean_election": True, "settles": True, "idempotent_producers": False}},
     {"guarantees": PATIENT, "predictions": [{"kind": "lost-write"}]},
     {"predictions": [{"kind": "replica-divergence", "topic": "ledger", "partition": 0, "offset": 1}]},

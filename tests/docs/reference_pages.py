@@ -124,7 +124,6 @@ _NOT_PLAYED = {
     "by the workload `consumer_groups`, whose members stand still, and found with the bug "
     "`commits_unfenced`.",
     "F09": "No client here looks up offsets by time.",
-    "F10": "Readers of the workload `compacted_keys` are faster than a tombstone's time, and no clock moves that time.",
 }
 """Entries of the list of known losses that the catalogue does not replay, and why."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Any
 
@@ -56,9 +57,25 @@ def test_no_reader_reads_the_log_when_all_is_over() -> None:
     assert all(row["offset"] > last["offset"] for row in final if row["type"] == "invoke")
 
 
+def test_a_key_that_was_given_up_stays_for_ever() -> None:
+    history, verdict = run()
+    assert verdict.anomalies == []
+    puts = [row for row in history if row["f"] == "put" and row["type"] == "ok"]
+    given = {row["value"] for row in history if row["f"] == "scan" and row["final"] and row["value"] is not None}
+    keys, left = ({compacted.key_number(value) for value in found} for found in ({r["value"] for r in puts}, given))
+    assert len(keys) > 30
+    assert len(keys - left) > 15
+
+
 @pytest.mark.parametrize("bug", ["cleaner_drops_the_last_value", "cleaner_drops_tombstones"])
 def test_a_cleaner_that_removes_too_much_is_not_found(bug: str) -> None:
     assert "lost-key" in violations(run(bugs=bug)[1])
+
+
+def test_a_cleaner_that_lets_deleted_keys_come_back_is_not_found() -> None:
+    anomalies = [one for one in run(bugs="tombstones_supersede_nothing")[1].anomalies if one.kind == "lost-key"]
+    assert anomalies
+    assert all(re.search("Tombstone .* was given value .* again", one.why) for one in anomalies)
 
 
 def test_a_crash_in_a_swap_that_loses_a_segment_is_not_found() -> None:

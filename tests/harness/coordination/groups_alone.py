@@ -12,7 +12,7 @@ from harness.coordination.groups import Groups
 from harness.coordination.heartbeat import Heartbeat
 from harness.coordination.kept_groups import GroupLimits
 from harness.coordination.member import Join
-from harness.coordination.offsets import CommittedOffset
+from harness.coordination.offsets import CommittedOffset, OffsetRetention
 from harness.coordination.ports import Caller, LogRecord, ProducerIdentity, Stored
 from harness.coordination.records import decoded
 from harness.model import TopicPartition
@@ -27,7 +27,10 @@ from harness.wire.messages.groups import (
     SyncGroupRequestAssignment,
 )
 
-LIMITS = GroupLimits(100, 500, 60_000, 10, ConsumerLimits(6_000, 1_000, 10))
+RETENTION_MS, CHECK_MS = 600_000, 10_000
+LIMITS = GroupLimits(
+    100, 500, 60_000, 10, ConsumerLimits(6_000, 1_000, 10), OffsetRetention(RETENTION_MS, CHECK_MS, after_commit=False)
+)
 SESSION_MS, REBALANCE_MS = 6_000, 10_000
 WHERE = TopicPartition("t", 0)
 ID = b"t".ljust(16, b"_")
@@ -202,9 +205,12 @@ class GroupsAlone(CoordinatorAlone):
         self.groups.member_heartbeat(asked)
         return answers
 
-    def commit(self, offset: int, member_id: str = "", generation: int = -1, group: str = "g") -> list[int]:
+    def commit(
+        self, offset: int, member_id: str = "", generation: int = -1, group: str = "g", *, keep_ms: int = -1
+    ) -> list[int]:
         errors: list[int] = []
-        kept = {WHERE: CommittedOffset(offset, 3, "mine", self.wall_ms())}
+        expires_ms = self.wall_ms() + keep_ms if keep_ms >= 0 else -1
+        kept = {WHERE: CommittedOffset(offset, 3, "mine", self.wall_ms(), expires_ms)}
         self.groups.commits.commit(group, Committer(member_id, None, generation), kept, errors.append)
         return errors
 

@@ -32,7 +32,13 @@ PROTOCOL = {
         "isr_join": "hw_and_epoch_start",
         "out_of_range": "lenient",
     },
-    "2.1": {"truncate_when": "every_epoch", "fetch_fencing": True, "lookup_fencing": True, "in_sync_at_the_end": True},
+    "2.1": {
+        "truncate_when": "every_epoch",
+        "fetch_fencing": True,
+        "lookup_fencing": True,
+        "in_sync_at_the_end": True,
+        "offset_expiry": "after_empty",
+    },
     "2.8": {
         "truncation": "diverging_fetch",
         "isr_update": "maximal",
