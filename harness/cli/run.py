@@ -131,9 +131,9 @@ def record(made: Plan, out: Path, say: Say) -> Path:
     try:
         with shown(view):
             return runner.run(made, out, say, view.watch).path
-    except runner.BrokenOff as broken:
-        tell(f"seawall: {broken}")
-        return broken.directory
+    except (runner.BrokenOff, runner.LeftBehind) as ended:
+        tell(f"seawall: {ended}")
+        return ended.directory
 
 
 def overrides(settings: Sequence[str]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 
@@ -13,15 +14,28 @@ from harness.orders import Pending
 
 _READERS = 4
 """How many partitions are read at once."""
+_LINGERING = 32
+"""The same of a read that lingers, which mostly waits."""
 
 _BOUNDS_TIMEOUT_S = 1.0
 _AFTER_FAILED_READ_S = 1.0
 
 
 class FinalReader:
-    """Implements :class:`harness.final_read.FinalRead`."""
+    """Implements :class:`harness.final_read.FinalRead`.
 
-    def __init__(self, context: ClientContext, isolation: Isolation = "read_uncommitted") -> None:
+    Args:
+        context: of the run.
+        isolation: of its consumers.
+        lingers_s: for how long nothing more must come behind the end of a partition. Where no broker says how far its
+            log reaches, only that shows that the read is complete (:mod:`checkers.views.final_reads`).
+    """
+
+    def __init__(
+        self, context: ClientContext, isolation: Isolation = "read_uncommitted", lingers_s: float = 0.0
+    ) -> None:
+        self._lingers_s = lingers_s
+        self._readers = _LINGERING if lingers_s else _READERS
         self._context = context
         self._isolation = isolation
         self._partitions = sorted(context.partitions)
@@ -33,7 +47,8 @@ class FinalReader:
         """See :class:`harness.final_read.FinalRead`."""
         if self._clients is None or self._clients.stopping:
             self._clients = self._begin()
-        self._clients.wait_until(self._has_read_all_it_can, timeout_s)
+        lingers_s = self._lingers_s * math.ceil(len(self._partitions) / self._readers)
+        self._clients.wait_until(self._has_read_all_it_can, timeout_s + lingers_s)
         if self._unread:
             return False
         self.stop()
@@ -52,7 +67,7 @@ class FinalReader:
     def _begin(self) -> Clients:
         clients = self._context.new_clients()
         self._unread = dict.fromkeys(self._partitions, Unread())
-        shares = (self._partitions[number::_READERS] for number in range(_READERS))
+        shares = (self._partitions[number :: self._readers] for number in range(self._readers))
         self._tasks = [clients.begin(self._read_all(clients, share)) for share in shares if share]
         return clients
 
@@ -90,6 +105,19 @@ class FinalReader:
         while consumer.positions[partition] < bounds.end_offset:
             if clients.stopping or not await self._poll(process, consumer, partition):
                 return False
+        return await self._read_on(clients, partition, process, consumer)
+
+    async def _read_on(
+        self, clients: Clients, partition: TopicPartition, process: ProcessId, consumer: Consumer
+    ) -> bool:
+        """Poll until nothing has come for as long as the read lingers; returns False where the consumer fails."""
+        until_ns = clients.monotonic_ns() + round(self._lingers_s * 1e9)
+        while clients.monotonic_ns() < until_ns:
+            before = consumer.positions[partition]
+            if clients.stopping or not await self._poll(process, consumer, partition):
+                return False
+            if consumer.positions[partition] > before:
+                until_ns = clients.monotonic_ns() + round(self._lingers_s * 1e9)
         return True
 
     async def _poll(self, process: ProcessId, consumer: Consumer, partition: TopicPartition) -> bool:

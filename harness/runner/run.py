@@ -28,6 +28,18 @@ from harness.targets.kinds import kind_of
 from harness.unwritable import writing_below
 
 
+class LeftBehind(EnvironmentFault):
+    """A run is complete, and something of its cluster is still there.
+
+    Attributes:
+        directory: its run directory.
+    """
+
+    def __init__(self, sentence: str, remedy: str, directory: Path) -> None:
+        super().__init__(sentence, remedy)
+        self.directory = directory
+
+
 class BrokenOff(InvalidRun):
     """A run broke off. What it recorded until then may still prove a loss.
 
@@ -49,6 +61,7 @@ def run(plan: Plan, out_dir: Path, report: Reporter = silent, watch: Watch = unw
     Raises:
         BrokenOff: a step of the schedule failed, or the cluster did not become whole again.
         Interrupted: a signal ended the run; everything was healed and stopped first.
+        LeftBehind: the run is complete, and something of its cluster could not be removed.
         EnvironmentFault: the target could not be started or controlled, or the run directory was removed or cannot be
             written any more.
     """
@@ -96,7 +109,7 @@ def run(plan: Plan, out_dir: Path, report: Reporter = silent, watch: Watch = unw
                 if not lifecycle.waited:
                     directory.write_manifest(restless(directory.manifest()))
                 directory.finish(state, time.monotonic() - started_s, why)
-                _refuse_remains(lifecycle)
+                _refuse_remains(lifecycle, directory, state)
                 journal.all_is_undone()
     return directory
 
@@ -123,17 +136,17 @@ def _clear(lifecycle: RunLifecycle, directory: RunDirectory) -> None:
             raise
 
 
-def _refuse_remains(lifecycle: RunLifecycle) -> None:
+def _refuse_remains(lifecycle: RunLifecycle, directory: RunDirectory, state: RunState) -> None:
     """Check that nothing is left of the cluster.
 
     Raises:
-        EnvironmentFault: something is left, or that is unknown.
+        LeftBehind: something is left of a complete run.
+        EnvironmentFault: something is left of another one, or that is unknown.
     """
     if remains := lifecycle.remains():
-        raise EnvironmentFault(
-            f"the run has ended, and of its cluster there is still {', '.join(remains)}.",
-            "`seawall heal` ends and removes it.",
-        )
+        left = f"the run has ended, and of its cluster there is still {', '.join(remains)}."
+        remedy = "`seawall heal` ends and removes it."
+        raise LeftBehind(left, remedy, directory.path) if state == "complete" else EnvironmentFault(left, remedy)
 
 
 def _require(directory: RunDirectory) -> None:

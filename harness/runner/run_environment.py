@@ -16,15 +16,20 @@ from harness.client_tasks.scheduled_client import OrderedClient
 from harness.clients.threaded_clients import ThreadedClients
 from harness.clock import PacedClock, SystemClock
 from harness.controls import WireTaps
+from harness.findings import QUIET_NS
 from harness.history.recorder import Recorder
 from harness.history.run_directory import RunDirectory
+from harness.observations import BrokerEvidence
 from harness.runner.client_libraries import carried_by, client_library
 from harness.runner.plan import Plan
 from harness.runner.run_clients import RunClients
-from harness.target import Target, supports
+from harness.target import Target, includes, supports
 from harness.targets.kinds import lives_in_virtual_time, require_whole
 from harness.targets.leftovers import StartJournal
 from harness.workload import Workload
+
+_LINGERS_S = QUIET_NS / 1e9 + 1.0
+"""A second more than must be quiet, for a poll takes its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,4 +94,5 @@ def _clients(
     workload = workloads.KINDS[name].make(plan.workload, context)
     workloads.KINDS.require(name, holds=isinstance(workload, Workload), else_why=f"it made {workload!r}, no Workload")
     size, isolation = plan.workload.size, plan.workload.isolation
-    return RunClients(workload, OrderedClient(context, size), FinalReader(context, isolation))
+    lingers_s = 0.0 if includes(plan.system.controls, BrokerEvidence) else _LINGERS_S
+    return RunClients(workload, OrderedClient(context, size), FinalReader(context, isolation, lingers_s))

@@ -132,7 +132,7 @@ class RunLifecycle:
     def settle(self) -> None:
         """Wait until the cluster is whole again; that it does not get there may be what the scenario expects."""
         self.progress.begins("waiting for full ISRs")
-        self._report("waiting until every replica is in sync and equally far")
+        self._report("waiting until every replica is in sync")
         missing = self._settle() if self._plan.forecast.expectation is not None else self._awaited()
         if self._clients is not None:
             self._clients.workload.finish(self._report)
@@ -203,7 +203,7 @@ class RunLifecycle:
 
     def _coordinators_can_store(self) -> bool:
         view = self._target.view().partitions
-        own = (seen for name, seen in view.items() if name not in self._plan.partitions)
+        own = (seen for name, seen in view.items() if name.topic.startswith("__"))
         return bool(view) and all(seen.leader != NO_LEADER and len(seen.isr) == len(seen.replicas) for seen in own)
 
     def _takes_records(self, name: TopicPartition, seen: PartitionView) -> bool:

@@ -23,6 +23,8 @@ from harness.model import CONTROLLER_ID, NodeId, node_name
 
 _KILLED = -9
 _MOST_BYTES = 65_536
+_ANSWERS_WITHIN_S = 15.0
+"""Importing the nodes' program takes most of the first answer."""
 
 
 class ForkServer:
@@ -43,6 +45,7 @@ class ForkServer:
                 start_new_session=True,
                 env={**os.environ, "PYTHONPATH": str(Path(harness.__file__).parents[1])},
             )
+        self._requests.settimeout(_ANSWERS_WITHIN_S)
         atexit.register(self.close)
 
     @property
@@ -80,13 +83,19 @@ class ForkServer:
     def close(self) -> None:
         """End it, and with it the nodes that are left."""
         self._requests.close()
-        self._process.wait()
+        try:
+            self._process.wait(_ANSWERS_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
 
     def _ask(self, request: dict[str, Any], *descriptors: int) -> dict[str, Any]:
         with self._turn:
             try:
                 socket.send_fds(self._requests, [json.dumps(request).encode()], descriptors)
                 answer = self._requests.recv(_MOST_BYTES)
+            except TimeoutError:
+                self._process.kill()  # its nodes die with it
+                answer = b""
             except OSError:
                 answer = b""
         if not answer:

@@ -73,7 +73,7 @@ class RunningCluster(System):
 
     def properties(self) -> Mapping[str, Any]:
         """See :class:`harness.targets.system.System`."""
-        return self.asked_for
+        return {**self.asked_for, **self.cluster.promises}
 
     @property
     def control(self) -> Control:
@@ -123,7 +123,7 @@ class RunningCluster(System):
         """See :class:`harness.targets.system.System`."""
         names = ("min.insync.replicas", "unclean.leader.election.enable", "replica.lag.time.max.ms")
         settings = {name: getattr(self.settings, name.replace(".", "_")) for name in names}
-        return {"settings": {**self.asked_for, **settings}, "brokers": list(self.told.brokers)}
+        return {"settings": {**self.properties(), **settings}, "brokers": list(self.told.brokers)}
 
     def evidence(self) -> Mapping[str, str]:
         """See :class:`harness.targets.system.System`."""
@@ -174,6 +174,13 @@ class Bootstrap:
         refuse_unmet(written, self.told.settings, spelling)
         asked_for = asked(written, self.told.settings)
         settings = known_settings(self.told.settings, asked_for, self.cluster.promises)
+        least = min(topic.replication_factor for topic in scenario.topics)
+        if settings.min_insync_replicas > least:
+            raise UsageError(
+                f"min.insync.replicas is {settings.min_insync_replicas}, and a topic has {least} replica(s): nothing "
+                "would be acknowledged with acks=all.",
+                f"Take --set settings.min.insync.replicas={least}.",
+            )
         return RunningCluster(spelling, protocol, self.cluster, self.told, asked_for, settings)
 
 
@@ -203,8 +210,7 @@ class BootstrapKind:
             EnvironmentFault: no broker answers.
         """
         cluster = named(argument)
-        if not cluster.prefix:
-            cluster = replace(cluster, prefix=f"seawall-{secrets.token_hex(4)}-")
+        cluster = replace(cluster, prefix=f"{cluster.prefix}{secrets.token_hex(4)}-")
         administration = Administration(cluster.bootstrap)
         brokers = tuple(administration.brokers())
         return Bootstrap(cluster, Told(brokers, administration.broker_configs(brokers[0]) if brokers else {}))

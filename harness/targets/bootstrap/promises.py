@@ -38,6 +38,8 @@ OF_TOPICS: Mapping[str, str] = {
 _AGE_LIMITS_MS = {"log.retention.ms": 1, "log.retention.minutes": 60_000, "log.retention.hours": 3_600_000}
 """Kafka's settings for the age of records, the strongest first, and the milliseconds that their unit has."""
 
+_STATED = ("min.insync.replicas", "unclean.leader.election.enable")
+
 _WEEK_MS = 604_800_000
 _NO_LIMIT = "-1"
 
@@ -45,9 +47,11 @@ _NO_LIMIT = "-1"
 def asked(written: Mapping[str, object], told: Mapping[str, str]) -> dict[str, str]:
     """What the topics of a run are created with, by the names of broker settings.
 
-    Beside what the scenario has, no record may be deleted while it is judged: limits of the brokers do not hold.
+    Beside what the scenario has, no record may be deleted while it is judged: limits of the brokers do not hold. What a
+    topic does not state for itself may differ from broker to broker, and the controllers'.
     """
-    wanted = {name: _text(value) for name, value in written.items() if name in OF_TOPICS}
+    wanted = {name: told[name] for name in _STATED if name in told}
+    wanted |= {name: _text(value) for name, value in written.items() if name in OF_TOPICS}
     age_ms = next((int(told[name]) * unit for name, unit in _AGE_LIMITS_MS.items() if name in told), _WEEK_MS)
     kept = {"log.retention.ms"} if 0 <= age_ms < _WEEK_MS else set()
     kept |= {"log.retention.bytes"} if told.get("log.retention.bytes", _NO_LIMIT) != _NO_LIMIT else set()

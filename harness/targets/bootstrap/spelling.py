@@ -25,13 +25,13 @@ class Named:
     Attributes:
         bootstrap: ``host:port,...``.
         keeps_topics: whether its topics stay when the run has ended.
-        prefix: with what the names of topics, groups and transactional ids begin; empty: one is drawn.
+        prefix: with what the names of topics, groups and transactional ids begin, before what is drawn for each run.
         promises: what the user says that the cluster promises, by Kafka's names of settings.
     """
 
     bootstrap: str
     keeps_topics: bool = False
-    prefix: str = ""
+    prefix: str = "seawall-"
     promises: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from harness.errors import EnvironmentFault
@@ -14,6 +16,7 @@ from harness.targets.leftovers import Leftovers, StartJournal
 
 NAME = "bootstrap"
 _TOPIC_TIMEOUT_S = 60.0
+_LOOK_S = 1.0
 
 
 class BootstrapTarget:
@@ -41,10 +44,14 @@ class BootstrapTarget:
         self._brokers = list(map(str, self._administration.brokers()))
 
     def stop(self) -> None:
-        """See :class:`harness.target.Target`: deletes the topics of the run, unless they are to stay."""
+        """See :class:`harness.target.Target`: deletes the topics of the run, unless they are to stay.
+
+        What the cluster does not delete is among what remains.
+        """
         if self._created and not self._cluster.keeps_topics:
-            self._administration.delete(self._created)
-            self._created.clear()
+            with suppress(EnvironmentFault):
+                self._administration.delete(self._created)
+                self._created.clear()
 
     def remains(self) -> Sequence[str]:
         """See :class:`harness.target.Target`."""
@@ -82,8 +89,20 @@ class BootstrapTarget:
 
 
 def _remove(what: Mapping[str, object]) -> Collection[str]:
-    deleted = Administration(str(what["bootstrap"])).delete([str(what["topic"])])
-    return [f"topic {name} at {what['bootstrap']}" for name in deleted]
+    bootstrap, topic = str(what["bootstrap"]), str(what["topic"])
+    if not any(map(_accepts, bootstrap.split(","))):
+        raise EnvironmentFault(f"topic {topic!r} may still be at {bootstrap}, where no broker listens now.")
+    return [f"topic {name} at {bootstrap}" for name in Administration(bootstrap).delete([topic])]
+
+
+def _accepts(address: str) -> bool:
+    """Whether a connection is accepted there at once; a cluster that is gone for good must not keep others waiting."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _LOOK_S).close()
+    except OSError:
+        return False
+    return True
 
 
 LEFTOVERS = Leftovers("topics", lambda what: list(_remove(what)))

@@ -32,6 +32,10 @@ def test_topics_are_given_what_the_scenario_has_by_the_names_of_topics() -> None
         ({"log.retention.bytes": "-1"}, {}),
         ({"log.retention.bytes": "1000"}, {"retention.bytes": "-1"}),
         ({"log.cleanup.policy": "compact"}, {"cleanup.policy": "delete"}),
+        (
+            {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"},
+            {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"},
+        ),
     ],
 )
 def test_no_limit_of_the_brokers_deletes_what_is_judged(told: dict[str, str], configs: dict[str, str]) -> None:

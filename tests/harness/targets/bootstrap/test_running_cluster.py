@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,10 +22,11 @@ from harness.checker import Outcome, RunVerdict
 from harness.errors import EnvironmentFault, UsageError
 from harness.history.run_directory import RunDirectory
 from harness.replication.knobs import CURRENT_GENERATION, generation
-from harness.runner import plan, run
+from harness.runner import LeftBehind, plan, run
 from harness.runner.journal import heal_leftovers
 from harness.scenario import load, parse
 from harness.targets.bootstrap.administration import Administration
+from harness.targets.bootstrap.target import LEFTOVERS
 from harness.targets.builtin import BuiltinTarget
 
 CALM = load("random-chaos")
@@ -84,13 +85,13 @@ def test_a_sound_cluster_passes_and_keeps_nothing_of_the_run(cluster: BuiltinTar
 
 
 def test_topics_stay_where_they_are_to_and_are_not_used_again(cluster: BuiltinTarget, tmp_path: Path) -> None:
-    options = "#keep-topics#prefix=kept-"
-    judged(cluster, tmp_path, 0.1, options)
-    assert topics(cluster) == {"kept-ledger", "kept-audit"}
-    with pytest.raises(EnvironmentFault, match=r"topic 'kept-ledger' exists, and is not of this run"):
-        judged(cluster, tmp_path, 0.1, options)
-    assert topics(cluster) == {"kept-ledger", "kept-audit"}
-    Administration(cluster.bootstrap()).delete(["kept-ledger", "kept-audit"])
+    for number in (1, 2):  # each with groups and topics of its own
+        _, verdict = judged(cluster, tmp_path, 1, "#keep-topics#prefix=kept-", workload_name="consumer_groups")
+        assert verdict.outcome is Outcome.PASS, verdict
+        kept = topics(cluster)
+        assert len(kept) == 2 * number
+    assert all(name.startswith("kept-") for name in kept)
+    Administration(cluster.bootstrap()).delete(list(kept))
 
 
 @pytest.mark.parametrize(
@@ -163,3 +164,50 @@ def test_a_topic_that_the_cluster_makes_otherwise_ends_the_run(cluster: BuiltinT
             judged(cluster, tmp_path)
     assert not topics(cluster)
     assert json.loads(next(tmp_path.rglob("run.json")).read_text())["state"] == "abandoned"
+
+
+def test_topics_that_are_not_deleted_are_named_and_the_run_is_judged_all_the_same(
+    cluster: BuiltinTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: Administration, topics: Sequence[str]) -> Sequence[str]:
+        raise EnvironmentFault(f"topic {topics[0]!r} was not deleted: TOPIC_DELETION_DISABLED.")
+
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Administration, "delete", refuse)
+        with pytest.raises(LeftBehind, match=r"there is still topic seawall-.*-ledger, topic seawall-.*-audit") as left:
+            judged(cluster, tmp_path, 1)
+    [verdict] = check([left.value.directory], engine="reference")
+    assert verdict.outcome is Outcome.PASS
+    assert len(topics(cluster)) == 2
+    Administration(cluster.bootstrap()).delete(list(topics(cluster)))
+
+
+def test_the_topics_of_a_cluster_that_is_gone_keep_others_no_longer_than_a_look() -> None:
+    with pytest.raises(EnvironmentFault, match=r"topic 'old' may still be at 127.0.0.1:1, where no broker listens now"):
+        LEFTOVERS.remove({"bootstrap": "127.0.0.1:1", "topic": "old"})
+
+
+def test_what_the_user_promises_is_what_the_run_is_judged_by(cluster: BuiltinTarget, tmp_path: Path) -> None:
+    options = "#promise=log.retention.ms=60000#promise=unclean.leader.election.enable=true"
+    directory, verdict = judged(cluster, tmp_path, 1, options)
+    assert verdict.outcome is Outcome.PASS, verdict
+    guarantees = directory.manifest().guarantees
+    assert (guarantees["retention"], guarantees["unclean_election"]) == (True, True)
+
+
+def test_the_end_of_a_log_that_is_gone_is_lost(cluster: BuiltinTarget, tmp_path: Path) -> None:
+    directory, _ = judged(cluster, tmp_path, 1)
+    history = list(directory.read_table("history"))
+    read = [row for row in history if row["final"] and row["offset"] is not None]
+    place = read[0]["topic"], read[0]["partition"]
+    last = max(row["offset"] for row in read if (row["topic"], row["partition"]) == place)
+    gone = [id(row) for row in read if (row["topic"], row["partition"]) == place and row["offset"] > last - 5]
+    kept = [{**row, "index": index} for index, row in enumerate(row for row in history if id(row) not in gone)]
+    for path in list(directory.table_files("history")):
+        path.unlink()
+    directory.write_table("history", kept)
+    directory.finish("complete", 1.0, "")
+    [verdict] = check([directory.path], engine="reference")
+    assert verdict.outcome is Outcome.VIOLATION, (verdict.reasons, verdict.limits)
+    assert "lost-write" in {one.kind for one in verdict.anomalies}
