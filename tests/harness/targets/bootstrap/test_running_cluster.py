@@ -17,6 +17,7 @@ import pytest
 
 import reports
 from checkers import check
+from checkers.completeness.guarantees_are_configured import misstated
 from harness.broker.settings import Settings
 from harness.checker import Outcome, RunVerdict
 from harness.errors import EnvironmentFault, UsageError
@@ -24,6 +25,7 @@ from harness.history.run_directory import RunDirectory
 from harness.replication.knobs import CURRENT_GENERATION, generation
 from harness.runner import LeftBehind, plan, run
 from harness.runner.journal import heal_leftovers
+from harness.runner.manifest import manifest, now
 from harness.scenario import load, parse
 from harness.targets.bootstrap.administration import Administration
 from harness.targets.bootstrap.target import LEFTOVERS
@@ -31,6 +33,7 @@ from harness.targets.builtin import BuiltinTarget
 
 CALM = load("random-chaos")
 SEED = 7
+LATE = pytest.mark.nightly("another broken cluster; by day one is found by clients alone")
 
 
 @contextmanager
@@ -98,8 +101,8 @@ def test_topics_stay_where_they_are_to_and_are_not_used_again(cluster: BuiltinTa
     ("bug", "workload", "kind"),
     [
         ("fetch_loses_a_batch", "unique_sends", "lost-write"),
-        ("commits_swapped", "consumer_groups", "lost-commit"),
-        ("aborted_marked_committed", "transactions", "aborted-read"),
+        pytest.param("commits_swapped", "consumer_groups", "lost-commit", marks=LATE),
+        pytest.param("aborted_marked_committed", "transactions", "aborted-read", marks=LATE),
     ],
 )
 def test_clients_alone_prove_what_brokers_do_wrong(bug: str, workload: str, kind: str, tmp_path: Path) -> None:
@@ -188,12 +191,11 @@ def test_the_topics_of_a_cluster_that_is_gone_keep_others_no_longer_than_a_look(
         LEFTOVERS.remove({"bootstrap": "127.0.0.1:1", "topic": "old"})
 
 
-def test_what_the_user_promises_is_what_the_run_is_judged_by(cluster: BuiltinTarget, tmp_path: Path) -> None:
+def test_what_the_user_promises_is_what_the_run_is_judged_by(cluster: BuiltinTarget) -> None:
     options = "#promise=log.retention.ms=60000#promise=unclean.leader.election.enable=true"
-    directory, verdict = judged(cluster, tmp_path, 1, options)
-    assert verdict.outcome is Outcome.PASS, verdict
-    guarantees = directory.manifest().guarantees
-    assert (guarantees["retention"], guarantees["unclean_election"]) == (True, True)
+    made = manifest(plan(CALM, f"bootstrap:{cluster.bootstrap()}{options}"), "random-chaos/promised", now())
+    assert (made.guarantees["retention"], made.guarantees["unclean_election"]) == (True, True)
+    assert not misstated(made)
 
 
 def test_the_end_of_a_log_that_is_gone_is_lost(cluster: BuiltinTarget, tmp_path: Path) -> None:
