@@ -1,4 +1,4 @@
-"""Suggests the known name closest to a misspelt one; broker processes import it, so it loads no library of others."""
+"""Spells names and values for people and for Kafka; broker processes import it, so it loads no library of others."""
 
 from __future__ import annotations
 
@@ -14,3 +14,8 @@ def closest(word: str, known: Iterable[str]) -> str:
             return f"did you mean {best!r}?"
         case _:
             return f"known: {', '.join(choices)}."
+
+
+def as_text(value: object) -> str:
+    """A value as Kafka's configuration files and the command line have it: ``true`` for True."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -7,6 +7,7 @@ a node must keep across restarts, so that killing a node does not heal its parti
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,9 @@ Address = tuple[str, int]
 
 NEVER = (1 << 63) - 1
 """Kafka's default for what is flushed by number or by time: not at all, replication is what makes records durable."""
+
+NO_LIMIT = "-1"
+"""The value of a retention setting that deletes nothing."""
 
 MAX_LOG_DIRS = 16
 """Of one broker; inclusive."""
@@ -79,6 +83,21 @@ class Settings:
     transaction_state_log_replication_factor: int = 3
     transaction_state_log_segment_bytes: int = 104_857_600
     transaction_max_timeout_ms: int = 900_000
+
+    @classmethod
+    def names(cls) -> frozenset[str]:
+        """What Kafka calls them (``min.insync.replicas``)."""
+        return frozenset(one.name.replace("_", ".") for one in fields(cls))
+
+    @classmethod
+    def known_of(cls, values: Mapping[str, object]) -> Settings:
+        """What a cluster of another make has of these settings; others of its, and limits that are none, are left out.
+
+        Raises:
+            UsageError: a value of the wrong type.
+        """
+        known = cls.names()
+        return cls.parse({name: one for name, one in values.items() if name in known and one != NO_LIMIT})
 
     @classmethod
     def parse(cls, values: dict[str, object]) -> Settings:

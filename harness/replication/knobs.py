@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args, get_type_hints
 
 from harness.errors import UsageError
 from harness.replication.bugs import BUGS
-from harness.spelling import closest
+from harness.spelling import as_text, closest
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,4 +325,4 @@ def written(value: object) -> str:
     """The value of a knob, as :func:`generation` and ``--set`` take it."""
     if isinstance(value, tuple):
         return ",".join(value)
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return as_text(value)

@@ -12,13 +12,13 @@ from typing import Any
 
 import confluent_kafka
 
+from harness.broker.settings import NO_LIMIT
 from harness.fault import ClockFault
 from harness.history.run_directory import Manifest
 from harness.replication.isr import laggards_leave_ms
 from harness.runner.plan import Plan
 from harness.runner.planned_chaos import PlannedChaos
 from harness.runner.planned_schedule import PlannedSchedule
-from harness.targets.kafka.system import NO_LIMIT
 from harness.targets.kinds import BUILTIN
 from harness.workload import WorkloadParameters
 

@@ -31,7 +31,7 @@ from harness.runner.topics import topic_spec, with_prefix, with_topics
 from harness.scenario import Scenario, checked_seed, with_overrides
 from harness.schedule import Step
 from harness.selection import is_of_a_quorum
-from harness.spelling import closest
+from harness.spelling import as_text, closest
 from harness.target import Target, TopicSpec, includes
 from harness.targets.kafka.layout import Control
 from harness.targets.kafka.system import knows_idempotence
@@ -204,9 +204,7 @@ def _workload(scenario: Scenario, version: str, overrides: Mapping[str, str]) ->
 
 def _knobs(scenario: Scenario) -> dict[str, str]:
     """The knobs that the scenario itself sets, as ``--set`` would spell them."""
-    return {
-        knob: str(value).lower() if isinstance(value, bool) else value for knob, value in scenario.replication.items()
-    }
+    return {knob: as_text(value) for knob, value in scenario.replication.items()}
 
 
 def _refuse_transactions(scenario: Scenario, workload: WorkloadParameters, system: System) -> None:

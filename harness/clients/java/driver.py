@@ -27,6 +27,7 @@ from harness.errors import EnvironmentFault
 from harness.java import OLDEST_JAVA, find_java, refuse_old
 from harness.model import TopicPartition
 from harness.signals import postponed
+from harness.spelling import as_text
 
 _SOURCES = sorted(Path(__file__).parent.glob("*.java"))
 _OF_SHARE_GROUPS = "ShareConsumers.java"
@@ -84,7 +85,7 @@ class Driver:
             EnvironmentFault: Kafka's client refuses the settings.
         """
         number = next(self._numbers)
-        said = self.ask(number, kind, settings={name: _written(one) for name, one in settings.items()})
+        said = self.ask(number, kind, settings={name: as_text(one) for name, one in settings.items()})
         if "error" in said and not self._is_closed:
             raise EnvironmentFault(f"{_NEEDED_BY} could not be made: {said['error']}: {said['text']}.")
         return number
@@ -198,10 +199,6 @@ def _started(words: Sequence[str]) -> subprocess.Popen[str]:
             process.kill()
         raise
     return process
-
-
-def _written(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def written_offsets(offsets: Mapping[TopicPartition, CommittedOffset]) -> list[list[object]]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 
-from harness.broker.settings import Settings
+from harness.broker.settings import NO_LIMIT, Settings
 from harness.errors import UsageError
-from harness.spelling import closest
+from harness.spelling import as_text, closest
 
 KAFKAS_DEFAULTS: Mapping[str, str] = {
     "min.insync.replicas": "1",
@@ -41,7 +40,6 @@ _AGE_LIMITS_MS = {"log.retention.ms": 1, "log.retention.minutes": 60_000, "log.r
 _STATED = ("min.insync.replicas", "unclean.leader.election.enable")
 
 _WEEK_MS = 604_800_000
-_NO_LIMIT = "-1"
 
 
 def asked(written: Mapping[str, object], told: Mapping[str, str]) -> dict[str, str]:
@@ -51,12 +49,12 @@ def asked(written: Mapping[str, object], told: Mapping[str, str]) -> dict[str, s
     topic does not state for itself may differ from broker to broker, and the controllers'.
     """
     wanted = {name: told[name] for name in _STATED if name in told}
-    wanted |= {name: _text(value) for name, value in written.items() if name in OF_TOPICS}
+    wanted |= {name: as_text(value) for name, value in written.items() if name in OF_TOPICS}
     age_ms = next((int(told[name]) * unit for name, unit in _AGE_LIMITS_MS.items() if name in told), _WEEK_MS)
     kept = {"log.retention.ms"} if 0 <= age_ms < _WEEK_MS else set()
-    kept |= {"log.retention.bytes"} if told.get("log.retention.bytes", _NO_LIMIT) != _NO_LIMIT else set()
+    kept |= {"log.retention.bytes"} if told.get("log.retention.bytes", NO_LIMIT) != NO_LIMIT else set()
     deletes = {"log.cleanup.policy": "delete"} if told.get("log.cleanup.policy", "delete") != "delete" else {}
-    return {**dict.fromkeys(sorted(kept), _NO_LIMIT), **deletes, **wanted}
+    return {**dict.fromkeys(sorted(kept), NO_LIMIT), **deletes, **wanted}
 
 
 def topic_configs(asked_for: Mapping[str, str]) -> dict[str, str]:
@@ -76,9 +74,9 @@ def refuse_unmet(written: Mapping[str, object], told: Mapping[str, str], target:
         UsageError: names the first.
     """
     for name, value in written.items():
-        if name not in OF_TOPICS and told.get(name, _text(value)) != _text(value):
+        if name not in OF_TOPICS and told.get(name, as_text(value)) != as_text(value):
             raise UsageError(
-                f"cluster.settings: {name} is {_text(value)} in the scenario, and {told[name]} on the brokers of "
+                f"cluster.settings: {name} is {as_text(value)} in the scenario, and {told[name]} on the brokers of "
                 f"{target!r}, which are not seawall's to configure.",
                 f"Configure them so, or take --set settings.{name}={told[name]}.",
             )
@@ -95,12 +93,11 @@ def known_settings(told: Mapping[str, str], asked_for: Mapping[str, str], said: 
     Raises:
         UsageError: one of what the user says is not known, or has a value that it cannot have.
     """
-    known = {one.name.replace("_", ".") for one in fields(Settings)}
+    known = Settings.names()
     for name in said:
         if name not in known:
             raise UsageError(f"target option promise={name}: no such setting; {closest(name, known)}")
-    every = {**KAFKAS_DEFAULTS, **told, **asked_for, **said}
-    return Settings.parse({name: value for name, value in every.items() if name in known and value != _NO_LIMIT})
+    return Settings.known_of({**KAFKAS_DEFAULTS, **told, **asked_for, **said})
 
 
 def unkept(configs: Mapping[str, str], told: Mapping[str, str]) -> Iterator[str]:
@@ -108,7 +105,3 @@ def unkept(configs: Mapping[str, str], told: Mapping[str, str]) -> Iterator[str]
     for name, value in configs.items():
         if told.get(name, value) != value:
             yield f"{name} is {told[name]}, not {value}"
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

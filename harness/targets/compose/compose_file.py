@@ -17,6 +17,7 @@ from typing import Any
 
 from harness.errors import UsageError
 from harness.model import CONTROLLER, NodeId
+from harness.spelling import as_text
 from harness.targets.compose.mounts import Mount, mounts
 from harness.targets.compose.rewriting import extra_hosts
 
@@ -208,11 +209,7 @@ def _environment(service: Mapping[str, Any]) -> Mapping[str, str]:
     written = service.get("environment") or {}
     if isinstance(written, list):
         written = dict(pair.partition("=")[::2] for pair in written)
-    return {name: _text(value) for name, value in written.items() if value is not None}
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return {name: as_text(value) for name, value in written.items() if value is not None}
 
 
 def _settings(environment: Mapping[str, str]) -> Mapping[str, str]:

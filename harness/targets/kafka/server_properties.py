@@ -8,13 +8,14 @@ broker in seconds, as the built-in one does.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.broker.log_directories import log_dir_names
 from harness.broker.settings import MAX_LOG_DIRS, Settings
 from harness.errors import UsageError
 from harness.model import CLIENTS, CONTROLLER, is_broker, node_id
+from harness.spelling import as_text
 from harness.targets.kafka.layout import Layout, Listener
 from harness.targets.kafka.releases import Metadata, Release, numbers
 from harness.targets.kafka.setting_names import (
@@ -152,7 +153,7 @@ def understood(written: Mapping[str, object], release: Release, brokers: int) ->
         refuse_foreign(name, release)
     _refuse_small_segments(written, release)
     _refuse_compaction(written)
-    merged = {**DEFAULTS, **_internal_topics(brokers), **{name: _text(value) for name, value in written.items()}}
+    merged = {**DEFAULTS, **_internal_topics(brokers), **{name: as_text(value) for name, value in written.items()}}
     count = merged.pop(LOG_DIRS_COUNT, "1")
     if not count.isdecimal() or not 1 <= int(count) <= MAX_LOG_DIRS:
         raise UsageError(f"broker setting {LOG_DIRS_COUNT}: {count!r} is not 1 to {MAX_LOG_DIRS}.")
@@ -170,7 +171,7 @@ def alike(release: Release) -> frozenset[str]:
 
     Other settings of a file stay as they are: they may be for a plugin that not every service has.
     """
-    names = {*(one.name.replace("_", ".") for one in fields(Settings)), *DEFAULTS, *_HEEDED}
+    names = {*Settings.names(), *DEFAULTS, *_HEEDED}
     return frozenset(names) & may_be_written(release)
 
 
@@ -293,7 +294,3 @@ def _refuse_compaction(written: Mapping[str, object]) -> None:
             "what is lost.",
             f"--set settings.{_CLEANUP_POLICY}={_DELETE} comes before what a scenario or a compose file says.",
         )
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from harness.fault import Fault, nodes_named_by
 from harness.model import CONTROLLER
 from harness.payload import Carried
 from harness.scenario import Scenario
+from harness.spelling import as_text
 from harness.target import Target
 from harness.targets.kafka.layout import Control
 from harness.targets.kafka.releases import Release, numbers
@@ -22,9 +23,6 @@ from harness.targets.kafka.setting_names import LOG_DIRS_COUNT
 from harness.targets.kafka.source import KafkaSource
 from harness.targets.leftovers import StartJournal
 from harness.targets.system import SpokenProtocol, System, Unsupported
-
-NO_LIMIT = "-1"
-"""The value of a retention setting that deletes nothing."""
 
 _FIRST_IDEMPOTENT = numbers("0.11")
 _FIRST_SHARE_GROUPS = numbers("4.3")
@@ -119,9 +117,7 @@ class RealKafka(System):
 
     def known_settings(self) -> Settings:
         """See :class:`harness.targets.system.System`."""
-        known = {one.name.replace("_", ".") for one in fields(Settings)}
-        written = {**DEFAULTS, **self.settings.properties, "log.dirs.count": len(self.settings.log_dirs)}
-        return Settings.parse({name: value for name, value in written.items() if name in known and value != NO_LIMIT})
+        return Settings.known_of({**DEFAULTS, **self.settings.properties, LOG_DIRS_COUNT: len(self.settings.log_dirs)})
 
     def properties(self) -> Mapping[str, Any]:
         """See :class:`harness.targets.system.System`."""
@@ -187,15 +183,11 @@ def _refuse_foreign(release: Release, scenario: Scenario) -> None:
     """Refuse needs beside settings."""
     name = f"scenario {scenario.id!r}"
     for knob, value in scenario.replication.items():
-        if release.family.knobs.get(knob) != _text(value):
+        if release.family.knobs.get(knob) != as_text(value):
             raise UsageError(
-                f"{name} switches {knob} to {_text(value)}, which Kafka {release.version} cannot.",
+                f"{name} switches {knob} to {as_text(value)}, which Kafka {release.version} cannot.",
                 "Run it on the built-in target.",
             )
     idempotent = any(step.send is not None and step.send.idempotent for step in scenario.schedule or ())
     if idempotent and not knows_idempotence(release.version):
         raise UsageError(f"{name} numbers its batches, which Kafka {release.version} does not know yet.")
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
