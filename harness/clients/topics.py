@@ -25,6 +25,7 @@ _SILENT.addHandler(logging.NullHandler())
 _SILENT.propagate = False
 
 
+_IMPATIENT = {"socket.timeout.ms": 3000}
 _ANSWER_TIMEOUT_S = 10.0
 _AGAIN_AFTER_S = 0.1
 _UNHEARD = frozenset(
@@ -63,7 +64,7 @@ def create_topic(bootstrap: str, topic: TopicSpec, timeout_s: float) -> None:
 
 
 def _ask_for(bootstrap: str, topic: TopicSpec, timeout_s: float, *, again: bool) -> None:
-    admin = _admin(bootstrap)
+    admin = admin_client(bootstrap, **_IMPATIENT)
     try:
         with calling():
             created = admin.create_topics([_new_topic(topic)], operation_timeout=timeout_s, request_timeout=timeout_s)
@@ -99,7 +100,7 @@ def delete_records(
     Returns:
         The name of the first error; None for success.
     """
-    admin = _admin(bootstrap)
+    admin = admin_client(bootstrap, **_IMPATIENT)
     asked = [Assigned(name.topic, name.partition, OFFSET_END if before is None else before) for name in partitions]
     numbers = [orders.sent(name, before, round(timeout_s * 1000)) for name in partitions]
     try:
@@ -126,9 +127,14 @@ def _deleted(answer: Future[Any], timeout_s: float) -> tuple[str | None, Offset 
         return GAVE_UP, None
 
 
-def _admin(bootstrap: str) -> AdminClient:
-    settings = {"bootstrap.servers": bootstrap, "client.id": "seawall-admin", "socket.timeout.ms": 3000}
-    return made(partial(AdminClient, logger=_SILENT), settings)
+def admin_client(bootstrap: str, **settings: int) -> AdminClient:
+    """A client for the administration of a cluster, with ``settings`` by librdkafka's names; it logs nothing.
+
+    Raises:
+        EnvironmentFault: librdkafka cannot start it.
+    """
+    own = {"bootstrap.servers": bootstrap, "client.id": "seawall-admin", **settings}
+    return made(partial(AdminClient, logger=_SILENT), own)
 
 
 def _new_topic(topic: TopicSpec) -> NewTopic:

@@ -45,7 +45,7 @@ def await_that(
     """Wait until ``holds`` does, checking every ``poll_s``.
 
     Raises:
-        EnvironmentFault: it did not within ``timeout_s``: ``complaint``, and the ends of the nodes' logs.
+        EnvironmentFault: it did not within ``timeout_s``: ``complaint``, and the ends of the nodes' logs, if any.
     """
     waiting = Retrying(
         retry=retry_if_result(lambda held: not held), wait=wait_fixed(poll_s), stop=stop_after_delay(timeout_s)
@@ -54,4 +54,5 @@ def await_that(
         waiting(holds)
     except RetryError:
         tails = "; ".join(f"node {node.name}: {node.log_tail()}" for node in nodes)
-        raise EnvironmentFault(f"{complaint} within {timeout_s:g} s.{WHAT_NODES_SAID} {tails}") from None
+        said = f"{WHAT_NODES_SAID} {tails}" if tails else ""
+        raise EnvironmentFault(f"{complaint} within {timeout_s:g} s.{said}") from None

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 
 from confluent_kafka import KafkaError
-from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]
+from confluent_kafka.admin import ClusterMetadata, ConfigResource, ResourceType  # type: ignore[attr-defined]
 
-from harness.clients.librdkafka import ClientError, calling, made
-from harness.clients.topics import create_topic
+from harness.clients.librdkafka import ClientError, calling
+from harness.clients.topics import admin_client, create_topic
 from harness.errors import EnvironmentFault
 from harness.model import NO_LEADER, NodeId, TopicPartition
 from harness.target import ClusterView, PartitionView, TopicSpec
+from harness.targets.awaiting import await_that
 
 _TIMEOUT_S = 10.0
 _POLL_S = 0.1
 _EPOCH_UNKNOWN = -1
 """Metadata tells leader epochs since 2.1 (KIP-320); librdkafka does not pass them on."""
-
-_SILENT = logging.getLogger("seawall.clients.bootstrap")
-_SILENT.addHandler(logging.NullHandler())
-_SILENT.propagate = False
 
 
 class Administration:
@@ -35,8 +30,7 @@ class Administration:
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
-        settings = {"bootstrap.servers": bootstrap, "client.id": "seawall-admin"}
-        self._client: AdminClient = made(partial(AdminClient, logger=_SILENT), settings)
+        self._client = admin_client(bootstrap)
 
     def brokers(self) -> Sequence[int]:
         """The ids of the brokers that Metadata names, ascending.
@@ -44,22 +38,14 @@ class Administration:
         Raises:
             EnvironmentFault: no broker answers.
         """
-        try:
-            with calling():
-                return sorted(self._client.list_topics(timeout=_TIMEOUT_S).brokers)
-        except ClientError as refusal:
-            raise EnvironmentFault(
-                f"no broker answers at {self._bootstrap} within {_TIMEOUT_S:g} s: {refusal}.",
-                "Check the addresses, and that the listener is one without TLS and SASL.",
-            ) from None
+        return sorted(self._metadata().brokers)
 
     def view(self) -> ClusterView:
         """What Metadata says of all partitions now; without partitions when no broker answers."""
         time_ns = time.monotonic_ns()
         try:
-            with calling():
-                seen = self._client.list_topics(timeout=_TIMEOUT_S)
-        except ClientError:
+            seen = self._metadata()
+        except EnvironmentFault:
             return ClusterView(time_ns, (), {}, None, ())
         live = tuple(NodeId(broker) for broker in sorted(seen.brokers))
         partitions = {
@@ -81,11 +67,17 @@ class Administration:
         Raises:
             EnvironmentFault: no broker answers.
         """
+        return frozenset(self._metadata().topics)
+
+    def _metadata(self) -> ClusterMetadata:
         try:
             with calling():
-                return frozenset(self._client.list_topics(timeout=_TIMEOUT_S).topics)
+                return self._client.list_topics(timeout=_TIMEOUT_S)
         except ClientError as refusal:
-            raise EnvironmentFault(f"no broker answers at {self._bootstrap}: {refusal}.") from None
+            raise EnvironmentFault(
+                f"no broker answers at {self._bootstrap} within {_TIMEOUT_S:g} s: {refusal}.",
+                "Check the addresses, and that the listener is one without TLS and SASL.",
+            ) from None
 
     def broker_configs(self, broker: int) -> Mapping[str, str]:
         """The settings of a broker that have a value, by name; empty: the cluster does not tell."""
@@ -111,14 +103,9 @@ class Administration:
             EnvironmentFault: the cluster refused, or that took longer than ``timeout_s``.
         """
         create_topic(self._bootstrap, topic, timeout_s)
-        deadline_s = time.monotonic() + timeout_s
         names = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
-        while not self._are_whole(names):
-            if time.monotonic() > deadline_s:
-                raise EnvironmentFault(
-                    f"topic {topic.name!r} has not got a leader and a full ISR everywhere within {timeout_s:g} s."
-                )
-            time.sleep(_POLL_S)
+        lacks = f"topic {topic.name!r} has not got a leader and a full ISR everywhere"
+        await_that(lambda: self._are_whole(names), lacks, (), timeout_s, _POLL_S)
 
     def _are_whole(self, names: Iterable[TopicPartition]) -> bool:
         partitions = self.view().partitions
