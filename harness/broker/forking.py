@@ -22,6 +22,7 @@ from enum import StrEnum
 from typing import Any, NoReturn
 
 from harness.broker.node import Build, die_with, main
+from harness.model import CONTROLLER_ID, NodeId
 
 _PR_SET_NAME = 15
 _MOST_BYTES = 65_536
@@ -33,6 +34,11 @@ class Role(StrEnum):
 
     BROKER = "broker"
     CONTROLLER = "controller"
+
+
+def role_of(node: NodeId) -> Role:
+    """The role of a node of the built-in cluster."""
+    return Role.CONTROLLER if node == CONTROLLER_ID else Role.BROKER
 
 
 def serve(harness: socket.socket, builds: Mapping[Role, Build]) -> None:

@@ -17,9 +17,10 @@ from typing import Any, BinaryIO
 
 import harness
 from harness import signals
-from harness.broker.forking import Role
+from harness.broker.forking import role_of
 from harness.errors import EnvironmentFault
-from harness.model import CONTROLLER_ID, NodeId, node_name
+from harness.model import NodeId, node_name
+from harness.targets.node_evidence import folder_of
 
 _KILLED = -9
 _MOST_BYTES = 65_536
@@ -64,9 +65,8 @@ class ForkServer:
         Raises:
             EnvironmentFault: the kernel forks no more processes, or this one is gone.
         """
-        role = Role.CONTROLLER if node == CONTROLLER_ID else Role.BROKER
-        name = node_name(node) if role is Role.CONTROLLER else f"{role}-{node}"
-        request = {"fork": role, "name": name, "config": str(config), "directory": str(Path.cwd())}
+        name = folder_of(node_name(node))
+        request = {"fork": role_of(node), "name": name, "config": str(config), "directory": str(Path.cwd())}
         with signals.postponed():
             answer = self._ask(request, stdin.fileno(), log.fileno())
             if "error" in answer:

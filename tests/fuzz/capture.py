@@ -20,9 +20,9 @@ from confluent_kafka.admin import AdminClient
 from harness.broker import node as node_process
 from harness.broker.broker import Broker
 from harness.broker.controller_node import ControllerNode
-from harness.broker.forking import Role
+from harness.broker.forking import Role, role_of
 from harness.broker.session import Session
-from harness.model import CONTROLLER_ID, NodeId
+from harness.model import NodeId
 from harness.targets.node_process import Process
 from tests.fuzz import corpus
 from tests.fuzz.grammar import TOPICS
@@ -38,8 +38,11 @@ class RecordedCluster(Cluster):
     def spawn(self, node: int, faults: object = None) -> Process:
         super().spawn(node)
         self.kill(node)
-        role = Role.CONTROLLER if node == CONTROLLER_ID else Role.BROKER
-        arguments = [role, str(self.directory / f"node-{node}.json"), str(self.directory / f"frames-{node}.txt")]
+        arguments = [
+            role_of(NodeId(node)),
+            str(self.directory / f"node-{node}.json"),
+            str(self.directory / f"frames-{node}.txt"),
+        ]
         command = [sys.executable, "-m", "tests.fuzz.capture", *arguments]
         with (self.directory / f"node-{node}.log").open("ab") as log, self.secret.told() as stdin:
             self.processes[NodeId(node)] = subprocess.Popen(command, stdin=stdin, stderr=log)
