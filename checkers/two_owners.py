@@ -22,9 +22,10 @@ polls: it begins no other one; what it gives up as it leaves is in the rows of t
 without a word, and learns it late, is no anomaly: what it commits is refused (:mod:`checkers.stale_commit`).
 
 Which generation a client is in, its answers from the coordinator say. In the classic protocol only a generation that
-gave it a partition counts, which the coordinator has stored by then; a number that was told to those who join, and not
-stored, may come again after a failover. A coordinator stores every epoch of the consumer protocol before it tells it,
-so that the epochs in which a member polls, and gives something up, count there as well.
+gave it a partition counts, which the coordinator has stored by then: the coordinator answers JoinGroup with a number
+that it has not stored yet, and after a failover its successor may take that number again. A coordinator stores every
+epoch of the consumer protocol before it answers with it, so that the epochs in which a member polls, and gives
+something up, count there as well.
 
 In real time a row of the consumer protocol names the epoch that its client has come to when its caller hears of a
 partition, not the one in which the coordinator gave it: heartbeats go on meanwhile. There the rows must show, in the
@@ -207,7 +208,7 @@ def _holds(history: History) -> Mapping[tuple[str, TopicPartition], list[Hold]]:
     for row in sorted(history.operations, key=lambda one: int(one["index"])):
         if row["f"] in REBALANCES and row["topic"] is not None:
             moves[row["process"], where(row)].append(row)
-        elif row["f"] == "poll" and row["type"] == "invoke":
+        elif _begins_poll(row):
             polled[row["process"]] = row["index"]
     found: dict[tuple[str, TopicPartition], list[Hold]] = defaultdict(list)
     for (process, place), rows in moves.items():
@@ -221,6 +222,10 @@ def _holds(history: History) -> Mapping[tuple[str, TopicPartition], list[Hold]]:
     return {key: sorted(holds) for key, holds in found.items()}
 
 
+def _begins_poll(row: Row) -> bool:
+    return bool(row["f"] == "poll" and row["type"] == "invoke")
+
+
 def _names_its_epoch(hold: Hold, demands: RunDemands) -> bool:
     """Whether the generation of the row is the one in which the coordinator gave the partition."""
     return demands.virtual or not hold.assigned
@@ -229,9 +234,8 @@ def _names_its_epoch(hold: Hold, demands: RunDemands) -> bool:
 def _seen(rows: Sequence[Row]) -> Iterator[tuple[int, int]]:
     for row in rows:
         by_epochs = row["group_protocol"] == "consumer"
-        polls = row["f"] == "poll" and row["type"] == "invoke"
         if row["generation"] is not None and (
-            row["f"] == "assigned" or (by_epochs and (polls or row["f"] == "revoked"))
+            row["f"] == "assigned" or (by_epochs and (_begins_poll(row) or row["f"] == "revoked"))
         ):
             yield row["index"], row["generation"]
 
@@ -239,7 +243,7 @@ def _seen(rows: Sequence[Row]) -> Iterator[tuple[int, int]]:
 def _outside(rows: Sequence[Row]) -> Iterator[tuple[int, int, int | None]]:
     polls: dict[int, int] = {}
     for row in rows:
-        if row["f"] == "poll" and row["type"] == "invoke":
+        if _begins_poll(row):
             polls[row["op"]] = min(row["time_ns"], polls.get(row["op"], row["time_ns"]))
     for row in rows:
         if row["f"] == "subscribe" and row["type"] == "invoke":

@@ -83,6 +83,11 @@ class Link(NamedTuple):
         return f"{self.source}->{self.destination}"
 
 
+def is_kafkas_own(topic: str) -> bool:
+    """Whether a topic is one that Kafka keeps for itself, such as ``__consumer_offsets``."""
+    return topic.startswith("__")
+
+
 def node_name(node: NodeId) -> str:
     """The name of ``node`` as the end of a link: ``0``, ``controller``, ``controller-1`` for the first of a quorum."""
     if node <= CONTROLLER_ID:

@@ -18,7 +18,7 @@ from harness.history.run_directory import Manifest, RunDirectory
 from harness.history.schema import TABLES
 from harness.history.seal import doubts
 from harness.history.table_file import TooManyRows, read_columns, require_readable
-from harness.model import CONTROLLER_ID, TopicPartition
+from harness.model import CONTROLLER_ID, TopicPartition, is_kafkas_own
 from reports import rows
 from reports.naming import Names, scheduled
 
@@ -94,7 +94,7 @@ class Run:
     def partitions(self) -> Sequence[TopicPartition]:
         """Every partition of a workload's that a table names, and every one that an anomaly names, in order."""
         named = {p for table in (self.history, self.timeline, self.replica_logs) for p in _partitions(table)}
-        named = {p for p in named if not p.topic.startswith("__")}
+        named = {p for p in named if not is_kafkas_own(p.topic)}
         accused = {p for a in self.verdict.anomalies if (p := partition_of(a.topic, a.partition)) is not None}
         return sorted(named | accused)
 

@@ -30,7 +30,7 @@ from harness.anomaly import Kinds, Needs
 from harness.facts import ClientFacts, StateInterval
 from harness.fault import ProcessEffect
 from harness.findings import NodeLife, PartitionEnd, ReplicaEnd
-from harness.model import CONTROLLER_ID, NodeId, TopicPartition, node_name
+from harness.model import CONTROLLER_ID, NodeId, TopicPartition, is_kafkas_own, node_name
 
 _NAMED = 3
 """How many of the missing faults a sentence names."""
@@ -136,7 +136,7 @@ def strangers(lives: Sequence[NodeLife], replicas: Sequence[ReplicaEnd], wanted:
         yield f"The timeline has rows of node {node}, and the configuration has no such node."
     logs = {(x.node, TopicPartition(x.topic, x.partition)) for x in replicas if x.records}
     for node, name in sorted(logs):
-        if node not in wanted.nodes if node < CONTROLLER_ID else not name.topic.startswith("__"):
+        if node not in wanted.nodes if node < CONTROLLER_ID else not is_kafkas_own(name.topic):
             yield f"There is a log of {name} on node {node}, and the configuration has no such broker."
 
 

@@ -28,12 +28,12 @@ without settings permits any deletion.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Final, NamedTuple
 
+from checkers.views.clock_steps import clock_step_ms
 from checkers.views.conclusion import age, detail
 from checkers.views.delete_records_orders import Order
 from checkers.views.fault_journal import FaultJournal
@@ -259,7 +259,7 @@ def _offsets_ms(journal: FaultJournal, nodes: set[int] | None, since_ns: float, 
     for fault in journal.excusing:
         intervals = traits_of(fault["kind"]).moves_clock and (names is None or not names.isdisjoint(fault["nodes"]))
         if intervals and in_force(fault["injected_ns"], fault["heal_proven_ns"], since_ns, until_ns):
-            yield json.loads(fault["parameters"] or "{}").get("offset_ms", 0)
+            yield clock_step_ms(fault)
 
 
 def _ages_ms(manifest: Manifest, finding: Finding) -> Iterator[float]:

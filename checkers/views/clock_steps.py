@@ -11,9 +11,11 @@ from faults import traits_of
 
 def clock_steps_ms(faults: Iterable[Row]) -> int:
     """By how many milliseconds two readings of clocks may differ because of ``faults``, besides the time between."""
-    steps = [
-        json.loads(fault["parameters"] or "{}").get("offset_ms", 0)
-        for fault in faults
-        if traits_of(fault["kind"]).moves_clock
-    ]
-    return int(max([0, *steps]) - min([0, *steps]))
+    steps = [0, *(clock_step_ms(fault) for fault in faults if traits_of(fault["kind"]).moves_clock)]
+    return int(max(steps) - min(steps))
+
+
+def clock_step_ms(fault: Row) -> float:
+    """By how many milliseconds a fault that moves clocks has moved them; negative: back."""
+    step_ms: float = json.loads(fault["parameters"] or "{}").get("offset_ms", 0)
+    return step_ms

@@ -8,7 +8,7 @@ from functools import partial
 
 from harness.clock import PacedClock
 from harness.errors import EnvironmentFault, InvalidRun
-from harness.model import NO_LEADER, TopicPartition
+from harness.model import NO_LEADER, TopicPartition, is_kafkas_own
 from harness.observations import NodeStates
 from harness.runner import settle as settling
 from harness.runner.archive import Archive
@@ -203,7 +203,7 @@ class RunLifecycle:
 
     def _coordinators_can_store(self) -> bool:
         view = self._target.view().partitions
-        own = (seen for name, seen in view.items() if name.topic.startswith("__"))
+        own = (seen for name, seen in view.items() if is_kafkas_own(name.topic))
         return bool(view) and all(seen.leader != NO_LEADER and len(seen.isr) == len(seen.replicas) for seen in own)
 
     def _takes_records(self, name: TopicPartition, seen: PartitionView) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from harness.errors import UsageError
+from harness.model import is_kafkas_own
 from harness.spelling import closest
 
 ARGUMENT = "HOST:PORT"
@@ -62,7 +63,7 @@ def _keep(cluster: Named, value: str) -> Named:
 
 
 def _prefixed(cluster: Named, value: str) -> Named:
-    if not _PREFIX.fullmatch(value) or value.startswith("__"):
+    if not _PREFIX.fullmatch(value) or is_kafkas_own(value):
         raise UsageError(
             f"target option prefix={value}: topics cannot begin with {value!r}.",
             "Write 1 to 40 of the characters a-z, A-Z, 0-9, '.', '_' and '-', and not '__' in front.",
