@@ -53,6 +53,7 @@ ALTERED_RECORD = AnomalyKind(
     invariants=("R1",),
     meaning="The final log holds another record than the one delivered or acknowledged at its offset.",
     shows_loss=False,
+    shown_by_clients=False,
     relies_on=frozenset({Needs.REPLICA_LOGS, Needs.ENDS}),
     follows_from=(),
     cause_at=CauseAt.OFFSET,

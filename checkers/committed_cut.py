@@ -63,6 +63,7 @@ COMMITTED_CUT = AnomalyKind(
     invariants=("R10",),
     meaning="A replica cut committed records off its log; nothing is lost yet.",
     shows_loss=False,
+    shown_by_clients=False,
     relies_on=frozenset({Needs.TIMELINE}),
     follows_from=("lost-write", "vanished-read"),
     cause_at=CauseAt.RANGE,

@@ -64,6 +64,7 @@ DUPLICATE = AnomalyKind(
     invariants=("C4",),
     meaning="One value, sent once and never retried, is at two or more offsets.",
     shows_loss=False,
+    shown_by_clients=True,
     relies_on=frozenset({Needs.VALUES, Needs.ENDS}),
     follows_from=(),
     cause_at=CauseAt.OFFSET,

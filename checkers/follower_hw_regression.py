@@ -46,6 +46,7 @@ FOLLOWER_HW_REGRESSION = AnomalyKind(
     invariants=("T1",),
     meaning="A follower's high watermark fell while it followed one leader in one epoch.",
     shows_loss=False,
+    shown_by_clients=False,
     relies_on=frozenset({Needs.TIMELINE}),
     follows_from=(),
     cause_at=CauseAt.OFFSET,

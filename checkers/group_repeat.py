@@ -50,6 +50,7 @@ GROUP_REPEAT = AnomalyKind(
     invariants=("C7",),
     meaning="A member of a group began before the offset that the coordinator had answered as the group's commit.",
     shows_loss=False,
+    shown_by_clients=True,
     relies_on=frozenset({Needs.HISTORY}),
     follows_from=(),
     cause_at=CauseAt.OFFSET,

@@ -54,6 +54,7 @@ GROUP_SKIP = AnomalyKind(
     invariants=("C7",),
     meaning="A group committed beyond a record that none of its members was given.",
     shows_loss=False,
+    shown_by_clients=False,
     relies_on=frozenset({Needs.HISTORY, Needs.VALUES}),
     follows_from=("poll-skip", "int-poll-skip"),
     cause_at=CauseAt.OFFSET,

@@ -49,6 +49,7 @@ INCONSISTENT_EPOCHS = AnomalyKind(
     invariants=("R6",),
     meaning="A poll named another leader epoch for a record than the log has it in.",
     shows_loss=False,
+    shown_by_clients=False,
     relies_on=frozenset({Needs.REPLICA_LOGS}),
     follows_from=(),
     cause_at=CauseAt.OFFSET,

@@ -47,6 +47,7 @@ INCONSISTENT_OFFSETS = AnomalyKind(
     invariants=("C2",),
     meaning="Acknowledgements and reads name two or more values for one offset.",
     shows_loss=False,
+    shown_by_clients=True,
     relies_on=frozenset({Needs.ENDS}),
     follows_from=("lost-write", "vanished-read"),
     cause_at=CauseAt.OFFSET,

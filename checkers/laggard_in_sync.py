@@ -41,6 +41,7 @@ LAGGARD_IN_SYNC = AnomalyKind(
     invariants=("C16", "T13"),
     meaning="A leader kept a replica in the ISR that had stood still for too long.",
     shows_loss=False,
+    shown_by_clients=False,
     relies_on=frozenset({Needs.TIMELINE, Needs.ISR}),
     follows_from=(),
     cause_at=CauseAt.OFFSET,

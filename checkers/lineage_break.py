@@ -40,6 +40,7 @@ LINEAGE_BREAK = AnomalyKind(
     invariants=("R1b", "T14"),
     meaning="Two replicas share records, and differ before them.",
     shows_loss=False,
+    shown_by_clients=False,
     relies_on=frozenset(),
     follows_from=("lost-write", "vanished-read", "replica-divergence"),
     cause_at=CauseAt.RANGE,

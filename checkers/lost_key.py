@@ -60,6 +60,7 @@ LOST_KEY = AnomalyKind(
     invariants=("C19",),
     meaning="The last acknowledged value of a key is gone from a compacted log, and no later one is there.",
     shows_loss=True,
+    shown_by_clients=True,
     relies_on=frozenset({Needs.HISTORY}),
     follows_from=(),
     cause_at=CauseAt.OFFSET,

@@ -64,6 +64,7 @@ LOST_WRITE = AnomalyKind(
     invariants=("C1", "C1b", "R9"),
     meaning="A send was acknowledged; the final read does not have its value at its offset.",
     shows_loss=True,
+    shown_by_clients=True,
     relies_on=frozenset({Needs.HISTORY, Needs.ENDS}),
     follows_from=(),
     cause_at=CauseAt.OFFSET,

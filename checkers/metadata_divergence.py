@@ -45,6 +45,7 @@ METADATA_DIVERGENCE = AnomalyKind(
     invariants=("T14",),
     meaning="Two rows give different contents for one decision of the controller.",
     shows_loss=False,
+    shown_by_clients=False,
     relies_on=frozenset({Needs.ISR}),
     follows_from=(),
     cause_at=CauseAt.OFFSET,

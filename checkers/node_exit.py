@@ -58,6 +58,7 @@ NODE_EXIT = AnomalyKind(
     invariants=("T13",),
     meaning="A broker or a controller ended although nothing had ordered it to.",
     shows_loss=False,
+    shown_by_clients=False,
     relies_on=frozenset(),
     follows_from=(),
     cause_at=CauseAt.OFFSET,

@@ -53,6 +53,7 @@ REPLICA_DIVERGENCE = AnomalyKind(
     invariants=("R1", "R1b", "R2", "T14"),
     meaning=("Replicas hold different records at one committed offset, or two records of the same leader epoch."),
     shows_loss=False,
+    shown_by_clients=False,
     relies_on=frozenset({Needs.REPLICA_LOGS}),
     follows_from=("lost-write", "vanished-read"),
     cause_at=CauseAt.OFFSET,

@@ -51,6 +51,7 @@ SHRUNK_LOG = AnomalyKind(
     invariants=("R9",),
     meaning="A broker that was started again had less in its log than before, and lost no disk.",
     shows_loss=False,
+    shown_by_clients=False,
     relies_on=frozenset({Needs.TIMELINE, Needs.FAULTS}),
     follows_from=("lost-write", "vanished-read"),
     cause_at=CauseAt.RANGE,

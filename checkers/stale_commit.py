@@ -57,6 +57,7 @@ STALE_COMMIT = AnomalyKind(
     invariants=("C12",),
     meaning="A commit was acknowledged to a member of a generation, or in an epoch, that was over.",
     shows_loss=False,
+    shown_by_clients=True,
     relies_on=frozenset({Needs.HISTORY}),
     follows_from=(),
     cause_at=CauseAt.OFFSET,

@@ -43,6 +43,7 @@ STALLED_WATERMARK = AnomalyKind(
     invariants=("C16",),
     meaning="A leader committed nothing for too long, although its ISR had time to catch up.",
     shows_loss=False,
+    shown_by_clients=False,
     relies_on=frozenset({Needs.TIMELINE, Needs.ISR}),
     follows_from=("laggard-in-sync",),
     cause_at=CauseAt.RANGE,

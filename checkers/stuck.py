@@ -61,6 +61,7 @@ STUCK = AnomalyKind(
     invariants=("C16", "R2", "T13"),
     meaning="All faults were healed, and a partition did not come to rest.",
     shows_loss=False,
+    shown_by_clients=True,
     relies_on=frozenset({Needs.TIMELINE}),
     follows_from=(),
     cause_at=CauseAt.OFFSET,

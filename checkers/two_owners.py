@@ -75,6 +75,7 @@ TWO_OWNERS = AnomalyKind(
     invariants=("C12",),
     meaning="A member was given a partition that another one of its group had, and was not rid of.",
     shows_loss=False,
+    shown_by_clients=True,
     relies_on=frozenset({Needs.HISTORY}),
     follows_from=(),
     cause_at=CauseAt.OFFSET,

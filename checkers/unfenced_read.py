@@ -36,6 +36,7 @@ UNFENCED_READ = AnomalyKind(
     invariants=("T11",),
     meaning="A consumer was given records of a later leader epoch than its fetch had named.",
     shows_loss=False,
+    shown_by_clients=True,
     relies_on=frozenset(),
     follows_from=(),
     cause_at=CauseAt.OFFSET,

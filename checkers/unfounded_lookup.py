@@ -55,6 +55,7 @@ UNFOUNDED_LOOKUP = AnomalyKind(
     invariants=("C7",),
     meaning="A leader answered a lookup by time with an offset behind a record that is as young.",
     shows_loss=False,
+    shown_by_clients=False,
     relies_on=frozenset(),
     follows_from=(),
     cause_at=CauseAt.OFFSET,

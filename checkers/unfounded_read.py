@@ -54,6 +54,7 @@ CORRUPT_READ = AnomalyKind(
         "headers or CreateTime is wrong."
     ),
     shows_loss=False,
+    shown_by_clients=True,
     relies_on=frozenset(),
     follows_from=(),
     cause_at=CauseAt.OFFSET,
@@ -69,6 +70,7 @@ UNWRITTEN_READ = AnomalyKind(
     invariants=("C3",),
     meaning="A consumer was given a value that no producer had sent to that partition.",
     shows_loss=False,
+    shown_by_clients=True,
     relies_on=frozenset({Needs.HISTORY, Needs.ENDS}),
     follows_from=(),
     cause_at=CauseAt.OFFSET,
@@ -84,6 +86,7 @@ ABORTED_READ = AnomalyKind(
     invariants=("C3", "C9"),
     meaning="A consumer was given a value whose send was proven never to have happened.",
     shows_loss=False,
+    shown_by_clients=True,
     relies_on=frozenset({Needs.VALUES, Needs.ENDS}),
     follows_from=(),
     cause_at=CauseAt.OFFSET,

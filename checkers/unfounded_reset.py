@@ -52,6 +52,7 @@ UNFOUNDED_RESET = AnomalyKind(
     invariants=("C7",),
     meaning="A broker put a consumer's position outside of its log, which holds the record right before it.",
     shows_loss=False,
+    shown_by_clients=False,
     relies_on=frozenset(),
     follows_from=(),
     cause_at=CauseAt.OFFSET,

@@ -57,6 +57,7 @@ UNJUSTIFIED_REFUSAL = AnomalyKind(
     invariants=("R11",),
     meaning="A broker refused a valid send that nothing had given it a reason to refuse.",
     shows_loss=False,
+    shown_by_clients=False,
     relies_on=frozenset({Needs.HISTORY, Needs.TIMELINE, Needs.FAULTS, Needs.ENDS}),
     follows_from=(),
     cause_at=CauseAt.OFFSET,

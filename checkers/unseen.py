@@ -34,6 +34,7 @@ UNSEEN = AnomalyKind(
     invariants=("C10",),
     meaning="A send was acknowledged, no consumer ever read it, and nothing proves that it is gone.",
     shows_loss=False,
+    shown_by_clients=True,
     relies_on=frozenset(),
     follows_from=(),
     cause_at=CauseAt.OFFSET,

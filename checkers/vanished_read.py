@@ -52,6 +52,7 @@ VANISHED_READ = AnomalyKind(
     invariants=("C1b", "C8", "C11"),
     meaning="A consumer was given a record that the final read no longer has there.",
     shows_loss=True,
+    shown_by_clients=True,
     relies_on=frozenset({Needs.HISTORY}),
     follows_from=("lost-write",),
     cause_at=CauseAt.SAME_RECORD,

@@ -51,6 +51,7 @@ WITHHELD_RECORD = AnomalyKind(
     invariants=("C21",),
     meaning="A share group that was not done with an acknowledged record was never given it, or not again.",
     shows_loss=False,
+    shown_by_clients=True,
     relies_on=frozenset({Needs.HISTORY, Needs.VALUES}),
     follows_from=(),
     cause_at=CauseAt.OFFSET,

@@ -175,6 +175,7 @@ class AnomalyKind:
         invariants: those of docs/anomalies.md that it is a breach of, by their ids; of a plugin's, none.
         meaning: for people, a sentence.
         shows_loss: whether it shows that a delivered or acknowledged record is gone.
+        shown_by_clients: whether what clients record can show one, without a look at brokers.
         relies_on: the evidence that must be whole.
         follows_from: the kinds of the same partition that are the same loss seen from another side, and come first.
         cause_at: where those lie.
@@ -189,6 +190,7 @@ class AnomalyKind:
     invariants: tuple[str, ...]
     meaning: str
     shows_loss: bool
+    shown_by_clients: bool
     relies_on: frozenset[Needs]
     follows_from: tuple[str, ...]
     cause_at: CauseAt
@@ -216,8 +218,3 @@ def predicted(kinds: Kinds, words: Iterable[str], named: Iterable[str]) -> Itera
         kind.in_scenarios.word: name for name, kind in kinds.items() if kind.in_scenarios.predicted_by_word
     }
     return (meant[word] for word in words if word in meant and word not in exact)
-
-
-def those(kinds: Kinds, *found: Found) -> Iterator[str]:
-    """The names of the kinds of which a sampled timeline shows that much."""
-    return (name for name, kind in kinds.items() if kind.sampled.found in found)

@@ -367,6 +367,14 @@ class Recovery:
         return max((one.end_ns - one.begin_ns for one in self.outages), default=0) / 1e9
 
 
+class EvidenceTier(StrEnum):
+    """What was observed of a run, least first; each tier has all that those before it have."""
+
+    CLIENTS = "clients only"
+    SAMPLES = "clients, replica logs and samples of the brokers' states"
+    BROKERS = "clients, replica logs and all changes of the brokers' states"
+
+
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
     """The verdict on one run.
@@ -384,6 +392,8 @@ class RunVerdict:
         losses: the story of each lost range.
         recovery: how soon each partition was in service again.
         limits: what the evidence cannot show, one sentence each.
+        evidence: what was observed.
+        not_asked: the kinds of anomaly that this cannot show, sorted.
     """
 
     run: str
@@ -397,6 +407,8 @@ class RunVerdict:
     losses: Sequence[LossStory] = ()
     recovery: Sequence[Recovery] = ()
     limits: Sequence[str] = ()
+    evidence: EvidenceTier = EvidenceTier.BROKERS
+    not_asked: Sequence[str] = ()
     extents: Sequence[Extent] = ()
 
     @property

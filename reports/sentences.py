@@ -10,7 +10,7 @@ from typing import Any, Final
 from harness.anomaly import LOST_WRITE
 from harness.checker import EXIT_CODES, Outcome, Prediction, Verdict
 from harness.history.run_directory import Manifest
-from reports.glossary import OUTCOMES
+from reports.glossary import OUTCOMES, is_gone
 from reports.run import Run
 
 _AGAIN: Final = "All below is what verdict.json holds now; `seawall check` of the run directory judges it again."
@@ -52,7 +52,6 @@ def banner(run: Run) -> Banner:
             *_program(run),
             *_crashes(run),
             faults_proven(run),
-            *_tier(run),
             *_gaps(run),
             *run.verdict.limits,
         ],
@@ -190,21 +189,15 @@ def _lost(run: Run, acknowledged: int) -> str:
     lost = run.verdict.total(LOST_WRITE)
     if lost:
         return f"{'all' if lost == acknowledged else f'{lost:,}'} lost{_excused(lost, run.verdict.excused(LOST_WRITE))}"
+    otherwise = {one.kind for one in run.verdict.anomalies if one.verdict is Verdict.VIOLATION and is_gone(one.kind)}
+    if otherwise:
+        return f"the loss shows as {' and '.join(sorted(otherwise))}"
     decided = run.verdict.outcome not in (Outcome.INCONCLUSIVE, Outcome.INVALID)
     return "none lost" if decided else "no loss found, which proves nothing here"
 
 
 def _excused(lost: int, excused: int) -> str:
     return f", {'all' if excused == lost else f'{excused:,}'} of them excused" if excused else ""
-
-
-def _tier(run: Run) -> Iterator[str]:
-    """What the verdict rests on, where that is not everything."""
-    if not run.watched:
-        yield (
-            "Evidence: clients only. No broker was observed, so what replicas hold, and how leaders and watermarks "
-            "moved, was not asked."
-        )
 
 
 def _gaps(run: Run) -> Iterator[str]:

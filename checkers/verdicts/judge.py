@@ -13,11 +13,13 @@ from checkers.registry import KINDS, PROMISES, AboutClients, Promise, conclude, 
 from checkers.verdicts.accounts import account, doubts
 from checkers.verdicts.capped_findings import Rest, judged_rests, rests
 from checkers.verdicts.consequences import follows, follows_if_predicted
+from checkers.verdicts.evidence_tiers import not_asked, tier_of, unasked_sentence
 from checkers.verdicts.run_parts import parts_of
 from checkers.verdicts.severity import Evidence, Severity, gravest, severity_of
 from checkers.verdicts.stories import stories
 from checkers.verdicts.verdict_reasons import Doubts, because
 from checkers.views.conclusion import Conclusion, kept
+from checkers.views.configured import Configured
 from checkers.views.extents import extents, group_of, ranges
 from checkers.views.fault_journal import FaultJournal
 from checkers.views.own_judgements import PartOfAnother
@@ -27,7 +29,7 @@ from checkers.views.sampled_timelines import is_decided, limits
 from checkers.views.states import States
 from checkers.views.witnesses import Witnesses
 from harness.anomaly import CauseAt, Needs
-from harness.checker import Anomaly, Attribution, Outcome, Prediction, RunVerdict, Side, Verdict
+from harness.checker import Anomaly, Attribution, EvidenceTier, Outcome, Prediction, RunVerdict, Side, Verdict
 from harness.checker import Evidence as EvidenceRow
 from harness.excuse import EXCUSES, Excuse
 from harness.facts import NodeFacts
@@ -94,6 +96,8 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     open_questions = doubts(run, own, parts, found.findings)
     anomalies = [*classified.judged, *classified.rest]
     numbers = own.counts[run.manifest.run]
+    tier = tier_of(parts.of(Configured))
+    unasked = not_asked(tier, KINDS)
     return RunVerdict(
         run=run.manifest.run,
         outcome=_outcome(
@@ -107,7 +111,9 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
         counts=_counts(numbers, found.findings, run.faults, len(own.ends)),
         losses=tuple(parts.given_to(stories)),
         recovery=tuple(parts.given_to(recovery)),
-        limits=tuple(_limits(parts, numbers["acked_unaccounted"])),
+        limits=tuple(_limits(parts, tier, unasked, numbers["acked_unaccounted"])),
+        evidence=tier,
+        not_asked=tuple(unasked),
         extents=tuple(extents(list(zip(found.findings, classified.judged, strict=True)), found.reach)),
     )
 
@@ -138,12 +144,15 @@ def _classified(
     return _Classified([plain for plain, _ in pairs], [judged for _, judged in pairs], list(rest), unmet)
 
 
-def _limits(parts: Parts, unaccounted: int) -> Iterable[str]:
+def _limits(parts: Parts, tier: EvidenceTier, unasked: Sequence[str], unaccounted: int) -> Iterable[str]:
     """What the evidence of this run cannot show, in sentences."""
+    if unasked:
+        yield unasked_sentence(tier, unasked, len(KINDS))
     states = parts.of(States)
     if states.sampled:
-        return limits(parts.of(FaultJournal), parts.of(NodeFacts), KINDS, unaccounted)
-    return unnamed_isrs(states.intervals, KINDS)
+        yield from limits(parts.of(FaultJournal), parts.of(NodeFacts), unaccounted)
+    else:
+        yield from unnamed_isrs(states.intervals, KINDS)
 
 
 def _outcome(

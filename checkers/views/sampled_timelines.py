@@ -31,7 +31,7 @@ from collections.abc import Iterator, Sequence
 
 from checkers.views.fault_journal import FaultJournal
 from checkers.views.states import States
-from harness.anomaly import AnomalyKind, Found, Kinds, Unseen, those
+from harness.anomaly import AnomalyKind, Found, Unseen
 from harness.downtime import in_force
 from harness.excuse import Excuse
 from harness.facts import UNWATCHED_NS, NodeFacts, StateInterval, Unwatched
@@ -61,17 +61,14 @@ def unseen_excuse(states: States, finding: Finding, kind: AnomalyKind) -> Excuse
     return "retention" if kind.sampled.unseen in (Unseen.DELETION, Unseen.RECORD_GONE) else None
 
 
-def limits(journal: FaultJournal, node_facts: NodeFacts, kinds: Kinds, unaccounted: int) -> Iterator[str]:
-    """What the samples cannot show, in sentences.
+def limits(journal: FaultJournal, node_facts: NodeFacts, unaccounted: int) -> Iterator[str]:
+    """Which acknowledgements and which times the samples leave open, in sentences.
 
     Args:
         journal: with the faults that explain why a broker was not looked at.
         node_facts: with the times without a look.
-        kinds: all that there are.
         unaccounted: how many acknowledgements are above every watermark that was sampled.
     """
-    names = ", ".join(sorted(those(kinds, Found.NONE)))
-    yield f"The brokers were looked at now and then (timeline: sampled), so these were not looked for: {names}."
     if unaccounted:
         yield (
             f"{unaccounted} acknowledgements with acks=all are above every sampled high watermark, and not every "

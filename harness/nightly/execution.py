@@ -268,6 +268,8 @@ class Execution:
             tries=tuple(tries),
             measures=found.measures or Measures(),
             versions=found.versions,
+            evidence=found.evidence,
+            not_asked=found.not_asked,
         )
 
     def _allowed(self, result: CellResult) -> CellResult:

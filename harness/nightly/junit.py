@@ -147,6 +147,8 @@ def _properties(result: CellResult, standing: Standing | None) -> Iterator[tuple
         "tries": len(result.tries) if len(result.tries) > 1 else None,
         "run": result.run,
         "report": result.report,
+        "evidence": result.evidence,
+        "not_asked": ", ".join(result.not_asked) or None,
     }
     yield from ((key, str(value)) for key, value in usual.items() if value is not None)
     yield from ((f"version.{name}", version) for name, version in sorted(result.versions.items()))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.checker import Anomaly, Extent, RunVerdict, Verdict, from_json
+from harness.checker import Anomaly, EvidenceTier, Extent, RunVerdict, Verdict, from_json
 from harness.errors import ExitCode, InvalidRun
 from harness.history.run_directory import RunDirectory
 from harness.history.schema import TABLES
@@ -56,6 +56,8 @@ class Reading:
     reproduce: str | None = None
     seed: int | None = None
     kafka: str | None = None
+    evidence: EvidenceTier | None = None
+    not_asked: tuple[str, ...] = ()
 
 
 def read(cell: Cell, directory: Path, code: int, *, is_late: bool) -> Reading:
@@ -121,6 +123,8 @@ def _of_run(run: Path, code: int, printed: str) -> Reading:
         incidents=_incidents(verdict),
         story=tuple(_story(verdict)),
         measures=_measures(directory, verdict),
+        evidence=verdict.evidence,
+        not_asked=tuple(verdict.not_asked),
     )
 
 

@@ -9,6 +9,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from harness.checker import EvidenceTier
+
 SCHEMA_VERSION = 1
 
 
@@ -115,6 +117,8 @@ class CellResult(_Frozen):
         tries: every execution.
         measures: what trends show.
         versions: of seawall, the target, Python, and of others that the run names.
+        evidence: what was observed of the run; None: there is no verdict.
+        not_asked: the kinds of anomaly that this cannot show, sorted.
         plan: SHA-256 of the plan's content.
         shard: ``2/5``; None: the night was not divided.
     """
@@ -145,6 +149,8 @@ class CellResult(_Frozen):
     tries: tuple[Try, ...] = ()
     measures: Measures = Measures()
     versions: Mapping[str, str] = {}
+    evidence: EvidenceTier | None = None
+    not_asked: tuple[str, ...] = ()
     plan: str
     shard: str | None = None
 

@@ -92,6 +92,9 @@ def _legend() -> Iterator[str]:
         f"{_all(LossyFailure, 'L')}; <2.1 generations before that one, which do not promise it."
     )
     yield (
+        "* *Clients*: whether [what clients record](#evidence-tiers) shows some of them where no broker is observed."
+    )
+    yield (
         "* *Sampled*: which of them a [sampled timeline](#sampled-timelines) shows (`leaders`: some, where every "
         "leader of the partition was seen to lead); what it may not show that would excuse one: "
         f"{_all(Unseen, 'S')}."
@@ -100,8 +103,8 @@ def _legend() -> Iterator[str]:
 
 
 def _rows() -> Iterator[str]:
-    yield "| kind, module | meaning | needs | follows from | excused by | sampled |"
-    yield "|---|---|---|---|---|---|"
+    yield "| kind, module | meaning | needs | follows from | excused by | clients | sampled |"
+    yield "|---|---|---|---|---|---|---|"
     for name, (module, kind) in homes().items():
         shown = f"**{name}**" if kind.shows_loss else name
         needs = ", ".join(one.value for one in Needs if one in kind.relies_on)
@@ -109,8 +112,9 @@ def _rows() -> Iterator[str]:
         if causes:
             causes += f" {_code('', kind.cause_at)}"
         sampled = f"{_FOUND[kind.sampled.found]} {_code('S', kind.sampled.unseen)}".strip()
+        clients = "yes" if kind.shown_by_clients else ""
         home = "" if module == name.replace("-", "_") else f" `{module}`"
-        cells = (f"{shown}{home}", kind.meaning, needs, causes, " ".join(_excuses(kind)), sampled)
+        cells = (f"{shown}{home}", kind.meaning, needs, causes, " ".join(_excuses(kind)), clients, sampled)
         yield f"| {' | '.join(cells)} |"
 
 

@@ -29,6 +29,7 @@ KINDS = (
         invariants=(),
         meaning="A node had the hiccups for longer than ten seconds.",
         shows_loss=False,
+        shown_by_clients=True,
         relies_on=frozenset({Needs.FAULTS}),
         follows_from=(),
         cause_at=CauseAt.OFFSET,

@@ -1,0 +1,36 @@
+"""Which tier of evidence a run has, and which kinds of anomaly that evidence cannot show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from checkers.views.configured import Configured, is_watched
+from harness.anomaly import AnomalyKind, Found
+from harness.checker import EvidenceTier
+
+
+def tier_of(configured: Configured) -> EvidenceTier:
+    """What was observed of a run; of an imported history, and of a cluster that only its clients saw, the least."""
+    if configured.guarantees.get("timeline") == "none" or not is_watched(configured):
+        return EvidenceTier.CLIENTS
+    return EvidenceTier.SAMPLES if configured.sampled else EvidenceTier.BROKERS
+
+
+def not_asked(tier: EvidenceTier, kinds: Mapping[str, AnomalyKind]) -> Sequence[str]:
+    """The names of those of ``kinds`` that the evidence of ``tier`` cannot show, sorted."""
+    return sorted(name for name, kind in kinds.items() if not _can_show(tier, kind))
+
+
+def unasked_sentence(tier: EvidenceTier, unasked: Sequence[str], of: int) -> str:
+    """What ``tier`` leaves out, in a sentence; ``of``: how many kinds there are."""
+    return f"Evidence: {tier}. {len(unasked)} of {of} kinds of anomaly were not asked for: {', '.join(unasked)}."
+
+
+def _can_show(tier: EvidenceTier, kind: AnomalyKind) -> bool:
+    match tier:
+        case EvidenceTier.CLIENTS:
+            return kind.shown_by_clients
+        case EvidenceTier.SAMPLES:
+            return kind.sampled.found is not Found.NONE
+        case EvidenceTier.BROKERS:
+            return True

@@ -1,0 +1,66 @@
+"""What a verdict says was not asked is what its evidence cannot show, and it says of all that was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from checkers import check
+from checkers.registry import KINDS
+from checkers.verdicts.memory import decided
+from harness.anomaly import Found
+from harness.checker import EvidenceTier, RunVerdict
+from tests.checkers.all_cases import CASES
+from tests.checkers.cases import Case
+from tests.checkers.story import Story
+
+BY_CLIENTS = {name for name, kind in KINDS.items() if kind.shown_by_clients}
+
+
+def of_clients_alone(case: Case) -> tuple[RunVerdict, set[str]]:
+    """The verdict on a case as if it were of a running cluster, and the kinds that it has with all evidence."""
+    story = case.story("r")
+    manifest = story.manifest(**case.manifest)
+    promised = {name: what for name, what in manifest.guarantees.items() if name != "laggards_leave_ms"}
+    seen = replace(manifest, guarantees={**promised, "timeline": "none"}, endings=())
+    return decided(seen, (story.history, [], []), []), {kind for kind, *_ in case.anomalies}
+
+
+def all_by_clients() -> Iterator[tuple[RunVerdict, set[str]]]:
+    yield from map(of_clients_alone, CASES)
+
+
+def test_clients_alone_show_some_of_each_kind_that_is_asked_and_of_no_other() -> None:
+    found = set[str]()
+    for verdict, kinds in all_by_clients():
+        assert verdict.evidence is EvidenceTier.CLIENTS
+        assert set(verdict.not_asked) == KINDS.keys() - BY_CLIENTS
+        found |= kinds & {one.kind for one in verdict.anomalies}
+        assert not {one.kind for one in verdict.anomalies} - BY_CLIENTS
+    assert found == BY_CLIENTS
+
+
+@pytest.mark.parametrize(
+    ("timeline", "tier", "unasked"),
+    [
+        ("none", EvidenceTier.CLIENTS, KINDS.keys() - BY_CLIENTS),
+        ("sampled", EvidenceTier.SAMPLES, {name for name, kind in KINDS.items() if kind.sampled.found is Found.NONE}),
+        ("", EvidenceTier.BROKERS, set()),
+    ],
+)
+def test_a_verdict_names_its_tier_and_what_that_cannot_show(
+    timeline: str, tier: EvidenceTier, unasked: set[str], tmp_path: Path
+) -> None:
+    story = Story()
+    story.elect(1)
+    story.send()
+    story.finish()
+    guarantees = {**story.manifest().guarantees, **({"timeline": timeline} if timeline else {})}
+    [verdict] = check([story.write(tmp_path / "run", guarantees=guarantees)], engine="reference")
+    assert (verdict.evidence, set(verdict.not_asked)) == (tier, unasked)
+    said = [limit for limit in verdict.limits if limit.startswith(f"Evidence: {tier}. {len(unasked)} of {len(KINDS)} ")]
+    assert bool(said) == bool(unasked)
+    assert all(name in said[0] for name in unasked)
