@@ -27,6 +27,7 @@ from checkers import (
     lost_acknowledgement,
     lost_commit,
     lost_key,
+    lost_topic,
     lost_write,
     metadata_divergence,
     node_exit,
@@ -107,6 +108,7 @@ class AboutClients(Protocol):
 
 
 CONCLUSIONS: tuple[FactRule, ...] = (
+    lost_topic,
     node_exit,
     inconsistent_epochs,
     unfenced_read,

@@ -25,7 +25,7 @@ def parts_of(evidence: Evidence, facts: Facts) -> Parts:
         LogEpochs(run, facts.logs.log_epochs),
         Configured(run, guarantees, wanted, manifest.generation),
         FaultJournal(run, evidence.faults, filed(evidence.faults, wanted), orders(manifest)),
-        RunnerReport(manifest.unrest, manifest.endings),
+        RunnerReport(manifest.unrest, manifest.endings, manifest.unknown_topics),
         facts.nodes,
         facts.logs,
         facts.clients,

@@ -12,7 +12,9 @@ class RunnerReport(NamedTuple):
     Attributes:
         unrest: of a healed cluster that did not recover; empty: it did.
         endings: how lives of nodes ended that had not been ordered to.
+        unknown_topics: the topics of the run that the cluster did not know in the end.
     """
 
     unrest: Mapping[str, Any]
     endings: Sequence[Mapping[str, Any]]
+    unknown_topics: Sequence[Mapping[str, Any]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from checkers import lost_acknowledgement, unprocessed, withheld_record
+from checkers import lost_acknowledgement, lost_topic, unprocessed, withheld_record
 from checkers.registry import KINDS
 from harness.detection.matrix import Matrix, Score
 from harness.detection.mixes import CHAOS, FAULTS, OF_SOME, SYNTHETIC, WORKLOADS, Mix, faults_at, workloads_at
@@ -32,6 +32,9 @@ OF_PROGRAMS = tuple(kind.name for kind in unprocessed.KINDS if kind is not unpro
 
 OF_SHARE_GROUPS = tuple(kind.name for kind in (*lost_acknowledgement.KINDS, *withheld_record.KINDS))
 """The kinds about share groups, which only real Kafka has; the tests of the workload show them by lying consumers."""
+
+OF_RUNNING_CLUSTERS = tuple(kind.name for kind in lost_topic.KINDS)
+"""The kinds that only clusters show whose nodes cannot be probed; no broker here is without a probe."""
 
 _RANDOM, _SCHEDULE, _MADE_UP, _NOT = "random", "schedule", "made up", "not"
 """The kinds of proof that the checkers find a bug, the strongest first."""
@@ -216,6 +219,8 @@ def _never_detected(kind: str) -> str:
         return "a [user's program](your-own-program.md) breaks it, and no bug here"
     if kind in OF_SHARE_GROUPS:
         return "no broker here has [share groups](share-groups.md); lying consumers of real Kafka's show it"
+    if kind in OF_RUNNING_CLUSTERS:
+        return "asked of a [running cluster](targets.md#a-running-cluster) alone; one whose topics are deleted shows it"
     if kind not in NO_VIOLATION:
         return "**none**"
     why, bug = NO_VIOLATION[kind]

@@ -41,6 +41,7 @@ from harness.history.run_json import (
     ProgramDocument,
     Seconds,
     TableSize,
+    UnknownTopicDocument,
     UnrestDocument,
 )
 from harness.history.schedule_log_json import ScheduleLogDocument
@@ -80,6 +81,8 @@ class Manifest:
         unrest: if the healed cluster did not recover although no probe blames the environment, what the runner saw
             (:meth:`harness.runner.unrest.Unrest.to_json`); else empty.
         endings: the exits of nodes that the harness did not order, with the fields of :class:`harness.target.Ending`.
+        unknown_topics: the topics of the run that the cluster did not know in the end; asked for where its nodes cannot
+            be probed.
         orders: every DeleteRecords that a client sent, and how it ended
             (:class:`harness.history.delete_records_log.DeleteRecordsLog`); None: unknown.
         program: what is known of a user's program besides its output, see :class:`ProgramDocument`; empty: there was
@@ -104,6 +107,7 @@ class Manifest:
     guarantees: Annotated[Mapping[str, Any], Shape(Guarantees)] = field(default_factory=dict)
     unrest: Annotated[Mapping[str, Any], Shape(UnrestDocument)] = field(default_factory=dict)
     endings: Annotated[Sequence[Mapping[str, Any]], Shape(tuple[EndingDocument, ...])] = field(default_factory=list)
+    unknown_topics: Annotated[Sequence[Mapping[str, Any]], Shape(tuple[UnknownTopicDocument, ...])] = ()
     orders: Annotated[Sequence[Mapping[str, Any]] | None, Shape(tuple[OrderDocument, ...] | None)] = None
     program: Annotated[Mapping[str, Any], Shape(ProgramDocument)] = field(default_factory=dict)
     duration_s: Seconds | None = None

@@ -103,6 +103,20 @@ class EndingDocument(BaseModel):
     blames: str
 
 
+class UnknownTopicDocument(BaseModel):
+    """A topic that the run created, that no client deleted, and that the cluster did not know in the end.
+
+    Attributes:
+        topic: its name.
+        asked_s: for how many seconds the runner asked.
+        looks: how many answers to Metadata named brokers, and not the topic.
+    """
+
+    topic: str
+    asked_s: Seconds
+    looks: Count
+
+
 class ProgramDocument(BaseModel):
     """A user's program during the run; empty: there was none.
 

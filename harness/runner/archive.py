@@ -16,6 +16,7 @@ from harness.history.schema import REPLICA_LOGS
 from harness.observations import BrokerEvidence
 from harness.runner.nemesis import FaultRecord
 from harness.runner.schedule_log import ScheduleLog
+from harness.runner.unknown_topics import UnknownTopic
 from harness.target import Ending
 
 Rows = Sequence[Mapping[str, Any]]
@@ -56,6 +57,10 @@ class Archive(Protocol):
 
     def take_unrest(self, seen: Mapping[str, Any]) -> None:
         """The observations of a healed cluster that did not come to rest; see :mod:`harness.runner.unrest`."""
+        ...
+
+    def take_unknown_topics(self, topics: Sequence[UnknownTopic]) -> None:
+        """The topics of the run that the cluster did not know in the end."""
         ...
 
     def take_endings(self, endings: Sequence[Ending]) -> None:
@@ -110,6 +115,11 @@ class DirectoryArchive:
     def take_unrest(self, seen: Mapping[str, Any]) -> None:
         """See :class:`Archive`."""
         self._directory.write_manifest(replace(self._directory.manifest(), unrest=seen))
+
+    def take_unknown_topics(self, topics: Sequence[UnknownTopic]) -> None:
+        """See :class:`Archive`."""
+        written = [asdict(one) for one in topics]
+        self._directory.write_manifest(replace(self._directory.manifest(), unknown_topics=written))
 
     def take_endings(self, endings: Sequence[Ending]) -> None:
         """See :class:`Archive`."""
@@ -182,6 +192,9 @@ class KeptArchive:
     def take_unrest(self, seen: Mapping[str, Any]) -> None:
         """See :class:`Archive`."""
         self.unrest = seen
+
+    def take_unknown_topics(self, topics: Sequence[UnknownTopic]) -> None:
+        """See :class:`Archive`; a rehearsal's nodes can be probed, so it has none."""
 
     def take_endings(self, endings: Sequence[Ending]) -> None:
         """See :class:`Archive`."""

@@ -26,6 +26,7 @@ from harness.runner.run_progress import RunProgress
 from harness.runner.schedule_executor import ExecutionContext, ScheduleExecutor
 from harness.runner.schedule_log import ScheduleLog
 from harness.runner.service import Sends, reads, takeovers
+from harness.runner.unknown_topics import unknown_topics
 from harness.runner.unrest import STILL_TIMES, Look, RecoveryAspect, rest, still_for_s, watched
 from harness.target import PartitionView, Target, supports
 
@@ -228,8 +229,15 @@ class RunLifecycle:
         if supports(target, NodeStates):
             return self._proven(target, of, lacks, look, least_s)
         missing = look().missing
+        self._note_unknown_topics()
         self._report(f"{lacks}: {settling.in_short(missing)}; whether the cluster is to blame cannot be known")
         return list(missing)
+
+    def _note_unknown_topics(self) -> None:
+        topics = {topic.name for topic in self._plan.topics}
+        if unknown := unknown_topics(self._target, topics, self._environment.clock):
+            self._report(f"the cluster does not know {', '.join(one.topic for one in unknown)} any more")
+        self._archive.take_unknown_topics(unknown)
 
     def _proven(
         self, target: NodeStates, of: RecoveryAspect, lacks: str, look: Callable[[], Look], least_s: float

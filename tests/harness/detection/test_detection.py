@@ -17,7 +17,14 @@ from checkers.registry import KINDS
 from checkers.verdicts.memory import decided
 from harness.broker.settings import Settings
 from harness.checker import Verdict
-from harness.detection.document import NO_BROKER, NO_VIOLATION, OF_PROGRAMS, OF_SHARE_GROUPS, document
+from harness.detection.document import (
+    NO_BROKER,
+    NO_VIOLATION,
+    OF_PROGRAMS,
+    OF_RUNNING_CLUSTERS,
+    OF_SHARE_GROUPS,
+    document,
+)
 from harness.detection.matrix import (
     SEEDS_APART,
     Matrix,
@@ -111,7 +118,7 @@ def test_a_bug_that_is_never_found_says_why() -> None:
 
 def test_every_kind_of_anomaly_has_a_bug_that_is_detected_by_it_or_a_reason_why_none_can_be() -> None:
     caused = {kind for scores in MEASURED.scores.values() for score in scores.values() for kind in score.kinds}
-    no_broker_s = {*NO_VIOLATION, *OF_PROGRAMS, *OF_SHARE_GROUPS}
+    no_broker_s = {*NO_VIOLATION, *OF_PROGRAMS, *OF_RUNNING_CLUSTERS, *OF_SHARE_GROUPS}
     assert set(KINDS) - caused == no_broker_s, "add a bug, and measure it with `seawall detection --bugs`"
 
 
@@ -133,7 +140,13 @@ def test_what_no_random_load_shows_a_schedule_does_and_not_without_the_bug(kind:
 def test_only_kinds_of_transactions_have_no_bug_of_a_broker() -> None:
     brokers = [MEASURED.scores[bug.name].values() for bug in TABLE if bug.depth != SYNTHETIC]
     caused = {kind for scores in brokers for score in scores for kind in score.kinds}
-    assert set(KINDS) - caused == {*NO_BROKER, *NO_VIOLATION, *OF_PROGRAMS, *OF_SHARE_GROUPS}
+    assert set(KINDS) - caused == {
+        *NO_BROKER,
+        *NO_VIOLATION,
+        *OF_PROGRAMS,
+        *OF_RUNNING_CLUSTERS,
+        *OF_SHARE_GROUPS,
+    }
 
 
 @pytest.mark.parametrize("kind", sorted(NO_VIOLATION))

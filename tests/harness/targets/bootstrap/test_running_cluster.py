@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,12 +27,13 @@ from harness.replication.knobs import CURRENT_GENERATION, generation
 from harness.runner import LeftBehind, plan, run
 from harness.runner.journal import heal_leftovers
 from harness.runner.manifest import manifest, now
-from harness.scenario import load, parse
+from harness.scenario import Scenario, load, parse
 from harness.targets.bootstrap.administration import Administration
 from harness.targets.bootstrap.target import LEFTOVERS
 from harness.targets.builtin import BuiltinTarget
 
 CALM = load("random-chaos")
+HURRIED = CALM.model_copy(update={"settle_s": 2.0})
 SEED = 7
 LATE = pytest.mark.nightly("another broken cluster; by day one is found by clients alone")
 
@@ -58,11 +60,17 @@ def topics(cluster: BuiltinTarget) -> set[str]:
 
 
 def judged(
-    cluster: BuiltinTarget, out: Path, duration_s: float = 2, options: str = "", **overrides: str
+    cluster: BuiltinTarget,
+    out: Path,
+    duration_s: float = 2,
+    options: str = "",
+    *,
+    scenario: Scenario = CALM,
+    **overrides: str,
 ) -> tuple[RunDirectory, RunVerdict]:
     target = f"bootstrap:{cluster.bootstrap()}{options}"
     keys = {key.replace("_", ".", 1): value for key, value in overrides.items()}
-    made = plan(CALM, target, seed=SEED, duration_s=duration_s, overrides=keys)
+    made = plan(scenario, target, seed=SEED, duration_s=duration_s, overrides=keys)
     directory = run(made, out)
     [verdict] = check([directory.path], engine="reference")
     return directory, verdict
@@ -110,6 +118,25 @@ def test_clients_alone_prove_what_brokers_do_wrong(bug: str, workload: str, kind
         _, verdict = judged(broken, tmp_path / "runs", 4, workload_name=workload)
     assert verdict.outcome is Outcome.VIOLATION, verdict
     assert kind in {one.kind for one in verdict.anomalies}
+
+
+def test_a_topic_that_is_gone_is_a_loss_though_no_final_read_can_show_it(
+    cluster: BuiltinTarget, tmp_path: Path
+) -> None:
+    def forget() -> None:
+        while not (mine := topics(cluster)):
+            time.sleep(0.05)
+        time.sleep(1)
+        Administration(cluster.bootstrap()).delete(list(mine))
+
+    forgetful = threading.Thread(target=forget)
+    forgetful.start()
+    directory, verdict = judged(cluster, tmp_path, scenario=HURRIED)
+    forgetful.join()
+    assert verdict.outcome is Outcome.VIOLATION, verdict
+    assert [one.topic for one in verdict.anomalies if one.kind == "lost-topic"] == [
+        one["topic"] for one in directory.manifest().unknown_topics
+    ]
 
 
 def test_a_run_that_was_killed_leaves_topics_that_are_deleted_as_soon_as_the_cluster_answers(
