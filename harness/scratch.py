@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
+
 from harness.births import boot, start_time
 from harness.unwritable import writing_below
 
@@ -130,6 +132,7 @@ def _is_abandoned(place: Path) -> bool:
 
 
 def _removed(place: Path) -> str:
+    _kill_jvms(place)
     notes = place / _UNFINISHED
     noted = {Path(line) for line in notes.read_text().splitlines()} if notes.exists() else set[Path]()
     left = sorted(path for path in noted if path.is_symlink() or path.exists())
@@ -142,3 +145,15 @@ def _removed(place: Path) -> str:
     files = f", and {', '.join(map(str, left))}" if left else ""
     pid = place.name.removeprefix(_PREFIX).partition("-")[0]
     return f"Removed what process {pid}, which was killed, left in {place}{files}."
+
+
+def _kill_jvms(place: Path) -> None:
+    """Kill the JVMs whose temporary files are in ``place``.
+
+    Spark's ends with the process that started it, but not if it is just starting and finds its directory gone: then it
+    never listens for that end.
+    """
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if any("java.io.tmpdir" in word and place.name in word for word in process.cmdline()):
+                process.kill()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -79,6 +80,22 @@ def test_what_a_killed_process_was_writing_is_removed_by_the_next_one(tmp_path: 
     assert not list(shared.iterdir())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "shared"]
     assert (tmp_path / "report.html").read_text() == "whole"
+
+
+def test_the_jvm_of_a_killed_process_ends_with_its_directory(tmp_path: Path) -> None:
+    waits = (sys.executable, "-c", "input()")
+    with working(tmp_path) as (process, place):
+        process.kill()
+    of_it, of_another = (f"-Djava.io.tmpdir='{path}'" for path in (place, tmp_path))
+    processes = [subprocess.Popen((*waits, word), stdin=subprocess.PIPE) for word in (of_it, of_another, str(place))]
+    try:
+        with scratch():
+            assert processes[0].wait(10) == -signal.SIGKILL
+        assert [one.poll() for one in processes[1:]] == [None, None]
+    finally:
+        for one in processes:
+            one.kill()
+            one.communicate()
 
 
 def test_heal_tells_what_it_has_removed(
