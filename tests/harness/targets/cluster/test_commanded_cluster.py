@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ import yaml
 
 from checkers import check
 from harness.checker import Outcome, RunVerdict
-from harness.errors import EnvironmentFault, ExitCode, UsageError
+from harness.errors import EnvironmentFault, ExitCode, InvalidRun, UsageError
 from harness.history.run_directory import RunDirectory
 from harness.model import Link
 from harness.runner import plan, run
@@ -36,6 +37,7 @@ CHAOS = load("random-chaos")
 SEED = 7
 KILL = {"fault": "kill", "node": "leader"}
 FILTERED = pytest.mark.skipif(os.geteuid() != 0, reason="packet filters are root's to set")
+LATE = pytest.mark.nightly("a run more on plain processes; by day one with all faults, and a broken cluster")
 MISCHIEF = [KILL, {"fault": "pause", "node": "leader"}, {"fault": "partition", "isolate": "leader"}]
 
 
@@ -78,6 +80,7 @@ def test_every_fault_of_random_chaos_that_has_commands_is_proven_on_a_sound_clus
     assert not {name for name in Administration(cluster.bootstrap).topics() if not name.startswith("__")}
 
 
+@LATE
 def test_a_node_that_is_asked_to_shut_down_and_started_again_costs_nothing(
     cluster: PlainCluster, tmp_path: Path
 ) -> None:
@@ -86,7 +89,7 @@ def test_a_node_that_is_asked_to_shut_down_and_started_again_costs_nothing(
     assert [row["kind"] for row in directory.read_table("faults")][:1] == ["stop"]
 
 
-@pytest.mark.parametrize("kind", [pytest.param(KILL, id="kill"), pytest.param(MISCHIEF[1], id="pause")])
+@pytest.mark.parametrize("kind", [pytest.param(KILL, id="kill"), pytest.param(MISCHIEF[1], id="pause", marks=LATE)])
 def test_a_command_that_does_nothing_and_says_it_did_proves_no_run(
     kind: Mapping[str, Any], cluster: PlainCluster, tmp_path: Path
 ) -> None:
@@ -143,6 +146,17 @@ def test_a_file_by_which_nothing_can_be_done_is_refused(cluster: PlainCluster) -
     bare = [{**node, "commands": {}} for node in cluster.file["nodes"]]
     with pytest.raises(UsageError, match="node 0 lacks the command 'pid', for one"):
         plan(CHAOS, cluster.written("bare.yml", nodes=bare, commands={}, preset=None))
+
+
+@LATE
+def test_a_node_that_others_have_ended_makes_the_run_invalid(tmp_path: Path) -> None:
+    with plain_cluster(tmp_path / "cluster") as ended:
+        made = plan(parse(with_faults({"fault": "pause", "node": 0})), ended.written(), seed=SEED, duration_s=3)
+        later = threading.Timer(2, lambda: os.kill(ended.pid("2"), signal.SIGKILL))
+        later.start()
+        with pytest.raises(InvalidRun, match="node 2: why it does not answer is not seen"):
+            run(made, tmp_path / "runs")
+        later.join()
 
 
 def test_clocks_schedules_and_clients_are_refused_with_the_reason(cluster: PlainCluster) -> None:
