@@ -116,10 +116,18 @@ def test_a_cut_that_drops_nothing_is_no_cut(cluster: PlainCluster) -> None:
     assert not sound.remains()
 
 
-def test_a_cluster_that_acknowledges_what_its_killed_leader_alone_has_is_found_guilty(tmp_path: Path) -> None:
-    with plain_cluster(tmp_path / "cluster", bugs="ack_on_append") as broken:
-        text = with_faults(KILL, MISCHIEF[1], for_s=[3.0, 4.0])
-        _, verdict = judged(broken.written(), tmp_path / "runs", text, 12, workload_rate="2000")
+def test_a_cluster_that_loses_what_it_acknowledged_when_a_node_is_killed_is_found_guilty(tmp_path: Path) -> None:
+    with plain_cluster(tmp_path / "cluster") as broken:
+        forgetful = [
+            {
+                **node,
+                "commands": {"start": f"rm -rf {broken.directory}/{node['id']}/data/*; {node['commands']['start']}"},
+            }
+            for node in broken.file["nodes"]
+        ]
+        unsafe = {"topic_replication_factor": "1", "settings_min.insync.replicas": "1"}
+        text = with_faults(KILL, budget="any", at_once=1)
+        _, verdict = judged(broken.written(nodes=forgetful), tmp_path / "runs", text, 4, **unsafe)
     assert verdict.outcome is Outcome.VIOLATION, verdict
     assert "lost-write" in {one.kind for one in verdict.anomalies}
 
