@@ -73,14 +73,14 @@ class CorruptLog(Down):
         damaged = target.is_log_damaged(self.name, self._damage)
         return Receipt(down.holds and damaged.holds, f"{down.seen}; {damaged.seen}")
 
-    def heal(self, target: Processes) -> None:
+    def heal(self, target: Processes) -> None:  # type: ignore[override]
         """Start the broker again, also where its death while loading was part of the fault."""
         if self.interrupted and self._is_down(target).holds:
             target.restart(self.name)
         else:
             super().heal(target)
 
-    def probe_healed(self, target: Processes) -> Receipt:
+    def probe_healed(self, target: Processes) -> Receipt:  # type: ignore[override]
         """See :class:`faults.down.Down`; having died while loading is no life."""
         return target.is_running(self.name) if self.interrupted else super().probe_healed(target)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from faults.link_fault import LinkFault
-from harness.controls import Links, Power, Processes
+from harness.controls import Kills, Links, Pauses, Power, Shutdowns
 from harness.fault import DiskEffect, FaultTraits, ProcessEffect
 from harness.model import CLIENTS, Link
 from harness.observations import NodeStates
@@ -66,7 +66,9 @@ def _unanswerable(target: Links, link: Link) -> Receipt | None:
     end = link.destination
     if end != CLIENTS:
         probes = [target.has_lost_power] if supports(target, Power) else []
-        probes += [target.is_dead, target.is_shut_down, target.is_paused] if supports(target, Processes) else []
+        probes += [target.is_dead] if supports(target, Kills) else []
+        probes += [target.is_shut_down] if supports(target, Shutdowns) else []
+        probes += [target.is_paused] if supports(target, Pauses) else []
         for probe in probes:
             if (gone := probe(end)).holds:
                 return Receipt(True, f"{link} withholds nothing, and no broker answers: {gone.seen}")

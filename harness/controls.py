@@ -16,8 +16,17 @@ from harness.target import LogDamage, Receipt, Target
 
 
 @runtime_checkable
-class Processes(NodeStates, Protocol):
-    """A node's process can be ended, stopped for a while, and started again on its own data."""
+class Restarts(NodeStates, Protocol):
+    """A node that has ended can be started again."""
+
+    def restart(self, node: str) -> None:
+        """Start a node that does not run again on its own data, and wait until it answers."""
+        ...
+
+
+@runtime_checkable
+class Kills(Restarts, Protocol):
+    """A node's process can be ended at once, and started again on its own data."""
 
     def kill(self, node: str) -> None:
         """SIGKILL."""
@@ -27,13 +36,10 @@ class Processes(NodeStates, Protocol):
         """Whether SIGKILL has ended the node's process; one that is slow, stopped or has ended itself is not dead."""
         ...
 
-    def restart(self, node: str) -> None:
-        """Start a killed node again on its own data, and wait until it answers."""
-        ...
 
-    def start_and_die(self, node: str) -> None:
-        """Start a node that is not running, and have it die, by a crash, while it loads its logs."""
-        ...
+@runtime_checkable
+class Pauses(NodeStates, Protocol):
+    """A node's process can be stopped for a while."""
 
     def pause(self, node: str) -> None:
         """SIGSTOP."""
@@ -47,12 +53,26 @@ class Processes(NodeStates, Protocol):
         """Whether the node's process is stopped by a signal."""
         ...
 
+
+@runtime_checkable
+class Shutdowns(Restarts, Protocol):
+    """A node can be asked to end, and started again on its own data."""
+
     def shut_down(self, node: str) -> None:
         """SIGTERM, and wait until the node has ended: a clean shutdown, everything flushed."""
         ...
 
     def is_shut_down(self, node: str) -> Receipt:
         """Whether the node has ended by itself, with success, because it was asked to."""
+        ...
+
+
+@runtime_checkable
+class Processes(Kills, Pauses, Shutdowns, Protocol):
+    """All of that, and a node can be had to die while it starts."""
+
+    def start_and_die(self, node: str) -> None:
+        """Start a node that is not running, and have it die, by a crash, while it loads its logs."""
         ...
 
 

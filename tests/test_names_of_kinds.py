@@ -23,6 +23,7 @@ PACKAGES = ("harness", "faults", "workloads", "checkers", "reports", "spark_anal
 OTHER_MEANINGS = {
     "bootstrap",
     "clock",
+    "cluster",
     "command",
     "kill",
     "partition",

@@ -1,22 +1,30 @@
-"""``seawall doctor``: checks what this machine has, what is missing, and how to get it."""
+"""``seawall doctor``: checks what this machine has, what is missing, and how to get it; and a cluster's commands."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
 from rich.markup import escape
 from rich.table import Table
 
 from harness.cli.terminal import stdout
-from harness.errors import ExitCode
+from harness.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from harness.cli.machine import Finding
 
 
-def doctor() -> int:
+def doctor(
+    target: Annotated[
+        str | None,
+        typer.Option(metavar="T", help="Try what faults do to this target's nodes, instead: cluster:FILE."),
+    ] = None,
+) -> int:
     """Print what this machine can do; 0 when the built-in cluster and the check work here, else 4."""
+    if target is not None:
+        return _of_target(target)
     from harness.cli.machine import findings
     from spark_analysis.installed import has_spark
 
@@ -31,6 +39,21 @@ def doctor() -> int:
     works = f"The built-in cluster and {check} work here."
     stdout().print(f"Missing or broken, and needed: {', '.join(missing)}." if missing else works)
     return ExitCode.ENVIRONMENT if missing else ExitCode.PASS
+
+
+def _of_target(target: str) -> int:
+    """Print what works of a target's commands, a line a node and control; 4 when one of them does not."""
+    from harness.targets.kinds import kind_of
+
+    kind = kind_of(target)
+    if kind.tried is None:
+        raise UsageError(f"target {target!r} has no commands of its user's to try.", "Leave --target out.")
+    marks = {True: "[green]ok[/]", False: "[bold red]broken[/]", None: "[yellow]absent[/]"}
+    broken = 0
+    for one in kind.tried(target.partition(":")[2]):
+        broken += one.works is False
+        stdout().print(f"{marks[one.works]} {escape(one.what)}: {escape(one.seen)}", soft_wrap=True)
+    return ExitCode.ENVIRONMENT if broken else ExitCode.PASS
 
 
 def _mark(finding: Finding) -> str:

@@ -33,7 +33,7 @@ def run(
         typer.Option(
             metavar="TARGET",
             help="builtin, simulated, real Kafka (process:3.9.1, process:3.9.1#quorum, process:DIR, compose:FILE), or "
-            "a running cluster: bootstrap:HOST:PORT.",
+            "a running cluster (bootstrap:HOST:PORT, cluster:FILE).",
         ),
     ] = "builtin",
     service_pattern: Annotated[

@@ -20,6 +20,7 @@ class Document(StrEnum):
     RUN = "run"
     RESULT = "result"
     OUTCOME = "outcome"
+    CLUSTER = "cluster"
 
 
 def _scenario() -> str:
@@ -58,6 +59,12 @@ def _outcome() -> str:
     return schema()
 
 
+def _cluster() -> str:
+    from harness.targets.cluster.cluster_file import schema
+
+    return schema()
+
+
 SCHEMAS: Mapping[Document, Callable[[], str]] = {
     Document.SCENARIO: _scenario,
     Document.PLAN: _plan,
@@ -65,6 +72,7 @@ SCHEMAS: Mapping[Document, Callable[[], str]] = {
     Document.RUN: _run,
     Document.RESULT: _result,
     Document.OUTCOME: _outcome,
+    Document.CLUSTER: _cluster,
 }
 
 
@@ -72,7 +80,8 @@ def schema(
     document: Annotated[
         Document,
         typer.Argument(
-            help="A scenario or plan; verdict.json or run.json; a line of results.jsonl; what run --json prints."
+            help="A scenario, plan or cluster file; verdict.json or run.json; a line of results.jsonl; what run --json "
+            "prints."
         ),
     ],
 ) -> None:

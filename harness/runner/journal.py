@@ -289,10 +289,14 @@ def _finished(path: Path, entries: Entries) -> str:
 
 
 def _removed_outside(leftovers: Sequence[Leftover]) -> tuple[list[str], list[str]]:
-    """Remove what a target has left; returns what was removed, and a clause for each that is still there."""
+    """Remove what a target has left, the last first: what came earlier may be reached only then.
+
+    Returns:
+        What was removed, and a clause for each that is still there.
+    """
     removed: list[str] = []
     problems: list[str] = []
-    for one in leftovers:
+    for one in reversed(leftovers):
         try:
             removed += left_outside.remove(one.kind, one.what)
         except EnvironmentFault as problem:

@@ -311,7 +311,7 @@ class RunLifecycle:
 def _exited(target: NodeStates) -> Iterator[str]:
     """How nodes have exited by themselves, but for those whose disk had no space left."""
     for node in target.nodes():
-        if not target.has_refused_write(node).holds and (ended := target.has_exited(node)).holds:
+        if (ended := target.has_exited(node)).holds and not target.has_refused_write(node).holds:
             yield ended.seen
 
 

@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple
 
 from harness.broker.settings import Settings
 from harness.clock import PacedClock
-from harness.controls import DiskSpace, Links, Processes, WallClocks
+from harness.controls import DiskSpace, Kills, Links, Pauses, WallClocks
 from harness.errors import EnvironmentFault, NoSuchProbe
 from harness.model import NO_LEADER, Link, NodeId, TopicPartition, node_name
 from harness.observations import NodeStates, ReplicaStates
@@ -218,7 +218,8 @@ def _brokers(view: ClusterView) -> list[NodeId]:
 
 def _is_its_own_doing(target: NodeStates, node: str, seen: str) -> Receipt:
     """Whether a node that does not answer was neither paused nor killed, nor had a write refused by its disk."""
-    harms = [target.is_paused, target.is_dead] if supports(target, Processes) else []
+    harms = [target.is_paused] if supports(target, Pauses) else []
+    harms += [target.is_dead] if supports(target, Kills) else []
     for probe in (*harms, target.has_refused_write):
         if (harmed := probe(node)).holds:
             return Receipt(False, harmed.seen)

@@ -69,6 +69,7 @@ class ClusterKind:
     runs_releases: ClassVar[bool] = False
     argument: ClassVar[str] = ""
     with_pattern: ClassVar[None] = None
+    tried: ClassVar[None] = None
 
     name: str
     controls: frozenset[type[Target]]
@@ -191,7 +192,7 @@ class BuiltInSystem(System):
 
     def unsupported(self, fault: Fault) -> Unsupported | None:
         """See :class:`System`."""
-        if fault.needs in self.controls:
+        if includes(self.controls, fault.needs):
             return None
         return Unsupported(f"target {self.spelling!r} cannot do {fault.kind!r}.")
 

@@ -27,6 +27,7 @@ _OWN: dict[str, Any] = {
     "process": "harness.targets.kafka.process_source",
     "compose": "harness.targets.compose.kafka_source",
     "bootstrap": "harness.targets.bootstrap.kind",
+    "cluster": "harness.targets.cluster.kind",
 }
 
 

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal, Protocol
+from collections.abc import Callable, Iterator
+from typing import Literal, NamedTuple, Protocol
 
 from harness.targets.leftovers import Leftovers
 from harness.targets.system import SystemSource
 
 Timeline = Literal["whole", "sampled", "none"]
 """What the timelines of a kind's runs hold: every change of the brokers' states, samples of them, or nothing."""
+
+
+class Tried(NamedTuple):
+    """What was tried of a target without harm to it.
+
+    Attributes:
+        what: a node and what is done to it, in words.
+        works: None: it is not possible there.
+        seen: how it went, in a clause.
+    """
+
+    what: str
+    works: bool | None
+    seen: str
 
 
 class TargetKind(Protocol):
@@ -25,6 +39,8 @@ class TargetKind(Protocol):
         with_pattern: the argument with a pattern of the names of the services that run Kafka; None: it has no services.
         leftovers: how ``seawall heal`` ends what its targets record as coming; None: they leave nothing but processes
             and files of the run directory.
+        tried: tries what its nodes are harmed by, by the argument, and raises as :meth:`source`; None: seawall starts
+            its nodes, or does nothing to them.
     """
 
     @property
@@ -50,6 +66,9 @@ class TargetKind(Protocol):
 
     @property
     def leftovers(self) -> Leftovers | None: ...  # noqa: D102
+
+    @property
+    def tried(self) -> Callable[[str], Iterator[Tried]] | None: ...  # noqa: D102
 
     @property
     def spelling(self) -> str:

@@ -40,6 +40,14 @@ class Administration:
         """
         return sorted(self._metadata().brokers)
 
+    def listeners(self) -> Mapping[str, tuple[str, int]]:
+        """Where each broker has clients connect, by its name.
+
+        Raises:
+            EnvironmentFault: no broker answers.
+        """
+        return {str(broker): (str(one.host), one.port) for broker, one in self._metadata().brokers.items()}
+
     def view(self) -> ClusterView:
         """What Metadata says of all partitions now; without partitions when no broker answers."""
         time_ns = time.monotonic_ns()

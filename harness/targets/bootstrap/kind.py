@@ -162,7 +162,7 @@ class Bootstrap:
         if scenario.schedule is not None:
             raise UsageError(
                 f"scenario {scenario.id!r} is a schedule, whose steps need a cluster that seawall starts.",
-                "Run a scenario with chaos there, such as random-chaos.",
+                "Run one with random faults there, such as random-chaos, or a copy of it with other faults.",
             )
         for topic in scenario.topics:
             if topic.replication_factor > len(self.told.brokers):
@@ -192,6 +192,7 @@ class BootstrapKind:
     runs_releases: ClassVar[bool] = True
     needs_loopback: ClassVar[bool] = False
     with_pattern: ClassVar[None] = None
+    tried: ClassVar[None] = None
     timeline: ClassVar[Literal["none"]] = "none"
     name: ClassVar[str] = NAME
     argument: ClassVar[str] = ARGUMENT

@@ -32,6 +32,7 @@ class SourceKind:
     in_virtual_time: ClassVar[bool] = False
     runs_releases: ClassVar[bool] = True
     needs_loopback: ClassVar[bool] = False
+    tried: ClassVar[None] = None
     timeline: ClassVar[Timeline] = "sampled"
 
     name: str

@@ -15,7 +15,7 @@ from harness.model import CONTROLLER
 from harness.payload import Carried
 from harness.scenario import Scenario
 from harness.spelling import as_text
-from harness.target import Target
+from harness.target import Target, includes
 from harness.targets.kafka.layout import Control
 from harness.targets.kafka.releases import Release, numbers
 from harness.targets.kafka.server_properties import DEFAULTS, KafkaSettings, understood
@@ -125,7 +125,7 @@ class RealKafka(System):
 
     def unsupported(self, fault: Fault) -> Unsupported | None:
         """See :class:`harness.targets.system.System`."""
-        if fault.needs not in self.controls:
+        if not includes(self.controls, fault.needs):
             why = self.source.why_not(fault.needs)
             return Unsupported(f"target {self.spelling!r} cannot do {fault.kind!r}.", why)
         if CONTROLLER in nodes_named_by(fault, self.source.never_the_controller):

@@ -1,0 +1,194 @@
+"""Reads the file of ``--target cluster:FILE.yml``: a running cluster's addresses, its nodes, and commands for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from harness import documents
+from harness.documents import Unfit
+from harness.errors import UsageError
+from harness.json_schema import published, schema_of
+from harness.model import CONTROLLER
+from harness.validation import validated
+
+OWN_VARIABLES = frozenset({"ID", "ADDRESS", "PORT", "PEER_ADDRESS", "PEER_PORT", "PID"})
+"""The shell variables that seawall sets for a command."""
+
+Words = tuple[str, ...]
+Text = Annotated[str, Field(min_length=1)]
+Variables = Mapping[Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")], str]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Transport(_Part):
+    """How a shell is reached that runs on the node; with none of these keys it is one on this machine.
+
+    Attributes:
+        ssh: the host for ``ssh``, ``USER@HOST`` or a name of its configuration.
+        docker: the container for ``docker exec``.
+        kubectl: the pod for ``kubectl exec``.
+        argv: the words in front of ``sh -c SCRIPT``, for any other program that runs one on the node.
+        options: words for the program, such as ``[-p, "2222"]`` or ``[-n, kafka]``.
+    """
+
+    ssh: Text | None = None
+    docker: Text | None = None
+    kubectl: Text | None = None
+    argv: Annotated[Words, Field(min_length=1)] | None = None
+    options: Words = ()
+
+    @model_validator(mode="after")
+    def _is_one(self) -> Self:
+        given = [name for name in ("ssh", "docker", "kubectl", "argv") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise ValueError(f"write one of {' and '.join(given)}, not both.")
+        if self.options and given in ([], ["argv"]):
+            raise ValueError("options are those of ssh, docker exec or kubectl exec, and none of them is used.")
+        return self
+
+
+class Commands(_Part):
+    """Shell commands by what they do to a node; each ends with the exit status 0 when it has done so.
+
+    Attributes:
+        pid: print the process id of the node, as the others see it; nothing, or 0, when it does not run.
+        kill: end the process by SIGKILL.
+        start: start the node again, and leave it running when the command ends.
+        stop: ask the node to shut down in good order.
+        pause: stop the process by SIGSTOP.
+        resume: let it go on, by SIGCONT.
+        cut: drop, on this node, every packet from ``$PEER_ADDRESS`` to ``$ADDRESS``; harmless when they are dropped.
+        mend: undo that; harmless when nothing is dropped.
+        reach: open a connection from this node to ``$PEER_ADDRESS`` and ``$PEER_PORT``; fail soon if none is.
+        dropped: print how many packets from ``$PEER_ADDRESS`` the cut has dropped here; 0 where there is none.
+    """
+
+    pid: Text | None = None
+    kill: Text | None = None
+    start: Text | None = None
+    stop: Text | None = None
+    pause: Text | None = None
+    resume: Text | None = None
+    cut: Text | None = None
+    mend: Text | None = None
+    reach: Text | None = None
+    dropped: Text | None = None
+
+    def given(self) -> Mapping[str, str]:
+        """Those that there are, by name."""
+        return self.model_dump(exclude_none=True)
+
+
+class Node(_Part):
+    """A node of the cluster.
+
+    Attributes:
+        id: a broker's id, as Metadata tells it, or ``controller`` for the controller that is no broker.
+        transport: how a shell is reached on it.
+        address: its IPv4 address, from which and at which the other nodes talk to it; cuts need it.
+        port: the port at which they do.
+        variables: shell variables that its commands are given, over those of the file.
+        commands: commands that run on the node, over those of the file and of its preset.
+        local_commands: commands that run on this machine instead, such as those of ``kubectl``.
+    """
+
+    id: Annotated[int, Field(ge=0)] | Literal["controller"]
+    transport: Transport = Transport()
+    address: str | None = None
+    port: Annotated[int, Field(ge=1, le=65_535)] | None = None
+    variables: Variables = Field(default_factory=dict)
+    commands: Commands = Commands()
+    local_commands: Commands = Commands()
+
+    @property
+    def name(self) -> str:
+        """As faults name it."""
+        return str(self.id)
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Self:
+        if self.address is not None:
+            IPv4Address(self.address)
+        _refuse_twice(self.commands, self.local_commands)
+        _refuse_own(self.variables)
+        return self
+
+
+class ClusterFile(_Part):
+    """A running cluster.
+
+    Attributes:
+        bootstrap: ``HOST:PORT`` of brokers, for clients.
+        nodes: every broker, and the controller if it is a node of its own.
+        preset: commands to begin with, by how nodes are run.
+        variables: shell variables that all commands are given.
+        commands: commands that run on each node, over those of the preset.
+        local_commands: commands for each node that run on this machine.
+        prefix: with what the names of the run's topics, groups and transactional ids begin.
+        keep_topics: whether the run's topics stay.
+        promises: what the cluster promises, by Kafka's names of settings, where it does not tell.
+    """
+
+    bootstrap: Annotated[Words, Field(min_length=1)]
+    nodes: Annotated[tuple[Node, ...], Field(min_length=1)]
+    preset: Literal["processes", "systemd", "redpanda", "strimzi"] | None = None
+    variables: Variables = Field(default_factory=dict)
+    commands: Commands = Commands()
+    local_commands: Commands = Commands()
+    prefix: Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,40}$")] = "seawall-"
+    keep_topics: bool = False
+    promises: Mapping[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Self:
+        names = [node.name for node in self.nodes]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"node {twice[0]} is there twice.")
+        if set(names) == {CONTROLLER}:
+            raise ValueError("nodes has no broker.")
+        _refuse_twice(self.commands, self.local_commands)
+        _refuse_own(self.variables)
+        return self
+
+
+def read(path: Path) -> ClusterFile:
+    """The cluster that a file describes.
+
+    Raises:
+        UsageError: there is no such file, or it is malformed; names the key.
+    """
+    try:
+        text = documents.content(path, documents.MOST_YAML_BYTES).decode()
+    except (OSError, Unfit, UnicodeDecodeError) as refused:
+        why = refused.strerror if isinstance(refused, OSError) else refused
+        raise UsageError(f"cluster file {str(path)!r} cannot be read: {why}.") from None
+    try:
+        return validated(ClusterFile, documents.yaml_document(text, str(path)), "", whole="the file")
+    except UsageError as refused:
+        sentence = refused.sentence.removeprefix(f"{path}: ")
+        raise UsageError(f"cluster file {str(path)!r}: {sentence}", refused.remedy) from None
+
+
+def schema() -> str:
+    """The JSON Schema of such a file, as ``docs/schemas`` has it."""
+    return published("cluster-1.json", "A running cluster, for --target cluster:FILE.yml", schema_of(ClusterFile))
+
+
+def _refuse_twice(there: Commands, here: Commands) -> None:
+    for name in there.given():
+        if name in here.given():
+            raise ValueError(f"{name!r} is in commands and in local_commands.")
+
+
+def _refuse_own(variables: Variables) -> None:
+    for name in variables:
+        if name in OWN_VARIABLES:
+            raise ValueError(f"variable {name} is one that seawall sets.")

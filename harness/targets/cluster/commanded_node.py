@@ -1,0 +1,145 @@
+"""A node of a running cluster that is harmed and looked at by the commands of its file."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from harness.controls import Kills, Links, Pauses, Shutdowns
+from harness.errors import EnvironmentFault
+from harness.target import Target
+from harness.targets.cluster.cluster_file import ClusterFile, Node, Transport
+from harness.targets.cluster.presets import PRESETS, Preset
+from harness.targets.cluster.shell import Ran, run, words
+
+NEEDED: Mapping[type[Target], Sequence[str]] = {
+    Kills: ("pid", "kill", "start"),
+    Shutdowns: ("pid", "stop", "start"),
+    Pauses: ("pid", "pause", "resume"),
+    Links: ("cut", "mend", "reach", "dropped"),
+}
+"""By what can be done to a cluster, the commands that each of its nodes needs for that."""
+
+_GONE = "gone"
+_STATE = f"""\
+PID=$(%s) || true
+if [ "${{PID:-0}}" != 0 ] && cat "/proc/$PID/stat" 2>/dev/null; then :; else echo {_GONE}; fi
+"""
+_START_TIME = 19
+"""Its place in ``/proc/PID/stat`` behind the name, from 0: see proc(5)."""
+
+
+class ProcessState(NamedTuple):
+    """A process as ``/proc`` has it: its id, the letter of its state, and when it started, in ticks since the boot."""
+
+    pid: int
+    state: str
+    started: str
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether a signal has stopped it."""
+        return self.state == "T"
+
+    def is_the_same(self, other: ProcessState) -> bool:
+        """Whether both are the same process: an id is used again, but not with the same start."""
+        return (self.pid, self.started) == (other.pid, other.started)
+
+
+class CommandedNode:
+    """One node, with every command that its file and preset give for it.
+
+    Attributes:
+        name: of the node.
+        address: its address for other nodes; None: the file does not say.
+        port: the same.
+    """
+
+    def __init__(self, file: ClusterFile, node: Node) -> None:
+        preset = PRESETS[file.preset] if file.preset is not None else Preset({})
+        self.name = node.name
+        self.address = node.address
+        self.port = node.port
+        self._transport = node.transport
+        self._variables = {**preset.variables, **file.variables, **node.variables, "ID": node.name}
+        there = {name: (node.transport, text) for name, text in preset.commands.items()}
+        for commands, local in ((file.commands, file.local_commands), (node.commands, node.local_commands)):
+            there |= {name: (node.transport, text) for name, text in commands.given().items()}
+            there |= {name: (Transport(), text) for name, text in local.given().items()}
+        self._commands: Mapping[str, tuple[Transport, str]] = there
+
+    def has(self, command: str) -> bool:
+        """Whether there is such a command."""
+        return command in self._commands
+
+    def missing(self, control: type[Target]) -> str | None:
+        """What the node lacks to be controlled so, in words; None: nothing."""
+        for name in NEEDED[control]:
+            if not self.has(name):
+                return f"command {name!r}"
+        if control is Links and (self.address is None or self.port is None):
+            return "address and port"
+        return None
+
+    def greet(self) -> Ran:
+        """Run nothing, by its transport.
+
+        Raises:
+            EnvironmentFault: the program that reaches the node cannot be started, or does not end.
+        """
+        return run(words(self._transport, ":"))
+
+    def command_line(self, name: str, peer: CommandedNode | None = None) -> Sequence[str]:
+        """The command line, for this machine, that runs a command of the node; ``peer``: the other end of a link."""
+        transport, text = self._commands[name]
+        own = {"ADDRESS": self.address, "PORT": self.port}
+        other = {"PEER_ADDRESS": peer.address, "PEER_PORT": peer.port} if peer is not None else {}
+        variables = {**self._variables, **{key: value for key, value in {**own, **other}.items() if value is not None}}
+        lines = [f"{key}={shlex.quote(str(value))}" for key, value in variables.items()]
+        if name != "pid" and "PID" in text and self.has("pid"):
+            lines.append(f"PID=$({self._commands['pid'][1]})")
+        return words(transport, "\n".join([*lines, text]))
+
+    def state_line(self) -> Sequence[str]:
+        """The command line that prints what :func:`state_in` reads."""
+        transport, _ = self._commands["pid"]
+        lines = [f"{key}={shlex.quote(value)}" for key, value in self._variables.items()]
+        return words(transport, "\n".join([*lines, _STATE % self._commands["pid"][1]]))
+
+    def perform(self, name: str, peer: CommandedNode | None = None) -> str:
+        """Run one of its commands; returns what it printed.
+
+        Raises:
+            EnvironmentFault: it failed.
+        """
+        ran = run(self.command_line(name, peer))
+        if ran.status:
+            raise EnvironmentFault(f"node {self.name}: command {name!r} failed, {ran.in_words}.")
+        return ran.printed
+
+    def succeeds(self, name: str, peer: CommandedNode) -> bool:
+        """Whether one of its commands ends with 0."""
+        return run(self.command_line(name, peer)).status == 0
+
+    def state(self) -> ProcessState | None:
+        """Its process; None: it has none. Raises as :func:`state_by`."""
+        return state_by(self.state_line(), self.name)
+
+
+def state_by(command_line: Sequence[str], node: str) -> ProcessState | None:
+    """The process of a node, by a line of :meth:`CommandedNode.state_line`; None: it has none, or a zombie.
+
+    Raises:
+        EnvironmentFault: the node cannot be asked, or what it prints is no state.
+    """
+    ran = run(command_line)
+    if ran.status:
+        raise EnvironmentFault(f"node {node}: its process cannot be looked at, {ran.in_words}.")
+    if ran.printed.strip() == _GONE:
+        return None
+    before, _, after = ran.printed.rpartition(")")
+    rest, pid = after.split(), before.partition(" ")[0]
+    if not pid.isdecimal() or len(rest) <= _START_TIME:
+        raise EnvironmentFault(f"node {node}: command 'pid' does not print the id of one process.")
+    return None if rest[0] in "ZX" else ProcessState(int(pid), rest[0], rest[_START_TIME])

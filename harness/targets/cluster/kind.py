@@ -1,0 +1,156 @@
+"""Resolves ``--target cluster:FILE.yml`` for the plan: which faults the commands of the file can bring about."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from harness.controls import DiskSpace, Kills, Links, LogDirectories, Power, WallClocks
+from harness.errors import UsageError
+from harness.fault import Fault, nodes_named_by
+from harness.model import CLIENTS, is_broker
+from harness.scenario import Scenario
+from harness.target import Target, includes
+from harness.targets.bootstrap.administration import Administration
+from harness.targets.bootstrap.kind import Bootstrap, RunningCluster, Told
+from harness.targets.bootstrap.promises import topic_configs
+from harness.targets.bootstrap.spelling import Named, named
+from harness.targets.cluster.cluster_file import ClusterFile, read
+from harness.targets.cluster.commanded_node import NEEDED, CommandedNode
+from harness.targets.cluster.target import ClusterTarget, controls_of
+from harness.targets.cluster.tried import tried
+from harness.targets.cluster.undo import NAME, remove
+from harness.targets.leftovers import Leftovers, StartJournal
+from harness.targets.system import SpokenProtocol, System, Unsupported
+from harness.targets.target_kind import Tried
+
+_SHIM = "takes a library that is preloaded into a node, and seawall does not start these nodes"
+_WHY_NOT: Mapping[type[Target], str] = {
+    WallClocks: f"moving one node's clock {_SHIM}",
+    Power: f"losing what was not flushed {_SHIM}",
+    DiskSpace: f"filling one node's disk, and nothing else of the machine, {_SHIM}",
+    LogDirectories: f"failing a log directory under a broker {_SHIM}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CommandedCluster(RunningCluster):
+    """A running cluster whose nodes are harmed by commands.
+
+    Attributes:
+        nodes: every one.
+    """
+
+    nodes: Sequence[CommandedNode]
+
+    @property
+    def controls(self) -> frozenset[type[Target]]:
+        """See :class:`harness.targets.system.System`: what all nodes have commands for."""
+        return controls_of(self.nodes)
+
+    def unsupported(self, fault: Fault) -> Unsupported | None:
+        """See :class:`harness.targets.system.System`."""
+        needed = [control for control in NEEDED if includes((control,), fault.needs)]
+        if not needed:
+            why = _WHY_NOT.get(fault.needs, "it takes nodes that seawall starts itself")
+            return Unsupported(f"{self.spelling!r} cannot do {fault.kind!r}: {why}.")
+        for node in self.nodes:
+            if (missing := node.missing(needed[0])) is not None:
+                return Unsupported(f"{fault.kind!r} needs the {missing} of node {node.name}, which its file lacks.")
+        if needed[0] is Links and CLIENTS in nodes_named_by(fault, ("links", "between")):
+            return Unsupported(f"{fault.kind!r} at clients needs commands on their machine, which is seawall's own.")
+        return None
+
+    def configuration(self) -> Mapping[str, Any]:
+        """See :class:`harness.targets.system.System`."""
+        return {**RunningCluster.configuration(self), "controls": sorted(one.__name__ for one in self.controls)}
+
+    def target(self, directory: Path, seed: int, journal: StartJournal) -> Target:
+        """See :class:`harness.targets.system.System`."""
+        return ClusterTarget(self.cluster, self.nodes, topic_configs(self.asked_for), journal)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandedSource(Bootstrap):
+    """Implements :class:`harness.targets.system.SystemSource` for the cluster of a file."""
+
+    nodes: Sequence[CommandedNode]
+
+    def system(self, spelling: str, protocol: SpokenProtocol, scenario: Scenario) -> System:
+        """See :class:`harness.targets.system.SystemSource`."""
+        there, described = set(map(str, self.told.brokers)), {node.name for node in self.nodes}
+        for name in sorted(there - described):
+            raise UsageError(f"{spelling!r} has no node {name}, which is a broker of the cluster.")
+        for name in sorted(filter(is_broker, described - there)):
+            raise UsageError(f"{spelling!r} has a node {name}, which is no broker of the cluster now.")
+        if not controls_of(self.nodes):
+            first = next(
+                f"node {node.name} lacks the {missing}" for node in self.nodes if (missing := node.missing(Kills))
+            )
+            raise UsageError(
+                f"{spelling!r} has commands for no fault: {first}, for one.",
+                "Take --target bootstrap: to have clients alone.",
+            )
+        running = Bootstrap.system(self, spelling, protocol, scenario)
+        known = {field.name: getattr(running, field.name) for field in fields(RunningCluster)}
+        return CommandedCluster(**known, nodes=self.nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandedKind:
+    """How ``--target`` spells it; the attributes are those of :class:`harness.targets.target_kind.TargetKind`."""
+
+    in_virtual_time: ClassVar[bool] = False
+    runs_releases: ClassVar[bool] = True
+    needs_loopback: ClassVar[bool] = False
+    with_pattern: ClassVar[None] = None
+    timeline: ClassVar[Literal["none"]] = "none"
+    name: ClassVar[str] = NAME
+    argument: ClassVar[str] = "FILE"
+    leftovers: ClassVar[Leftovers] = Leftovers("harms", remove)
+
+    @property
+    def spelling(self) -> str:
+        """As messages show it."""
+        return f"{self.name}:{self.argument}"
+
+    def source(self, argument: str) -> CommandedSource:
+        """What makes a system of the cluster that the file describes.
+
+        Raises:
+            UsageError: the file is malformed.
+            EnvironmentFault: no broker answers.
+        """
+        file = read(Path(argument))
+        cluster = _named(file)
+        administration = Administration(cluster.bootstrap)
+        brokers = tuple(administration.brokers())
+        told = Told(brokers, administration.broker_configs(brokers[0]) if brokers else {})
+        return CommandedSource(cluster, told, nodes_of(file))
+
+    def may_combine(self, argument: str) -> bool:
+        """Whether brokers may also be controllers; that is for the cluster to know."""
+        del argument
+        return True
+
+    def tried(self, argument: str) -> Iterator[Tried]:
+        """See :class:`harness.targets.target_kind.TargetKind`."""
+        file = read(Path(argument))
+        return tried(file, nodes_of(file))
+
+
+def nodes_of(file: ClusterFile) -> Sequence[CommandedNode]:
+    """Every node that a file describes."""
+    return [CommandedNode(file, node) for node in file.nodes]
+
+
+def _named(file: ClusterFile) -> Named:
+    """Its addresses, and how clients use it; part of the prefix is drawn for each run."""
+    bootstrap = named(",".join(file.bootstrap)).bootstrap
+    return Named(bootstrap, file.keep_topics, f"{file.prefix}{secrets.token_hex(4)}-", file.promises)
+
+
+KIND = CommandedKind()

@@ -1,0 +1,72 @@
+"""Commands for nodes that are run in a usual way; a file names one as its ``preset`` and may replace each command."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+_RULE = 'INPUT -s "$PEER_ADDRESS" -d "$ADDRESS" -m comment --comment seawall -j DROP'
+
+_SIGNALS = {
+    "kill": '$SUDO kill -KILL "$PID"',
+    "pause": '$SUDO kill -STOP "$PID"',
+    "resume": '$SUDO kill -CONT "$PID"',
+}
+
+_PACKET_FILTERS = {
+    "cut": f"$SUDO iptables -w -C {_RULE} 2>/dev/null || $SUDO iptables -w -I {_RULE}",
+    "mend": (
+        f"$SUDO iptables -w -nL INPUT >/dev/null || exit; while $SUDO iptables -w -D {_RULE} 2>/dev/null; do :; done"
+    ),
+    "reach": """timeout 1 bash -c ': <> "/dev/tcp/$0/$1"' "$PEER_ADDRESS" "$PEER_PORT\"""",
+    "dropped": (
+        "$SUDO iptables -w -nvxL INPUT | "
+        """awk -v s="$PEER_ADDRESS" -v d="$ADDRESS" '$3 == "DROP" && $8 == s && $9 == d {n += $1} END {print n + 0}'"""
+    ),
+}
+
+_BY_SYSTEMD = {
+    "pid": 'systemctl show --property MainPID --value "$UNIT"',
+    "kill": '$SUDO systemctl mask --runtime "$UNIT" && $SUDO systemctl kill --signal KILL "$UNIT"',
+    "start": '$SUDO systemctl unmask --runtime "$UNIT" && $SUDO systemctl start --no-block "$UNIT"',
+    "stop": '$SUDO systemctl stop --no-block "$UNIT"',
+    **{name: _SIGNALS[name] for name in ("pause", "resume")},
+}
+
+_KAFKA_IN_A_CONTAINER = (
+    "for one in /proc/[0-9]*; do "
+    """case "$(tr '\\0' ' ' 2>/dev/null <"$one/cmdline")" in """
+    """*java*kafka.Kafka*) echo "${one#/proc/}"; break;; esac; done"""
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """The commands of a way to run nodes.
+
+    Attributes:
+        commands: by name, as in a file.
+        variables: their shell variables, with what they are unless the file sets them.
+        wanted: the variables, or commands, that the file has to add, in words.
+        was_tried: whether they have been run against nodes that are run so.
+    """
+
+    commands: Mapping[str, str]
+    variables: Mapping[str, str] = field(default_factory=dict)
+    wanted: str = ""
+    was_tried: bool = False
+
+
+PRESETS: Mapping[str, Preset] = {
+    "processes": Preset(
+        {"pid": 'cat "$PID_FILE" 2>/dev/null', "stop": '$SUDO kill -TERM "$PID"', **_SIGNALS, **_PACKET_FILTERS},
+        {"SUDO": "", "PID_FILE": ""},
+        "the variable PID_FILE and the command start",
+        was_tried=True,
+    ),
+    "systemd": Preset({**_BY_SYSTEMD, **_PACKET_FILTERS}, {"SUDO": "", "UNIT": "kafka"}),
+    "redpanda": Preset({**_BY_SYSTEMD, **_PACKET_FILTERS}, {"SUDO": "", "UNIT": "redpanda"}),
+    "strimzi": Preset({"pid": _KAFKA_IN_A_CONTAINER, "start": ":", **_SIGNALS}, {"SUDO": ""}),
+}
+"""By name. A mask keeps systemd from starting a killed unit again before it is to run; the kubelet starts a killed
+container at once, and its broker counts as running when it answers."""

@@ -1,0 +1,267 @@
+"""The target that is a running cluster: clients reach it by its addresses, and faults its nodes by commands."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
+from typing import Any
+
+from harness.errors import EnvironmentFault, NoSuchProbe
+from harness.model import CONTROLLER, Link, is_broker
+from harness.target import ClusterView, Ending, Receipt
+from harness.targets.awaiting import await_that
+from harness.targets.bootstrap.administration import Administration
+from harness.targets.bootstrap.spelling import Named
+from harness.targets.bootstrap.target import BootstrapTarget
+from harness.targets.cluster.commanded_node import NEEDED, CommandedNode, ProcessState
+from harness.targets.cluster.undo import NAME, START_TIMEOUT_S, Harm, of_cut, of_end, of_pause, undo
+from harness.targets.leftovers import StartJournal
+
+_SHUT_DOWN_TIMEOUT_S = 60.0
+_LOOK_S = 1.0
+_POLL_S = 0.1
+
+
+class ClusterTarget(BootstrapTarget):
+    """Implements :class:`harness.target.Target`, and of :mod:`harness.controls` what there are commands for.
+
+    Args:
+        cluster: its addresses, and how clients use it.
+        nodes: every node.
+        configs: what the topics of the run are created with.
+        journal: records what has to be undone, before it is done.
+    """
+
+    name = NAME
+
+    def __init__(
+        self, cluster: Named, nodes: Iterable[CommandedNode], configs: Mapping[str, str], journal: StartJournal
+    ) -> None:
+        super().__init__(cluster, configs, journal)
+        self._nodes = {node.name: node for node in nodes}
+        self.controls = controls_of(self._nodes.values())
+        self._listeners: Mapping[str, tuple[str, int]] = {}
+        self._harms: dict[str, Harm] = {}
+        self._recorded: set[str] = set()
+        self._killed: dict[str, ProcessState] = {}
+        self._shut_down: dict[str, ProcessState] = {}
+
+    # ------------------------------------------------------------------------------------------------ life
+
+    def start(self) -> None:
+        """See :class:`harness.target.Target`: every node that can be looked at has to run."""
+        super().start()
+        self._listeners = self._administration.listeners()
+        for name, node in self._nodes.items():
+            if node.has("pid") and not (running := self.is_running(name)).holds:
+                raise EnvironmentFault(f"{running.seen}, before anything was done to it.")
+
+    def stop(self) -> None:
+        """See :class:`harness.target.Target`: undoes what no fault has undone, too."""
+        for what, harm in reversed(list(self._harms.items())):
+            with suppress(EnvironmentFault):
+                undo(harm)
+                del self._harms[what]
+        super().stop()
+
+    def remains(self) -> Sequence[str]:
+        """See :class:`harness.target.Target`."""
+        return [*self._harms, *super().remains()]
+
+    def nodes(self) -> Sequence[str]:
+        """See :class:`harness.target.Target`."""
+        return sorted(self._nodes, key=lambda name: (not is_broker(name), int(name) if is_broker(name) else 0))
+
+    def view(self) -> ClusterView:
+        """See :class:`harness.target.Target`: Metadata does not name a controller that is no broker."""
+        view = super().view()
+        return replace(view, controller=CONTROLLER, controllers=(CONTROLLER,)) if CONTROLLER in self._nodes else view
+
+    # ------------------------------------------------------------------------------------------------ processes
+
+    def is_running(self, node: str) -> Receipt:
+        """See :class:`harness.observations.NodeStates`.
+
+        A node that was killed or shut down runs again when it was seen to answer: a supervisor may have started it.
+        """
+        if node in self._killed or node in self._shut_down:
+            return Receipt(False, f"node {node} was ended, and not yet started again")
+        process = self._nodes[node].state()
+        if process is None:
+            return Receipt(False, f"node {node} has no process")
+        if process.is_paused:
+            return Receipt(False, f"node {node}: process {process.pid} is stopped")
+        if not self._accepts(node):
+            return Receipt(False, f"node {node}: process {process.pid} exists, and its address accepts no connection")
+        return Receipt(True, f"node {node} runs, as process {process.pid}")
+
+    def kill(self, node: str) -> None:
+        """See :class:`harness.controls.Kills`."""
+        self._end(node, "kill", self._killed)
+
+    def is_dead(self, node: str) -> Receipt:
+        """See :class:`harness.controls.Kills`: the process that there was is gone, and its address is closed.
+
+        One that a supervisor has started in its place is another process.
+        """
+        return self._has_ended(node, self._killed, "killed")
+
+    def restart(self, node: str) -> None:
+        """See :class:`harness.controls.Kills`."""
+        harm = of_end(self._nodes[node])
+        undo(harm)
+        await_that(lambda: self._answers(node), f"node {node} has not come up", (), START_TIMEOUT_S, _POLL_S)
+        self._killed.pop(node, None)
+        self._shut_down.pop(node, None)
+        self._harms.pop(harm.what, None)
+
+    def pause(self, node: str) -> None:
+        """See :class:`harness.controls.Pauses`."""
+        self._record(of_pause(self._nodes[node]))
+        self._nodes[node].perform("pause")
+
+    def is_paused(self, node: str) -> Receipt:
+        """See :class:`harness.controls.Pauses`."""
+        process = self._nodes[node].state()
+        if process is None:
+            return Receipt(False, f"node {node} has no process")
+        return Receipt(process.is_paused, f"node {node}: process {process.pid} is in state {process.state}")
+
+    def resume(self, node: str) -> None:
+        """See :class:`harness.controls.Pauses`."""
+        harm = of_pause(self._nodes[node])
+        undo(harm)
+        self._harms.pop(harm.what, None)
+
+    def shut_down(self, node: str) -> None:
+        """See :class:`harness.controls.Shutdowns`."""
+        self._end(node, "stop", self._shut_down)
+        has_ended = lambda: self.is_shut_down(node).holds  # noqa: E731
+        await_that(has_ended, f"node {node} has not shut down", (), _SHUT_DOWN_TIMEOUT_S, _POLL_S)
+
+    def is_shut_down(self, node: str) -> Receipt:
+        """See :class:`harness.controls.Shutdowns`; with which status it has ended is not known."""
+        return self._has_ended(node, self._shut_down, "asked to shut down")
+
+    def has_exited(self, node: str) -> Receipt:
+        """See :class:`harness.observations.NodeStates`: why a node has ended is not known."""
+        return Receipt(False, f"node {node}: why it has ended, if it has, is not seen")
+
+    def endings(self) -> Sequence[Ending]:
+        """See :class:`harness.observations.NodeStates`: none is seen."""
+        return ()
+
+    def takes_writes(self, node: str) -> Receipt:
+        """See :class:`harness.observations.NodeStates`: that is not known."""
+        raise NoSuchProbe(f"the disk of node {node} is not looked at.")
+
+    def has_refused_write(self, node: str, log_dir: int | None = None) -> Receipt:
+        """See :class:`harness.observations.NodeStates`: that is not known, so that a node's end proves nothing."""
+        raise EnvironmentFault(f"node {node}: why it does not answer is not seen.")
+
+    def offline_log_dirs(self, node: str) -> Sequence[int]:
+        """See :class:`harness.observations.NodeStates`: that is not known."""
+        raise NoSuchProbe(f"the log directories of node {node} are not looked at.")
+
+    def _end(self, node: str, command: str, ended: dict[str, ProcessState]) -> None:
+        process = self._nodes[node].state()
+        if process is None:
+            raise EnvironmentFault(f"node {node} has no process.")
+        self._record(of_end(self._nodes[node]))
+        ended[node] = process
+        self._nodes[node].perform(command)
+
+    def _has_ended(self, node: str, ended: Mapping[str, ProcessState], how: str) -> Receipt:
+        if (was := ended.get(node)) is None:
+            return Receipt(False, f"node {node} was not {how}")
+        now = self._nodes[node].state()
+        if now is not None and now.is_the_same(was):
+            return Receipt(False, f"node {node}: process {was.pid} exists, in state {now.state}")
+        if now is not None:
+            return Receipt(True, f"node {node}: process {was.pid} is gone, and {now.pid} runs in its place")
+        if node in self._listeners and self._accepts(node):
+            return Receipt(False, f"node {node}: process {was.pid} is gone, and its address accepts connections")
+        return Receipt(True, f"node {node}: process {was.pid} is gone, and none is in its place")
+
+    def _accepts(self, node: str) -> bool:
+        """Whether the broker's listener accepts a connection; that of another node is not known, and taken to."""
+        if (listener := self._listeners.get(node)) is None:
+            return True
+        with suppress(OSError), socket.create_connection(listener, _LOOK_S):
+            return True
+        return False
+
+    def _answers(self, node: str) -> bool:
+        """Whether the node has a process, and, if it is a broker, has just answered Metadata with its own id."""
+        process = self._nodes[node].state()
+        if process is None or process.is_paused or not self._accepts(node):
+            return False
+        if (listener := self._listeners.get(node)) is None:
+            return True
+        with suppress(EnvironmentFault):
+            return int(node) in Administration(f"{listener[0]}:{listener[1]}").brokers()
+        return False
+
+    # ------------------------------------------------------------------------------------------------ links
+
+    def cut(self, links: Sequence[Link]) -> None:
+        """See :class:`harness.controls.Links`: the destination drops the packets of the source."""
+        for link in links:
+            source, destination = self._ends(link)
+            self._record(of_cut(source, destination))
+            destination.perform("cut", source)
+
+    def mend(self, links: Sequence[Link]) -> None:
+        """See :class:`harness.controls.Links`."""
+        for link in links:
+            harm = of_cut(*self._ends(link))
+            undo(harm)
+            self._harms.pop(harm.what, None)
+
+    def is_cut(self, link: Link) -> Receipt:
+        """See :class:`harness.controls.Links`: no connection opens, and the destination has dropped what asked for it.
+
+        That no connection opens does not prove it alone: the other direction may be cut.
+        """
+        source, destination = self._ends(link)
+        before = _count(destination, source)
+        if source.succeeds("reach", destination):
+            return Receipt(False, f"{link}: a connection was opened")
+        dropped = _count(destination, source) - before
+        if not dropped:
+            return Receipt(False, f"{link}: no connection was opened, and node {destination.name} dropped no packet")
+        return Receipt(True, f"{link}: no connection was opened, and node {destination.name} dropped {dropped} packets")
+
+    def carries(self, link: Link) -> Receipt:
+        """See :class:`harness.controls.Links`."""
+        source, destination = self._ends(link)
+        opens = source.succeeds("reach", destination)
+        return Receipt(opens, f"{link}: {'a' if opens else 'no'} connection was opened")
+
+    def _ends(self, link: Link) -> tuple[CommandedNode, CommandedNode]:
+        for end in link:
+            if end not in self._nodes:
+                raise EnvironmentFault(f"there is no node {end!r}; the nodes are {', '.join(self.nodes())}.")
+        return self._nodes[link.source], self._nodes[link.destination]
+
+    def _record(self, harm: Harm) -> None:
+        """Have the journal know it before it is done, and :meth:`stop` until it is undone."""
+        self._harms[harm.what] = harm
+        if harm.what not in self._recorded:
+            self._journal.leftover_coming(NAME, asdict(harm))
+            self._recorded.add(harm.what)
+
+
+def controls_of(nodes: Iterable[CommandedNode]) -> frozenset[type[Any]]:
+    """What can be done to each of some nodes."""
+    there = list(nodes)
+    return frozenset(control for control in NEEDED if not any(node.missing(control) for node in there))
+
+
+def _count(destination: CommandedNode, source: CommandedNode) -> int:
+    printed = destination.perform("dropped", source).strip()
+    if not printed.isdecimal():
+        raise EnvironmentFault(f"node {destination.name}: command 'dropped' printed {printed[:40]!r}, no number.")
+    return int(printed)

@@ -1,0 +1,71 @@
+"""Tries, for ``seawall doctor``, what can be tried of a file's commands without harm to the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+from harness.controls import Kills, Links, Pauses, Shutdowns
+from harness.errors import EnvironmentFault
+from harness.target import Target
+from harness.targets.cluster.cluster_file import ClusterFile
+from harness.targets.cluster.commanded_node import NEEDED, CommandedNode
+from harness.targets.cluster.presets import PRESETS
+from harness.targets.target_kind import Tried
+
+_IN_WORDS: dict[type[Target], str] = {Kills: "kill", Shutdowns: "shutdown", Pauses: "pause", Links: "cut"}
+
+
+def tried(file: ClusterFile, nodes: Sequence[CommandedNode]) -> Iterator[Tried]:
+    """One result for each node's transport, and for each node and control."""
+    caveat = ""
+    if file.preset is not None and not PRESETS[file.preset].was_tried:
+        caveat = f"; preset {file.preset} has not been tried on a cluster"
+    for node in nodes:
+        reached = _look(f"node {node.name}: transport", partial(_greeted, node))
+        yield reached
+        for control in NEEDED if reached.works else ():
+            yield _of_control(node, control, nodes, caveat)
+
+
+def _of_control(node: CommandedNode, control: type[Target], nodes: Sequence[CommandedNode], caveat: str) -> Tried:
+    what = f"node {node.name}: {_IN_WORDS[control]}"
+    if (missing := node.missing(control)) is not None:
+        return Tried(what, None, f"not possible: there is no {missing}")
+    if control is Links:
+        return _look(what, lambda: _links_looked_at(node, nodes) + caveat)
+    return _look(what, lambda: _process_looked_at(node, control) + caveat)
+
+
+def _greeted(node: CommandedNode) -> str:
+    ran = node.greet()
+    if ran.status:
+        raise EnvironmentFault(f"it does not run a shell, {ran.in_words}.")
+    return "it runs a shell"
+
+
+def _process_looked_at(node: CommandedNode, control: type[Target]) -> str:
+    process = node.state()
+    if process is None:
+        raise EnvironmentFault("command 'pid' prints the id of no process.")
+    untried = " and ".join(repr(name) for name in NEEDED[control] if name != "pid")
+    return f"process {process.pid} is there; not tried: {untried}"
+
+
+def _links_looked_at(node: CommandedNode, nodes: Sequence[CommandedNode]) -> str:
+    """Open a connection to each peer, and count what is dropped from it."""
+    for peer in nodes:
+        if peer is node or peer.missing(Links) is not None:
+            continue
+        if not node.succeeds("reach", peer):
+            raise EnvironmentFault(f"'reach' does not open a connection to node {peer.name}.")
+        if not node.perform("dropped", peer).strip().isdecimal():
+            raise EnvironmentFault("command 'dropped' prints no number.")
+    return "'reach' and 'dropped' work; not tried: 'cut' and 'mend'"
+
+
+def _look(what: str, look: Callable[[], str]) -> Tried:
+    try:
+        return Tried(what, True, look())
+    except EnvironmentFault as failed:
+        return Tried(what, False, failed.sentence.removesuffix("."))

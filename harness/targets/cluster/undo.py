@@ -1,0 +1,88 @@
+"""Undoes what was done to nodes of a running cluster, in the run and after a seawall that was killed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.errors import EnvironmentFault
+from harness.targets.cluster.commanded_node import CommandedNode, ProcessState, state_by
+from harness.targets.cluster.shell import run
+
+NAME = "cluster"
+
+START_TIMEOUT_S = 120.0
+_POLL_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Harm:
+    """Something that was done to a node, as plain data for the journal.
+
+    Attributes:
+        what: in words, such as ``pause of node 1``.
+        node: the name of the node whose command undoes it.
+        undo: the command line that undoes it.
+        look: the command line that prints the node's process, for a harm of that; empty: of links.
+        wants_awake: whether the process is to go on, instead of to exist.
+    """
+
+    what: str
+    node: str
+    undo: Sequence[str]
+    look: Sequence[str] = ()
+    wants_awake: bool = False
+
+    def is_undone(self) -> bool:
+        """Whether the node's process shows nothing of it. Raises as :func:`state_by`."""
+        return bool(self.look) and self._is_well(state_by(self.look, self.node))
+
+    def _is_well(self, process: ProcessState | None) -> bool:
+        if self.wants_awake:
+            return process is None or not process.is_paused
+        return process is not None
+
+
+def of_pause(node: CommandedNode) -> Harm:
+    """A pause."""
+    return Harm(
+        f"pause of node {node.name}", node.name, node.command_line("resume"), node.state_line(), wants_awake=True
+    )
+
+
+def of_end(node: CommandedNode) -> Harm:
+    """The end of its process, ordered or not."""
+    return Harm(f"end of node {node.name}", node.name, node.command_line("start"), node.state_line())
+
+
+def of_cut(source: CommandedNode, destination: CommandedNode) -> Harm:
+    """The cut of a link, which its destination makes."""
+    what = f"cut {source.name}->{destination.name}"
+    return Harm(what, destination.name, destination.command_line("mend", source))
+
+
+def undo(harm: Harm) -> bool:
+    """Undo it, unless its node shows nothing of it; returns whether something was to be done.
+
+    Raises:
+        EnvironmentFault: the command failed, or had no effect.
+    """
+    if harm.is_undone():
+        return False
+    ran = run(harm.undo)
+    if ran.status:
+        raise EnvironmentFault(f"the {harm.what} is not undone: its command failed, {ran.in_words}.")
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while harm.look and not harm.is_undone():
+        if time.monotonic() >= deadline:
+            raise EnvironmentFault(f"the {harm.what} is not undone: its command ended with 0, and did nothing.")
+        time.sleep(_POLL_S)
+    return True
+
+
+def remove(what: Mapping[str, Any]) -> Sequence[str]:
+    """Undo what a journal has; see :class:`harness.targets.leftovers.Leftovers`."""
+    harm = Harm(**what)
+    return [harm.what] if undo(harm) else []

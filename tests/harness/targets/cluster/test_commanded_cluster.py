@@ -1,0 +1,243 @@
+"""Runs against nodes that the tests start as plain processes, and seawall harms by the commands of a file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import yaml
+
+from checkers import check
+from harness.checker import Outcome, RunVerdict
+from harness.errors import EnvironmentFault, ExitCode, InvalidRun, UsageError
+from harness.history.run_directory import RunDirectory
+from harness.model import Link
+from harness.runner import plan, run
+from harness.runner.journal import NothingToUndo, heal_leftovers
+from harness.scenario import load, parse
+from harness.targets.bootstrap.administration import Administration
+from harness.targets.bootstrap.spelling import Named
+from harness.targets.cluster.cluster_file import read
+from harness.targets.cluster.kind import nodes_of
+from harness.targets.cluster.target import ClusterTarget
+from tests.harness.cli.calling import Seawall
+from tests.harness.cli.conftest import seawall as seawall  # noqa: PLC0414 - a fixture
+from tests.harness.targets.cluster.plain_cluster import PlainCluster, plain_cluster
+
+CHAOS = load("random-chaos")
+SEED = 7
+KILL = {"fault": "kill", "node": "leader"}
+FILTERED = pytest.mark.skipif(os.geteuid() != 0, reason="packet filters are root's to set")
+LATE = pytest.mark.nightly("a run more on plain processes; by day one with all faults, and a broken cluster")
+MISCHIEF = [KILL, {"fault": "pause", "node": "leader"}, {"fault": "partition", "isolate": "leader"}]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlainCluster]:
+    with plain_cluster(tmp_path_factory.mktemp("cluster")) as one:
+        yield one
+
+
+def with_faults(*faults: Mapping[str, Any], **chaos: Any) -> str:
+    document = yaml.safe_load(CHAOS.text)
+    document["chaos"] |= {"faults": list(faults), **chaos}
+    return yaml.safe_dump(document)
+
+
+def judged(
+    target: str, out: Path, text: str, duration_s: float = 3, **overrides: str
+) -> tuple[RunDirectory, RunVerdict]:
+    keys = {key.replace("_", ".", 1): value for key, value in overrides.items()}
+    directory = run(plan(parse(text), target, seed=SEED, duration_s=duration_s, overrides=keys), out)
+    [verdict] = check([directory.path], engine="reference")
+    return directory, verdict
+
+
+def target_of(spelling: str) -> ClusterTarget:
+    file = read(Path(spelling.partition(":")[2]))
+    return ClusterTarget(Named(",".join(file.bootstrap)), nodes_of(file), {}, NothingToUndo())
+
+
+@FILTERED
+def test_every_fault_of_random_chaos_that_has_commands_is_proven_on_a_sound_cluster(
+    cluster: PlainCluster, tmp_path: Path
+) -> None:
+    directory, verdict = judged(cluster.written(), tmp_path, CHAOS.text, 8)
+    assert verdict.outcome is Outcome.PASS, verdict
+    rows = directory.read_table("faults")
+    assert len(rows) >= 3
+    assert all(row["proven_ns"] and row["heal_proven_ns"] for row in rows), rows
+    assert len(directory.manifest().configuration["left_out"]) == 3
+    assert not {name for name in Administration(cluster.bootstrap).topics() if not name.startswith("__")}
+
+
+@LATE
+def test_a_node_that_is_asked_to_shut_down_and_started_again_costs_nothing(
+    cluster: PlainCluster, tmp_path: Path
+) -> None:
+    directory, verdict = judged(cluster.written(), tmp_path, with_faults({"fault": "stop", "node": "leader"}))
+    assert verdict.outcome is Outcome.PASS, verdict
+    assert [row["kind"] for row in directory.read_table("faults")][:1] == ["stop"]
+
+
+@pytest.mark.parametrize("kind", [pytest.param(KILL, id="kill"), pytest.param(MISCHIEF[1], id="pause", marks=LATE)])
+def test_a_command_that_does_nothing_and_says_it_did_proves_no_run(
+    kind: Mapping[str, Any], cluster: PlainCluster, tmp_path: Path
+) -> None:
+    target = cluster.written("idle.yml", commands={**cluster.file["commands"], str(kind["fault"]): ":"})
+    directory, verdict = judged(target, tmp_path, with_faults(kind, at_once=1), 1)
+    assert verdict.outcome is Outcome.INVALID, verdict
+    assert all(row["proven_ns"] is None for row in directory.read_table("faults"))
+
+
+@FILTERED
+def test_a_cut_that_drops_nothing_is_no_cut(cluster: PlainCluster) -> None:
+    target = target_of(cluster.written("idle.yml", commands={**cluster.file["commands"], "cut": ":"}))
+    target.cut([Link("0", "1")])
+    assert not target.is_cut(Link("0", "1")).holds
+    sound = target_of(cluster.written())
+    sound.cut([Link("0", "1")])
+    try:
+        assert sound.is_cut(Link("0", "1")).holds
+        assert not sound.is_cut(Link("1", "0")).holds
+        assert not sound.carries(Link("0", "1")).holds
+    finally:
+        sound.mend([Link("0", "1")])
+    assert sound.carries(Link("0", "1")).holds
+    assert not sound.remains()
+
+
+def test_a_cluster_that_loses_what_it_acknowledged_when_a_node_is_killed_is_found_guilty(tmp_path: Path) -> None:
+    with plain_cluster(tmp_path / "cluster") as broken:
+        forgetful = [
+            {
+                **node,
+                "commands": {"start": f"rm -rf {broken.directory}/{node['id']}/data/*; {node['commands']['start']}"},
+            }
+            for node in broken.file["nodes"]
+        ]
+        unsafe = {"topic_replication_factor": "1", "settings_min.insync.replicas": "1"}
+        text = with_faults(KILL, budget="any", at_once=1)
+        _, verdict = judged(broken.written(nodes=forgetful), tmp_path / "runs", text, 4, **unsafe)
+    assert verdict.outcome is Outcome.VIOLATION, verdict
+    assert "lost-write" in {one.kind for one in verdict.anomalies}
+
+
+@pytest.mark.parametrize(
+    ("fault", "given", "lacks"),
+    [
+        (KILL, ("pid", "pause", "resume"), "kill"),
+        (MISCHIEF[1], ("pid", "kill", "start"), "pause"),
+        (MISCHIEF[2], ("pid", "kill", "start"), "cut"),
+    ],
+)
+def test_a_fault_without_its_commands_is_refused_and_the_node_named(
+    fault: Mapping[str, Any], given: Sequence[str], lacks: str, cluster: PlainCluster
+) -> None:
+    bare = [{**node, "commands": {}} for node in cluster.file["nodes"]]
+    target = cluster.written("bare.yml", nodes=bare, commands=dict.fromkeys(given, ":"), preset=None)
+    sentence = f"'{fault['fault']}' needs the command '{lacks}' of node 0, which its file lacks"
+    with pytest.raises(UsageError, match=sentence):
+        plan(parse(with_faults(fault)), target)
+
+
+def test_a_file_by_which_nothing_can_be_done_is_refused(cluster: PlainCluster) -> None:
+    bare = [{**node, "commands": {}} for node in cluster.file["nodes"]]
+    with pytest.raises(UsageError, match="node 0 lacks the command 'pid', for one"):
+        plan(CHAOS, cluster.written("bare.yml", nodes=bare, commands={}, preset=None))
+
+
+@LATE
+def test_a_node_that_others_have_ended_makes_the_run_invalid(tmp_path: Path) -> None:
+    with plain_cluster(tmp_path / "cluster") as ended:
+        made = plan(parse(with_faults({"fault": "pause", "node": 0})), ended.written(), seed=SEED, duration_s=3)
+        later = threading.Timer(2, lambda: os.kill(ended.pid("2"), signal.SIGKILL))
+        later.start()
+        with pytest.raises(InvalidRun, match="node 2: why it does not answer is not seen"):
+            run(made, tmp_path / "runs")
+        later.join()
+
+
+def test_clocks_schedules_and_clients_are_refused_with_the_reason(cluster: PlainCluster) -> None:
+    target = cluster.written()
+    with pytest.raises(UsageError, match=r"'clock': moving one node's clock takes a library"):
+        plan(parse(with_faults({"fault": "clock", "node": "any", "offset_ms": 1000})), target)
+    with pytest.raises(UsageError, match="'partition' at clients needs commands on their machine"):
+        plan(parse(with_faults({"fault": "partition", "links": [["clients", "any"]]})), target)
+    with pytest.raises(UsageError, match="is a schedule"):
+        plan(load("kip-101-double-failover"), target)
+
+
+def test_a_file_that_does_not_have_the_brokers_of_the_cluster_is_refused(cluster: PlainCluster) -> None:
+    nodes = cluster.file["nodes"]
+    with pytest.raises(UsageError, match="has no node 0, which is a broker of the cluster"):
+        plan(CHAOS, cluster.written("few.yml", nodes=nodes[1:]))
+    with pytest.raises(UsageError, match="has a node 9, which is no broker of the cluster now"):
+        plan(CHAOS, cluster.written("many.yml", nodes=[*nodes, {"id": 9}]))
+
+
+def test_a_node_that_does_not_run_is_not_taken_for_one(cluster: PlainCluster, tmp_path: Path) -> None:
+    pid_file = tmp_path / "none.pid"
+    nodes = [{**node, "variables": {"PID_FILE": str(pid_file)}} for node in cluster.file["nodes"]]
+    with pytest.raises(EnvironmentFault, match="node 0 has no process, before anything was done to it"):
+        target_of(cluster.written("gone.yml", nodes=nodes)).start()
+
+
+@pytest.mark.parametrize("fault", [pytest.param(one, marks=FILTERED, id=str(one["fault"])) for one in MISCHIEF])
+def test_what_a_killed_seawall_has_done_is_undone_by_the_next(
+    fault: Mapping[str, Any], cluster: PlainCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
+    scenario = tmp_path / "one-fault.yaml"
+    scenario.write_text(with_faults(fault, for_s=[60, 60]))
+    words = ("run", str(scenario), "--target", cluster.written(), "--duration-s", "60", "--out", str(tmp_path / "runs"))
+    code = "import sys; from harness.entry import main; sys.exit(main())"
+    harness = subprocess.Popen([sys.executable, "-c", code, *words], stderr=subprocess.PIPE)
+    try:
+        deadline = time.monotonic() + 60
+        while not harmed(cluster) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        seen = harmed(cluster)
+    finally:
+        os.kill(harness.pid, signal.SIGKILL)
+        harness.communicate()
+    assert seen
+    said = " ".join(heal_leftovers())
+    assert any(word in said for word in ("end of node", "pause of node", "cut "))
+    assert "topic" in said
+    assert not harmed(cluster)
+
+
+def harmed(cluster: PlainCluster) -> bool:
+    """Whether a node is gone or stopped, or packets to one are dropped."""
+    for node in ("0", "1", "2"):
+        try:
+            if psutil.Process(cluster.pid(node)).status() in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE):
+                return True
+        except psutil.NoSuchProcess:
+            return True
+    filters = subprocess.run(["iptables", "-w", "-S", "INPUT"], capture_output=True, text=True, check=True).stdout
+    return any(f"{node['address']}/32" in filters for node in cluster.file["nodes"])
+
+
+@FILTERED
+def test_doctor_tries_each_node_and_says_what_it_has_not_tried(cluster: PlainCluster, seawall: Seawall) -> None:
+    said = seawall("doctor", "--target", cluster.written())
+    assert said.code == ExitCode.PASS
+    assert "node 0: kill: process" in said.out
+    assert "not tried: 'cut' and 'mend'" in said.out
+    idle = [{**node, "transport": {"argv": ["false"]}} for node in cluster.file["nodes"]]
+    said = seawall("doctor", "--target", cluster.written("idle.yml", nodes=idle))
+    assert said.code == ExitCode.ENVIRONMENT
+    assert "node 0: transport: node" not in said.out
+    assert "it does not run a shell" in said.out
+    assert seawall("doctor", "--target", "builtin").code == ExitCode.USAGE
