@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,6 +39,7 @@ class BootstrapTarget:
         self._journal = journal
         self._administration = Administration(cluster.access)
         self._created: list[str] = []
+        self._undeleted = ""
         self._brokers: Sequence[str] = ()
 
     def start(self) -> None:
@@ -52,13 +52,18 @@ class BootstrapTarget:
         What the cluster does not delete is among what remains.
         """
         if self._created and not self._cluster.keeps_topics:
-            with suppress(EnvironmentFault):
+            try:
                 self._administration.delete(self._created)
                 self._created.clear()
+            except EnvironmentFault as refused:
+                self._undeleted = refused.sentence.rstrip(".")
 
     def remains(self) -> Sequence[str]:
         """See :class:`harness.target.Target`."""
-        return [f"topic {name}" for name in self._created if not self._cluster.keeps_topics]
+        if self._cluster.keeps_topics or not self._created:
+            return []
+        *others, last = (f"topic {name}" for name in self._created)
+        return [*others, f"{last} ({self._undeleted})" if self._undeleted else last]
 
     def create_topic(self, topic: TopicSpec) -> None:
         """See :class:`harness.target.Target`.
