@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
+from harness.client_properties import Access
 from harness.history.delete_records_log import DeleteRecordsLog
 from harness.history.polls import OutOfRange
 from harness.history.recorder import Change, PolledRecord, Recorder
@@ -457,17 +458,19 @@ class RealTime:
     """Where a run in real time takes place.
 
     Attributes:
-        bootstrap: ``host:port,...`` of the brokers, for any client on this machine.
+        access: to the brokers, for any client on this machine.
         directory: the run directory.
         log: takes what clients have to say.
         failed: called, in any thread, with what has ended background load before its time; a run in virtual time learns
             of it when the load stops.
+        prefix: with what the names of groups begin, on a cluster that others use.
     """
 
-    bootstrap: str
+    access: Access
     directory: Path
     log: logging.Logger
     failed: Callable[[BaseException], None]
+    prefix: str = ""
 
 
 @dataclass(frozen=True)

@@ -17,5 +17,7 @@ def closest(word: str, known: Iterable[str]) -> str:
 
 
 def as_text(value: object) -> str:
-    """A value as Kafka's configuration files and the command line have it: ``true`` for True."""
+    """A value as Kafka's configuration files and the command line have it: ``true`` for True; a text is itself."""
+    if isinstance(value, str):
+        return value
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -227,6 +227,10 @@ class Command(Workload):
             self._posts.stop()
         self._readers.join()
 
+    def _named(self, what: str) -> str:
+        """The name of a client of the output, and of its group, which the cluster must allow."""
+        return f"{self._real_time.prefix or 'seawall-'}{what}"
+
     @property
     def _output(self) -> list[TopicPartition]:
         """The partitions of the output; empty: it is in no topic."""
@@ -238,10 +242,10 @@ class Command(Workload):
     def _program(self) -> Program:
         ours = self._parameters
         values = {
-            "bootstrap": self._real_time.bootstrap,
+            "bootstrap": self._real_time.access.bootstrap,
             "input": ",".join(sorted({name.topic for name in self._input})),
             "output": ours.output_topic if ours.output == "topic" else "",
-            "group": ours.group,
+            "group": f"{self._real_time.prefix}{ours.group}",
             **({SINK: self._posts.url} if self._posts is not None else {}),
         }
         return Program(
@@ -256,7 +260,9 @@ class Command(Workload):
         deadline_s = time.monotonic() + _LEADERS_S
         while time.monotonic() < deadline_s:
             try:
-                ends = bounds(self._real_time.bootstrap, self._input, self._real_time.log, stable=False)
+                ends = bounds(
+                    self._real_time.access, self._named("ends"), self._input, self._real_time.log, stable=False
+                )
                 return dict(zip(self._input, ends, strict=True))
             except ClientError as refused:
                 self._real_time.log.info("the ends of the input: %s", refused)
@@ -311,7 +317,9 @@ class Command(Workload):
         """Read the output topic while the program runs, so that what the cluster loses later is known."""
         while not self._readers.stopping:
             process = self.context.new_process()
-            reader = OutputReader(self._real_time.bootstrap, f"seawall-{process}", self._output, self._real_time.log)
+            reader = OutputReader(
+                self._real_time.access, self._named(f"follow-{process}"), self._output, self._real_time.log
+            )
             try:
                 while not self._readers.stopping:
                     polled = reader.poll()
@@ -340,7 +348,7 @@ class Command(Workload):
         if not self._output:
             return None
         records = read_to_the_end(
-            self._real_time.bootstrap, self._output, self._real_time.log, self._parameters.drain_s
+            self._real_time.access, self._named("output"), self._output, self._real_time.log, self._parameters.drain_s
         )  # fmt: skip
         if isinstance(records, str):
             return f"OUTPUT_UNREAD: {records}"

@@ -11,6 +11,7 @@ from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Assigned
 
 from harness.client_ports import CommittedOffset
+from harness.client_properties import Access
 from harness.clients.librdkafka import ClientError, calling, configuration, made
 from harness.errors import EnvironmentFault
 from harness.model import NO_EPOCH, Offset, TopicPartition
@@ -21,11 +22,11 @@ _METADATA = b"CGMDv2:"
 class GroupClient:
     """The offsets of one group."""
 
-    def __init__(self, bootstrap: str, client_id: str, group: str, log: logging.Logger) -> None:
+    def __init__(self, access: Access, client_id: str, group: str, log: logging.Logger) -> None:
         self._consumer = made(
             Consumer,
             {
-                **configuration(bootstrap, client_id, log),
+                **configuration(access, client_id, log),
                 "group.id": group,
                 "enable.auto.commit": False,
                 "socket.timeout.ms": 3000,

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
+from harness.client_properties import Access
 from harness.errors import EnvironmentFault
 
 Configuration = dict[str, Any]
@@ -33,12 +34,13 @@ _CONNECTIONS: Configuration = {
 """Impatient: a client that takes seconds to notice a new leader measures itself."""
 
 
-def configuration(bootstrap: str, client_id: str, log: logging.Logger) -> Configuration:
+def configuration(access: Access, client_id: str, log: logging.Logger) -> Configuration:
     """The configuration common to producers and consumers."""
     return {
         **_CONNECTIONS,
+        **access.properties.values,
         "broker.address.family": _family(),
-        "bootstrap.servers": bootstrap,
+        "bootstrap.servers": access.bootstrap,
         "client.id": client_id,
         "logger": log,
         "error_cb": _error_logger(client_id, log),

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 
 from harness.client_ports import Isolation, Manner, Membership
+from harness.client_properties import Access
 from harness.clients.group import GroupClient
 from harness.clients.library import OnRebalance
 from harness.clients.member import GroupConsumer
@@ -19,21 +20,21 @@ class Librdkafka:
     """Implements :class:`harness.clients.library.ClientLibrary`.
 
     Args:
-        bootstrap: ``host:port,...``.
+        access: to the brokers.
         log: takes librdkafka's log lines.
     """
 
-    def __init__(self, bootstrap: str, log: logging.Logger) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, access: Access, log: logging.Logger) -> None:
+        self._access = access
         self._log = log
 
     def sender(self, name: str, acks: int, timeout_s: float, manner: Manner) -> Sender:
         """See :class:`harness.clients.library.ClientLibrary`."""
-        return Sender(self._bootstrap, name, acks, timeout_s, self._log, manner=manner)
+        return Sender(self._access, name, acks, timeout_s, self._log, manner=manner)
 
     def transactional_sender(self, name: str, timeout_s: float) -> TransactionalSender:
         """See :class:`harness.clients.library.ClientLibrary`."""
-        return TransactionalSender(self._bootstrap, name, timeout_s, self._log)
+        return TransactionalSender(self._access, name, timeout_s, self._log)
 
     def reader(
         self,
@@ -43,17 +44,17 @@ class Librdkafka:
         isolation: Isolation,
     ) -> Reader:
         """See :class:`harness.clients.library.ClientLibrary`."""
-        return Reader(self._bootstrap, name, positions, self._log, epochs=epochs, isolation=isolation)
+        return Reader(self._access, name, positions, self._log, epochs=epochs, isolation=isolation)
 
     def group_offsets(self, name: str, group: str) -> GroupClient:
         """See :class:`harness.clients.library.ClientLibrary`."""
-        return GroupClient(self._bootstrap, name, group, self._log)
+        return GroupClient(self._access, name, group, self._log)
 
     def member(
         self, name: str, membership: Membership, isolation: Isolation, rebalanced: OnRebalance
     ) -> GroupConsumer:  # fmt: skip
         """See :class:`harness.clients.library.ClientLibrary`."""
-        return GroupConsumer(self._bootstrap, name, membership, isolation, rebalanced=rebalanced, log=self._log)
+        return GroupConsumer(self._access, name, membership, isolation, rebalanced=rebalanced, log=self._log)
 
     def apart(self) -> None:
         """See :class:`harness.clients.library.ClientLibrary`: librdkafka's threads live and die with seawall."""

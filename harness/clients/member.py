@@ -10,6 +10,7 @@ from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Assigned
 
 from harness.client_ports import LEFT_UNKNOWN, CommittedOffset, Isolation, Membership, Polled
+from harness.client_properties import Access
 from harness.clients.group import assigned, commit, committed, generation_of
 from harness.clients.library import OnRebalance
 from harness.clients.librdkafka import ClientError, calling, configuration, made
@@ -24,7 +25,7 @@ class GroupConsumer:
     """One member of a group.
 
     Args:
-        bootstrap: ``host:port,...``.
+        access: to the brokers.
         client_id: for the brokers.
         membership: of what, and how.
         isolation: see :class:`harness.client_ports.Member`.
@@ -38,7 +39,7 @@ class GroupConsumer:
 
     def __init__(
         self,
-        bootstrap: str,
+        access: Access,
         client_id: str,
         membership: Membership,
         isolation: Isolation,
@@ -58,7 +59,7 @@ class GroupConsumer:
         self._consumer = made(
             Consumer,
             {
-                **configuration(bootstrap, client_id, log),
+                **configuration(access, client_id, log),
                 **reading(isolation),
                 **static,
                 **(_classic(membership) if is_classic else _consumer(membership)),

@@ -11,6 +11,7 @@ from typing import NamedTuple, cast
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError
 from confluent_kafka import TopicPartition as Assigned
 
+from harness.client_properties import Access
 from harness.clients.librdkafka import ClientError, calling, configuration, made
 from harness.clients.reader import reading
 from harness.model import Offset, TopicPartition
@@ -40,13 +41,13 @@ class OutputReader:
     """
 
     def __init__(
-        self, bootstrap: str, client_id: str, partitions: Iterable[TopicPartition], log: logging.Logger
+        self, access: Access, client_id: str, partitions: Iterable[TopicPartition], log: logging.Logger
     ) -> None:
         self.at_end: set[TopicPartition] = set()
         self._consumer = made(
             Consumer,
             {
-                **configuration(bootstrap, client_id, log),
+                **configuration(access, client_id, log),
                 **reading("read_committed"),
                 "group.id": client_id,
                 "auto.offset.reset": "earliest",
@@ -82,24 +83,28 @@ class OutputReader:
             self._consumer.close()
 
 
-def bounds(bootstrap: str, partitions: Sequence[TopicPartition], log: logging.Logger, *, stable: bool) -> list[Offset]:
+def bounds(
+    access: Access, name: str, partitions: Sequence[TopicPartition], log: logging.Logger, *, stable: bool
+) -> list[Offset]:
     """Of each partition the high watermark, or the last stable offset, below which no transaction is open.
+
+    ``name``: of the client, and of its group, which has no members.
 
     Raises:
         ClientError: a leader does not answer.
     """
     isolation = "read_committed" if stable else "read_uncommitted"
     settings = {
-        **configuration(bootstrap, "seawall-ends", log),
-        "group.id": "seawall-ends",
+        **configuration(access, name, log),
+        "group.id": name,
         "isolation.level": isolation,
     }
     consumer = made(Consumer, settings)
     try:
         ends: list[Offset] = []
-        for name in partitions:
+        for place in partitions:
             with calling():
-                asked = Assigned(name.topic, name.partition)
+                asked = Assigned(place.topic, place.partition)
                 answer = consumer.get_watermark_offsets(asked, timeout=_BOUNDS_S, cached=False)
             if answer is None:
                 raise ClientError(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 (librdkafka's own code)
@@ -110,15 +115,15 @@ def bounds(bootstrap: str, partitions: Sequence[TopicPartition], log: logging.Lo
 
 
 def read_to_the_end(
-    bootstrap: str, partitions: Sequence[TopicPartition], log: logging.Logger, timeout_s: float
+    access: Access, name: str, partitions: Sequence[TopicPartition], log: logging.Logger, timeout_s: float
 ) -> list[RawRecord] | str:
     """All records of the output, once no transaction is open there; or why they could not be read in time."""
     deadline_s, why = time.monotonic() + timeout_s, "_TIMED_OUT"
     while time.monotonic() < deadline_s:
         try:
-            ends = bounds(bootstrap, partitions, log, stable=False)
-            if bounds(bootstrap, partitions, log, stable=True) == ends:
-                found = _read(bootstrap, partitions, log, deadline_s)
+            ends = bounds(access, name, partitions, log, stable=False)
+            if bounds(access, name, partitions, log, stable=True) == ends:
+                found = _read(access, name, partitions, log, deadline_s)
                 if not isinstance(found, str):
                     return found
                 why = found
@@ -131,9 +136,9 @@ def read_to_the_end(
 
 
 def _read(
-    bootstrap: str, partitions: Sequence[TopicPartition], log: logging.Logger, deadline_s: float
+    access: Access, name: str, partitions: Sequence[TopicPartition], log: logging.Logger, deadline_s: float
 ) -> list[RawRecord] | str:
-    reader, records = OutputReader(bootstrap, "seawall-output", partitions, log), list[RawRecord]()
+    reader, records = OutputReader(access, name, partitions, log), list[RawRecord]()
     try:
         while reader.at_end != set(partitions):
             polled = reader.poll()

@@ -18,6 +18,7 @@ from confluent_kafka import TopicPartition as Assigned
 
 from harness import payload
 from harness.client_ports import MOVED_ERRORS, TRUNCATED, Bounds, Isolation, OffsetForTime, Polled
+from harness.client_properties import Access
 from harness.clients.group import assigned
 from harness.clients.librdkafka import ClientError, Configuration, calling, configuration, made
 from harness.errors import EnvironmentFault
@@ -39,7 +40,7 @@ class Reader:
 
     def __init__(
         self,
-        bootstrap: str,
+        access: Access,
         client_id: str,
         positions: Mapping[TopicPartition, Offset],
         log: logging.Logger,
@@ -52,7 +53,7 @@ class Reader:
         self._consumer = made(
             Consumer,
             {
-                **configuration(bootstrap, client_id, log),
+                **configuration(access, client_id, log),
                 **reading(isolation),
                 "enable.partition.eof": True,
                 "group.id": client_id,

@@ -14,6 +14,7 @@ from typing import Protocol
 from confluent_kafka import KafkaError, Message, Producer
 
 from harness.client_ports import PLAIN, Answered, Manner, not_recorded
+from harness.client_properties import Access
 from harness.clients.librdkafka import ClientError, Configuration, calling, configuration, made
 from harness.history.sends import Answer, Completion
 from harness.model import Offset, TopicPartition
@@ -73,7 +74,7 @@ class Sender:
     answered with ``info`` and the error's name, and sends the next batch with a new one.
 
     Args:
-        bootstrap: ``host:port,...``.
+        access: to the brokers.
         client_id: for the brokers' logs and ours.
         acks: -1 (all in-sync replicas), 1 or 0.
         timeout_s: how long to wait for the answer to one batch.
@@ -86,7 +87,7 @@ class Sender:
 
     def __init__(
         self,
-        bootstrap: str,
+        access: Access,
         client_id: str,
         acks: int,
         timeout_s: float,
@@ -99,7 +100,7 @@ class Sender:
         self._manner = manner
         self._filling = threading.Lock()
         self._settings = {
-            **configuration(bootstrap, client_id, log),
+            **configuration(access, client_id, log),
             "acks": acks,
             "message.timeout.ms": max(1, int(timeout_s * 1000)),
             **settings_of(manner, timeout_s),

@@ -29,6 +29,7 @@ from harness.client_ports import (
     Transacted,
     not_recorded,
 )
+from harness.client_properties import Access
 from harness.client_tasks.wire_transactions import WireTransactions
 from harness.clients import library as blocking
 from harness.clients.librdkafka_library import Librdkafka
@@ -91,18 +92,18 @@ class ThreadedClients:
     """Implements :class:`harness.client_ports.TransactionalClients` and :class:`harness.share_ports.SharingClients`.
 
     Args:
-        bootstrap: ``host:port,...``, the brokers in the order of their ids.
+        access: to the brokers, in the order of their ids.
         log: takes what clients have to say.
         library: of the clients; None: librdkafka.
         prefix: with what the names of groups and clients begin, and so transactional ids, on a cluster that others use.
     """
 
     def __init__(
-        self, bootstrap: str, log: logging.Logger, library: blocking.ClientLibrary | None = None, prefix: str = ""
+        self, access: Access, log: logging.Logger, library: blocking.ClientLibrary | None = None, prefix: str = ""
     ) -> None:
-        self._bootstrap = bootstrap
+        self._access = access
         self._prefix = prefix
-        self._library = library or Librdkafka(bootstrap, log)
+        self._library = library or Librdkafka(access, log)
         self._log = log
         self._stop = threading.Event()
         self._tasks: list[ThreadTask[Any]] = []
@@ -161,7 +162,7 @@ class ThreadedClients:
 
     def wire_producer(self, name: str, timeout_s: float, version: int) -> WireTransactions:
         """See :class:`harness.client_ports.TransactionalClients`."""
-        pairs = [address.rsplit(":", 1) for address in self._bootstrap.split(",")]
+        pairs = [address.rsplit(":", 1) for address in self._access.bootstrap.split(",")]
         wire = BlockingWire([(host, int(port)) for host, port in pairs])
         return WireTransactions(wire, self._named(name), timeout_s, version)
 
@@ -193,7 +194,7 @@ class ThreadedClients:
     def process(self) -> ThreadedProcess | None:
         """See :class:`harness.client_ports.Clients`."""
         library = self._library.apart()
-        return None if library is None else ThreadedProcess(self._bootstrap, self._log, library, self, self._prefix)
+        return None if library is None else ThreadedProcess(self._access, self._log, library, self, self._prefix)
 
     def share_consumer(self, name: str, membership: ShareMembership) -> _ShareConsumer:
         """See :class:`harness.share_ports.SharingClients`."""
@@ -214,11 +215,11 @@ class ThreadedClients:
 
     async def delete_records(self, order: DeleteOrder, orders: DeleteRecordsLog) -> str | None:
         """See :class:`harness.client_ports.Clients`."""
-        return delete_records(self._bootstrap, order.partitions, order.before, order.timeout_s, orders)
+        return delete_records(self._access, order.partitions, order.before, order.timeout_s, orders)
 
     async def spoof_fetch(self, order: SpoofedFetchOrder) -> str | None:
         """See :class:`harness.client_ports.Clients`."""
-        host, port = self._bootstrap.split(",")[order.to].rsplit(":", 1)
+        host, port = self._access.bootstrap.split(",")[order.to].rsplit(":", 1)
         return spoof_fetch((host, int(port)), order)
 
 
@@ -226,7 +227,7 @@ class ThreadedProcess(ThreadedClients):
     """Implements :class:`harness.client_ports.ClientProcess`.
 
     Args:
-        bootstrap: as for the clients that have made it.
+        access: as for the clients that have made it.
         log: likewise.
         library: runs in the process.
         makers: those clients.
@@ -235,13 +236,13 @@ class ThreadedProcess(ThreadedClients):
 
     def __init__(
         self,
-        bootstrap: str,
+        access: Access,
         log: logging.Logger,
         library: blocking.ClientLibrary,
         makers: ThreadedClients,
         prefix: str,
     ) -> None:
-        super().__init__(bootstrap, log, library, prefix)
+        super().__init__(access, log, library, prefix)
         self._stop = makers._stop  # noqa: SLF001 (they stop together)
         self._makers = makers
 

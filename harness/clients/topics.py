@@ -14,15 +14,17 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
+from harness.client_properties import Access
 from harness.clients.librdkafka import ClientError, calling, made
 from harness.errors import EnvironmentFault
 from harness.history.delete_records_log import GAVE_UP, DeleteRecordsLog
 from harness.model import Offset, TopicPartition
 from harness.target import TopicSpec
 
-_SILENT = logging.getLogger("seawall.clients.topics")
-_SILENT.addHandler(logging.NullHandler())
-_SILENT.propagate = False
+SILENT = logging.getLogger("seawall.clients.topics")
+SILENT.addHandler(logging.NullHandler())
+SILENT.propagate = False
+"""The log of clients that have nothing to say that their answers do not."""
 
 
 _IMPATIENT = {"socket.timeout.ms": 3000}
@@ -44,7 +46,7 @@ class _Unheard(EnvironmentFault):
     """No controller has decided, though one may have created the topic: the client may ask again."""
 
 
-def create_topic(bootstrap: str, topic: TopicSpec, timeout_s: float) -> None:
+def create_topic(access: Access, topic: TopicSpec, timeout_s: float) -> None:
     """Have the cluster create ``topic``; returns when it has confirmed.
 
     A request that a controller leaves unanswered, because it was elected or went away meanwhile, is made again.
@@ -60,11 +62,11 @@ def create_topic(bootstrap: str, topic: TopicSpec, timeout_s: float) -> None:
     )
     for attempt in asking:
         with attempt:
-            _ask_for(bootstrap, topic, min(timeout_s, _ANSWER_TIMEOUT_S), again=attempt.retry_state.attempt_number > 1)
+            _ask_for(access, topic, min(timeout_s, _ANSWER_TIMEOUT_S), again=attempt.retry_state.attempt_number > 1)
 
 
-def _ask_for(bootstrap: str, topic: TopicSpec, timeout_s: float, *, again: bool) -> None:
-    admin = admin_client(bootstrap, **_IMPATIENT)
+def _ask_for(access: Access, topic: TopicSpec, timeout_s: float, *, again: bool) -> None:
+    admin = admin_client(access, **_IMPATIENT)
     try:
         with calling():
             created = admin.create_topics([_new_topic(topic)], operation_timeout=timeout_s, request_timeout=timeout_s)
@@ -73,6 +75,11 @@ def _ask_for(bootstrap: str, topic: TopicSpec, timeout_s: float, *, again: bool)
         error = refusal.error
         if again and error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
             return
+        if error.code() in {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}:
+            raise EnvironmentFault(
+                f"topic {topic.name!r} was not created: the client lacks the right Create on it.",
+                "Grant it for all names that begin with the run's prefix.",
+            ) from None
         kind = _Unheard if error.code() in _UNHEARD else EnvironmentFault
         raise kind(f"topic {topic.name!r} was not created: {error.str().rstrip('.')}.") from None
     except (ValueError, TypeError) as refusal:
@@ -82,7 +89,7 @@ def _ask_for(bootstrap: str, topic: TopicSpec, timeout_s: float, *, again: bool)
 
 
 def delete_records(
-    bootstrap: str,
+    access: Access,
     partitions: Sequence[TopicPartition],
     before: Offset | None,
     timeout_s: float,
@@ -91,7 +98,7 @@ def delete_records(
     """Ask the partitions' leaders to delete what is before ``before``; None: before the high watermark.
 
     Args:
-        bootstrap: ``host:port,...``.
+        access: to the brokers.
         partitions: at least one.
         before: the first offset to stay.
         timeout_s: how long the leaders may wait for their followers, and the client for the leaders.
@@ -100,7 +107,7 @@ def delete_records(
     Returns:
         The name of the first error; None for success.
     """
-    admin = admin_client(bootstrap, **_IMPATIENT)
+    admin = admin_client(access, **_IMPATIENT)
     asked = [Assigned(name.topic, name.partition, OFFSET_END if before is None else before) for name in partitions]
     numbers = [orders.sent(name, before, round(timeout_s * 1000)) for name in partitions]
     try:
@@ -127,14 +134,14 @@ def _deleted(answer: Future[Any], timeout_s: float) -> tuple[str | None, Offset 
         return GAVE_UP, None
 
 
-def admin_client(bootstrap: str, **settings: int) -> AdminClient:
+def admin_client(access: Access, **settings: Any) -> AdminClient:
     """A client for the administration of a cluster, with ``settings`` by librdkafka's names; it logs nothing.
 
     Raises:
         EnvironmentFault: librdkafka cannot start it.
     """
-    own = {"bootstrap.servers": bootstrap, "client.id": "seawall-admin", **settings}
-    return made(partial(AdminClient, logger=_SILENT), own)
+    own = {**access.properties.values, "bootstrap.servers": access.bootstrap, "client.id": "seawall-admin", **settings}
+    return made(partial(AdminClient, logger=SILENT), own)
 
 
 def _new_topic(topic: TopicSpec) -> NewTopic:

@@ -10,6 +10,7 @@ from functools import partial
 from confluent_kafka import KafkaError, Message, Producer
 
 from harness.client_ports import ABORTED, CommittedOffset, Transacted
+from harness.client_properties import Access
 from harness.clients.group import assigned
 from harness.clients.librdkafka import ClientError, calling, configuration, made, within
 from harness.clients.sender import produce
@@ -31,7 +32,7 @@ class TransactionalSender:
     would.
 
     Args:
-        bootstrap: ``host:port,...``.
+        access: to the brokers.
         transactional_id: who takes the same one fences this one off.
         timeout_s: how long each part of a transaction may take: to begin with a producer id, to have its records
             answered, and to end.
@@ -41,14 +42,14 @@ class TransactionalSender:
         offsets: where the records of the open transaction are, as far as is known; empty: none is open.
     """
 
-    def __init__(self, bootstrap: str, transactional_id: str, timeout_s: float, log: logging.Logger) -> None:
+    def __init__(self, access: Access, transactional_id: str, timeout_s: float, log: logging.Logger) -> None:
         self._timeout_s = timeout_s
         self._has_producer_id = self._is_spent = False
         self.offsets: list[Offset | None] = []
         timeout_ms = max(1000, int(timeout_s * 1000))
         request_ms = min(_REQUEST_TIMEOUT_MS, timeout_ms - _GRACE_MS)
         self._settings = {
-            **configuration(bootstrap, transactional_id, log),
+            **configuration(access, transactional_id, log),
             "transactional.id": transactional_id,
             "transaction.timeout.ms": timeout_ms,
             "message.timeout.ms": timeout_ms,

@@ -15,6 +15,7 @@ from checkers.verdicts.check import Engine
 from harness.checker import Outcome
 from harness.cli.findings import details
 from harness.client_ports import ClientContext
+from harness.client_properties import Access
 from harness.clients.librdkafka import close_log, file_log
 from harness.clients.threaded_clients import ThreadedClients
 from harness.errors import EnvironmentFault, InvalidRun, SeawallError, UsageError
@@ -84,7 +85,7 @@ class SeawallCluster:
         run = LiveRun(plan, DirectoryArchive(directory), environment, journal)
         self._last_things.callback(self._clear, run)
         context = ClientContext(
-            lambda: ThreadedClients(run.target.bootstrap(), log), self._partitions, run.recorder, plan.seed
+            lambda: ThreadedClients(Access(run.target.bootstrap()), log), self._partitions, run.recorder, plan.seed
         )
         run.start(context)
         self.history = ClientHistory(

@@ -168,7 +168,7 @@ def plan(
         _refuse_tap(scenario, system)
         _refuse_unobserved_deletions(workload, system)
         workload.refuse(_circumstances(made))
-    require_client(workload, target, in_virtual_time=is_in_virtual_time(target))
+    require_client(workload, target, system.client, in_virtual_time=is_in_virtual_time(target))
     return made
 
 

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import workloads
 from harness.client_ports import ClientContext, Clients, RealTime
+from harness.client_properties import Access
 from harness.client_tasks.final_reader import FinalReader
 from harness.client_tasks.scheduled_client import OrderedClient
+from harness.clients.rights import require_of_group, require_of_transactional_id
 from harness.clients.threaded_clients import ThreadedClients
 from harness.clock import PacedClock, SystemClock
 from harness.controls import WireTaps
@@ -72,11 +74,16 @@ def environment_of(plan: Plan, directory: Path, voice: Voice, journal: StartJour
     started = ExitStack()
 
     def clients(recorder: Recorder) -> RunClients:
-        bootstrap = target.bootstrap()
-        library = client_library(plan.workload.client, bootstrap, voice.log, voice.failed)
+        access = Access(target.bootstrap(), plan.system.client)
+        prefix = plan.system.prefix
+        if prefix:
+            require_of_group(access, f"{prefix}rights")
+            if plan.workload.transacts:
+                require_of_transactional_id(access, f"{prefix}rights")
+        library = client_library(plan.workload.client, access, voice.log, voice.failed)
         started.callback(library.close)
-        real_time = RealTime(bootstrap, directory, voice.log, voice.failed)
-        in_real_time = partial(ThreadedClients, bootstrap, voice.log, library, plan.system.prefix)
+        real_time = RealTime(access, directory, voice.log, voice.failed, prefix)
+        in_real_time = partial(ThreadedClients, access, voice.log, library, prefix)
         return _clients(plan, in_real_time, recorder, real_time)
 
     return RunEnvironment(target, SystemClock(), clients, started.close)

@@ -12,6 +12,7 @@ from typing import Any
 
 from harness.broker.secret import Secret
 from harness.broker.settings import NodeConfig, NodeFaults, Settings
+from harness.client_properties import Access
 from harness.clients.topics import create_topic
 from harness.controls import (
     ConnectionStalls,
@@ -140,7 +141,7 @@ class BuiltinTarget(BuiltinDisks, BuiltinLinks):
 
     def create_topic(self, topic: TopicSpec) -> None:
         """See :class:`harness.target.Target`."""
-        create_topic(self.bootstrap(), topic, _TOPIC_TIMEOUT_S)
+        create_topic(Access(self.bootstrap()), topic, _TOPIC_TIMEOUT_S)
         names = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
         self._await(
             f"topic {topic.name!r} does not have a leader and a full ISR everywhere",

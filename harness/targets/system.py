@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from harness.broker.settings import Settings
+from harness.client_properties import PLAINTEXT, ClientProperties
 from harness.fault import Fault
 from harness.payload import EVERYTHING, Carried
 from harness.replication.knobs import Knobs
@@ -62,6 +63,11 @@ class System(ABC):
     def prefix(self) -> str:
         """With what the names of topics, groups and transactional ids begin, for others use the cluster, too."""
         return ""
+
+    @property
+    def client(self) -> ClientProperties:
+        """What its clients need besides addresses."""
+        return PLAINTEXT
 
     @property
     def release(self) -> str | None:

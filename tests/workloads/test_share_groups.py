@@ -13,6 +13,7 @@ import yaml
 from checkers import check
 from harness import runner, scenario
 from harness.checker import Outcome, RunVerdict, Side, Verdict
+from harness.client_properties import PLAINTEXT
 from harness.clients.threaded_clients import ThreadedClients
 from harness.errors import UsageError
 from harness.history.run_directory import RunDirectory
@@ -153,13 +154,15 @@ def test_it_runs_on_the_built_in_brokers(target: str) -> None:
 
 def test_librdkafka_is_taken_to_have_share_consumers() -> None:
     with pytest.raises(UsageError, match=r"librdkafka has no share consumers\."):
-        require_client(parse("share_groups", {}), "process:4.3.0", in_virtual_time=False)
+        require_client(parse("share_groups", {}), "process:4.3.0", PLAINTEXT, in_virtual_time=False)
 
 
 def test_a_client_of_before_is_taken_to_have_share_consumers() -> None:
     fetched_or_skip("4.1.0")
     with pytest.raises(UsageError, match=r"java:4\.1\.0 has no share consumers, which came with 4\.2\."):
-        require_client(parse("share_groups", {"client": "java:4.1.0"}), "process:4.3.0", in_virtual_time=False)
+        require_client(
+            parse("share_groups", {"client": "java:4.1.0"}), "process:4.3.0", PLAINTEXT, in_virtual_time=False
+        )
 
 
 def test_it_is_a_part_of_several_workloads() -> None:

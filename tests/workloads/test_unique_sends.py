@@ -13,6 +13,7 @@ import pytest
 import workloads
 from harness.broker.settings import Settings
 from harness.client_ports import ClientContext
+from harness.client_properties import Access
 from harness.client_tasks.final_reader import FinalReader
 from harness.client_tasks.scheduled_client import OrderedClient
 from harness.clients.sender import produce
@@ -78,7 +79,7 @@ class Recorded:
         log.propagate = False
         log.addHandler(logging.NullHandler())
         bootstrap, ours = cluster.bootstrap(), UniqueSendsParameters(**parameters)
-        self.context = ClientContext(lambda: ThreadedClients(bootstrap, log), self.partitions, self.recorder, 1)
+        self.context = ClientContext(lambda: ThreadedClients(Access(bootstrap), log), self.partitions, self.recorder, 1)
         self.scheduled = OrderedClient(self.context, ours.size)
         reader = FinalReader(self.context, ours.isolation)
         self.clients = RunClients(UniqueSends(ours, self.context), self.scheduled, reader)

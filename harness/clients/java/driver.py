@@ -139,11 +139,10 @@ class Driver:
             pipe.close()
 
     def _write(self, request: Mapping[str, object]) -> None:
-        line = json.dumps(request)
         assert self._process.stdin is not None
         try:
             with self._writing:
-                self._process.stdin.write(line + "\n")
+                self._process.stdin.write(json.dumps(request) + "\n")
                 self._process.stdin.flush()
         except (OSError, ValueError):
             self._end_all()

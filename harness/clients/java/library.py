@@ -10,9 +10,11 @@ import logging
 from collections.abc import Callable, Mapping
 
 from harness.client_ports import Isolation, Manner, Membership
+from harness.client_properties import Access
 from harness.clients.java.consumers import GroupOffsets, Member, Reader, belonging, reading
 from harness.clients.java.driver import Driver
 from harness.clients.java.producers import Sender, TransactionalSender
+from harness.clients.java.security import security
 from harness.clients.java.share_consumers import ShareConsumer, configure_group, sharing
 from harness.clients.kafka_settings import IMPATIENT, sending
 from harness.clients.library import OnRebalance
@@ -26,7 +28,7 @@ class Java:
     """Implements :class:`harness.clients.library.SharingLibrary`; of a release before 4.2 it has no share consumers.
 
     Args:
-        bootstrap: ``host:port,...``.
+        access: to the brokers.
         classpath: the jars of the release whose client it is.
         log: takes what the process prints.
         failed: called if the process ends before its time.
@@ -36,9 +38,10 @@ class Java:
     """
 
     def __init__(
-        self, bootstrap: str, classpath: str, log: logging.Logger, failed: Callable[[BaseException], None]
+        self, access: Access, classpath: str, log: logging.Logger, failed: Callable[[BaseException], None]
     ) -> None:
-        self._bootstrap = bootstrap
+        self._access = access
+        self._security = security(access.properties)
         self._classpath = classpath
         self._driver = Driver(classpath, log, failed)
         self._log = log
@@ -75,7 +78,7 @@ class Java:
 
     def apart(self) -> Java:
         """See :class:`harness.clients.library.ClientLibrary`: another Java process, which ends with this one."""
-        made = Java(self._bootstrap, self._classpath, self._log, self._failed)
+        made = Java(self._access, self._classpath, self._log, self._failed)
         self._apart.append(made)
         return made
 
@@ -94,4 +97,10 @@ class Java:
             one.close()
 
     def _common(self, name: str) -> dict[str, object]:
-        return {**IMPATIENT, **_CONNECTED_WITHIN, "bootstrap.servers": self._bootstrap, "client.id": name}
+        return {
+            **IMPATIENT,
+            **_CONNECTED_WITHIN,
+            **self._security,
+            "bootstrap.servers": self._access.bootstrap,
+            "client.id": name,
+        }

@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.client_ports import Isolation, Manner, Membership
+from harness.client_properties import Access
 from harness.clients.kafka_python.consumers import GroupOffsets, Member, Reader, belonging
 from harness.clients.kafka_python.producers import Sender, TransactionalSender, settings_of
+from harness.clients.kafka_python.security import security
 from harness.clients.kafka_settings import IMPATIENT, reading, underscored
 from harness.clients.library import OnRebalance
 from harness.model import Offset, TopicPartition
@@ -23,11 +25,12 @@ class KafkaPython:
     """Implements :class:`harness.clients.library.ClientLibrary`.
 
     Args:
-        bootstrap: ``host:port,...``.
+        access: to the brokers.
     """
 
-    def __init__(self, bootstrap: str) -> None:
-        self._bootstrap = bootstrap.split(",")
+    def __init__(self, access: Access) -> None:
+        self._bootstrap = access.bootstrap.split(",")
+        self._security = security(access.properties)
 
     def sender(self, name: str, acks: int, timeout_s: float, manner: Manner) -> Sender:
         """See :class:`harness.clients.library.ClientLibrary`."""
@@ -64,4 +67,10 @@ class KafkaPython:
         """See :class:`harness.clients.library.ClientLibrary`: nothing is left to end."""
 
     def _common(self, name: str) -> dict[str, Any]:
-        return {**underscored(IMPATIENT), **_PATIENCE, "bootstrap_servers": self._bootstrap, "client_id": name}
+        return {
+            **underscored(IMPATIENT),
+            **_PATIENCE,
+            **self._security,
+            "bootstrap_servers": self._bootstrap,
+            "client_id": name,
+        }

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import ClusterMetadata, ConfigResource, ResourceType  # type: ignore[attr-defined]
 
+from harness.client_properties import Access
 from harness.clients.librdkafka import ClientError, calling
+from harness.clients.rights import is_denied, lacks, require_of_topic
 from harness.clients.topics import admin_client, create_topic
 from harness.errors import EnvironmentFault
 from harness.model import NO_LEADER, NodeId, TopicPartition
 from harness.target import ClusterView, PartitionView, TopicSpec
 from harness.targets.awaiting import await_that
+from harness.targets.bootstrap.unreachable import DECISIVE, unreachable
 
 _TIMEOUT_S = 10.0
+_ASK_S = 2.5
 _POLL_S = 0.1
 _EPOCH_UNKNOWN = -1
 """Metadata tells leader epochs since 2.1 (KIP-320); librdkafka does not pass them on."""
@@ -25,12 +29,17 @@ class Administration:
     """A client for the administration of one cluster.
 
     Args:
-        bootstrap: ``host:port,...``.
+        access: to it.
+
+    Attributes:
+        withheld: why settings are not told, in words; empty: they are, or the cluster has none to tell.
     """
 
-    def __init__(self, bootstrap: str) -> None:
-        self._bootstrap = bootstrap
-        self._client = admin_client(bootstrap)
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self.withheld = ""
+        self._heard: list[KafkaError] = []
+        self._client = admin_client(access, error_cb=self._heard.append)
 
     def brokers(self) -> Sequence[int]:
         """The ids of the brokers that Metadata names, ascending.
@@ -78,14 +87,16 @@ class Administration:
         return frozenset(self._metadata().topics)
 
     def _metadata(self) -> ClusterMetadata:
-        try:
-            with calling():
-                return self._client.list_topics(timeout=_TIMEOUT_S)
-        except ClientError as refusal:
-            raise EnvironmentFault(
-                f"no broker answers at {self._bootstrap} within {_TIMEOUT_S:g} s: {refusal}.",
-                "Check the addresses, and that the listener is one without TLS and SASL.",
-            ) from None
+        deadline = time.monotonic() + _TIMEOUT_S
+        self._heard.clear()
+        while True:
+            try:
+                with calling():
+                    return self._client.list_topics(timeout=_ASK_S)
+            except ClientError as refusal:
+                self._client.poll(0)  # hears what the errors of connections were
+                if any(one.code() in DECISIVE for one in self._heard) or time.monotonic() >= deadline:
+                    raise unreachable(self._access, self._heard, refusal, _TIMEOUT_S) from None
 
     def broker_configs(self, broker: int) -> Mapping[str, str]:
         """The settings of a broker that have a value, by name; empty: the cluster does not tell."""
@@ -100,20 +111,31 @@ class Administration:
             with calling():
                 answers = self._client.describe_configs([resource], request_timeout=_TIMEOUT_S)
                 entries = answers[resource].result(timeout=_TIMEOUT_S + 1)
-        except (ClientError, TimeoutError):
+        except ClientError as refusal:
+            if is_denied(refusal.error):
+                cluster = resource.restype is ResourceType.BROKER
+                self.withheld = lacks("DescribeConfigs", "the cluster" if cluster else f"topic {resource.name!r}")
+            return {}
+        except TimeoutError:
             return {}
         return {name: str(entry.value) for name, entry in entries.items() if entry.value is not None}
 
-    def create(self, topic: TopicSpec, timeout_s: float) -> None:
+    def create(self, topic: TopicSpec, timeout_s: float, rights: Collection[str]) -> None:
         """Create a topic, and wait until every partition has a leader and a full ISR.
 
+        Args:
+            topic: to create.
+            timeout_s: the longest that may take.
+            rights: that the client must have on it, such as ``Write``.
+
         Raises:
-            EnvironmentFault: the cluster refused, or that took longer than ``timeout_s``.
+            EnvironmentFault: the cluster refused, that took longer than ``timeout_s``, or a right is missing.
         """
-        create_topic(self._bootstrap, topic, timeout_s)
+        create_topic(self._access, topic, timeout_s)
         names = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
-        lacks = f"topic {topic.name!r} has not got a leader and a full ISR everywhere"
-        await_that(lambda: self._are_whole(names), lacks, (), timeout_s, _POLL_S)
+        short = f"topic {topic.name!r} has not got a leader and a full ISR everywhere"
+        await_that(lambda: self._are_whole(names), short, (), timeout_s, _POLL_S)
+        require_of_topic(self._client, topic.name, rights)
 
     def _are_whole(self, names: Iterable[TopicPartition]) -> bool:
         partitions = self.view().partitions
@@ -136,6 +158,9 @@ class Administration:
                 with calling():
                     answers[name].result(timeout=_TIMEOUT_S + 1)
             except ClientError as refusal:
+                if is_denied(refusal.error):
+                    why = lacks("Delete", "it")
+                    raise EnvironmentFault(f"topic {name!r} was not deleted: {why}.") from None
                 if refusal.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                     raise EnvironmentFault(f"topic {name!r} was not deleted: {refusal}.") from None
             except TimeoutError:

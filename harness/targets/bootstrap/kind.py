@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from harness.broker.settings import Settings
+from harness.client_properties import ClientProperties
 from harness.errors import UsageError
 from harness.fault import Fault
 from harness.replication.knobs import CURRENT_GENERATION
 from harness.scenario import Scenario
 from harness.target import Target
 from harness.targets.bootstrap.administration import Administration
-from harness.targets.bootstrap.promises import asked, known_settings, refuse_unmet, topic_configs
+from harness.targets.bootstrap.promises import UNTOLD, asked, known_settings, refuse_unmet, topic_configs
 from harness.targets.bootstrap.spelling import ARGUMENT, Named, named
 from harness.targets.bootstrap.target import LEFTOVERS, NAME, BootstrapTarget
 from harness.targets.kafka.layout import Control
@@ -30,10 +31,12 @@ class Told:
     Attributes:
         brokers: their ids.
         settings: of its first broker, by Kafka's names; empty: it does not say.
+        withheld: why it does not say, in words; empty: it does, or has none to tell.
     """
 
     brokers: tuple[int, ...]
     settings: Mapping[str, str]
+    withheld: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,11 @@ class RunningCluster(System):
         """See :class:`harness.targets.system.System`."""
         del brokers
         number = len(self.told.brokers)
-        return f"connecting to {self.name}, which has {number} broker{'s' if number != 1 else ''}"
+        begins = f"connecting to {self.name}, which has {number} broker{'s' if number != 1 else ''}"
+        if not self.told.withheld:
+            return begins
+        taken = ", ".join(f"{name}={value}" for name, value in self._promised().items())
+        return f"{begins}; {self.told.withheld}, so that this is taken as promised: {taken}"
 
     def known_settings(self) -> Settings:
         """See :class:`harness.targets.system.System`."""
@@ -115,15 +122,23 @@ class RunningCluster(System):
         """See :class:`harness.targets.system.System`."""
         return self.cluster.prefix
 
+    @property
+    def client(self) -> ClientProperties:
+        """See :class:`harness.targets.system.System`."""
+        return self.cluster.client
+
     def unsupported(self, fault: Fault) -> Unsupported | None:
         """See :class:`harness.targets.system.System`."""
         return Unsupported(f"{fault.kind!r} needs more of a cluster than its addresses.")
 
     def configuration(self) -> Mapping[str, Any]:
         """See :class:`harness.targets.system.System`."""
+        client = {"client": self.client.recorded()} if self.client.values else {}
+        return {"settings": {**self.properties(), **self._promised()}, "brokers": list(self.told.brokers), **client}
+
+    def _promised(self) -> Mapping[str, Any]:
         names = ("min.insync.replicas", "unclean.leader.election.enable", "replica.lag.time.max.ms")
-        settings = {name: getattr(self.settings, name.replace(".", "_")) for name in names}
-        return {"settings": {**self.properties(), **settings}, "brokers": list(self.told.brokers)}
+        return {name: getattr(self.settings, name.replace(".", "_")) for name in names}
 
     def evidence(self) -> Mapping[str, str]:
         """See :class:`harness.targets.system.System`."""
@@ -172,7 +187,7 @@ class Bootstrap:
                     f"Take --set topic.replication_factor={len(self.told.brokers)}.",
                 )
         refuse_unmet(written, self.told.settings, spelling)
-        asked_for = asked(written, self.told.settings)
+        asked_for = asked(written, UNTOLD if self.told.withheld else self.told.settings)
         settings = known_settings(self.told.settings, asked_for, self.cluster.promises)
         least = min(topic.replication_factor for topic in scenario.topics)
         if settings.min_insync_replicas > least:
@@ -182,6 +197,18 @@ class Bootstrap:
                 f"Take --set settings.min.insync.replicas={least}.",
             )
         return RunningCluster(spelling, protocol, self.cluster, self.told, asked_for, settings)
+
+
+def told_by(cluster: Named) -> Told:
+    """What a running cluster tells of itself.
+
+    Raises:
+        EnvironmentFault: no broker answers.
+    """
+    administration = Administration(cluster.access)
+    brokers = tuple(administration.brokers())
+    settings = administration.broker_configs(brokers[0]) if brokers else {}
+    return Told(brokers, settings, administration.withheld)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,9 +239,7 @@ class BootstrapKind:
         """
         cluster = named(argument)
         cluster = replace(cluster, prefix=f"{cluster.prefix}{secrets.token_hex(4)}-")
-        administration = Administration(cluster.bootstrap)
-        brokers = tuple(administration.brokers())
-        return Bootstrap(cluster, Told(brokers, administration.broker_configs(brokers[0]) if brokers else {}))
+        return Bootstrap(cluster, told_by(cluster))
 
     def may_combine(self, argument: str) -> bool:
         """Whether brokers may also be controllers; none can be named here."""

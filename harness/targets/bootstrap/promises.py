@@ -34,6 +34,14 @@ OF_TOPICS: Mapping[str, str] = {
 }
 """The broker settings that a topic can have for itself, and what they are called there."""
 
+UNTOLD: Mapping[str, str] = {
+    **{name: KAFKAS_DEFAULTS[name] for name in ("min.insync.replicas", "unclean.leader.election.enable")},
+    "log.retention.ms": "0",
+    "log.retention.bytes": "0",
+    "log.cleanup.policy": "compact",
+}
+"""What brokers are taken to have that may not tell: what would spoil a run, so that topics state the contrary."""
+
 _AGE_LIMITS_MS = {"log.retention.ms": 1, "log.retention.minutes": 60_000, "log.retention.hours": 3_600_000}
 """Kafka's settings for the age of records, the strongest first, and the milliseconds that their unit has."""
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+from harness.client_properties import PLAINTEXT, Access, ClientProperties
 from harness.errors import UsageError
 from harness.model import is_kafkas_own
+from harness.property_file import read_properties
 from harness.spelling import closest
 
 ARGUMENT = "HOST:PORT"
@@ -28,19 +31,26 @@ class Named:
         keeps_topics: whether its topics stay when the run has ended.
         prefix: with what the names of topics, groups and transactional ids begin, before what is drawn for each run.
         promises: what the user says that the cluster promises, by Kafka's names of settings.
+        client: what its clients need besides addresses.
     """
 
     bootstrap: str
     keeps_topics: bool = False
     prefix: str = "seawall-"
     promises: Mapping[str, str] = field(default_factory=dict)
+    client: ClientProperties = PLAINTEXT
+
+    @property
+    def access(self) -> Access:
+        """How clients reach it."""
+        return Access(self.bootstrap, self.client)
 
 
 def named(argument: str) -> Named:
     """What ``HOST:PORT,...#OPTION#OPTION`` names.
 
     Raises:
-        UsageError: an address or an option is malformed.
+        UsageError: an address, an option, or the file of client properties is malformed.
     """
     addresses, *options = argument.split(_MARK)
     for address in addresses.split(","):
@@ -78,7 +88,14 @@ def _promised(cluster: Named, value: str) -> Named:
     return replace(cluster, promises={**cluster.promises, key: promised})
 
 
+def _reached(cluster: Named, value: str) -> Named:
+    if not value:
+        raise UsageError("target option client: write client=FILE.")
+    return replace(cluster, client=read_properties(Path(value)))
+
+
 _OPTIONS: dict[str, Callable[[Named, str], Named]] = {
+    "client": _reached,
     "keep-topics": _keep,
     "prefix": _prefixed,
     "promise": _promised,

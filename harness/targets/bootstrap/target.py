@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
-from harness.errors import EnvironmentFault
+from harness.client_properties import PLAINTEXT, Access
+from harness.errors import EnvironmentFault, UsageError
+from harness.property_file import read_properties
 from harness.target import ClusterView, Target, TopicSpec
 from harness.targets.bootstrap.administration import Administration
 from harness.targets.bootstrap.promises import unkept
@@ -35,8 +37,9 @@ class BootstrapTarget:
         self._cluster = cluster
         self._configs = configs
         self._journal = journal
-        self._administration = Administration(cluster.bootstrap)
+        self._administration = Administration(cluster.access)
         self._created: list[str] = []
+        self._undeleted = ""
         self._brokers: Sequence[str] = ()
 
     def start(self) -> None:
@@ -49,13 +52,18 @@ class BootstrapTarget:
         What the cluster does not delete is among what remains.
         """
         if self._created and not self._cluster.keeps_topics:
-            with suppress(EnvironmentFault):
+            try:
                 self._administration.delete(self._created)
                 self._created.clear()
+            except EnvironmentFault as refused:
+                self._undeleted = refused.sentence.rstrip(".")
 
     def remains(self) -> Sequence[str]:
         """See :class:`harness.target.Target`."""
-        return [f"topic {name}" for name in self._created if not self._cluster.keeps_topics]
+        if self._cluster.keeps_topics or not self._created:
+            return []
+        *others, last = (f"topic {name}" for name in self._created)
+        return [*others, f"{last} ({self._undeleted})" if self._undeleted else last]
 
     def create_topic(self, topic: TopicSpec) -> None:
         """See :class:`harness.target.Target`.
@@ -68,10 +76,13 @@ class BootstrapTarget:
             raise EnvironmentFault(f"topic {topic.name!r} exists, and is not of this run.", "Choose another prefix.")
         if not self._cluster.keeps_topics:
             coming = {"bootstrap": self._cluster.bootstrap, "topic": topic.name}
+            if self._cluster.client.path is not None:
+                coming["client"] = str(self._cluster.client.path)
             self._journal.leftover_coming(NAME, coming)
         self._created.append(topic.name)
         asked = replace(topic, configs={**self._configs, **(topic.configs or {})})
-        self._administration.create(asked, _TOPIC_TIMEOUT_S)
+        rights = ("Read", "Write") if self._cluster.keeps_topics else ("Read", "Write", "Delete")
+        self._administration.create(asked, _TOPIC_TIMEOUT_S, rights)
         if different := list(unkept(asked.configs or {}, self._administration.topic_configs(topic.name))):
             raise EnvironmentFault(f"the cluster did not make topic {topic.name!r} as asked: {', '.join(different)}.")
 
@@ -90,9 +101,13 @@ class BootstrapTarget:
 
 def _remove(what: Mapping[str, object]) -> Collection[str]:
     bootstrap, topic = str(what["bootstrap"]), str(what["topic"])
+    try:
+        access = Access(bootstrap, read_properties(Path(str(what["client"]))) if "client" in what else PLAINTEXT)
+    except UsageError as problem:
+        raise EnvironmentFault(f"topic {topic!r} may still be at {bootstrap}: {problem.sentence}") from None
     if not any(map(_accepts, bootstrap.split(","))):
         raise EnvironmentFault(f"topic {topic!r} may still be at {bootstrap}, where no broker listens now.")
-    return [f"topic {name} at {bootstrap}" for name in Administration(bootstrap).delete([topic])]
+    return [f"topic {name} at {bootstrap}" for name in Administration(access).delete([topic])]
 
 
 def _accepts(address: str) -> bool:

@@ -135,6 +135,7 @@ class ClusterFile(_Part):
         prefix: with what the names of the run's topics, groups and transactional ids begin.
         keep_topics: whether the run's topics stay.
         promises: what the cluster promises, by Kafka's names of settings, where it does not tell.
+        client: a file of client properties, for TLS and SASL; relative to this one.
     """
 
     bootstrap: Annotated[Words, Field(min_length=1)]
@@ -146,6 +147,7 @@ class ClusterFile(_Part):
     prefix: Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,40}$")] = "seawall-"
     keep_topics: bool = False
     promises: Mapping[str, str] = Field(default_factory=dict)
+    client: Text | None = None
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:

@@ -8,14 +8,15 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from harness.client_properties import PLAINTEXT
 from harness.controls import DiskSpace, Kills, Links, LogDirectories, Power, WallClocks
 from harness.errors import UsageError
 from harness.fault import Fault, nodes_named_by
 from harness.model import CLIENTS, is_broker
+from harness.property_file import read_properties
 from harness.scenario import Scenario
 from harness.target import Target, includes
-from harness.targets.bootstrap.administration import Administration
-from harness.targets.bootstrap.kind import Bootstrap, RunningCluster, Told
+from harness.targets.bootstrap.kind import Bootstrap, RunningCluster, told_by
 from harness.targets.bootstrap.promises import topic_configs
 from harness.targets.bootstrap.spelling import Named, named
 from harness.targets.cluster.cluster_file import ClusterFile, read
@@ -125,11 +126,8 @@ class CommandedKind:
             EnvironmentFault: no broker answers.
         """
         file = read(Path(argument))
-        cluster = _named(file)
-        administration = Administration(cluster.bootstrap)
-        brokers = tuple(administration.brokers())
-        told = Told(brokers, administration.broker_configs(brokers[0]) if brokers else {})
-        return CommandedSource(cluster, told, nodes_of(file))
+        cluster = _named(file, Path(argument).parent)
+        return CommandedSource(cluster, told_by(cluster), nodes_of(file))
 
     def may_combine(self, argument: str) -> bool:
         """Whether brokers may also be controllers; that is for the cluster to know."""
@@ -147,10 +145,11 @@ def nodes_of(file: ClusterFile) -> Sequence[CommandedNode]:
     return [CommandedNode(file, node) for node in file.nodes]
 
 
-def _named(file: ClusterFile) -> Named:
+def _named(file: ClusterFile, directory: Path) -> Named:
     """Its addresses, and how clients use it; part of the prefix is drawn for each run."""
     bootstrap = named(",".join(file.bootstrap)).bootstrap
-    return Named(bootstrap, file.keep_topics, f"{file.prefix}{secrets.token_hex(4)}-", file.promises)
+    client = PLAINTEXT if file.client is None else read_properties(directory / file.client)
+    return Named(bootstrap, file.keep_topics, f"{file.prefix}{secrets.token_hex(4)}-", file.promises, client)
 
 
 KIND = CommandedKind()

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
 
+from harness.client_properties import Access
 from harness.errors import EnvironmentFault, NoSuchProbe
 from harness.model import CONTROLLER, Link, is_broker
 from harness.target import ClusterView, Ending, Receipt
@@ -201,7 +202,7 @@ class ClusterTarget(BootstrapTarget):
         if (listener := self._listeners.get(node)) is None:
             return True
         with suppress(EnvironmentFault):
-            return int(node) in Administration(f"{listener[0]}:{listener[1]}").brokers()
+            return int(node) in Administration(Access(f"{listener[0]}:{listener[1]}", self._cluster.client)).brokers()
         return False
 
     # ------------------------------------------------------------------------------------------------ links

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from harness.client_properties import Access
 from harness.clients.topics import create_topic
 from harness.model import NodeId, TopicPartition
 from harness.target import ClusterView, ReplicaView, TopicSpec
@@ -34,7 +35,7 @@ def create_assigned(bootstrap: str, topic: TopicSpec, kafka_ids: Sequence[int]) 
     wanted = assignment_of(topic, len(kafka_ids))
     assignment = tuple(tuple(NodeId(kafka_ids[node]) for node in replicas) for replicas in wanted)
     asked = TopicSpec(topic.name, topic.partitions, topic.replication_factor, assignment, topic.configs)
-    create_topic(bootstrap, asked, TIMEOUT_S)
+    create_topic(Access(bootstrap), asked, TIMEOUT_S)
 
 
 def assignment_of(topic: TopicSpec, brokers: int) -> Sequence[Sequence[NodeId]]:

@@ -28,6 +28,7 @@ from harness.client_ports import (
     OffsetForTime,
     Polled,
 )
+from harness.client_properties import Access
 from harness.clients.java.driver import Driver
 from harness.clients.java.library import Java
 from harness.clients.library import ClientLibrary, Member, Reader
@@ -59,16 +60,16 @@ def java_classpath() -> str:
     return fetched_or_skip(NEWEST).classpath
 
 
-LIBRARIES: dict[str, Callable[[str], ClientLibrary]] = {
-    "librdkafka": lambda bootstrap: Librdkafka(bootstrap, LOG),
-    "java": lambda bootstrap: Java(bootstrap, java_classpath(), LOG, fails),
+LIBRARIES: dict[str, Callable[[Access], ClientLibrary]] = {
+    "librdkafka": lambda access: Librdkafka(access, LOG),
+    "java": lambda access: Java(access, java_classpath(), LOG, fails),
     "kafka-python": kafka_python,
 }
 
 
 @pytest.fixture(scope="module", params=LIBRARIES)
 def library(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[ClientLibrary]:
-    made = LIBRARIES[request.param](cluster.bootstrap)
+    made = LIBRARIES[request.param](Access(cluster.bootstrap))
     yield made
     made.close()
 
@@ -251,13 +252,13 @@ def test_a_member_goes_on_from_what_its_group_has_committed(
 
 
 def test_librdkafka_has_no_process_of_its_own(cluster: Cluster) -> None:
-    assert ThreadedClients(cluster.bootstrap, LOG).process() is None
+    assert ThreadedClients(Access(cluster.bootstrap), LOG).process() is None
 
 
 def test_a_java_process_of_its_own_is_killed_in_a_transaction_and_the_group_goes_on(
     cluster: Cluster, places: list[TopicPartition]
 ) -> None:
-    whole = Java(cluster.bootstrap, java_classpath(), LOG, fails)
+    whole = Java(Access(cluster.bootstrap), java_classpath(), LOG, fails)
     doomed = whole.apart()
     name, place = uuid.uuid4().hex, places[0]
     sent(whole, place, [1, 2])
@@ -286,7 +287,7 @@ def test_a_java_process_of_its_own_is_killed_in_a_transaction_and_the_group_goes
 
 
 def test_java_processes_end_with_that_of_the_library_that_has_made_them() -> None:
-    whole = Java("127.0.0.1:1", java_classpath(), LOG, fails)
+    whole = Java(Access("127.0.0.1:1"), java_classpath(), LOG, fails)
     pids = [whole._driver.pid, whole.apart()._driver.pid]
     assert all(map(psutil.pid_exists, pids))
     whole.close()
@@ -371,7 +372,7 @@ def test_a_run_without_kafka_python_says_how_to_get_it(monkeypatch: pytest.Monke
 
 
 def test_a_client_of_kafka_python_that_cannot_be_made_is_an_error() -> None:
-    kafka_python("")
+    kafka_python(Access(""))
     from harness.clients.kafka_python.errors import made
 
     def refuses(**settings: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from harness.client_ports import ABORTED, Transacted
+from harness.client_properties import Access
 from harness.clients.threaded_clients import ThreadedClients
 from harness.model import TopicPartition
 from tests.harness.broker.cluster import Cluster
@@ -231,7 +232,7 @@ def test_kafka_python_runs_transactions(cluster: Cluster, topic: str) -> None:
 def test_a_producer_that_speaks_the_protocol_itself_runs_transactions(
     cluster: Cluster, topic: str, version: int
 ) -> None:
-    clients = ThreadedClients(cluster.bootstrap, logging.getLogger("seawall.tests"))
+    clients = ThreadedClients(Access(cluster.bootstrap), logging.getLogger("seawall.tests"))
     made = clients.wire_producer(f"{topic}-{version}", PATIENCE_S, version)
 
     async def transact() -> list[Transacted | None]:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 
 from harness.client_ports import Bounds, ClientContext, Isolation, OffsetForTime, Polled
+from harness.client_properties import Access
 from harness.client_tasks import final_reader
 from harness.client_tasks.final_reader import FinalReader
 from harness.clients.threaded_clients import ThreadedClients
@@ -49,7 +50,7 @@ class OnEmptyLogs(ThreadedClients):
 def test_partitions_are_read_whichever_of_them_has_no_leader() -> None:
     log = logging.getLogger("seawall.tests.clients")
     context = ClientContext(
-        lambda: OnEmptyLogs("localhost:1", log), PARTITIONS, KeptRecorder("r", SystemClock()), seed=1
+        lambda: OnEmptyLogs(Access("localhost:1"), log), PARTITIONS, KeptRecorder("r", SystemClock()), seed=1
     )
     reader = FinalReader(context)
     try:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
+from harness.client_properties import Access
 from harness.clients.librdkafka import ClientError, calling, close_log, configuration, file_log, made
 from harness.errors import EnvironmentFault
 
@@ -41,7 +42,7 @@ def test_what_is_not_librdkafkas_stays_what_it_is(raised: Exception) -> None:
 def test_clients_ask_for_ipv4_but_where_the_c_library_would_resolve_none(monkeypatch: pytest.MonkeyPatch) -> None:
     def asked(answer: object) -> object:
         monkeypatch.setattr(socket, "getaddrinfo", answer)
-        return configuration("127.0.0.1:9092", "seawall-7", logging.getLogger())["broker.address.family"]
+        return configuration(Access("127.0.0.1:9092"), "seawall-7", logging.getLogger())["broker.address.family"]
 
     def refuse(*_: object) -> None:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")

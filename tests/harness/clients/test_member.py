@@ -12,6 +12,7 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, Consumer
 from confluent_kafka import TopicPartition as Assigned
 
 from harness.client_ports import LEFT_UNKNOWN, Begins, CommittedOffset, Membership
+from harness.client_properties import Access
 from harness.clients import member as module
 from harness.clients.group import generation_of
 from harness.clients.member import GroupConsumer
@@ -99,7 +100,12 @@ class Script:
 
         membership = Membership("g", [FIRST, SECOND], assignor, session_timeout_s=2, poll_timeout_s=1)
         self.member = GroupConsumer(
-            "127.0.0.1:1", "m", membership, "read_uncommitted", rebalanced=rebalanced, log=logging.getLogger("test")
+            Access("127.0.0.1:1"),
+            "m",
+            membership,
+            "read_uncommitted",
+            rebalanced=rebalanced,
+            log=logging.getLogger("test"),
         )
         self.consumer: ScriptedConsumer = self.member._consumer  # type: ignore[assignment]
 

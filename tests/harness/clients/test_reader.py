@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from harness.client_ports import BEGINNING, MOVED_ERRORS, Polled
+from harness.client_properties import Access
 from harness.clients.reader import Reader
 from harness.clients.sender import Sender
 from harness.errors import EnvironmentFault
@@ -24,7 +25,7 @@ ZERO, ONE = TopicPartition("ledger", 0), TopicPartition("ledger", 1)
 
 @contextmanager
 def reading(bootstrap: str, positions: Mapping[TopicPartition, Offset], log: logging.Logger) -> Iterator[Reader]:
-    reader = Reader(bootstrap, "test", positions, log)
+    reader = Reader(Access(bootstrap), "test", positions, log)
     try:
         yield reader
     finally:
@@ -44,7 +45,7 @@ def polled(reader: Reader, count: int) -> list[PolledRecord]:
 @pytest.fixture(scope="module")
 def sent(cluster: BuiltinTarget) -> BuiltinTarget:
     """``ledger-0`` holds 10, 11, a record of ``ledger-1``, and bytes that are no record of ours."""
-    sender = Sender(cluster.bootstrap(), "test", -1, 5.0, logging.getLogger("seawall.tests.sent"))
+    sender = Sender(Access(cluster.bootstrap()), "test", -1, 5.0, logging.getLogger("seawall.tests.sent"))
     for one in (
         record(10),
         record(11),
@@ -80,7 +81,7 @@ def test_what_was_sent_with_another_key_or_headers_or_timestamp_is_not_intact(
         one._replace(headers=one.headers[1:]),
         one._replace(timestamp_ms=CREATED_MS + 1),
     ]
-    sender = Sender(cluster.bootstrap(), "test", -1, 5.0, logging.getLogger("seawall.tests.sent"))
+    sender = Sender(Access(cluster.bootstrap()), "test", -1, 5.0, logging.getLogger("seawall.tests.sent"))
     answers = [sender.send(ONE, each) for each in (one, *garbled)]
     sender.close()
     assert answers[0].offset is not None
@@ -117,7 +118,7 @@ class Ended:
 
 
 def test_a_reader_whose_client_fails_says_so_in_its_answers(log: logging.Logger) -> None:
-    reader = Reader("127.0.0.1:1", "test", {ZERO: 0}, log)
+    reader = Reader(Access("127.0.0.1:1"), "test", {ZERO: 0}, log)
     reader._consumer, alive = cast("Consumer", Ended()), reader._consumer
     try:
         assert reader.poll(10, 0.1) == Polled([], "_FATAL")

@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from harness.client_ports import NUMBERED, Manner
+from harness.client_properties import Access
 from harness.clients.sender import Sender, classified, settings_of
 from harness.history.sends import Answer
 from harness.model import TopicPartition
@@ -36,7 +37,7 @@ PROOFS = {
 
 @contextmanager
 def sending(bootstrap: str, log: logging.Logger, acks: int = -1, timeout_s: float = 5.0) -> Iterator[Sender]:
-    sender = Sender(bootstrap, "test", acks, timeout_s, log)
+    sender = Sender(Access(bootstrap), "test", acks, timeout_s, log)
     try:
         yield sender
     finally:
@@ -132,7 +133,7 @@ def test_too_few_replicas_append_nothing_but_an_earlier_attempt_may_have(
 
 def test_a_fatal_error_ends_the_batch_with_info_and_the_next_one_has_a_new_client(log: logging.Logger) -> None:
     with PlayedBroker() as broker:
-        sender = Sender(broker.bootstrap, "test", -1, 5.0, log, manner=NUMBERED)
+        sender = Sender(Access(broker.bootstrap), "test", -1, 5.0, log, manner=NUMBERED)
         try:
             assert sender.send(LEDGER, bare(b"x")).kind == "ok"
             broker.produce_error = KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -147,7 +148,7 @@ def test_a_fatal_error_ends_the_batch_with_info_and_the_next_one_has_a_new_clien
 def test_every_thread_learns_of_a_fatal_error(log: logging.Logger) -> None:
     with PlayedBroker() as broker:
         broker.produce_error = KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER
-        sender = Sender(broker.bootstrap, "test", -1, 5.0, log, manner=NUMBERED)
+        sender = Sender(Access(broker.bootstrap), "test", -1, 5.0, log, manner=NUMBERED)
         try:
             with ThreadPoolExecutor(4) as pool:
                 answers = list(pool.map(lambda _: sender.send(LEDGER, bare(b"x")), range(8)))
@@ -160,7 +161,7 @@ def test_every_thread_learns_of_a_fatal_error(log: logging.Logger) -> None:
 def test_closing_a_client_that_has_failed_is_harmless(log: logging.Logger) -> None:
     with PlayedBroker() as broker:
         broker.produce_error = KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER
-        sender = Sender(broker.bootstrap, "test", -1, 5.0, log, manner=NUMBERED)
+        sender = Sender(Access(broker.bootstrap), "test", -1, 5.0, log, manner=NUMBERED)
         give_up = threading.Event()
         give_up.set()
         sender.send(LEDGER, bare(b"x"), give_up)
@@ -172,7 +173,7 @@ def test_every_answer_is_passed_on_once_whichever_thread_has_polled_for_it(
     cluster: BuiltinTarget, log: logging.Logger
 ) -> None:
     manner = Manner(retries=1000, idempotent=True, batch=20, linger_s=0.005, in_flight=5, compression="lz4")
-    sender = Sender(cluster.bootstrap(), "test", -1, 20.0, log, manner=manner)
+    sender = Sender(Access(cluster.bootstrap()), "test", -1, 20.0, log, manner=manner)
 
     def send(first: int) -> tuple[list[Answer], dict[int, Answer]]:
         heard: dict[int, Answer] = {}

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.client_ports import ClientContext, RealTime
+from harness.client_properties import Access
 from harness.clients.threaded_clients import ThreadedClients
 from harness.clock import SystemClock
 from harness.history.kept_recorder import KeptRecorder
@@ -18,7 +19,7 @@ from harness.workload import Workload
 
 @pytest.fixture
 def clients() -> ThreadedClients:
-    return ThreadedClients("localhost:1", logging.getLogger("seawall.tests.clients"))
+    return ThreadedClients(Access("localhost:1"), logging.getLogger("seawall.tests.clients"))
 
 
 async def breaks() -> None:
@@ -85,7 +86,7 @@ def test_the_run_learns_at_once_that_a_task_of_the_load_has_failed(
         def start(self) -> None:
             self.begin(breaks())
 
-    real_time = RealTime("", Path(), logging.getLogger(__name__), heard.append)
+    real_time = RealTime(Access(""), Path(), logging.getLogger(__name__), heard.append)
     context = ClientContext(lambda: clients, [], KeptRecorder("r", SystemClock()), 1, real_time=real_time)
     load = Breaking(context)
     load.start()

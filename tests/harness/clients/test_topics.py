@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
+from harness.client_properties import Access
 from harness.clients import topics
 from harness.clients.topics import create_topic
 from harness.errors import EnvironmentFault, UsageError
@@ -33,12 +34,12 @@ def test_the_longest_name_is_allowed() -> None:
 
 def test_what_the_client_itself_refuses_is_one_sentence() -> None:
     with pytest.raises(EnvironmentFault, match=r"^topic 'ledger' was not created: the client refuses it: .*[^.]\.$"):
-        create_topic("127.0.0.1:1", TopicSpec("ledger", 1, 999_999), 1.0)
+        create_topic(Access("127.0.0.1:1"), TopicSpec("ledger", 1, 999_999), 1.0)
 
 
 def test_a_refusal_of_the_cluster_ends_with_one_period(cluster: BuiltinTarget) -> None:
     with pytest.raises(EnvironmentFault) as refused:
-        create_topic(cluster.bootstrap(), TopicSpec("ledger", 1, 2), 5.0)
+        create_topic(Access(cluster.bootstrap()), TopicSpec("ledger", 1, 2), 5.0)
     assert re.search(r"[^.]\.$", refused.value.sentence)
 
 
@@ -85,18 +86,18 @@ def test_what_nobody_answered_is_asked_again_and_may_have_been_done(
     cluster_that_says: Cluster, codes: tuple[int, ...]
 ) -> None:
     left = cluster_that_says(*codes)
-    create_topic("nowhere", LEDGER, 30.0)
+    create_topic(Access("nowhere"), LEDGER, 30.0)
     assert not left
 
 
 def test_a_topic_that_was_there_before_is_a_refusal(cluster_that_says: Cluster) -> None:
     cluster_that_says(KafkaError.TOPIC_ALREADY_EXISTS)
     with pytest.raises(EnvironmentFault, match="topic 'ledger' was not created: "):
-        create_topic("nowhere", LEDGER, 30.0)
+        create_topic(Access("nowhere"), LEDGER, 30.0)
 
 
 def test_who_never_answers_is_asked_until_time_is_up(cluster_that_says: Cluster) -> None:
     left = cluster_that_says(*[KafkaError._TIMED_OUT] * 1000)
     with pytest.raises(EnvironmentFault, match=r"^topic 'ledger' was not created: .*[^.]\.$"):
-        create_topic("nowhere", LEDGER, 0.3)
+        create_topic(Access("nowhere"), LEDGER, 0.3)
     assert 0 < len(left) < 1000 - 1

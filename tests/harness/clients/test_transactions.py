@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from harness import payload
 from harness.client_ports import ABORTED, CommittedOffset, Transacted
+from harness.client_properties import Access
 from harness.client_tasks.sending_process import TransactingProcess
 from harness.clients import transactional_sender
 from harness.clients.transactional_sender import TransactionalSender
@@ -65,7 +66,7 @@ def test_the_end_of_a_transaction_answers_for_all_its_parts() -> None:
 
 
 def test_without_a_coordinator_nothing_was_sent() -> None:
-    sender = TransactionalSender("127.0.0.1:1", "nobody", 1.0, logging.getLogger("test"))
+    sender = TransactionalSender(Access("127.0.0.1:1"), "nobody", 1.0, logging.getLogger("test"))
     try:
         ended = sender.send(LEDGER, [bare(b"a"), bare(b"b")])
     finally:
@@ -95,7 +96,7 @@ class Fenced:
 
 def test_after_a_fatal_error_the_next_transaction_has_a_new_client(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transactional_sender, "Producer", Fenced)
-    sender = TransactionalSender("127.0.0.1:1", "fenced", 1.0, logging.getLogger("test"))
+    sender = TransactionalSender(Access("127.0.0.1:1"), "fenced", 1.0, logging.getLogger("test"))
     for number in range(2):
         assert sender.send(LEDGER, [bare(b"a")]) == Transacted("info", [None], "_FENCED")
         assert Fenced.made == number + 1
@@ -115,7 +116,7 @@ def test_a_call_that_does_not_return_holds_the_process_up(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(transactional_sender, "Producer", Hanging)
     monkeypatch.setattr(transactional_sender, "_OVERDUE_S", 0.0)
-    sender = TransactionalSender("127.0.0.1:1", "held up", 0.05, logging.getLogger("test"))
+    sender = TransactionalSender(Access("127.0.0.1:1"), "held up", 0.05, logging.getLogger("test"))
     assert sender.commit_offsets(object(), {LEDGER: CommittedOffset(3)}) == Transacted("info", [], "_TIMED_OUT")
     assert sender.initialise() is None
     assert Hanging.made == 2

@@ -19,6 +19,7 @@ import pytest
 
 import faults
 from harness.broker.settings import Settings
+from harness.client_properties import Access
 from harness.clients.sender import Sender
 from harness.clock import PacedClock, SystemClock
 from harness.errors import EnvironmentFault, NoAnswer
@@ -216,7 +217,7 @@ def all_but(*quick: str) -> list[object]:
 
 def send_once(target: Target, one: ProducerRecord, acks: int) -> Answer:
     """Send one record as a client of its own does, and wait for its answer."""
-    sender = Sender(target.bootstrap(), "test", acks, _SEND_TIMEOUT_S, logging.getLogger("seawall.tests"))
+    sender = Sender(Access(target.bootstrap()), "test", acks, _SEND_TIMEOUT_S, logging.getLogger("seawall.tests"))
     try:
         return sender.send(LEDGER, one)
     finally:

@@ -12,6 +12,7 @@ import pytest
 
 import faults
 from harness.broker.settings import Settings
+from harness.client_properties import Access
 from harness.clients.sender import Sender
 from harness.errors import EnvironmentFault
 from harness.model import NodeId, TopicPartition
@@ -46,7 +47,7 @@ def running(path: Path, brokers: int = 1, **settings: object) -> Iterator[Builti
 
 
 def send(target: BuiltinTarget, first: int, count: int) -> None:
-    sender = Sender(target.bootstrap(), "test", -1, 5, logging.getLogger("seawall.tests"))
+    sender = Sender(Access(target.bootstrap()), "test", -1, 5, logging.getLogger("seawall.tests"))
     try:
         for value in range(first, first + count):
             assert sender.send(LEDGER, record(value)).kind == "ok"
@@ -172,7 +173,7 @@ def test_a_broker_that_halts_has_ended_itself_and_one_that_is_killed_or_stopped_
         target.restart("0")
         assert eventually(lambda: not unsettled(target, [LEDGER]))
         target.limit_disk("0", 0)
-        sender = Sender(target.bootstrap(), "test", -1, 1, logging.getLogger("seawall.tests"))
+        sender = Sender(Access(target.bootstrap()), "test", -1, 1, logging.getLogger("seawall.tests"))
         sender.send(LEDGER, record(1, size=100_000))
         sender.close()
         assert eventually(lambda: target.has_exited("0").holds)

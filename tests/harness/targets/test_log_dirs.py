@@ -17,6 +17,7 @@ import pytest
 import faults
 from harness.broker.files import Disk
 from harness.broker.settings import Settings
+from harness.client_properties import Access
 from harness.clients.sender import Sender
 from harness.errors import EnvironmentFault
 from harness.model import NodeId, TopicPartition
@@ -71,7 +72,7 @@ def target(shared: BuiltinTarget) -> BuiltinTarget:
 
 
 def send(target: BuiltinTarget, partition: TopicPartition, value: int, size: int = 100) -> str:
-    sender = Sender(target.bootstrap(), "test", -1, 3, logging.getLogger("seawall.tests"))
+    sender = Sender(Access(target.bootstrap()), "test", -1, 3, logging.getLogger("seawall.tests"))
     try:
         return sender.send(partition, record(value, partition, size)).kind
     finally:

@@ -21,6 +21,7 @@ from checkers import check
 from checkers.completeness.guarantees_are_configured import misstated
 from harness.broker.settings import Settings
 from harness.checker import Outcome, RunVerdict
+from harness.client_properties import Access
 from harness.errors import EnvironmentFault, UsageError
 from harness.history.run_directory import RunDirectory
 from harness.replication.knobs import CURRENT_GENERATION, generation
@@ -56,7 +57,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltinTarget]
 
 
 def topics(cluster: BuiltinTarget) -> set[str]:
-    return {name for name in Administration(cluster.bootstrap()).topics() if not name.startswith("__")}
+    return {name for name in Administration(Access(cluster.bootstrap())).topics() if not name.startswith("__")}
 
 
 def judged(
@@ -102,7 +103,7 @@ def test_topics_stay_where_they_are_to_and_are_not_used_again(cluster: BuiltinTa
         kept = topics(cluster)
         assert len(kept) == 2 * number
     assert all(name.startswith("kept-") for name in kept)
-    Administration(cluster.bootstrap()).delete(list(kept))
+    Administration(Access(cluster.bootstrap())).delete(list(kept))
 
 
 @pytest.mark.parametrize(
@@ -127,7 +128,7 @@ def test_a_topic_that_is_gone_is_a_loss_though_no_final_read_can_show_it(
         while not (mine := topics(cluster)):
             time.sleep(0.05)
         time.sleep(1)
-        Administration(cluster.bootstrap()).delete(list(mine))
+        Administration(Access(cluster.bootstrap())).delete(list(mine))
 
     forgetful = threading.Thread(target=forget)
     forgetful.start()
@@ -210,7 +211,7 @@ def test_topics_that_are_not_deleted_are_named_and_the_run_is_judged_all_the_sam
     [verdict] = check([left.value.directory], engine="reference")
     assert verdict.outcome is Outcome.PASS
     assert len(topics(cluster)) == 2
-    Administration(cluster.bootstrap()).delete(list(topics(cluster)))
+    Administration(Access(cluster.bootstrap())).delete(list(topics(cluster)))
 
 
 def test_the_topics_of_a_cluster_that_is_gone_keep_others_no_longer_than_a_look() -> None:

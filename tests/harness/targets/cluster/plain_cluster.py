@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from harness.broker.settings import NodeConfig, Settings
+from harness.client_properties import Access
 from harness.errors import EnvironmentFault
 from harness.model import CONTROLLER_ID, NodeId, node_name
 from harness.replication.knobs import CURRENT_GENERATION, generation
@@ -119,7 +120,7 @@ def _await_brokers(cluster: PlainCluster) -> None:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         with suppress(EnvironmentFault):
-            if len(Administration(cluster.bootstrap).brokers()) == 3:
+            if len(Administration(Access(cluster.bootstrap)).brokers()) == 3:
                 return
         time.sleep(0.1)
     raise AssertionError((cluster.directory / "0.log").read_text())

@@ -18,6 +18,7 @@ import yaml
 
 from checkers import check
 from harness.checker import Outcome, RunVerdict
+from harness.client_properties import Access
 from harness.errors import EnvironmentFault, ExitCode, InvalidRun, UsageError
 from harness.history.run_directory import RunDirectory
 from harness.model import Link
@@ -77,7 +78,7 @@ def test_every_fault_of_random_chaos_that_has_commands_is_proven_on_a_sound_clus
     assert len(rows) >= 3
     assert all(row["proven_ns"] and row["heal_proven_ns"] for row in rows), rows
     assert len(directory.manifest().configuration["left_out"]) == 3
-    assert not {name for name in Administration(cluster.bootstrap).topics() if not name.startswith("__")}
+    assert not {name for name in Administration(Access(cluster.bootstrap)).topics() if not name.startswith("__")}
 
 
 @LATE

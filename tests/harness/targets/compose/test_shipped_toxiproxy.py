@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from toxiproxy import Toxiproxy
 
+from harness.client_properties import Access
 from harness.clients.sender import Sender
 from harness.clients.topics import create_topic
 from harness.errors import EnvironmentFault
@@ -76,7 +77,7 @@ def eventually(look: Callable[[], bool]) -> bool:
 def has_topic() -> bool:
     """Whether the cluster has taken the topic, now or when it was asked before."""
     try:
-        create_topic(BOOTSTRAP, LEDGER, ANSWER_TIMEOUT_S)
+        create_topic(Access(BOOTSTRAP), LEDGER, ANSWER_TIMEOUT_S)
     except EnvironmentFault as refusal:
         return "already exists" in refusal.sentence
     return True
@@ -84,7 +85,7 @@ def has_topic() -> bool:
 
 def is_acknowledged(partition: TopicPartition) -> bool:
     """Whether a client that has just come gets a record through."""
-    with closing(Sender(BOOTSTRAP, "test", -1, ANSWER_TIMEOUT_S, logging.getLogger("seawall.tests"))) as sender:
+    with closing(Sender(Access(BOOTSTRAP), "test", -1, ANSWER_TIMEOUT_S, logging.getLogger("seawall.tests"))) as sender:
         return sender.send(partition, bare(b"a record")).kind == "ok"
 
 

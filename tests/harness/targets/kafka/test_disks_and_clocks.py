@@ -18,6 +18,7 @@ import pytest
 from confluent_kafka import Producer
 
 from harness.broker.codecs import inflate
+from harness.client_properties import Access
 from harness.clients.sender import Sender, produce
 from harness.errors import EnvironmentFault, SeawallError
 from harness.history.sends import Answer
@@ -123,7 +124,7 @@ class Broker:
 
     def send(self, count: int = 1, size: int = 0, to: TopicPartition = LEDGER) -> list[Answer]:
         """Send the next records, one at a time."""
-        sender = Sender(self.target.bootstrap(), "test", -1, 10, logging.getLogger("seawall.tests"))
+        sender = Sender(Access(self.target.bootstrap()), "test", -1, 10, logging.getLogger("seawall.tests"))
         first, self._values = self._values, self._values + count
         try:
             kept = Carried(headers=self.version != OLD, timestamp=to != STAMPED)

@@ -19,6 +19,7 @@ import pytest
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Position
 
+from harness.client_properties import Access
 from harness.clients.sender import Sender
 from harness.clients.topics import create_topic
 from harness.errors import EnvironmentFault
@@ -51,7 +52,7 @@ class Trial:
 
     def send(self, acks: int = -1) -> int:
         """Send one record, and again until it is taken; its offset."""
-        sender = Sender(self.cluster.bootstrap(), "test", acks, 5.0, logging.getLogger("seawall.tests"))
+        sender = Sender(Access(self.cluster.bootstrap()), "test", acks, 5.0, logging.getLogger("seawall.tests"))
         try:
             deadline = time.monotonic() + TIMEOUT_S
             while (answer := sender.send(LEDGER, bare(b"a record"))).kind != "ok" and time.monotonic() < deadline:
@@ -109,7 +110,9 @@ def trial(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     try:
         cluster.start()
         trial = Trial(cluster)
-        create_topic(cluster.bootstrap(), TopicSpec(LEDGER.topic, 1, 3, (tuple(map(node_id, BROKERS)),)), TIMEOUT_S)
+        create_topic(
+            Access(cluster.bootstrap()), TopicSpec(LEDGER.topic, 1, 3, (tuple(map(node_id, BROKERS)),)), TIMEOUT_S
+        )
         trial.settle()
         yield trial
     finally:

@@ -1,0 +1,234 @@
+"""Runs against real Kafka with TLS, SASL and an authorizer: each way in, each refusal, and where no secret may be."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import ResourceType  # type: ignore[attr-defined]
+
+from checkers import check
+from harness.checker import Outcome
+from harness.errors import EnvironmentFault, SeawallError, UsageError
+from harness.history.run_directory import RunDirectory
+from harness.runner import plan, run
+from harness.scenario import load
+from harness.targets.bootstrap.kind import KIND
+from harness.targets.bootstrap.target import LEFTOVERS
+from tests.harness.targets.bootstrap.secured_kafka import PASSWORD, PREFIX, RIGHTS, SecuredKafka, secured_kafka
+
+ONE_BROKER = {"topic.replication_factor": "1", "settings.min.insync.replicas": "1"}
+KAFKAS_SESSIONS = {"workload_session_timeout_s": "6", "workload_poll_timeout_s": "12"}
+"""What brokers take whose group.min.session.timeout.ms is Kafka's default."""
+
+SEED = 7
+BY_NIGHT = pytest.mark.nightly("a run each; by day one with SASL_SSL and SCRAM is made")
+
+TLS = "security.protocol=SSL\nssl.ca.location=ca.pem\n"
+SASL = TLS.replace("SSL", "SASL_SSL")
+KEY = "ssl.certificate.location=alice.pem\nssl.key.location=alice"
+LOCKED = f"{KEY}.locked\nssl.key.password=${{env:ALICES}}\n"
+ALICE = "sasl.username=alice\nsasl.password=${env:ALICES}\n"
+SCRAM = f"{SASL}sasl.mechanism=SCRAM-SHA-512\n"
+TOKEN = "enable.sasl.oauthbearer.unsecure.jwt=true\nsasl.oauthbearer.config=principal=alice\n"
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
+    with secured_kafka(tmp_path_factory.mktemp("kafka")) as started:
+        yield started
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("ALICES", PASSWORD)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
+
+
+def target(kafka: SecuredKafka, listener: str, properties: str, prefix: str = PREFIX) -> str:
+    """``--target`` for a listener; paths in ``properties`` are of the certificates."""
+    file = kafka.certificates.path("client.properties")
+    file.write_text(properties)
+    return f"bootstrap:{kafka.bootstrap(listener)}#client={file}#prefix={prefix}"
+
+
+def passes(
+    kafka: SecuredKafka, listener: str, properties: str, out: Path, duration_s: float = 2, **overrides: str
+) -> RunDirectory:
+    keys = {**ONE_BROKER, **{key.replace("_", ".", 1): value for key, value in overrides.items()}}
+    made = plan(
+        load("random-chaos"), target(kafka, listener, properties), seed=SEED, duration_s=duration_s, overrides=keys
+    )
+    directory = run(made, out)
+    [verdict] = check([directory.path], engine="reference")
+    assert verdict.outcome is Outcome.PASS, verdict
+    left = [name for name in kafka.admin().list_topics(timeout=10).topics if name.startswith(PREFIX)]
+    assert not left
+    return directory
+
+
+class Watch:
+    """Collects, while it is open, every command line on this machine that has a text in it."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text.encode()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look)
+        self.found: list[bytes] = []
+
+    def __enter__(self) -> Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._over.wait(0.2):
+            for process in Path("/proc").glob("[0-9]*/cmdline"):
+                try:
+                    line = process.read_bytes()
+                except OSError:
+                    continue
+                if self._text in line:
+                    self.found.append(line)
+
+
+def holding(directory: Path, *texts: str) -> list[Path]:
+    files = [path for path in directory.rglob("*") if path.is_file()]
+    return [path for path in files if any(text.encode() in path.read_bytes() for text in texts)]
+
+
+@pytest.mark.parametrize(
+    "client", ["librdkafka", *(pytest.param(one, marks=BY_NIGHT) for one in ("java:4.3.0", "kafka-python"))]
+)
+def test_scram_over_tls_passes_and_no_secret_is_written(client: str, kafka: SecuredKafka, tmp_path: Path) -> None:
+    with Watch(PASSWORD[-9:]) as watch:
+        directory = passes(kafka, "SCRAM", SCRAM + ALICE, tmp_path, workload_client=client)
+    assert not watch.found
+    assert not holding(tmp_path, PASSWORD, PASSWORD[-9:])
+    recorded = directory.manifest().configuration["client"]
+    assert recorded["sasl.password"] is None
+    assert recorded["sasl.username"] == "alice"
+
+
+@BY_NIGHT
+@pytest.mark.parametrize("client", ["librdkafka", "java:4.3.0", "kafka-python"])
+@pytest.mark.parametrize(
+    ("listener", "properties"),
+    [
+        ("TLS", TLS),
+        ("MUTUAL", f"{TLS}{KEY}.key\n"),
+        ("MUTUAL", TLS + LOCKED),
+        ("SCRAM", SCRAM.replace("512", "256") + ALICE),
+        ("PASSWORD", f"{SASL}sasl.mechanisms=PLAIN\n{ALICE}"),
+        ("ELSEWHERE", f"{TLS}ssl.endpoint.identification.algorithm=none\n"),
+    ],
+    ids=["tls", "mutual", "locked-key", "scram-256", "plain", "any-name"],
+)
+def test_each_library_gets_in(listener: str, properties: str, client: str, kafka: SecuredKafka, tmp_path: Path) -> None:
+    passes(kafka, listener, properties, tmp_path, workload_client=client)
+
+
+@BY_NIGHT
+@pytest.mark.parametrize(
+    ("listener", "properties"),
+    [
+        ("MUTUAL", f"{TLS}ssl.keystore.location=alice.p12\nssl.keystore.password=${{env:ALICES}}\n"),
+        ("TOKENS", f"{SASL}sasl.mechanism=OAUTHBEARER\n{TOKEN}"),
+    ],
+    ids=["keystore", "token"],
+)
+def test_librdkafka_gets_in_with_a_keystore_and_with_a_token(
+    listener: str, properties: str, kafka: SecuredKafka, tmp_path: Path
+) -> None:
+    passes(kafka, listener, properties, tmp_path)
+
+
+@BY_NIGHT
+@pytest.mark.parametrize("name", ["consumer_groups", "transactions", "consume_transform_produce", "pipelined_sends"])
+def test_the_rights_that_are_documented_are_enough(name: str, kafka: SecuredKafka, tmp_path: Path) -> None:
+    longer = {} if name in {"transactions", "pipelined_sends"} else KAFKAS_SESSIONS
+    passes(kafka, "SCRAM", SCRAM + ALICE, tmp_path, 6, workload_name=name, **longer)
+
+
+WRONG = ALICE.replace("${env:ALICES}", "not-this-one")
+SLOW = pytest.mark.nightly("2 to 10 s each, until librdkafka has given up; by day a wrong password is refused")
+
+
+@pytest.mark.parametrize(
+    ("listener", "properties", "sentence"),
+    [
+        ("SCRAM", SCRAM + WRONG, r"does not let the user 'alice' in \(SCRAM-SHA-512\): .*invalid credentials"),
+        pytest.param("PASSWORD", SCRAM + ALICE, r"supported mechanisms: PLAIN\. Check", marks=SLOW),
+        pytest.param("EXPIRED", TLS, r"certificate of the broker at \S+ has expired\.", marks=SLOW),
+        pytest.param("ELSEWHERE", TLS, r"certificate of the broker at \S+ is not one for '127\.0\.0\.1'", marks=SLOW),
+        pytest.param("TLS", TLS.replace("ca.pem", "other-ca.pem"), r"no authority that is in \S+other-ca", marks=SLOW),
+        pytest.param("TLS", "security.protocol=SSL", r"no authority that this machine trusts", marks=SLOW),
+        pytest.param("MUTUAL", TLS, r"refuses the client's certificate, or that it has none", marks=SLOW),
+        pytest.param("TLS", "", r"listeners are of security\.protocol=PLAINTEXT", marks=SLOW),
+        pytest.param("PLAIN", TLS, r"listeners are of security\.protocol=SSL", marks=SLOW),
+    ],
+    ids=["password", "mechanism", "expired", "name", "authority", "no-authority", "no-key", "plaintext", "no-tls"],
+)
+def test_who_does_not_get_in_is_told_why(listener: str, properties: str, sentence: str, kafka: SecuredKafka) -> None:
+    with pytest.raises(EnvironmentFault, match=sentence) as refused:
+        KIND.source(target(kafka, listener, properties).removeprefix("bootstrap:"))
+    assert "not-this-one" not in str(refused.value)
+
+
+def without(kind: str) -> list[tuple[ResourceType, str]]:
+    return [(resource, right) for resource, right in RIGHTS if f"{resource.name} {right}" != kind]
+
+
+@pytest.mark.parametrize(
+    ("missing", "sentence"),
+    [
+        ("TOPIC CREATE", r"topic '\S+' was not created: the client lacks the right Create on it"),
+        pytest.param("TOPIC WRITE", r"lacks the right Write on topic", marks=BY_NIGHT),
+        pytest.param("TOPIC DELETE", r"still topic \S+ \(.*the client lacks the right Delete on it\)", marks=BY_NIGHT),
+        pytest.param("GROUP READ", r"lacks the right Read on group", marks=BY_NIGHT),
+        pytest.param("TRANSACTIONAL_ID WRITE", r"lacks the right Write on transactional id", marks=BY_NIGHT),
+    ],
+)
+def test_a_right_that_is_missing_is_named(missing: str, sentence: str, kafka: SecuredKafka, tmp_path: Path) -> None:
+    prefix = f"{missing.lower().replace(' ', '-')}-"
+    kafka.allow("bob", prefix, without(missing))
+    spelled = target(kafka, "SCRAM", SCRAM + ALICE.replace("alice", "bob"), prefix)
+    overrides = {**ONE_BROKER, "workload.name": "transactions"}
+    made = plan(load("random-chaos"), spelled, seed=SEED, duration_s=1, overrides=overrides)
+    with pytest.raises(SeawallError, match=sentence):
+        run(made, tmp_path)
+
+
+def test_settings_that_are_withheld_are_taken_as_promised_and_said(kafka: SecuredKafka) -> None:
+    made = plan(load("random-chaos"), target(kafka, "SCRAM", SCRAM + ALICE), seed=SEED, overrides=ONE_BROKER)
+    assert (
+        "the client lacks the right DescribeConfigs on the cluster, so that this is taken as promised: min.insync"
+        in (made.system.begins(1))
+    )
+    assert made.system.properties()["log.retention.ms"] == "-1"
+
+
+def test_topics_that_were_left_are_deleted_by_the_same_properties(
+    kafka: SecuredKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spelled = target(kafka, "SCRAM", SCRAM + ALICE)
+    what = {
+        "bootstrap": kafka.bootstrap("SCRAM"),
+        "topic": f"{PREFIX}gone",
+        "client": spelled.split("=")[1].split("#")[0],
+    }
+    assert LEFTOVERS.remove(what) == []
+    monkeypatch.delenv("ALICES")
+    with pytest.raises(EnvironmentFault, match=r"may still be at .*environment variable ALICES, which is not set"):
+        LEFTOVERS.remove(what)
+
+
+def test_a_library_that_cannot_have_the_properties_is_refused_before_anything(kafka: SecuredKafka) -> None:
+    spelled = target(kafka, "TOKENS", f"{SASL}sasl.mechanism=OAUTHBEARER\n{TOKEN}")
+    with pytest.raises(UsageError, match="which seawall has for librdkafka alone"):
+        plan(load("random-chaos"), spelled, seed=SEED, overrides={**ONE_BROKER, "workload.client": "kafka-python"})
