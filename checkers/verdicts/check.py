@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from checkers.reference import engine
 from checkers.registry import RULES
+from checkers.verdicts.evidence_tiers import reads_logs
 from checkers.verdicts.judge import judge
 from checkers.verdicts.memory import Tables, views_in_memory
 from checkers.verdicts.severity import Evidence
@@ -149,7 +150,7 @@ def _ask_reference(runs: Sequence[Opened], report: Report) -> tuple[Answers, dic
         views.append(views_in_memory(run.manifest, tables[-1], run.faults, faults_known=_are_faults_known(run)))
     answers = engine.answer(views, report)
     witnesses = {
-        run.manifest.run: Witnesses(*held, run.faults, _frames(run, held, answers.findings))
+        run.manifest.run: Witnesses(*_citable(held, run), run.faults, _frames(run, held, answers.findings))
         for held, run in zip(tables, runs, strict=True)
     }
     return answers, witnesses
@@ -234,4 +235,10 @@ def _witnesses(rows: Mapping[str, Sequence[Row]], run: Opened) -> Witnesses:
     frames = None
     if WIRE.name in run.files:
         frames = Frames(wire, not_understood(wire), history, replica_logs)
-    return Witnesses(history, timeline, replica_logs, run.faults, frames)
+    return Witnesses(*_citable((history, timeline, replica_logs), run), run.faults, frames)
+
+
+def _citable(tables: Tables, run: Opened) -> tuple[Sequence[Row], Sequence[Row], Sequence[Row] | None]:
+    """``tables`` without replica logs, where none was read."""
+    history, timeline, replica_logs = tables
+    return history, timeline, replica_logs if reads_logs(run.manifest) else None

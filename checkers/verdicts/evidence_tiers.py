@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from checkers.views.configured import Configured, is_watched
+from checkers.views.expected import expected
 from harness.anomaly import AnomalyKind, Found
 from harness.checker import EvidenceTier
+from harness.history.run_directory import Manifest
 
 
 def tier_of(configured: Configured) -> EvidenceTier:
@@ -14,6 +16,12 @@ def tier_of(configured: Configured) -> EvidenceTier:
     if configured.guarantees.get("timeline") == "none" or not is_watched(configured):
         return EvidenceTier.CLIENTS
     return EvidenceTier.SAMPLES if configured.sampled else EvidenceTier.BROKERS
+
+
+def reads_logs(manifest: Manifest) -> bool:
+    """Whether replica logs are part of the evidence of a run."""
+    configured = Configured(manifest.run, manifest.guarantees, expected(manifest), manifest.generation)
+    return tier_of(configured) is not EvidenceTier.CLIENTS
 
 
 def not_asked(tier: EvidenceTier, kinds: Mapping[str, AnomalyKind]) -> Sequence[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from checkers.reference import engine
+from checkers.verdicts.evidence_tiers import reads_logs
 from checkers.verdicts.judge import judge
 from checkers.verdicts.severity import Evidence
 from checkers.views.configured import is_sampled, is_virtual, isr_wanted, lag_allowed_ns, members_kept_ns
@@ -59,6 +60,7 @@ def views_in_memory(manifest: Manifest, tables: Tables, faults: Sequence[Row], *
 def decided(manifest: Manifest, tables: Tables, faults: Sequence[Row], wire: Sequence[Row] | None = None) -> RunVerdict:
     """The verdict on a run; ``wire``: the rows of its wire tap, None: it had none."""
     answers = engine.answer([views_in_memory(manifest, tables, faults)])
-    history, _, replica_logs = tables
+    history, timeline, replica_logs = tables
     frames = None if wire is None else Frames(wire, not_understood(wire), history, replica_logs)
-    return judge(Evidence(manifest, faults), answers, Witnesses(*tables, faults, frames), "reference")
+    logs = replica_logs if reads_logs(manifest) else None
+    return judge(Evidence(manifest, faults), answers, Witnesses(history, timeline, logs, faults, frames), "reference")

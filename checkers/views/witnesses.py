@@ -30,7 +30,7 @@ class Cut(NamedTuple):
 
 
 class Witnesses:
-    """The rows of one run that its findings may cite.
+    """The rows of one run that its findings may cite; of ``replica_logs`` None: no log was read.
 
     Attributes:
         frames: those of a wire tap; None: the run had none.
@@ -40,7 +40,7 @@ class Witnesses:
         self,
         history: Sequence[Row],
         timeline: Sequence[Row],
-        replica_logs: Sequence[Row],
+        replica_logs: Sequence[Row] | None,
         faults: Sequence[Row],
         frames: Frames | None = None,
     ) -> None:
@@ -55,7 +55,8 @@ class Witnesses:
         self._faults = sorted(faults, key=lambda r: (r["injected_ns"] or 0, str(r["fault"])))
         self._take_history(history)
         self._take_timeline(timeline)
-        for row in sorted(replica_logs, key=_place_in_log):
+        self._has_logs = replica_logs is not None
+        for row in sorted(replica_logs or (), key=_place_in_log):
             self._logged[where(row)].append(row)
 
     def _take_history(self, rows: Sequence[Row]) -> None:
@@ -156,7 +157,7 @@ class Witnesses:
     def holders(self, finding: Finding) -> Iterator[Evidence]:
         """Which replicas' logs hold the finding's value, if it has one, and what they hold at its offset."""
         logged, value = self._logged[place(finding)], finding.value
-        if value is not None and not any(row["value"] == value for row in logged):
+        if self._has_logs and value is not None and not any(row["value"] == value for row in logged):
             sought: dict[str, int | str] = {"topic": finding.topic, "partition": finding.partition, "value": value}
             yield Evidence("replica_logs", sought, f"no replica's log holds value {value}")
         sides = [r for r in logged if r["offset"] == finding.offset or (value is not None and r["value"] == value)]

@@ -40,6 +40,8 @@ def test_clients_alone_show_some_of_each_kind_that_is_asked_and_of_no_other() ->
         assert set(verdict.not_asked) == KINDS.keys() - BY_CLIENTS
         found |= kinds & {one.kind for one in verdict.anomalies}
         assert not {one.kind for one in verdict.anomalies} - BY_CLIENTS
+        cited = [(one.kind, cite) for one in verdict.anomalies for cite in one.evidence if cite.table == "replica_logs"]
+        assert not cited
     assert found == BY_CLIENTS
 
 
