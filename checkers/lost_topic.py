@@ -6,7 +6,8 @@ acknowledged records are gone with it. Asked for where nodes cannot be probed; e
 
 Severity: ``VIOLATION``, whatever the configuration: acknowledged metadata is never Kafka's to lose. Brokers that create
 topics when a client asks for one (``auto.create.topics.enable``) hide this; there the records are missing, one by one
-(``lost-write``).
+(``lost-write``). Metadata also hides topics that the user may not describe: a right that is taken away during a run
+looks the same.
 """
 
 from __future__ import annotations
