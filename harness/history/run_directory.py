@@ -107,7 +107,9 @@ class Manifest:
     guarantees: Annotated[Mapping[str, Any], Shape(Guarantees)] = field(default_factory=dict)
     unrest: Annotated[Mapping[str, Any], Shape(UnrestDocument)] = field(default_factory=dict)
     endings: Annotated[Sequence[Mapping[str, Any]], Shape(tuple[EndingDocument, ...])] = field(default_factory=list)
-    unknown_topics: Annotated[Sequence[Mapping[str, Any]], Shape(tuple[UnknownTopicDocument, ...])] = ()
+    unknown_topics: Annotated[Sequence[Mapping[str, Any]], Shape(tuple[UnknownTopicDocument, ...])] = field(
+        default_factory=list
+    )
     orders: Annotated[Sequence[Mapping[str, Any]] | None, Shape(tuple[OrderDocument, ...] | None)] = None
     program: Annotated[Mapping[str, Any], Shape(ProgramDocument)] = field(default_factory=dict)
     duration_s: Seconds | None = None

@@ -21,7 +21,7 @@ def test_addresses_and_options_are_read() -> None:
         ("one:0", r"'one:0' is not HOST:PORT"),
         ("one:65536", r"'one:65536' is not HOST:PORT"),
         ("one:9092 ", r"'one:9092 ' is not HOST:PORT"),
-        ("one:9092#keep", r"'keep' is no option; known: keep-topics, prefix, promise"),
+        ("one:9092#keep", r"'keep' is no option; known: client, keep-topics, prefix, promise"),
         ("one:9092#keep-topics=no", r"keep-topics=no: it takes no value"),
         ("one:9092#prefix=__a", r"topics cannot begin with '__a'"),
         ("one:9092#prefix=a/b", r"topics cannot begin with 'a/b'"),
