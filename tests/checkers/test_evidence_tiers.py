@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,13 +28,9 @@ def of_clients_alone(case: Case) -> tuple[RunVerdict, set[str]]:
     return decided(seen, (story.history, [], []), []), {kind for kind, *_ in case.anomalies}
 
 
-def all_by_clients() -> Iterator[tuple[RunVerdict, set[str]]]:
-    yield from map(of_clients_alone, CASES)
-
-
 def test_clients_alone_show_some_of_each_kind_that_is_asked_and_of_no_other() -> None:
     found = set[str]()
-    for verdict, kinds in all_by_clients():
+    for verdict, kinds in map(of_clients_alone, CASES):
         assert verdict.evidence is EvidenceTier.CLIENTS
         assert set(verdict.not_asked) == KINDS.keys() - BY_CLIENTS
         found |= kinds & {one.kind for one in verdict.anomalies}

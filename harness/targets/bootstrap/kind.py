@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -212,23 +211,36 @@ def told_by(cluster: Named) -> Told:
 
 
 @dataclass(frozen=True, slots=True)
-class BootstrapKind:
-    """How ``--target`` spells it; the attributes are those of :class:`harness.targets.cluster_kind.ClusterKind`."""
+class RunningKind:
+    """What kinds of targets that run already have in common; see :class:`harness.targets.target_kind.TargetKind`."""
 
     in_virtual_time: ClassVar[bool] = False
     runs_releases: ClassVar[bool] = True
     needs_loopback: ClassVar[bool] = False
     with_pattern: ClassVar[None] = None
-    tried: ClassVar[None] = None
     timeline: ClassVar[Literal["none"]] = "none"
-    name: ClassVar[str] = NAME
-    argument: ClassVar[str] = ARGUMENT
-    leftovers: ClassVar[Leftovers] = LEFTOVERS
+    name: ClassVar[str]
+    argument: ClassVar[str]
 
     @property
     def spelling(self) -> str:
         """As messages show it."""
         return f"{self.name}:{self.argument}"
+
+    def may_combine(self, argument: str) -> bool:
+        """Whether brokers may also be controllers; that is for the cluster to know."""
+        del argument
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class BootstrapKind(RunningKind):
+    """How ``--target`` spells it; the attributes are those of :class:`harness.targets.target_kind.TargetKind`."""
+
+    tried: ClassVar[None] = None
+    name: ClassVar[str] = NAME
+    argument: ClassVar[str] = ARGUMENT
+    leftovers: ClassVar[Leftovers] = LEFTOVERS
 
     def source(self, argument: str) -> Bootstrap:
         """What makes a system of the cluster that the argument names.
@@ -237,14 +249,8 @@ class BootstrapKind:
             UsageError: the argument is malformed.
             EnvironmentFault: no broker answers.
         """
-        cluster = named(argument)
-        cluster = replace(cluster, prefix=f"{cluster.prefix}{secrets.token_hex(4)}-")
+        cluster = named(argument).of_one_run()
         return Bootstrap(cluster, told_by(cluster))
-
-    def may_combine(self, argument: str) -> bool:
-        """Whether brokers may also be controllers; none can be named here."""
-        del argument
-        return True
 
 
 KIND = BootstrapKind()

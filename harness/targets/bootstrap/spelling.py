@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -44,6 +45,10 @@ class Named:
     def access(self) -> Access:
         """How clients reach it."""
         return Access(self.bootstrap, self.client)
+
+    def of_one_run(self) -> Named:
+        """The same, with a prefix that no other run has."""
+        return replace(self, prefix=f"{self.prefix}{secrets.token_hex(4)}-")
 
 
 def named(argument: str) -> Named:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from harness.client_properties import PLAINTEXT
 from harness.controls import DiskSpace, Kills, Links, LogDirectories, Power, WallClocks
@@ -16,7 +15,7 @@ from harness.model import CLIENTS, is_broker
 from harness.property_file import read_properties
 from harness.scenario import Scenario
 from harness.target import Target, includes
-from harness.targets.bootstrap.kind import Bootstrap, RunningCluster, told_by
+from harness.targets.bootstrap.kind import Bootstrap, RunningCluster, RunningKind, told_by
 from harness.targets.bootstrap.promises import topic_configs
 from harness.targets.bootstrap.spelling import Named, named
 from harness.targets.cluster.cluster_file import ClusterFile, read
@@ -101,22 +100,12 @@ class CommandedSource(Bootstrap):
 
 
 @dataclass(frozen=True, slots=True)
-class CommandedKind:
+class CommandedKind(RunningKind):
     """How ``--target`` spells it; the attributes are those of :class:`harness.targets.target_kind.TargetKind`."""
 
-    in_virtual_time: ClassVar[bool] = False
-    runs_releases: ClassVar[bool] = True
-    needs_loopback: ClassVar[bool] = False
-    with_pattern: ClassVar[None] = None
-    timeline: ClassVar[Literal["none"]] = "none"
     name: ClassVar[str] = NAME
     argument: ClassVar[str] = "FILE"
     leftovers: ClassVar[Leftovers] = Leftovers("harms", remove)
-
-    @property
-    def spelling(self) -> str:
-        """As messages show it."""
-        return f"{self.name}:{self.argument}"
 
     def source(self, argument: str) -> CommandedSource:
         """What makes a system of the cluster that the file describes.
@@ -128,11 +117,6 @@ class CommandedKind:
         file = read(Path(argument))
         cluster = _named(file, Path(argument).parent)
         return CommandedSource(cluster, told_by(cluster), nodes_of(file))
-
-    def may_combine(self, argument: str) -> bool:
-        """Whether brokers may also be controllers; that is for the cluster to know."""
-        del argument
-        return True
 
     def tried(self, argument: str) -> Iterator[Tried]:
         """See :class:`harness.targets.target_kind.TargetKind`."""
@@ -146,10 +130,10 @@ def nodes_of(file: ClusterFile) -> Sequence[CommandedNode]:
 
 
 def _named(file: ClusterFile, directory: Path) -> Named:
-    """Its addresses, and how clients use it; part of the prefix is drawn for each run."""
+    """Its addresses, and how clients use it in one run."""
     bootstrap = named(",".join(file.bootstrap)).bootstrap
     client = PLAINTEXT if file.client is None else read_properties(directory / file.client)
-    return Named(bootstrap, file.keep_topics, f"{file.prefix}{secrets.token_hex(4)}-", file.promises, client)
+    return Named(bootstrap, file.keep_topics, file.prefix, file.promises, client).of_one_run()
 
 
 KIND = CommandedKind()

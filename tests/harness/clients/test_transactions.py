@@ -66,7 +66,7 @@ def test_the_end_of_a_transaction_answers_for_all_its_parts() -> None:
 
 
 def test_without_a_coordinator_nothing_was_sent() -> None:
-    sender = TransactionalSender(Access("127.0.0.1:1"), "nobody", 1.0, logging.getLogger("test"))
+    sender = TransactionalSender(Access("127.0.0.1:1"), "no-coordinator", 1.0, logging.getLogger("test"))
     try:
         ended = sender.send(LEDGER, [bare(b"a"), bare(b"b")])
     finally:
