@@ -49,13 +49,13 @@ class Administration:
         """
         return sorted(self._metadata().brokers)
 
-    def listeners(self) -> Mapping[str, tuple[str, int]]:
-        """Where each broker has clients connect, by its name.
+    def listeners(self) -> Mapping[str, str]:
+        """Where each broker has clients connect, as ``host:port``, by its name.
 
         Raises:
             EnvironmentFault: no broker answers.
         """
-        return {str(broker): (str(one.host), one.port) for broker, one in self._metadata().brokers.items()}
+        return {str(broker): _spelled(str(one.host), one.port) for broker, one in self._metadata().brokers.items()}
 
     def view(self) -> ClusterView:
         """What Metadata says of all partitions now; without partitions when no broker answers."""
@@ -166,3 +166,7 @@ class Administration:
             except TimeoutError:
                 raise EnvironmentFault(f"topic {name!r} was not deleted: no answer.") from None
         return existing
+
+
+def _spelled(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

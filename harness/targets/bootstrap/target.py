@@ -105,13 +105,13 @@ def _remove(what: Mapping[str, object]) -> Collection[str]:
         access = Access(bootstrap, read_properties(Path(str(what["client"]))) if "client" in what else PLAINTEXT)
     except UsageError as problem:
         raise EnvironmentFault(f"topic {topic!r} may still be at {bootstrap}: {problem.sentence}") from None
-    if not any(map(_accepts, bootstrap.split(","))):
+    if not any(map(accepts, bootstrap.split(","))):
         raise EnvironmentFault(f"topic {topic!r} may still be at {bootstrap}, where no broker listens now.")
     return [f"topic {name} at {bootstrap}" for name in Administration(access).delete([topic])]
 
 
-def _accepts(address: str) -> bool:
-    """Whether a connection is accepted there at once; a cluster that is gone for good must not keep others waiting."""
+def accepts(address: str) -> bool:
+    """Whether ``host:port`` accepts a connection at once: a cluster that is gone must not keep others waiting."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), _LOOK_S).close()

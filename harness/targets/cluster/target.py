@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
 
-from harness.client_properties import Access
 from harness.errors import EnvironmentFault, NoSuchProbe
 from harness.model import CONTROLLER, Link, is_broker
 from harness.target import ClusterView, Ending, Receipt
 from harness.targets.awaiting import await_that
-from harness.targets.bootstrap.administration import Administration
 from harness.targets.bootstrap.spelling import Named
-from harness.targets.bootstrap.target import BootstrapTarget
+from harness.targets.bootstrap.target import BootstrapTarget, accepts
 from harness.targets.cluster.commanded_node import NEEDED, CommandedNode, ProcessState
-from harness.targets.cluster.undo import NAME, START_TIMEOUT_S, Harm, of_cut, of_end, of_pause, undo
+from harness.targets.cluster.undo import NAME, Harm, of_cut, of_end, of_pause, undo
 from harness.targets.leftovers import StartJournal
 
 _SHUT_DOWN_TIMEOUT_S = 60.0
-_LOOK_S = 1.0
 _POLL_S = 0.1
 
 
@@ -43,7 +39,7 @@ class ClusterTarget(BootstrapTarget):
         super().__init__(cluster, configs, journal)
         self._nodes = {node.name: node for node in nodes}
         self.controls = controls_of(self._nodes.values())
-        self._listeners: Mapping[str, tuple[str, int]] = {}
+        self._listeners: Mapping[str, str] = {}
         self._harms: dict[str, Harm] = {}
         self._recorded: set[str] = set()
         self._killed: dict[str, ProcessState] = {}
@@ -111,9 +107,9 @@ class ClusterTarget(BootstrapTarget):
 
     def restart(self, node: str) -> None:
         """See :class:`harness.controls.Kills`."""
-        harm = of_end(self._nodes[node])
+        harm = self._end_of(node)
         undo(harm)
-        await_that(lambda: self._answers(node), f"node {node} has not come up", (), START_TIMEOUT_S, _POLL_S)
+        harm.await_broker()
         self._killed.pop(node, None)
         self._shut_down.pop(node, None)
         self._harms.pop(harm.what, None)
@@ -170,9 +166,14 @@ class ClusterTarget(BootstrapTarget):
         process = self._nodes[node].state()
         if process is None:
             raise EnvironmentFault(f"node {node} has no process.")
-        self._record(of_end(self._nodes[node]))
+        self._record(self._end_of(node))
         ended[node] = process
         self._nodes[node].perform(command)
+
+    def _end_of(self, node: str) -> Harm:
+        path = self._cluster.client.path
+        client = None if path is None else str(path)
+        return of_end(self._nodes[node], self._listeners.get(node, ""), client)
 
     def _has_ended(self, node: str, ended: Mapping[str, ProcessState], how: str) -> Receipt:
         if (was := ended.get(node)) is None:
@@ -188,22 +189,8 @@ class ClusterTarget(BootstrapTarget):
 
     def _accepts(self, node: str) -> bool:
         """Whether the broker's listener accepts a connection; that of another node is not known, and taken to."""
-        if (listener := self._listeners.get(node)) is None:
-            return True
-        with suppress(OSError), socket.create_connection(listener, _LOOK_S):
-            return True
-        return False
-
-    def _answers(self, node: str) -> bool:
-        """Whether the node has a process, and, if it is a broker, has just answered Metadata with its own id."""
-        process = self._nodes[node].state()
-        if process is None or process.is_paused or not self._accepts(node):
-            return False
-        if (listener := self._listeners.get(node)) is None:
-            return True
-        with suppress(EnvironmentFault):
-            return int(node) in Administration(Access(f"{listener[0]}:{listener[1]}", self._cluster.client)).brokers()
-        return False
+        listener = self._listeners.get(node)
+        return listener is None or accepts(listener)
 
     # ------------------------------------------------------------------------------------------------ links
 

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from harness.errors import EnvironmentFault
+from harness.client_properties import PLAINTEXT, Access
+from harness.errors import EnvironmentFault, UsageError
+from harness.property_file import read_properties
+from harness.targets.awaiting import await_that
+from harness.targets.bootstrap.administration import Administration
+from harness.targets.bootstrap.target import accepts
 from harness.targets.cluster.commanded_node import CommandedNode, ProcessState, state_by
 from harness.targets.cluster.shell import run
 
@@ -27,6 +34,8 @@ class Harm:
         undo: the command line that undoes it.
         look: the command line that prints the node's process, for a harm of that; empty: of links.
         wants_awake: whether the process is to go on, instead of to exist.
+        listener: where clients reach the broker that ended, as ``host:port``; empty: the node is none, or did not end.
+        client: the path of the file of client properties; None: there is none.
     """
 
     what: str
@@ -34,10 +43,35 @@ class Harm:
     undo: Sequence[str]
     look: Sequence[str] = ()
     wants_awake: bool = False
+    listener: str = ""
+    client: str | None = None
 
     def is_undone(self) -> bool:
         """Whether the node's process shows nothing of it. Raises as :func:`state_by`."""
         return bool(self.look) and self._is_well(state_by(self.look, self.node))
+
+    def await_broker(self) -> None:
+        """Wait until the broker answers Metadata with its own id, so that the cluster has it again.
+
+        Raises:
+            EnvironmentFault: it did not within ``START_TIMEOUT_S``, or its client properties cannot be read.
+        """
+        if not self.listener:
+            return
+        late = f"node {self.node} has not come up"
+        try:
+            access = Access(self.listener, PLAINTEXT if self.client is None else read_properties(Path(self.client)))
+        except UsageError as problem:
+            raise EnvironmentFault(f"whether {late} is not known: {problem.sentence}") from None
+        await_that(lambda: self._answers(access), late, (), START_TIMEOUT_S, _POLL_S)
+
+    def _answers(self, access: Access) -> bool:
+        process = state_by(self.look, self.node)
+        if process is None or process.is_paused or not accepts(self.listener):
+            return False
+        with suppress(EnvironmentFault):
+            return int(self.node) in Administration(access).brokers()
+        return False
 
     def _is_well(self, process: ProcessState | None) -> bool:
         if self.wants_awake:
@@ -52,9 +86,10 @@ def of_pause(node: CommandedNode) -> Harm:
     )
 
 
-def of_end(node: CommandedNode) -> Harm:
-    """The end of its process, ordered or not."""
-    return Harm(f"end of node {node.name}", node.name, node.command_line("start"), node.state_line())
+def of_end(node: CommandedNode, listener: str = "", client: str | None = None) -> Harm:
+    """The end of its process, ordered or not; the last two as in :class:`Harm`."""
+    what, start = f"end of node {node.name}", node.command_line("start")
+    return Harm(what, node.name, start, node.state_line(), listener=listener, client=client)
 
 
 def of_cut(source: CommandedNode, destination: CommandedNode) -> Harm:
@@ -85,4 +120,7 @@ def undo(harm: Harm) -> bool:
 def remove(what: Mapping[str, Any]) -> Sequence[str]:
     """Undo what a journal has; see :class:`harness.targets.leftovers.Leftovers`."""
     harm = Harm(**what)
-    return [harm.what] if undo(harm) else []
+    if not undo(harm):
+        return []
+    harm.await_broker()
+    return [harm.what]

@@ -1,7 +1,11 @@
-"""``python plain_node.py CONFIG SECRET PID_FILE``: runs a node of the built-in cluster as a process by itself."""
+"""``python plain_node.py CONFIG SECRET PID_FILE``: runs a node of the built-in cluster as a process by itself.
+
+``SERVES_AFTER_S`` in its environment: the process exists so many seconds before it serves.
+"""
 
 import os
 import sys
+import time
 from pathlib import Path
 
 from harness.broker.broker import Broker
@@ -18,5 +22,6 @@ if __name__ == "__main__":
     with Path(secret).open() as told:
         os.dup2(told.fileno(), 0)
     Path(pid_file).write_text(str(os.getpid()))
+    time.sleep(float(os.environ.get("SERVES_AFTER_S", "0")))
     builds: dict[Role, Build] = {Role.BROKER: Broker, Role.CONTROLLER: ControllerNode}
     sys.exit(main(builds[role_of(NodeConfig.read(Path(config)).node_id)], config))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -25,11 +26,15 @@ from harness.model import Link
 from harness.runner import plan, run
 from harness.runner.journal import NothingToUndo, heal_leftovers
 from harness.scenario import load, parse
+from harness.targets.awaiting import await_that
 from harness.targets.bootstrap.administration import Administration
 from harness.targets.bootstrap.spelling import Named
+from harness.targets.bootstrap.target import accepts
 from harness.targets.cluster.cluster_file import read
 from harness.targets.cluster.kind import nodes_of
 from harness.targets.cluster.target import ClusterTarget
+from harness.targets.cluster.undo import remove
+from harness.targets.leftovers import StartJournal
 from tests.harness.cli.calling import Seawall
 from tests.harness.cli.conftest import seawall as seawall  # noqa: PLC0414 - a fixture
 from tests.harness.targets.cluster.plain_cluster import PlainCluster, plain_cluster
@@ -63,9 +68,9 @@ def judged(
     return directory, verdict
 
 
-def target_of(spelling: str) -> ClusterTarget:
+def target_of(spelling: str, journal: StartJournal | None = None) -> ClusterTarget:
     file = read(Path(spelling.partition(":")[2]))
-    return ClusterTarget(Named(",".join(file.bootstrap)), nodes_of(file), {}, NothingToUndo())
+    return ClusterTarget(Named(",".join(file.bootstrap)), nodes_of(file), {}, journal or NothingToUndo())
 
 
 @FILTERED
@@ -210,12 +215,41 @@ def test_what_a_killed_seawall_has_done_is_undone_by_the_next(
         seen = harmed(cluster)
     finally:
         os.kill(harness.pid, signal.SIGKILL)
-        harness.communicate()
-    assert seen
+        _, complaint = harness.communicate()
+    assert seen, complaint.decode()
     said = " ".join(heal_leftovers())
     assert any(word in said for word in ("end of node", "pause of node", "cut "))
     assert "topic" in said
     assert not harmed(cluster)
+
+
+def test_a_node_that_the_next_has_started_is_a_broker_again_when_that_ends(cluster: PlainCluster) -> None:
+    journal = Journal()
+    slow = [
+        {**node, "commands": {"start": f"SERVES_AFTER_S=2 {node['commands']['start']}"}}
+        for node in cluster.file["nodes"]
+    ]
+    target = target_of(cluster.written("slow.yml", nodes=slow), journal)
+    target.start()
+    target.kill("0")
+    await_that(lambda: target.is_dead("0").holds, "node 0 has not ended", (), 10, 0.05)
+    [(kind, what)] = journal.coming
+    assert kind == "cluster"
+    assert remove(json.loads(json.dumps(what))) == ["end of node 0"]
+    [address, *_] = cluster.bootstrap.split(",")
+    assert accepts(address)
+    assert 0 in Administration(Access(address)).brokers()
+    assert not remove(what)
+
+
+class Journal(NothingToUndo):
+    """Keeps what is recorded."""
+
+    def __init__(self) -> None:
+        self.coming: list[tuple[str, Mapping[str, Any]]] = []
+
+    def leftover_coming(self, kind: str, what: Mapping[str, Any]) -> None:
+        self.coming.append((kind, what))
 
 
 def harmed(cluster: PlainCluster) -> bool:
