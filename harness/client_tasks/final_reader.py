@@ -20,6 +20,10 @@ _LINGERING = 32
 _BOUNDS_TIMEOUT_S = 1.0
 _AFTER_FAILED_READ_S = 1.0
 
+LONGEST_LINGERING_S = 60.0
+"""For how long a read that lingers asks for records that were acknowledged and do not come. Longer than Kafka's own
+longest delay: a new leader may not deliver what a follower has not fetched until that follower leaves the ISR."""
+
 
 class FinalReader:
     """Implements :class:`harness.final_read.FinalRead`.
@@ -28,7 +32,8 @@ class FinalReader:
         context: of the run.
         isolation: of its consumers.
         lingers_s: for how long nothing more must come behind the end of a partition. Where no broker says how far its
-            log reaches, only that shows that the read is complete (:mod:`checkers.views.final_reads`).
+            log reaches, only that shows that the read is complete (:mod:`checkers.views.final_reads`). Where something
+            behind that end was acknowledged, the read goes on for :data:`LONGEST_LINGERING_S`.
     """
 
     def __init__(
@@ -47,8 +52,9 @@ class FinalReader:
         """See :class:`harness.final_read.FinalRead`."""
         if self._clients is None or self._clients.stopping:
             self._clients = self._begin()
-        lingers_s = self._lingers_s * math.ceil(len(self._partitions) / self._readers)
-        self._clients.wait_until(self._has_read_all_it_can, timeout_s + lingers_s)
+        rounds = math.ceil(len(self._partitions) / self._readers)
+        self._clients.wait_until(self._has_read_all_it_can, timeout_s + self._lingers_s * rounds)
+        self._clients.wait_until(self._has_ceased_to_linger, LONGEST_LINGERING_S * rounds)
         if self._unread:
             return False
         self.stop()
@@ -76,6 +82,12 @@ class FinalReader:
             task.result()  # a bug in one of them must not look like silence
         return all(one.error for one in list(self._unread.values()))
 
+    def _has_ceased_to_linger(self) -> bool:
+        """Whether no partition is read whose bounds are reached, and which lacks what was acknowledged."""
+        left = list(self._unread.items())
+        reached = (name for name, one in left if one.end is not None and (one.position or 0) >= one.end)
+        return self._has_read_all_it_can() or not any(map(self._lacks, reached))
+
     async def _read_all(self, clients: Clients, partitions: Sequence[TopicPartition]) -> None:
         """Read one after the other to its end; one whose consumer fails comes up again after the others."""
         left = deque(partitions)
@@ -101,7 +113,8 @@ class FinalReader:
             return False
         self._unread[partition] = self._unread[partition].bounded(*bounds)
         if bounds.start_offset == bounds.end_offset:  # nothing to wait for; the poll is the record of that
-            return await self._poll(process, consumer, partition)
+            found = await self._poll(process, consumer, partition)
+            return found and (not self._lacks(partition) or await self._read_on(clients, partition, process, consumer))
         while consumer.positions[partition] < bounds.end_offset:
             if clients.stopping or not await self._poll(process, consumer, partition):
                 return False
@@ -111,14 +124,23 @@ class FinalReader:
         self, clients: Clients, partition: TopicPartition, process: ProcessId, consumer: Consumer
     ) -> bool:
         """Poll until nothing has come for as long as the read lingers; returns False where the consumer fails."""
-        until_ns = clients.monotonic_ns() + round(self._lingers_s * 1e9)
-        while clients.monotonic_ns() < until_ns:
-            before = consumer.positions[partition]
+        since_ns = clients.monotonic_ns()
+        while clients.monotonic_ns() < since_ns + round(self._least_s(partition) * 1e9):
+            before = self._unread[partition].position
             if clients.stopping or not await self._poll(process, consumer, partition):
                 return False
-            if consumer.positions[partition] > before:
-                until_ns = clients.monotonic_ns() + round(self._lingers_s * 1e9)
+            if self._unread[partition].position != before:
+                since_ns = clients.monotonic_ns()
         return True
+
+    def _least_s(self, partition: TopicPartition) -> float:
+        """For how long nothing more must have come."""
+        return LONGEST_LINGERING_S if self._lacks(partition) else self._lingers_s
+
+    def _lacks(self, partition: TopicPartition) -> bool:
+        """Whether a read that lingers has not come to the end of what was acknowledged."""
+        position = self._unread.get(partition, Unread()).position or 0
+        return bool(self._lingers_s) and position < self._context.recorder.acknowledged_to.get(partition, 0)
 
     async def _poll(self, process: ProcessId, consumer: Consumer, partition: TopicPartition) -> bool:
         """Poll and note how far the read has come; returns whether the consumer can go on."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -12,13 +12,16 @@ from harness.clock import Clock
 from harness.history.arrow import write_columns
 from harness.history.blocks import Block
 from harness.history.delete_records_log import DeleteRecordsLog
-from harness.history.rows import Row, alike, columns_of, placed, sent
+from harness.history.rows import Row, alike, columns_of, ended, per_partition, placed, polled, sent, sole
 from harness.history.schema import HISTORY
 from harness.history.sends import Answer, Completion, Sends
 from harness.model import GroupProtocol, Offset, ProcessId, TopicPartition
 
 NO_PROCESS = ProcessId(-1)
 """The process of the ``close`` row, which no client wrote."""
+
+_ALL = -1
+"""``acks=all``."""
 
 
 class PolledRecord(NamedTuple):
@@ -94,6 +97,7 @@ class Recorder:
         operations: how many operations have been invoked.
         acknowledged: how many sends were acknowledged.
         errors: how many operations ended without success: failed, or with an unknown outcome.
+        acknowledged_to: by partition, one more than the highest offset that was acknowledged with acks=all.
     """
 
     def __init__(
@@ -111,6 +115,7 @@ class Recorder:
         self.orders = DeleteRecordsLog(clock.monotonic_ns)
         self.acknowledged = 0
         self.errors = 0
+        self.acknowledged_to: dict[TopicPartition, Offset] = {}
         self.run = run
         self._directory = directory
         self._clock = clock
@@ -145,7 +150,7 @@ class Recorder:
             offset: of the record, if the acknowledgement has it (acks=0 does not).
             error: the error's name, for ``fail`` and ``info``.
         """
-        self.end(op, lambda invoked: [_ended(_of("send", invoked), kind, error, offset)])
+        self.end(op, lambda invoked: [ended(sole("send", invoked), kind, error, offset)])
 
     def invoke_sends(self, sends: Sends) -> None:
         """A client is about to hand over ``sends``, for :meth:`complete_sends`."""
@@ -167,6 +172,8 @@ class Recorder:
         with self._lock:
             self.acknowledged += acknowledged
             self.errors += len(answers) - acknowledged
+            if sends.acks == _ALL:
+                self._note_end(sends.partition, (answer.offset for answer in answers if answer.kind == "ok"))
         self._record(rows)
 
     def invoke_poll(
@@ -183,16 +190,16 @@ class Recorder:
     def complete_poll(self, op: int, records: Sequence[PolledRecord]) -> None:
         """The poll ``op`` delivered ``records``: one row each, in this order, or one bare row for none."""
         if not records:
-            self.end(op, lambda invoked: [_ended(_polled(invoked), "ok", None)])
+            self.end(op, lambda invoked: [ended(polled(invoked), "ok", None)])
             return
         with self._lock:
-            like = _ended(_polled(self._closing(op)), "ok", None)
+            like = ended(polled(self._closing(op)), "ok", None)
         columns = dict(zip(PolledRecord._fields, zip(*records, strict=True), strict=True))
         self._record(alike(like, columns, len(records)))
 
     def poll_failed(self, op: int, error: str) -> None:
         """The poll ``op`` delivered nothing because of ``error``."""
-        self.end(op, lambda invoked: [_ended(_polled(invoked), "fail", error)])
+        self.end(op, lambda invoked: [ended(polled(invoked), "fail", error)])
 
     def invoke_txn(self, process: ProcessId, steps: Sequence[Sending | Polling]) -> int:
         """A client is about to run a transaction of ``steps``; returns its number for :meth:`complete_txn`."""
@@ -237,7 +244,7 @@ class Recorder:
             the operation's number for :meth:`complete`.
         """
         bare = Row(self.run, process, -1, "invoke", f, group=group, final=final)
-        return self.begin(_per_partition(bare, partitions))
+        return self.begin(per_partition(bare, partitions))
 
     def invoke_commit(
         self, process: ProcessId, group: str, offsets: Mapping[TopicPartition, Offset], generation: int | None = None,
@@ -250,21 +257,21 @@ class Recorder:
         bare = Row(
             self.run, process, -1, "invoke", "commit", group=group, generation=generation, group_protocol=protocol
         )  # fmt: skip
-        rows = _per_partition(bare, list(offsets))
+        rows = per_partition(bare, list(offsets))
         return self.begin([replace(r, offset=o) for r, o in zip(rows, offsets.values(), strict=True)])
 
     def complete(self, op: int, kind: Completion, error: str | None = None, generation: int | None = None) -> None:
         """The assign, subscribe or commit ``op`` ended; ``generation``: the one that a committing member is in then."""
 
         def rows(invoked: list[Row]) -> list[Row]:
-            return [replace(_ended(row, kind, error, row.offset), generation=generation) for row in invoked]
+            return [replace(ended(row, kind, error, row.offset), generation=generation) for row in invoked]
 
         self.end(op, rows)
 
     def invoke_committed(self, process: ProcessId, group: str, partitions: Sequence[TopicPartition]) -> int:
         """A client is about to ask what ``group`` has committed; see :meth:`complete_committed`."""
         bare = Row(self.run, process, -1, "invoke", "committed", group=group)
-        return self.begin(_per_partition(bare, partitions))
+        return self.begin(per_partition(bare, partitions))
 
     def complete_committed(
         self, op: int, kind: Completion, offsets: Sequence[Offset | None] | None = None, error: str | None = None
@@ -273,7 +280,7 @@ class Recorder:
 
         def rows(invoked: list[Row]) -> list[Row]:
             known = [None] * len(invoked) if offsets is None else offsets
-            return [_ended(row, kind, error, offset) for row, offset in zip(invoked, known, strict=True)]
+            return [ended(row, kind, error, offset) for row, offset in zip(invoked, known, strict=True)]
 
         self.end(op, rows)
 
@@ -283,7 +290,7 @@ class Recorder:
             return
         op = self.begin([Row(self.run, process, -1, "invoke", "output", final=final)])
         with self._lock:
-            like = _ended(_of("output", self._closing(op)), "ok", None)
+            like = ended(sole("output", self._closing(op)), "ok", None)
         columns = dict(zip(Output._fields, zip(*found, strict=True), strict=True))
         self._record(alike(like, columns, len(found)))
 
@@ -295,7 +302,7 @@ class Recorder:
 
     def complete_put(self, op: int, kind: Completion, offset: Offset | None = None, error: str | None = None) -> None:
         """The put ``op`` ended: see :meth:`complete_send`."""
-        self.end(op, lambda invoked: [_ended(_of("put", invoked), kind, error, offset)])
+        self.end(op, lambda invoked: [ended(sole("put", invoked), kind, error, offset)])
 
     def invoke_scan(self, process: ProcessId, where: TopicPartition, end_offset: Offset, *, final: bool) -> int:
         """A client is about to read a compacted log from its beginning to ``end_offset``, exclusive."""
@@ -307,23 +314,23 @@ class Recorder:
         """The scan ``op`` delivered ``records``; with an ``error`` it did not come to its end."""
 
         def rows(invoked: list[Row]) -> list[Row]:
-            ended = _ended(_of("scan", invoked), "ok" if error is None else "info", error)
-            return [replace(ended, **record._asdict()) for record in records] or [ended]
+            empty = ended(sole("scan", invoked), "ok" if error is None else "info", error)
+            return [replace(empty, **record._asdict()) for record in records] or [empty]
 
         self.end(op, rows)
 
     def invoke_reached(self, process: ProcessId, group: str | None, partitions: Sequence[TopicPartition]) -> int:
         """A client asks up to where a user's program is done with its input; see :meth:`complete_reached`."""
         bare = Row(self.run, process, -1, "invoke", "reached", group=group)
-        return self.begin(_per_partition(bare, partitions))
+        return self.begin(per_partition(bare, partitions))
 
     def complete_reached(self, op: int, offsets: Mapping[TopicPartition, Offset], error: str | None = None) -> None:
         """The answer to ``op``: ``offsets``, 0 where nothing is done; with an ``error`` it is not known."""
 
         def rows(invoked: list[Row]) -> list[Row]:
             if error is not None:
-                return [_ended(row, "info", error) for row in invoked]
-            return [_ended(row, "ok", None, offsets.get(TopicPartition(row.topic or "", row.partition or 0), 0))
+                return [ended(row, "info", error) for row in invoked]
+            return [ended(row, "ok", None, offsets.get(TopicPartition(row.topic or "", row.partition or 0), 0))
                     for row in invoked]  # fmt: skip
 
         self.end(op, rows)
@@ -331,7 +338,7 @@ class Recorder:
     def crash(self, process: ProcessId) -> None:
         """A client crashes without leaving its group; its process never returns."""
         op = self.begin([Row(self.run, process, -1, "invoke", "crash")])
-        self.end(op, lambda invoked: [_ended(row, "info", None) for row in invoked])
+        self.end(op, lambda invoked: [ended(row, "info", None) for row in invoked])
 
     def rebalance(
         self, op: int, change: Change, partitions: Sequence[TopicPartition], generation: int | None = None,
@@ -342,7 +349,7 @@ class Recorder:
         ``generation``: the one that the client is in then; None: it does not say. ``protocol``: of its group.
         """
         named: dict[str, Any] = {"f": change, "generation": generation, "group_protocol": protocol}
-        self.note(op, lambda bare: _per_partition(replace(bare, **named), partitions))
+        self.note(op, lambda bare: per_partition(replace(bare, **named), partitions))
 
     def note(self, op: int, rows: Callable[[Row], list[Row]]) -> None:
         """Add rows about what happened during the operation ``op``, made of one that has its columns and no more."""
@@ -422,12 +429,20 @@ class Recorder:
 
     def _count(self, completed: list[Row]) -> None:
         first = completed[0]
+        for row in completed:
+            if row.type == "ok" and row.acks == _ALL and row.topic is not None and row.partition is not None:
+                self._note_end(TopicPartition(row.topic, row.partition), [row.offset])
         if first.type != "ok":
             self.errors += first.f != "crash"
         elif first.txn:
             self.acknowledged += sum(row.f == "send" for row in completed)
         else:
             self.acknowledged += first.f == "send"
+
+    def _note_end(self, where: TopicPartition, offsets: Iterable[Offset | None]) -> None:
+        highest = max((offset for offset in offsets if offset is not None), default=-1)
+        if highest >= self.acknowledged_to.get(where, 0):
+            self.acknowledged_to[where] = highest + 1
 
     def _append(self, rows: list[Row]) -> bool:
         """Give ``rows`` their indexes and the time, and buffer them; returns whether a part is due."""
@@ -468,33 +483,14 @@ class Recorder:
         self._part += 1
 
 
-def _of(f: str, invoked: list[Row]) -> Row:
-    [row] = invoked
-    assert row.f == f, f"operation {row.op} is a {row.f}"
-    return row
-
-
-def _polled(invoked: list[Row]) -> Row:
-    """The invocation of a poll without what it alone says: the generation in which it began."""
-    return replace(_of("poll", invoked), generation=None, group_protocol=None)
-
-
-def _ended(row: Row, kind: Completion, error: str | None, offset: Offset | None = None) -> Row:
-    return replace(row, type=kind, error=error, offset=offset)
-
-
 def _delivered(row: Row, kind: Completion, error: str | None, records: Sequence[PolledRecord]) -> list[Row]:
-    empty = _ended(row, kind, error)
+    empty = ended(row, kind, error)
     return [replace(empty, **record._asdict()) for record in records] or [empty]
 
 
 def _answered(row: Row, kind: Completion, error: str | None, answer: Answered) -> list[Row]:
     if row.f == "send":
         assert answer is None or isinstance(answer, int), f"step {row.mop} of operation {row.op} is a send"
-        return [_ended(row, kind, error, answer)]
+        return [ended(row, kind, error, answer)]
     assert not isinstance(answer, int), f"step {row.mop} of operation {row.op} is a poll"
     return _delivered(row, kind, error, answer or ())
-
-
-def _per_partition(bare: Row, partitions: Sequence[TopicPartition]) -> list[Row]:
-    return [replace(bare, topic=p.topic, partition=p.partition) for p in partitions] or [bare]

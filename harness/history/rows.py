@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
 from harness.history.blocks import Block
 from harness.history.schema import HISTORY
-from harness.history.sends import Answer, Sends
-from harness.model import Acknowledgement, GroupProtocol
+from harness.history.sends import Answer, Completion, Sends
+from harness.model import Acknowledgement, GroupProtocol, Offset, TopicPartition
 
 NAMES = tuple(c.name for c in HISTORY.columns)
 
@@ -92,3 +92,25 @@ def columns_of(buffered: Sequence[Row | Block]) -> list[list[Any]]:
             for column, values in zip(columns, part, strict=True):
                 column.extend(values)
     return columns
+
+
+def sole(f: str, invoked: Sequence[Row]) -> Row:
+    """The invocation of an operation that has one, and is an ``f``."""
+    [row] = invoked
+    assert row.f == f, f"operation {row.op} is a {row.f}"
+    return row
+
+
+def polled(invoked: Sequence[Row]) -> Row:
+    """The invocation of a poll without what it alone says: the generation in which it began."""
+    return replace(sole("poll", invoked), generation=None, group_protocol=None)
+
+
+def ended(row: Row, kind: Completion, error: str | None, offset: Offset | None = None) -> Row:
+    """The row that ends an operation, made of its invocation."""
+    return replace(row, type=kind, error=error, offset=offset)
+
+
+def per_partition(bare: Row, partitions: Sequence[TopicPartition]) -> list[Row]:
+    """A row for each partition, or the bare one where none is known."""
+    return [replace(bare, topic=p.topic, partition=p.partition) for p in partitions] or [bare]

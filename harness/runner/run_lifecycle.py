@@ -26,8 +26,8 @@ from harness.runner.run_progress import RunProgress
 from harness.runner.schedule_executor import ExecutionContext, ScheduleExecutor
 from harness.runner.schedule_log import ScheduleLog
 from harness.runner.service import Sends, reads, takeovers
-from harness.runner.unknown_topics import unknown_topics
-from harness.runner.unrest import STILL_TIMES, Look, RecoveryAspect, rest, still_for_s, watched
+from harness.runner.unknown_topics import UnknownTopic, unknown_topics
+from harness.runner.unrest import STILL_TIMES, Look, RecoveryAspect, Unrest, observed, probed, rest, still_for_s
 from harness.target import PartitionView, Target, supports
 
 _FINAL_READ_TIMEOUT_S = 30.0
@@ -217,7 +217,8 @@ class RunLifecycle:
     ) -> list[str]:  # fmt: skip
         """What a cluster that did not recover in time still lacks when it gets no nearer, and only it is to blame.
 
-        Where no node can be probed that is never known: then it is what the cluster lacks now.
+        Where no node can be probed that is never known: then it is what the cluster lacks when it gets no nearer, or,
+        where it has lost topics, at once.
 
         ``least_s``: for how long it must have got no nearer, where that is longer than for other clients.
 
@@ -226,32 +227,43 @@ class RunLifecycle:
         """
         settling.require_healed(self._nemesis.records, lacks)
         target = self._target
-        if supports(target, NodeStates):
-            return self._proven(target, of, lacks, look, least_s)
-        missing = look().missing
-        self._note_unknown_topics()
-        self._report(f"{lacks}: {settling.in_short(missing)}; whether the cluster is to blame cannot be known")
-        return list(missing)
-
-    def _note_unknown_topics(self) -> None:
-        topics = {topic.name for topic in self._plan.topics}
-        if unknown := unknown_topics(self._target, topics, self._environment.clock):
-            self._report(f"the cluster does not know {', '.join(one.topic for one in unknown)} any more")
-        self._archive.take_unknown_topics(unknown)
-
-    def _proven(
-        self, target: NodeStates, of: RecoveryAspect, lacks: str, look: Callable[[], Look], least_s: float
-    ) -> list[str]:
-        """As :meth:`_watched`, where the nodes can be probed."""
-        still_s = max(still_for_s(self._plan.system.known_settings()), least_s)
-        self._report(f"{lacks}; looking whether anything gets nearer within {still_s:g} s")
-        unrest = watched(target, of, look, still_s, self._environment.clock)
-        if unrest is None:
+        if not supports(target, NodeStates):
+            return self._unproven(of, lacks, look, least_s)
+        if (unrest := self._observed(of, lacks, look, least_s)) is None:
             return []
+        unrest = probed(target, unrest)
         settling.require_unblamed(lacks, unrest.missing, unrest.blamed)
         self._report(f"it is stuck: {settling.in_short(unrest.missing)}")
         self._archive.take_unrest(unrest.to_json(self._plan.partitions))
         return list(unrest.missing)
+
+    def _unproven(
+        self, of: RecoveryAspect, lacks: str, look: Callable[[], Look], least_s: float
+    ) -> list[str]:  # fmt: skip
+        """As :meth:`_watched`, where no node can be probed."""
+        if self._unknown_topics():
+            return list(look().missing)
+        if (unrest := self._observed(of, lacks, look, least_s)) is None:
+            return []
+        self._unknown_topics()
+        self._report(f"{lacks}: {settling.in_short(unrest.missing)}; whether the cluster is to blame cannot be known")
+        return list(unrest.missing)
+
+    def _unknown_topics(self) -> Sequence[UnknownTopic]:
+        """The topics that the cluster does not know any more, for the archive, too."""
+        topics = {topic.name for topic in self._plan.topics}
+        if unknown := unknown_topics(self._target, topics, self._environment.clock):
+            self._report(f"the cluster does not know {', '.join(one.topic for one in unknown)} any more")
+        self._archive.take_unknown_topics(unknown)
+        return unknown
+
+    def _observed(
+        self, of: RecoveryAspect, lacks: str, look: Callable[[], Look], least_s: float = 0.0
+    ) -> Unrest | None:
+        """What :func:`harness.runner.unrest.observed` finds; the last parameter as in :meth:`_watched`."""
+        still_s = max(still_for_s(self._plan.system.known_settings()), least_s)
+        self._report(f"{lacks}; looking whether anything gets nearer within {still_s:g} s")
+        return observed(self._target, of, look, still_s, self._environment.clock)
 
     def read_everything(self) -> None:
         """Read every partition from the start to its end, as far as one can, and close the history."""
@@ -261,9 +273,11 @@ class RunLifecycle:
         timeout_s = self._plan.scenario.settle_s if self._schedule_log.unsettled else _FINAL_READ_TIMEOUT_S
         if not self._clients.final_read.read(timeout_s) and not self._schedule_log.unsettled:
             lacks = f"the final read did not reach every end within {timeout_s:g} s"
-            if self._plan.scenario.transacts:  # what ends a transaction is never delivered, and may be all that is left
-                raise InvalidRun(f"{lacks}.")
-            self._schedule_log.unsettled = self._watched("reads", lacks, partial(reads, self._clients.final_read))
+            look = partial(reads, self._clients.final_read)
+            if not self._plan.scenario.transacts:
+                self._schedule_log.unsettled = self._watched("reads", lacks, look)
+            elif self._observed("reads", lacks, look) is not None:
+                raise InvalidRun(f"{lacks}.")  # what ends a transaction is never delivered, and may be all that is left
         self._clients.stop()
         self._recorder.close()
 

@@ -112,10 +112,10 @@ def rest(target: Target, partitions: Sequence[TopicPartition]) -> Look:
     return Look(not missing, missing, _behind(target, partitions) if missing else 0)
 
 
-def watched(
-    target: NodeStates, of: RecoveryAspect, look: Callable[[], Look], still_s: float, clock: PacedClock
+def observed(
+    target: Target, of: RecoveryAspect, look: Callable[[], Look], still_s: float, clock: PacedClock
 ) -> Unrest | None:  # fmt: skip
-    """Observe a cluster until it has recovered (None), or has made no progress for ``still_s``, and probe it."""
+    """Observe a cluster until it has recovered (None), or has made no progress for ``still_s``."""
     begun_s = since_s = looked_s = _now_s(clock)
     nearest, looks, slowest_s = _Distance(), 0, 0.0
     while not (found := look()).recovered:
@@ -127,7 +127,7 @@ def watched(
             since_s, looks = looked_s, 0
         looks += 1
         if looked_s - since_s >= still_s and missing:
-            return _probed(target, Unrest(of, looked_s - since_s, looks, missing, target.view()))
+            return Unrest(of, looked_s - since_s, looks, missing, target.view())
         if looked_s - begun_s >= _PATIENCE * still_s:
             what = "it was still getting nearer" if slowest_s <= _late_s(still_s) else f"a look took {slowest_s:.1f} s"
             why = f"after {looked_s - begun_s:.0f} s {what}"
@@ -182,8 +182,10 @@ def _behind(target: Target, partitions: Sequence[TopicPartition]) -> int:
 # ------------------------------------------------------------------------------------------------------------- probes
 
 
-def _probed(target: NodeStates, unrest: Unrest) -> Unrest:
-    """``unrest`` with the results of all probes of the environment."""
+def probed(target: NodeStates, unrest: Unrest) -> Unrest:
+    """``unrest`` with the results of all probes of the environment, unless something is blamed already."""
+    if unrest.blamed:
+        return unrest
     receipts = [one for one in _receipts(target) if one is not None]
     return replace(
         unrest,

@@ -22,7 +22,7 @@ from harness.runner import plan
 from harness.runner.rehearsal import rehearse
 from harness.runner.service import Sends, reads, takeovers
 from harness.runner.settle import require_unblamed
-from harness.runner.unrest import Unrest, rest, watched
+from harness.runner.unrest import Look, RecoveryAspect, Unrest, observed, probed, rest
 from harness.target import ClusterView, Receipt, ReplicaView
 from harness.testing.scripted_clients import Scripted, ScriptedClient
 from harness.testing.scripted_target import ScriptedTarget, cluster_view, partition_view
@@ -74,8 +74,13 @@ class Cluster(ScriptedTarget):
         return super().view()
 
 
+def watched(cluster: Cluster, of: RecoveryAspect, look: Callable[[], Look]) -> Unrest | None:
+    unrest = observed(cluster, of, look, STILL_S, cluster.clock)
+    return None if unrest is None else probed(cluster, unrest)
+
+
 def look_at(cluster: Cluster) -> Unrest | None:
-    return watched(cluster, "rest", partial(rest, cluster, [LEDGER]), STILL_S, cluster.clock)
+    return watched(cluster, "rest", partial(rest, cluster, [LEDGER]))
 
 
 def test_a_cluster_that_stands_still_while_all_around_it_is_well_is_stuck() -> None:
@@ -270,7 +275,7 @@ def test_a_cluster_at_rest_that_does_not_serve_its_clients_is_stuck(bug: str) ->
 
 
 def reading(cluster: Cluster, client: ScriptedClient) -> Unrest | None:
-    return watched(cluster, "reads", partial(reads, client), STILL_S, cluster.clock)
+    return watched(cluster, "reads", partial(reads, client))
 
 
 def test_a_final_read_that_stands_still_names_where_it_stands() -> None:
@@ -323,7 +328,7 @@ def test_a_final_read_that_waits_for_a_broken_link_proves_nothing_against_a_clus
 def test_a_group_whose_new_member_is_given_nothing_is_stuck() -> None:
     cluster = Cluster()
     look = partial(takeovers, lambda: {"g has given it to no new member": {LEDGER}})
-    seen = watched(cluster, "takeovers", look, STILL_S, cluster.clock)
+    seen = watched(cluster, "takeovers", look)
     assert seen is not None
     told = seen.to_json([LEDGER])
     assert (told["of"], told["missing"]) == ("takeovers", {"ledger-0": ["g has given it to no new member"]})
@@ -335,12 +340,12 @@ def test_a_group_whose_new_member_is_given_its_partitions_at_last_is_not_stuck()
     look = partial(
         takeovers, lambda: {"g has given it to no new member": {LEDGER}} if cluster.clock.now_s < STILL_S / 2 else {}
     )
-    assert watched(cluster, "takeovers", look, STILL_S, cluster.clock) is None
+    assert watched(cluster, "takeovers", look) is None
 
 
 def sending(cluster: Cluster, client: ScriptedClient, partitions: Sequence[TopicPartition]) -> Unrest | None:
     sends = Sends(client, partitions, timeout_s=1.0, idempotent=False)
-    return watched(cluster, "sends", sends.look, STILL_S, cluster.clock)
+    return watched(cluster, "sends", sends.look)
 
 
 def test_records_are_sent_until_one_is_acknowledged() -> None:

@@ -22,6 +22,7 @@ from checkers.completeness.guarantees_are_configured import misstated
 from harness.broker.settings import Settings
 from harness.checker import Outcome, RunVerdict
 from harness.client_properties import Access
+from harness.client_tasks.final_reader import FinalReader
 from harness.errors import EnvironmentFault, UsageError
 from harness.history.run_directory import RunDirectory
 from harness.replication.knobs import CURRENT_GENERATION, generation
@@ -138,6 +139,14 @@ def test_a_topic_that_is_gone_is_a_loss_though_no_final_read_can_show_it(
     assert [one.topic for one in verdict.anomalies if one.kind == "lost-topic"] == [
         one["topic"] for one in directory.manifest().unknown_topics
     ]
+
+
+def test_a_final_read_that_takes_its_time_is_waited_for(
+    cluster: BuiltinTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FinalReader, "_has_read_all_it_can", lambda _: True)  # the first time is up at once
+    _, verdict = judged(cluster, tmp_path, 1)
+    assert verdict.outcome is Outcome.PASS, verdict
 
 
 def test_a_run_that_was_killed_leaves_topics_that_are_deleted_as_soon_as_the_cluster_answers(
