@@ -28,12 +28,13 @@ from harness.targets.system import SpokenProtocol, System, Unsupported
 from harness.targets.target_kind import Tried
 
 _SHIM = "takes a library that is preloaded into a node, and seawall does not start these nodes"
-_WHY_NOT: Mapping[type[Target], str] = {
+WHY_NOT: Mapping[type[Target], str] = {
     WallClocks: f"moving one node's clock {_SHIM}",
     Power: f"losing what was not flushed {_SHIM}",
     DiskSpace: f"filling one node's disk, and nothing else of the machine, {_SHIM}",
     LogDirectories: f"failing a log directory under a broker {_SHIM}",
 }
+"""Why a running cluster cannot be done what has no commands, in a clause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class CommandedCluster(RunningCluster):
         """See :class:`harness.targets.system.System`."""
         needed = [control for control in NEEDED if includes((control,), fault.needs)]
         if not needed:
-            why = _WHY_NOT.get(fault.needs, "it takes nodes that seawall starts itself")
+            why = WHY_NOT.get(fault.needs, "it takes nodes that seawall starts itself")
             return Unsupported(f"{self.spelling!r} cannot do {fault.kind!r}: {why}.")
         for node in self.nodes:
             if (missing := node.missing(needed[0])) is not None:

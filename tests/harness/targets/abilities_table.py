@@ -1,0 +1,112 @@
+"""The table in ``docs/targets.md`` of what can be done to each target, with what evidence, and which test shows it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import faults
+from harness.checker import EvidenceTier
+from harness.controls import Power, WallClocks
+from harness.target import Target
+from harness.targets.bootstrap.target import BootstrapTarget
+from harness.targets.builtin import BuiltinTarget
+from harness.targets.cluster.commanded_node import NEEDED
+from harness.targets.cluster.kind import WHY_NOT
+from harness.targets.cluster.target import ClusterTarget
+from harness.targets.compose.target import ComposeTarget
+from harness.targets.kafka.disks import NEEDS_SHIM
+from harness.targets.kafka.process import ProcessTarget
+from harness.targets.simulated import SimulatedTarget
+
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs" / "targets.md"
+BEGIN, END = "<!-- abilities -->\n", "<!-- /abilities -->"
+
+TARGETS: Mapping[str, tuple[type[Target], EvidenceTier]] = {
+    "builtin": (BuiltinTarget, EvidenceTier.BROKERS),
+    "simulated": (SimulatedTarget, EvidenceTier.BROKERS),
+    "process": (ProcessTarget, EvidenceTier.SAMPLES),
+    "compose": (ComposeTarget, EvidenceTier.SAMPLES),
+    "cluster": (ClusterTarget, EvidenceTier.CLIENTS),
+    "bootstrap": (BootstrapTarget, EvidenceTier.CLIENTS),
+}
+
+_SHARED = "tests/harness/targets/test_contract.py"
+_BY_SHIM = {WallClocks, Power}
+"""What ``compose:`` can do where its image takes the shim."""
+
+TESTS: Mapping[str, str] = {
+    "kill": "test_every_fault_of_random_chaos_that_has_commands_is_proven_on_a_sound_cluster",
+    "stop": "test_a_node_that_is_asked_to_shut_down_and_started_again_costs_nothing",
+    "pause": "test_every_fault_of_random_chaos_that_has_commands_is_proven_on_a_sound_cluster",
+    "partition": "test_every_fault_of_random_chaos_that_has_commands_is_proven_on_a_sound_cluster",
+}
+"""By fault, the test of ``cluster``; the first four targets are asked for each fault by the shared suite."""
+
+FILES = {
+    **dict.fromkeys(("builtin", "simulated", "process", "compose"), _SHARED),
+    "cluster": "tests/harness/targets/cluster/test_commanded_cluster.py",
+    "bootstrap": "tests/harness/targets/bootstrap/test_running_cluster.py",
+}
+
+ON = {
+    "builtin": "itself, by day",
+    "simulated": "itself, by day",
+    "process": "Kafka 2.8.1 and 4.1.0 (also `#quorum`, `#combined`), at night",
+    "compose": "Kafka 4.1.0 in images that are built here, at night",
+    "cluster": "built-in brokers as plain processes, by day",
+    "bootstrap": "built-in brokers by day; Kafka 4.3.0 with TLS, SASL and ACLs at night; Tansu 0.6.0 by hand",
+}
+
+
+def can(target: str, kind: str) -> bool:
+    """Whether a target has all that a fault of that kind calls."""
+    made, needed = TARGETS[target][0], faults.KINDS[kind].needs
+    if target == "cluster":
+        return needed in NEEDED
+    return all(hasattr(made, name) for name, _ in inspect.getmembers(needed, inspect.isfunction) if name[0] != "_")
+
+
+def with_table(page: str) -> str:
+    """``page`` with the present table between its markers."""
+    before, _, rest = page.partition(BEGIN)
+    lines = "".join(f"{line}\n" for line in ("", *_rows(), "", *_notes(), ""))
+    return f"{before}{BEGIN}{lines}{END}{rest.partition(END)[2]}"
+
+
+def _rows() -> Iterator[str]:
+    yield _row("fault", TARGETS)
+    yield "|---" * (1 + len(TARGETS)) + "|"
+    for kind in faults.KINDS:
+        yield _row(f"`{kind}`", [_cell(target, kind) for target in TARGETS])
+    yield _row("**evidence**", [str(tier) for _, tier in TARGETS.values()])
+    yield _row("**tested on**", ON.values())
+    yield _row("**tested by**", [f"[{Path(FILES[name]).stem}](../{FILES[name]})" for name in TARGETS])
+
+
+def _row(head: str, cells: object) -> str:
+    return f"| {head} | {' | '.join(map(str, cells))} |"  # type: ignore[call-overload]
+
+
+def _cell(target: str, kind: str) -> str:
+    if not can(target, kind):
+        return "no"
+    needs = faults.KINDS[kind].needs
+    if target == "process" and needs in NEEDS_SHIM:
+        return "yes, with a C compiler"
+    if target == "compose" and needs in _BY_SHIM:
+        return "yes, if the image takes the [shim](containers.md)"
+    return "with commands" if target == "cluster" else "yes"
+
+
+def _notes() -> Iterator[str]:
+    yield (
+        "A relay of `compose` cuts a link in all its connections, so that it has no `stall`, and a volume cannot lose "
+        "its name, so that it has no `log_dir_failure`. Why `cluster` lacks the others:"
+    )
+    yield ""
+    for kind, fault in faults.KINDS.items():
+        if not can("cluster", kind):
+            yield f"* `{kind}`: {WHY_NOT.get(fault.needs, 'it takes nodes that seawall starts itself')}."
