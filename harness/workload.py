@@ -122,6 +122,11 @@ class WorkloadParameters(BaseModel, ABC):
         return False
 
     @property
+    def session_s(self) -> float | None:
+        """The shortest session that its clients ask for as members of classic groups; None: there are none."""
+        return None
+
+    @property
     def deletes_records(self) -> bool:
         """Whether the background load asks for records to be deleted (KIP-107)."""
         return False

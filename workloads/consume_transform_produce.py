@@ -116,6 +116,11 @@ class ConsumeTransformProduceParameters(SteadySendsParameters):
         return True
 
     @property
+    def session_s(self) -> float:
+        """See :class:`harness.workload.WorkloadParameters`."""
+        return self.session_timeout_s
+
+    @property
     def held_for_s(self) -> float:
         """See :class:`harness.workload.WorkloadParameters`."""
         return max(self.timeout_s, self.poll_timeout_s, self.session_timeout_s)

@@ -89,6 +89,11 @@ class ConsumerGroupsParameters(SteadySendsParameters):
         return "consumer" in self.protocol[: self.groups]
 
     @property
+    def session_s(self) -> float | None:
+        """See :class:`harness.workload.WorkloadParameters`."""
+        return self.session_timeout_s if "classic" in self.protocol[: self.groups] else None
+
+    @property
     def held_for_s(self) -> float:
         """See :class:`harness.workload.WorkloadParameters`."""
         return max(self.poll_timeout_s, self.session_timeout_s)

@@ -90,6 +90,11 @@ class SeveralWorkloadsParameters(WorkloadParameters):
         return max(load.held_for_s for _, load in self.loads)
 
     @property
+    def session_s(self) -> float | None:
+        """See :class:`harness.workload.WorkloadParameters`."""
+        return min((load.session_s for _, load in self.loads if load.session_s is not None), default=None)
+
+    @property
     def assigned_by_coordinators(self) -> bool:
         """See :class:`harness.workload.WorkloadParameters`."""
         return any(load.assigned_by_coordinators for _, load in self.loads)

@@ -255,6 +255,7 @@ def _refuse_the_impossible(made: Plan) -> None:
         _refuse_unknown_nodes(path, fault, brokers, system)
         _refuse_unknown_log_dir(path, fault, log_dirs)
         _refuse_unknown_partition(path, scenario, getattr(fault, "topic", None), getattr(fault, "partition", None))
+    _refuse_short_sessions(made)
     for index, step in schedule.steps.items():
         _refuse_the_impossible_step(schedule.path(index), step, scenario, system)
     coming = schedule.coming(brokers, system.control, made.seed)
@@ -264,6 +265,16 @@ def _refuse_the_impossible(made: Plan) -> None:
             raise without_quorum(schedule.path(index), system.spelling, hear, brokers)
     for partition in made.partitions:
         refuse_names_given_twice(schedule, partition)
+
+
+def _refuse_short_sessions(made: Plan) -> None:
+    least_s, session_s = made.system.known_settings().group_min_session_timeout_ms / 1000, made.workload.session_s
+    if session_s is not None and session_s < least_s:
+        raise UsageError(
+            f"workload {made.scenario.workload.name}: members of groups ask for a session of {session_s:g} s, and the "
+            f"brokers of target {made.target!r} refuse one below {least_s:g} s (group.min.session.timeout.ms).",
+            f"Set the workload's session_timeout_s to {least_s:g}.",
+        )
 
 
 def _refuse_the_impossible_step(path: str, step: Step, scenario: Scenario, system: System) -> None:

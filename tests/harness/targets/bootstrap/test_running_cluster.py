@@ -185,6 +185,23 @@ def test_what_the_cluster_does_not_have_is_refused_before_anything_is_created(cl
     assert not topics(cluster)
 
 
+@pytest.mark.parametrize("workload", ["consumer_groups", "consume_transform_produce", "several_workloads"])
+def test_sessions_that_the_brokers_refuse_are_refused_beforehand(workload: str, cluster: BuiltinTarget) -> None:
+    target = f"bootstrap:{cluster.bootstrap()}#promise=group.min.session.timeout.ms=6000"
+    asked = {"workload.name": workload}
+    if workload == "several_workloads":
+        asked["workload.parts"] = "[{name: unique_sends}, {name: consumer_groups}]"
+    with pytest.raises(UsageError, match=r"ask for a session of [23] s, and the brokers of .* refuse one below 6 s"):
+        plan(CALM, target, overrides=asked)
+    if workload != "several_workloads":
+        plan(CALM, target, overrides={**asked, "workload.session_timeout_s": "6"})
+
+
+def test_members_of_the_consumer_protocol_alone_have_the_sessions_of_brokers(cluster: BuiltinTarget) -> None:
+    target = f"bootstrap:{cluster.bootstrap()}#promise=group.min.session.timeout.ms=6000"
+    plan(CALM, target, overrides={"workload.name": "consumer_groups", "workload.protocol": "[consumer]"})
+
+
 def test_an_address_where_no_broker_answers_is_named() -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))

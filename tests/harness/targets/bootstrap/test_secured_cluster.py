@@ -20,7 +20,7 @@ from harness.targets.bootstrap.target import LEFTOVERS
 from tests.harness.targets.bootstrap.secured_kafka import PASSWORD, PREFIX, RIGHTS, SecuredKafka, secured_kafka
 
 ONE_BROKER = {"topic.replication_factor": "1", "settings.min.insync.replicas": "1"}
-KAFKAS_SESSIONS = {"workload_session_timeout_s": "6", "workload_poll_timeout_s": "12"}
+KAFKAS_SESSIONS = {"workload_session_timeout_s": "6"}
 """What brokers take whose group.min.session.timeout.ms is Kafka's default."""
 
 SEED = 7
