@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from harness.json_schema import exactly_one
 from harness.model import CLIENTS, CONTROLLER, Link, is_broker
-from harness.selection import EndSelector, Selector, aim, nodes
+from harness.selection import EndSelector, NothingToAimAt, Selector, aim, nodes
 from harness.target import ClusterView
 
 
@@ -60,6 +60,8 @@ class LinkFault(BaseModel):
     def aimed(self, view: ClusterView, seed: int) -> Self:
         """See :meth:`harness.fault.Fault.aimed`; the result names its ``links`` only."""
         ends = [tuple(_end(name) for name in link) for link in self._aimed_links(view, seed)]
+        if not ends:
+            raise NothingToAimAt("there is no link to aim at: nothing else was observed.")
         return self.model_copy(update={"links": tuple(ends), "isolate": None, "between": None, "direction": "both"})
 
     def nodes(self) -> Sequence[str]:

@@ -9,7 +9,7 @@ from functools import partial
 from harness.clock import PacedClock
 from harness.errors import EnvironmentFault, InvalidRun
 from harness.model import NO_LEADER, TopicPartition, is_kafkas_own
-from harness.observations import NodeStates
+from harness.observations import BrokerEvidence, NodeStates
 from harness.runner import settle as settling
 from harness.runner.archive import Archive
 from harness.runner.chaos import Chaos
@@ -217,8 +217,8 @@ class RunLifecycle:
     ) -> list[str]:  # fmt: skip
         """What a cluster that did not recover in time still lacks when it gets no nearer, and only it is to blame.
 
-        Where no node can be probed that is never known: then it is what the cluster lacks when it gets no nearer, or,
-        where it has lost topics, at once.
+        Where no node can be probed that is never known: then it is what the cluster lacks when it gets no nearer. A
+        cluster that has lost topics is not waited for, where clients' answers are all that is known of it.
 
         ``least_s``: for how long it must have got no nearer, where that is longer than for other clients.
 
@@ -227,6 +227,8 @@ class RunLifecycle:
         """
         settling.require_healed(self._nemesis.records, lacks)
         target = self._target
+        if not supports(target, BrokerEvidence) and self._unknown_topics():
+            return list(look().missing)
         if not supports(target, NodeStates):
             return self._unproven(of, lacks, look, least_s)
         if (unrest := self._observed(of, lacks, look, least_s)) is None:
@@ -241,8 +243,6 @@ class RunLifecycle:
         self, of: RecoveryAspect, lacks: str, look: Callable[[], Look], least_s: float
     ) -> list[str]:  # fmt: skip
         """As :meth:`_watched`, where no node can be probed."""
-        if self._unknown_topics():
-            return list(look().missing)
         if (unrest := self._observed(of, lacks, look, least_s)) is None:
             return []
         self._unknown_topics()

@@ -11,6 +11,7 @@ from harness.errors import EnvironmentFault, UsageError
 from harness.fault import Fault
 from harness.model import Link, TopicPartition
 from harness.observations import OBSERVATIONS
+from harness.selection import NothingToAimAt
 from harness.target import Target, includes
 from harness.targets.builtin import BuiltinTarget
 from harness.targets.compose.inspected_stack import InspectedStack
@@ -42,6 +43,14 @@ def test_the_scripted_target_supports_every_control() -> None:
     target: Target = ScriptedTarget()
     assert target.nodes() == ["0", "1", "2", "controller"]
     assert all(isinstance(target, control) for control in CONTROLS)
+
+
+@pytest.mark.parametrize("direction", ["both", "in", "out"])
+def test_a_node_without_others_cannot_be_isolated(direction: str) -> None:
+    alone = replace(cluster_view(1, {TopicPartition("ledger", 0): partition_view(0, [0])}), controllers=())
+    written = {"fault": "partition", "isolate": "any", "direction": direction}
+    with pytest.raises(NothingToAimAt, match="there is no link to aim at"):
+        faults.parse(written, "faults[0]").aimed(alone, seed=3)
 
 
 @pytest.mark.parametrize("kind", CASES)

@@ -20,6 +20,9 @@ from harness.targets.bootstrap.unreachable import DECISIVE, unreachable
 
 _TIMEOUT_S = 10.0
 _ASK_S = 2.5
+_VIEW_S = 2.0
+"""How long a view may take: faults must end in time where no broker answers."""
+
 _POLL_S = 0.1
 _EPOCH_UNKNOWN = -1
 """Metadata tells leader epochs since 2.1 (KIP-320); librdkafka does not pass them on."""
@@ -60,9 +63,8 @@ class Administration:
     def view(self) -> ClusterView:
         """What Metadata says of all partitions now; without partitions when no broker answers."""
         time_ns = time.monotonic_ns()
-        try:
-            seen = self._metadata()
-        except EnvironmentFault:
+        seen = self._tried(_VIEW_S)
+        if isinstance(seen, ClientError):
             return ClusterView(time_ns, (), {}, None, ())
         live = tuple(NodeId(broker) for broker in sorted(seen.brokers))
         partitions = {
@@ -87,16 +89,23 @@ class Administration:
         return frozenset(self._metadata().topics)
 
     def _metadata(self) -> ClusterMetadata:
-        deadline = time.monotonic() + _TIMEOUT_S
+        answer = self._tried(_TIMEOUT_S)
+        if isinstance(answer, ClientError):
+            raise unreachable(self._access, self._heard, answer, _TIMEOUT_S)
+        return answer
+
+    def _tried(self, timeout_s: float) -> ClusterMetadata | ClientError:
+        """The answer, or the last refusal; an error that no other try would mend ends it."""
+        deadline = time.monotonic() + timeout_s
         self._heard.clear()
         while True:
             try:
                 with calling():
-                    return self._client.list_topics(timeout=_ASK_S)
+                    return self._client.list_topics(timeout=min(_ASK_S, timeout_s))
             except ClientError as refusal:
                 self._client.poll(0)  # hears what the errors of connections were
                 if any(one.code() in DECISIVE for one in self._heard) or time.monotonic() >= deadline:
-                    raise unreachable(self._access, self._heard, refusal, _TIMEOUT_S) from None
+                    return refusal
 
     def broker_configs(self, broker: int) -> Mapping[str, str]:
         """The settings of a broker that have a value, by name; empty: the cluster does not tell."""

@@ -61,6 +61,8 @@ class CommandedCluster(RunningCluster):
         for node in self.nodes:
             if (missing := node.missing(needed[0])) is not None:
                 return Unsupported(f"{fault.kind!r} needs the {missing} of node {node.name}, which its file lacks.")
+        if needed[0] is Links and len(self.nodes) == 1:
+            return Unsupported(f"{fault.kind!r} cuts nodes off from each other, and the file has one.")
         if needed[0] is Links and CLIENTS in nodes_named_by(fault, ("links", "between")):
             return Unsupported(f"{fault.kind!r} at clients needs commands on their machine, which is seawall's own.")
         return None

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import psutil
 import pytest
 import yaml
 
+import faults
 from checkers import check
 from harness.checker import Outcome, RunVerdict
 from harness.client_properties import Access
@@ -31,7 +33,7 @@ from harness.targets.bootstrap.administration import Administration
 from harness.targets.bootstrap.spelling import Named
 from harness.targets.bootstrap.target import accepts
 from harness.targets.cluster.cluster_file import read
-from harness.targets.cluster.kind import nodes_of
+from harness.targets.cluster.kind import CommandedCluster, nodes_of
 from harness.targets.cluster.target import ClusterTarget
 from harness.targets.cluster.undo import remove
 from harness.targets.leftovers import StartJournal
@@ -154,6 +156,34 @@ def test_a_fault_without_its_commands_is_refused_and_the_node_named(
     sentence = f"'{fault['fault']}' needs the command '{lacks}' of node 0, which its file lacks"
     with pytest.raises(UsageError, match=sentence):
         plan(parse(with_faults(fault)), target)
+
+
+def test_a_single_node_has_no_links_to_cut(cluster: PlainCluster) -> None:
+    system = plan(CHAOS, cluster.written()).system
+    assert isinstance(system, CommandedCluster)
+    alone, cut = replace(system, nodes=system.nodes[:1]), faults.parse({"fault": "partition", "isolate": "any"}, "it")
+    assert system.unsupported(cut) is None
+    assert "the file has one" in str(alone.unsupported(cut))
+    assert alone.unsupported(faults.parse(KILL, "it")) is None
+
+
+@LATE
+def test_a_cluster_that_has_lost_its_topics_is_not_only_stuck(cluster: PlainCluster, tmp_path: Path) -> None:
+    clients = Administration(Access(cluster.bootstrap))
+
+    def forget() -> None:
+        while not (mine := [name for name in clients.topics() if not name.startswith("__")]):
+            time.sleep(0.05)
+        time.sleep(1)
+        clients.delete(mine)
+
+    forgetful = threading.Thread(target=forget)
+    forgetful.start()
+    hurried = yaml.safe_dump(yaml.safe_load(with_faults(KILL)) | {"settle_s": 2})
+    _, verdict = judged(cluster.written(), tmp_path, hurried)
+    forgetful.join()
+    assert verdict.outcome is Outcome.VIOLATION, verdict
+    assert "lost-topic" in {one.kind for one in verdict.anomalies}
 
 
 def test_a_file_by_which_nothing_can_be_done_is_refused(cluster: PlainCluster) -> None:
