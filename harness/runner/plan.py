@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
@@ -287,7 +287,7 @@ def _refuse_the_impossible_step(path: str, step: Step, scenario: Scenario, syste
         _refuse_unknown_partition(path, scenario, step.where.topic, step.where.partition)
     for name in step.partitions:
         _refuse_unknown_partition(path, scenario, *partition_named(name))
-    _refuse_unknown_brokers(path, step.brokers, scenario.cluster.brokers)
+    _refuse_unknown_brokers(path, step.brokers, system.broker_numbers(scenario.cluster.brokers))
 
 
 def _observations(step: Step) -> Iterator[tuple[type[Target], str]]:
@@ -301,7 +301,7 @@ def _observations(step: Step) -> Iterator[tuple[type[Target], str]]:
 
 def _refuse_unknown_nodes(path: str, fault: Fault, brokers: int, system: System) -> None:
     named = nodes_named_by(fault, NODE_FIELDS)
-    _refuse_unknown_brokers(path, (node for node in named if isinstance(node, int)), brokers)
+    _refuse_unknown_brokers(path, (node for node in named if isinstance(node, int)), system.broker_numbers(brokers))
     for node in named:
         if is_of_a_quorum(node) and node not in system.control.controllers(brokers):
             raise UsageError(
@@ -319,10 +319,11 @@ def _refuse_unknown_log_dir(path: str, fault: Fault, log_dirs: int) -> None:
         )
 
 
-def _refuse_unknown_brokers(path: str, nodes: Iterable[int], brokers: int) -> None:
+def _refuse_unknown_brokers(path: str, nodes: Iterable[int], brokers: Sequence[int]) -> None:
     for node in nodes:
-        if not 0 <= node < brokers:
-            raise UsageError(f"{path}: there is no broker {node}; the brokers are 0 to {brokers - 1}.")
+        if node not in brokers:
+            there = f"0 to {len(brokers) - 1}" if isinstance(brokers, range) else ", ".join(map(str, brokers))
+            raise UsageError(f"{path}: there is no broker {node}; the brokers are {there}.")
 
 
 def _refuse_unknown_partition(path: str, scenario: Scenario, topic: str | None, partition: int | None) -> None:

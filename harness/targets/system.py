@@ -55,6 +55,10 @@ class System(ABC):
     def name(self) -> str:
         """In words."""
 
+    def broker_numbers(self, brokers: int) -> Sequence[int]:
+        """The numbers of its brokers for a scenario with so many."""
+        return range(brokers)
+
     def begins(self, brokers: int) -> str:
         """What the run does first, in words, for a scenario with so many brokers."""
         return f"starting {self.control.in_words(brokers)}, {self.name}"

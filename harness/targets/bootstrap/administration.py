@@ -13,9 +13,10 @@ from harness.clients.librdkafka import ClientError, calling
 from harness.clients.rights import is_denied, lacks, require_of_topic
 from harness.clients.topics import admin_client, create_topic
 from harness.errors import EnvironmentFault
-from harness.model import NO_LEADER, NodeId, TopicPartition
+from harness.model import NO_LEADER, TopicPartition
 from harness.target import ClusterView, PartitionView, TopicSpec
 from harness.targets.awaiting import await_that
+from harness.targets.bootstrap.broker_numbers import BrokerNumbers
 from harness.targets.bootstrap.unreachable import DECISIVE, unreachable
 
 _TIMEOUT_S = 10.0
@@ -60,24 +61,24 @@ class Administration:
         """
         return {str(broker): _spelled(str(one.host), one.port) for broker, one in self._metadata().brokers.items()}
 
-    def view(self) -> ClusterView:
+    def view(self, numbers: BrokerNumbers) -> ClusterView:
         """What Metadata says of all partitions now; without partitions when no broker answers."""
         time_ns = time.monotonic_ns()
         seen = self._tried(_VIEW_S)
         if isinstance(seen, ClientError):
             return ClusterView(time_ns, (), {}, None, ())
-        live = tuple(NodeId(broker) for broker in sorted(seen.brokers))
+        live = tuple(sorted(map(numbers.of, seen.brokers)))
         partitions = {
             TopicPartition(name, number): PartitionView(
-                NodeId(one.leader) if one.leader in seen.brokers else NO_LEADER,
+                numbers.of(one.leader) if one.leader in seen.brokers else NO_LEADER,
                 _EPOCH_UNKNOWN,
-                tuple(map(NodeId, one.isrs)),
-                tuple(map(NodeId, one.replicas)),
+                tuple(map(numbers.of, one.isrs)),
+                tuple(map(numbers.of, one.replicas)),
             )
             for name, topic in seen.topics.items()
             for number, one in topic.partitions.items()
         }
-        controllers = (str(seen.controller_id),) if seen.controller_id in seen.brokers else ()
+        controllers = (str(numbers.of(seen.controller_id)),) if seen.controller_id in seen.brokers else ()
         return ClusterView(time_ns, live, partitions, next(iter(controllers), None), controllers)
 
     def topics(self) -> frozenset[str]:
@@ -147,7 +148,7 @@ class Administration:
         require_of_topic(self._client, topic.name, rights)
 
     def _are_whole(self, names: Iterable[TopicPartition]) -> bool:
-        partitions = self.view().partitions
+        partitions = self.view(BrokerNumbers(())).partitions
         found = [partitions.get(name) for name in names]
         return all(one is not None and one.leader != NO_LEADER and len(one.isr) == len(one.replicas) for one in found)
 

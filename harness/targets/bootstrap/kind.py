@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -15,6 +15,7 @@ from harness.replication.knobs import CURRENT_GENERATION
 from harness.scenario import Scenario
 from harness.target import Target
 from harness.targets.bootstrap.administration import Administration
+from harness.targets.bootstrap.broker_numbers import BrokerNumbers
 from harness.targets.bootstrap.promises import UNTOLD, asked, known_settings, refuse_unmet, topic_configs
 from harness.targets.bootstrap.spelling import ARGUMENT, Named, named
 from harness.targets.bootstrap.target import LEFTOVERS, NAME, BootstrapTarget
@@ -36,6 +37,11 @@ class Told:
     brokers: tuple[int, ...]
     settings: Mapping[str, str]
     withheld: str = ""
+
+    @property
+    def numbers(self) -> BrokerNumbers:
+        """What its brokers are called."""
+        return BrokerNumbers(self.brokers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,8 @@ class RunningCluster(System):
         del brokers
         number = len(self.told.brokers)
         begins = f"connecting to {self.name}, which has {number} broker{'s' if number != 1 else ''}"
+        if called := self.told.numbers.in_words():
+            begins += f" ({called})"
         if not self.told.withheld:
             return begins
         taken = ", ".join(f"{name}={value}" for name, value in self._promised().items())
@@ -80,6 +88,11 @@ class RunningCluster(System):
     def properties(self) -> Mapping[str, Any]:
         """See :class:`harness.targets.system.System`."""
         return {**self.asked_for, **self.cluster.promises}
+
+    def broker_numbers(self, brokers: int) -> Sequence[int]:
+        """See :class:`harness.targets.system.System`: those that it has, however many the scenario asks for."""
+        del brokers
+        return self.told.numbers.all()
 
     @property
     def control(self) -> Control:

@@ -9,9 +9,11 @@ from pathlib import Path
 
 from harness.client_properties import PLAINTEXT, Access
 from harness.errors import EnvironmentFault, UsageError
+from harness.model import node_name
 from harness.property_file import read_properties
 from harness.target import ClusterView, Target, TopicSpec
 from harness.targets.bootstrap.administration import Administration
+from harness.targets.bootstrap.broker_numbers import BrokerNumbers
 from harness.targets.bootstrap.promises import unkept
 from harness.targets.bootstrap.spelling import Named
 from harness.targets.leftovers import Leftovers, StartJournal
@@ -40,11 +42,11 @@ class BootstrapTarget:
         self._administration = Administration(cluster.access)
         self._created: list[str] = []
         self._undeleted = ""
-        self._brokers: Sequence[str] = ()
+        self._numbers = BrokerNumbers(())
 
     def start(self) -> None:
         """See :class:`harness.target.Target`: it runs, so it is asked for its brokers."""
-        self._brokers = list(map(str, self._administration.brokers()))
+        self._numbers = BrokerNumbers(self._administration.brokers())
 
     def stop(self) -> None:
         """See :class:`harness.target.Target`: deletes the topics of the run, unless they are to stay.
@@ -91,12 +93,12 @@ class BootstrapTarget:
         return self._cluster.bootstrap
 
     def nodes(self) -> Sequence[str]:
-        """See :class:`harness.target.Target`: the brokers alone, by their ids."""
-        return self._brokers
+        """See :class:`harness.target.Target`: the brokers alone, by their numbers."""
+        return [node_name(number) for number in self._numbers.all()]
 
     def view(self) -> ClusterView:
         """See :class:`harness.target.Target`: by the word of Metadata."""
-        return self._administration.view()
+        return self._administration.view(self._numbers)
 
 
 def _remove(what: Mapping[str, object]) -> Collection[str]:

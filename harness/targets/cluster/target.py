@@ -8,9 +8,10 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from harness.errors import EnvironmentFault, NoSuchProbe
-from harness.model import CONTROLLER, Link, is_broker
+from harness.model import CONTROLLER, Link, is_broker, node_name
 from harness.target import ClusterView, Ending, Receipt
 from harness.targets.awaiting import await_that
+from harness.targets.bootstrap.broker_numbers import BrokerNumbers
 from harness.targets.bootstrap.spelling import Named
 from harness.targets.bootstrap.target import BootstrapTarget, accepts
 from harness.targets.cluster.commanded_node import NEEDED, CommandedNode, ProcessState
@@ -37,7 +38,10 @@ class ClusterTarget(BootstrapTarget):
         self, cluster: Named, nodes: Iterable[CommandedNode], configs: Mapping[str, str], journal: StartJournal
     ) -> None:
         super().__init__(cluster, configs, journal)
-        self._nodes = {node.name: node for node in nodes}
+        described = {node.name: node for node in nodes}
+        numbers = BrokerNumbers(int(name) for name in described if is_broker(name))
+        self._names = {name: node_name(numbers.of(int(name))) if is_broker(name) else name for name in described}
+        self._nodes = {self._names[name]: node for name, node in described.items()}
         self.controls = controls_of(self._nodes.values())
         self._listeners: Mapping[str, str] = {}
         self._harms: dict[str, Harm] = {}
@@ -50,7 +54,8 @@ class ClusterTarget(BootstrapTarget):
     def start(self) -> None:
         """See :class:`harness.target.Target`: every node that can be looked at has to run."""
         super().start()
-        self._listeners = self._administration.listeners()
+        listeners = self._administration.listeners()
+        self._listeners = {self._names[broker]: at for broker, at in listeners.items() if broker in self._names}
         for name, node in self._nodes.items():
             if node.has("pid") and not (running := self.is_running(name)).holds:
                 raise EnvironmentFault(f"{running.seen}, before anything was done to it.")
