@@ -11,11 +11,9 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, Final, Literal
 
-from pydantic import RootModel
-
 from harness.errors import ExitCode, InvalidRun, UsageError
 from harness.json_schema import published, schema_of
-from harness.validation import shortened, validated
+from harness.validation import Document, shortened, validated
 
 SCHEMA: Final = "verdict-1.json"
 """The schema of ``verdict.json``, below ``docs/schemas``."""
@@ -483,5 +481,5 @@ def from_json(document: Mapping[str, Any]) -> RunVerdict:
     return replace(found, **lists)
 
 
-class _Document(RootModel[RunVerdict]):
+class _Document(Document[RunVerdict]):
     """``verdict.json`` with validated types; missing parts are empty."""

@@ -9,9 +9,9 @@ import json
 from collections.abc import Iterable
 from dataclasses import is_dataclass
 from reprlib import Repr
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
-from pydantic import BaseModel, RootModel, ValidationError
+from pydantic import BaseModel, ConfigDict, RootModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from harness.errors import UsageError
@@ -19,6 +19,7 @@ from harness.json_schema import Shape
 from harness.spelling import closest
 
 M = TypeVar("M", bound=BaseModel)
+Content = TypeVar("Content")
 
 _MAX_VALUE_CHARS = 60
 
@@ -26,6 +27,12 @@ _SHOWN = Repr()
 """Shows only the beginning of a value, as its whole ``repr`` may not fit into memory."""
 _SHOWN.maxlevel, _SHOWN.maxstring, _SHOWN.maxother = 4, _MAX_VALUE_CHARS, _MAX_VALUE_CHARS
 _SHOWN.maxdict = _SHOWN.maxlist = _SHOWN.maxlong = 20
+
+
+class Document(RootModel[Content], Generic[Content]):
+    """A file whose content has the types of ``Content``; made ready at the first use, as most processes read few."""
+
+    model_config = ConfigDict(defer_build=True)
 
 
 def validated(model: type[M], data: object, path: str, *, whole: str = "the scenario") -> M:

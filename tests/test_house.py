@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import grimp
 import pytest
@@ -245,9 +246,15 @@ def code(text: str) -> str:
     return "\n".join([*fenced, *inline])
 
 
+@cache
+def command_line() -> Any:
+    """The command ``seawall``; making it takes ten times as long as looking a line up in it."""
+    return typer.main.get_command(app)
+
+
 def complaints(words: list[str]) -> list[str]:
     """What is wrong with a command line of a document, given without its first word."""
-    command = typer.main.get_command(app)
+    command = command_line()
     while words and words[0] in (commands := getattr(command, "commands", {})):
         command = commands[words.pop(0)]
     command = getattr(command, "commands", {}).get(getattr(command, "default", ""), command)

@@ -23,8 +23,6 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import RootModel
-
 from harness import documents
 from harness.clock import Clock
 from harness.documents import Unfit
@@ -50,7 +48,7 @@ from harness.history.table_file import read_files, require_readable
 from harness.json_schema import Shape, published, schema_of
 from harness.scratch import unfinished
 from harness.unwritable import unwritable, writing_below
-from harness.validation import shortened, validated
+from harness.validation import Document, shortened, validated
 
 SCHEMA: Final = "run-1.json"
 """The schema of ``run.json``, below ``docs/schemas``."""
@@ -328,7 +326,7 @@ def manifest_schema() -> str:
     return published(SCHEMA, "run.json of a run directory of seawall", schema_of(Manifest))
 
 
-class _Document(RootModel[Manifest]):
+class _Document(Document[Manifest]):
     """``run.json`` with validated types."""
 
 

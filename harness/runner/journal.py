@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Annotated, Any, Protocol, Self
 
 import psutil
-from pydantic import Field, RootModel
+from pydantic import Field
 
 from harness import documents
 from harness.births import boot, start_time
@@ -29,7 +29,7 @@ from harness.scratch import outside
 from harness.targets import left_outside, log_dirs
 from harness.targets.node_evidence import left_behind, taps_left_behind
 from harness.targets.node_logs import copy_logs
-from harness.validation import validated
+from harness.validation import Document, validated
 
 _KILL_TIMEOUT_S = 5.0
 _POLL_S = 0.02
@@ -360,5 +360,5 @@ def _gathered(directory: RunDirectory, run: str) -> Iterator[str]:
         yield "wire/"
 
 
-class _Document(RootModel[Entries]):
+class _Document(Document[Entries]):
     """The content of a journal file as JSON."""

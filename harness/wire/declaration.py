@@ -118,8 +118,19 @@ MessageType = TypeVar("MessageType", bound=Message)
 
 @dataclass_transform()
 def struct(cls: type[StructType]) -> type[StructType]:
-    """Make ``cls`` a slotted dataclass that messages can contain."""
-    return dataclass(slots=True, repr=False, eq=False)(cls)
+    """Make ``cls`` a slotted dataclass that messages can contain.
+
+    Its constructor is compiled at the first call: every process declares some three hundred, and calls a few.
+    """
+    made: Any = dataclass(slots=True, repr=False, eq=False, init=False)(cls)
+
+    def first(self: Struct, *arguments: Any, **named: Any) -> None:
+        constructed: Any = dataclass(repr=False, eq=False)(type(made.__name__, (made,), {}))
+        made.__init__ = constructed.__init__
+        made.__init__(self, *arguments, **named)
+
+    made.__init__ = first
+    return cast("type[StructType]", made)
 
 
 @dataclass_transform()

@@ -17,7 +17,6 @@ from typing import Any
 import docker
 import psutil
 from docker.errors import DockerException
-from pydantic import RootModel
 
 from harness.births import boot, start_time
 from harness.errors import EnvironmentFault
@@ -26,7 +25,7 @@ from harness.targets.compose.containers import is_living, remove_abandoned
 from harness.targets.compose.overlay import LABEL, OWNER
 from harness.targets.compose.project import connected
 from harness.targets.compose.removal import removed
-from harness.validation import validated
+from harness.validation import Document, validated
 
 _NAMESPACE = Path("/proc/self/ns/pid")
 
@@ -71,7 +70,7 @@ class ProjectLeft:
     containers: Sequence[str]
 
 
-class _Document(RootModel[ProjectLeft]):
+class _Document(Document[ProjectLeft]):
     """The same as JSON."""
 
 

@@ -21,7 +21,6 @@ from xml.sax.saxutils import escape
 from harness import program
 from harness.errors import EnvironmentFault, UsageError
 from harness.scratch import note_unfinished
-from harness.targets.kafka import archive
 from harness.targets.kafka.releases import Artifact, Metadata, Release, numbers, release
 
 _TIMEOUT_S = 900.0
@@ -152,6 +151,8 @@ def _put(home: Path, place: Path) -> None:
 
 def _get(wanted: Release, home: Path) -> None:
     """Put the jars of a release into ``home/libs``."""
+    from harness.targets.kafka import archive  # noqa: PLC0415 - it speaks HTTP, which every command would import
+
     why = f"a distribution of {wanted.version} lacks jars that it needs on a Java of today"
     if not wanted.family.jars:
         try:
