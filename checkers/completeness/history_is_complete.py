@@ -11,13 +11,13 @@ operation without a completion is no breach: its outcome is unknown, and it coun
 
 The run is ``INCONCLUSIVE`` when nothing was acknowledged; when nothing was read; when no member of a group was ever
 given a partition; when a user's program has put out nothing; when the scenario asks for clients to be killed, and none
-was; when the final read of a partition did not reach the high
-watermark of its final leader (markers and aborted records at the end apart), or that leader never committed the end of
-its own log; and when an acknowledgement with acks=all is above every leader's high watermark without being known to be
-unjustified. In a sampled timeline such acknowledgements of lost records do not count: the leader that gave them may
-have gone before a sample was taken. An imported history has no brokers; there the final read of a partition must have
-reached everything that any poll was given, or have gone on until it was given nothing any more, and no process may have
-begun later and stopped earlier, see :mod:`checkers.views.final_reads`.
+was; when the healed cluster did not recover and none of its nodes can be probed; when the final read of a partition did
+not reach the high watermark of its final leader (markers and aborted records at the end apart), or that leader never
+committed the end of its own log; and when an acknowledgement with acks=all is above every leader's high watermark
+without being known to be unjustified. In a sampled timeline such acknowledgements of lost records do not count: the
+leader that gave them may have gone before a sample was taken. An imported history has no brokers; there the final read
+of a partition must have reached everything that any poll was given, or have gone on until it was given nothing any
+more, and no process may have begun later and stopped earlier, see :mod:`checkers.views.final_reads`.
 """
 
 from __future__ import annotations
@@ -229,6 +229,15 @@ def silent(manifest: Manifest, numbers: Mapping[str, int]) -> Iterator[str]:
         said = manifest.program.get("said")
         last = f" The last that it said: {said}" if said else ""
         yield f"The user's program has put out nothing that could be read, so nothing is known of what it does.{last}"
+
+
+def unrecovered(manifest: Manifest, numbers: Mapping[str, int]) -> Iterator[str]:
+    """A sentence when the healed cluster did not recover, and no node could be probed for what is to blame."""
+    del numbers
+    if manifest.unrecovered:
+        first, *more = manifest.unrecovered
+        others = f", and {len(more)} more" if more else ""
+        yield f"The healed cluster did not recover, and whether it is to blame is not known: {first}{others}."
 
 
 def unharmed(manifest: Manifest, numbers: Mapping[str, int]) -> Iterator[str]:

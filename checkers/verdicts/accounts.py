@@ -18,6 +18,7 @@ from checkers.completeness.history_is_complete import (
     unfinished,
     unharmed,
     unplaced,
+    unrecovered,
 )
 from checkers.completeness.lives_are_explained import contradictions
 from checkers.completeness.nodes_are_accounted import (
@@ -118,7 +119,7 @@ def doubts(run: Evidence, own: Answers, parts: Parts, findings: Sequence[Finding
     wanted = configured.wanted
     return [
         *inconclusive(own.ends, unaccounted, numbers, brokers=is_watched(configured)),
-        *(sentence for sort in (idle, silent, unharmed) for sentence in sort(run.manifest, numbers)),
+        *(sentence for sort in (idle, silent, unharmed, unrecovered) for sentence in sort(run.manifest, numbers)),
         *(open_replicas(own.replicas, wanted) if wanted is not None else ()),
         *(unused_partitions(own.ends, wanted) if wanted is not None else ()),
         *(unplanned_partitions(own.ends, wanted) if wanted is not None else ()),

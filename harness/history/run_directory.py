@@ -81,6 +81,8 @@ class Manifest:
         endings: the exits of nodes that the harness did not order, with the fields of :class:`harness.target.Ending`.
         unknown_topics: the topics of the run that the cluster did not know in the end; asked for where its nodes cannot
             be probed.
+        unrecovered: what the healed cluster still lacked when it had got no nearer to recovery for a while, one phrase
+            each; noted where its nodes cannot be probed, so that the environment may be to blame.
         orders: every DeleteRecords that a client sent, and how it ended
             (:class:`harness.history.delete_records_log.DeleteRecordsLog`); None: unknown.
         program: what is known of a user's program besides its output, see :class:`ProgramDocument`; empty: there was
@@ -108,6 +110,7 @@ class Manifest:
     unknown_topics: Annotated[Sequence[Mapping[str, Any]], Shape(tuple[UnknownTopicDocument, ...])] = field(
         default_factory=list
     )
+    unrecovered: Sequence[str] = field(default_factory=list)
     orders: Annotated[Sequence[Mapping[str, Any]] | None, Shape(tuple[OrderDocument, ...] | None)] = None
     program: Annotated[Mapping[str, Any], Shape(ProgramDocument)] = field(default_factory=dict)
     duration_s: Seconds | None = None

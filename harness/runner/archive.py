@@ -63,6 +63,10 @@ class Archive(Protocol):
         """The topics of the run that the cluster did not know in the end."""
         ...
 
+    def take_unrecovered(self, missing: Sequence[str]) -> None:
+        """What a healed cluster lacks that does not recover, where no node can be probed."""
+        ...
+
     def take_endings(self, endings: Sequence[Ending]) -> None:
         """The exits of nodes that the harness did not order."""
         ...
@@ -120,6 +124,10 @@ class DirectoryArchive:
         """See :class:`Archive`."""
         written = [asdict(one) for one in topics]
         self._directory.write_manifest(replace(self._directory.manifest(), unknown_topics=written))
+
+    def take_unrecovered(self, missing: Sequence[str]) -> None:
+        """See :class:`Archive`."""
+        self._directory.write_manifest(replace(self._directory.manifest(), unrecovered=list(missing)))
 
     def take_endings(self, endings: Sequence[Ending]) -> None:
         """See :class:`Archive`."""
@@ -195,6 +203,9 @@ class KeptArchive:
 
     def take_unknown_topics(self, topics: Sequence[UnknownTopic]) -> None:
         """See :class:`Archive`; a rehearsal's nodes can be probed, so it has none."""
+
+    def take_unrecovered(self, missing: Sequence[str]) -> None:
+        """See :class:`Archive`; as for unknown topics."""
 
     def take_endings(self, endings: Sequence[Ending]) -> None:
         """See :class:`Archive`."""

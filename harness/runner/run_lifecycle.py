@@ -246,6 +246,7 @@ class RunLifecycle:
         if (unrest := self._observed(of, lacks, look, least_s)) is None:
             return []
         self._unknown_topics()
+        self._archive.take_unrecovered(unrest.missing)
         self._report(f"{lacks}: {settling.in_short(unrest.missing)}; whether the cluster is to blame cannot be known")
         return list(unrest.missing)
 
