@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.client_ports import BEGINNING, MOVED_ERRORS, ClientContext, Clients, Consumer, Isolation, Polled
 from harness.history.polls import record_out_of_range
@@ -20,13 +20,20 @@ _POLL_RECORDS = 500
 _AFTER_ERROR_S = 0.05
 
 
+class _Take(NamedTuple):
+    """How long a poll waits, and for how many records."""
+
+    wait_s: float
+    at_most: int
+
+
 async def poll(
     recorder: Recorder, process: ProcessId, consumer: Consumer, *,
-    final: bool, group: str | None = None, wait_s: float = POLL_S,
+    final: bool, group: str | None = None, wait_s: float = POLL_S, at_most: int = _POLL_RECORDS,
 ) -> Polled:  # fmt: skip
     """Poll as ``process``, for ``group``, and record the outcome; ``final`` marks the final read."""
     op = recorder.invoke_poll(process, final, group, consumer.isolation)
-    polled = await consumer.poll(_POLL_RECORDS, wait_s)
+    polled = await consumer.poll(at_most, wait_s)
     end_poll(recorder, op, polled)
     return polled
 
@@ -71,18 +78,22 @@ async def tail(
     partitions: Sequence[TopicPartition],
     came: Came,
     isolation: Isolation = "read_uncommitted",
+    *,
+    wait_s: float = POLL_S,
+    at_most: int = _POLL_RECORDS,
 ) -> None:
-    """Follow ``partitions`` until the clients stop.
+    """Follow ``partitions`` until the clients stop; each poll waits ``wait_s`` for ``at_most`` records.
 
     A consumer whose poll ends with an error ends there. A new process goes on where it stood or, where the log no
     longer reaches that far, from the beginning.
     """
+    take = _Take(wait_s, at_most)
     positions: Mapping[TopicPartition, Offset] = dict.fromkeys(partitions, BEGINNING)
     while not clients.stopping:
         process = context.new_process()
         consumer = clients.consumer(str(process), positions, isolation=isolation)
         try:
-            positions = await _tail_as(context, clients, (process, consumer), came)
+            positions = await _tail_as(context, clients, (process, consumer), came, take)
             await clients.sleep(_AFTER_ERROR_S)
         finally:
             consumer.close()
@@ -93,11 +104,14 @@ async def _tail_as(
     clients: Clients,
     client: tuple[ProcessId, Consumer],
     came: Came,
+    take: _Take,
 ) -> Mapping[TopicPartition, Offset]:
     """Poll until an error; returns where the next process begins."""
     process, consumer = client
     while not clients.stopping:
-        records, error, _ = await poll(context.recorder, process, consumer, final=False)
+        records, error, _ = await poll(
+            context.recorder, process, consumer, final=False, wait_s=take.wait_s, at_most=take.at_most
+        )
         came(records, {name: offset for name, offset in consumer.positions.items() if offset != BEGINNING})
         if error in MOVED_ERRORS:
             return dict.fromkeys(consumer.positions, BEGINNING)

@@ -1,0 +1,146 @@
+"""Which leaders the canary partitions had, what operators tell besides, and what each such event has lost.
+
+A change of leaders shows in Metadata, which the audit asks for again and again, or in the leader epochs of records
+(KIP-101), which consumers report. Whether an election was unclean neither tells; that acknowledged records are gone
+after it does.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from harness.audit.clock import as_text
+from harness.audit.ledger import CanarySend, Reading
+from harness.audit.result import Answered, Loss
+from harness.errors import UsageError
+from harness.model import NO_LEADER
+
+_TOLD_WITHIN_NS = 60_000_000_000
+"""How exact an operator's time is."""
+
+
+class Event(NamedTuple):
+    """Something that may have lost records, between ``since_ns`` and ``until_ns``; ``partition``: None is any."""
+
+    what: str
+    since_ns: int
+    until_ns: int
+    partition: int | None
+    told: bool
+
+
+def told(line: str) -> Event:
+    """What an operator tells in a line: a time of ISO 8601 with its offset, and what happened.
+
+    Raises:
+        UsageError: it is no such line.
+    """
+    written, _, what = line.strip().partition(" ")
+    try:
+        at = datetime.fromisoformat(written)
+    except ValueError:
+        at = None
+    if at is None or at.tzinfo is None or not what.strip():
+        raise UsageError(
+            f"event {line!r} is no time and what happened.",
+            "Write '2026-11-29T10:00:00Z unclean election of orders-3'.",
+        )
+    at_ns = round(at.astimezone(UTC).timestamp() * 1e9)
+    return Event(what.strip(), at_ns - _TOLD_WITHIN_NS, at_ns + _TOLD_WITHIN_NS, None, True)
+
+
+class Leaders:
+    """Follows the leaders of the canary partitions."""
+
+    def __init__(self) -> None:
+        self._leaders: dict[int, int] = {}
+        self._epochs: dict[int, int] = {}
+        self._looked_ns: dict[int, int] = {}
+        self._read_ns: int | None = None
+        self._events: list[Event] = []
+
+    def look(self, leaders: Mapping[int, int], now_ns: int) -> None:
+        """Metadata names ``leaders`` by partition now; a partition without one is left out."""
+        for partition, leader in sorted(leaders.items()):
+            if leader == NO_LEADER:
+                continue
+            before = self._leaders.get(partition)
+            if before is not None and before != leader:
+                what = f"broker {leader} leads instead of {before}"
+                self._events.append(Event(what, self._looked_ns[partition], now_ns, partition, False))
+            self._leaders[partition], self._looked_ns[partition] = leader, now_ns
+
+    def events(self, reading: Reading, now_ns: int) -> list[Event]:
+        """The changes that were seen since the last reading; of a new epoch, only where Metadata showed no change."""
+        found, self._events = self._events, []
+        for partition, epochs in sorted(reading.epochs.items()):
+            newest, before = max(epochs), self._epochs.get(partition)
+            if before is not None and newest > before and all(one.partition != partition for one in found):
+                what = f"leader epoch {newest} follows {before}, from offset {epochs[newest]} on at the latest"
+                found.append(Event(what, self._read_ns or 0, now_ns, partition, False))
+            self._epochs[partition] = max(newest, before or 0)
+        self._read_ns = now_ns
+        return found
+
+
+def losses(gone: Sequence[CanarySend], events: Sequence[Event], now_ns: int) -> list[Loss]:
+    """What is gone, by partition, and by the events between which it was last known to be there."""
+    groups: dict[tuple[int, int], list[CanarySend]] = {}
+    for send in gone:
+        borders = sorted(one.until_ns for one in events if one.partition == send.partition)
+        groups.setdefault((send.partition, bisect_left(borders, send.seen_ns)), []).append(send)
+    return [_loss(number, sends, now_ns) for (number, _), sends in sorted(groups.items())]
+
+
+def _loss(partition: int, sends: Sequence[CanarySend], now_ns: int) -> Loss:
+    offsets = [send.offset for send in sends if send.offset is not None]
+    sent_in: dict[str, int] = {}
+    for send in sorted(sends, key=lambda one: one.window):
+        sent_in[str(send.window)] = sent_in.get(str(send.window), 0) + 1
+    return Loss(
+        partition=partition,
+        records=len(sends),
+        first_offset=min(offsets),
+        last_offset=max(offsets),
+        sent_in=sent_in,
+        seen_ns=min(send.seen_ns for send in sends),
+        missed_ns=now_ns,
+    )
+
+
+def answers(
+    events: Iterable[Event], sends: Collection[CanarySend], lost: Sequence[Loss], partitions: int
+) -> Iterator[Answered]:
+    """What each event has lost in each partition, or in its own.
+
+    Args:
+        events: what happened.
+        sends: those that were looked for.
+        lost: everything that was ever found to be lost.
+        partitions: of the canary topic.
+    """
+    for event in events:
+        for number in range(partitions) if event.partition is None else (event.partition,):
+            before = [
+                one
+                for one in sends
+                if one.partition == number and one.kind == "ok" and (one.ended_ns or 0) <= event.until_ns
+            ]
+            fits = [
+                one
+                for one in lost
+                if one.partition == number and one.seen_ns <= event.until_ns and one.missed_ns >= event.since_ns
+            ]
+            yield Answered(
+                event=event.what,
+                told=event.told,
+                at=as_text(event.until_ns - (_TOLD_WITHIN_NS if event.told else 0)),
+                partition=number,
+                examined=len(before),
+                gone=sum(one.records for one in fits),
+                first_offset=min((one.first_offset for one in fits), default=None),
+                last_offset=max((one.last_offset for one in fits), default=None),
+            )

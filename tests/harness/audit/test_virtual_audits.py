@@ -1,0 +1,151 @@
+"""Audits in virtual time: silent where nothing is lost, and a violation in the window of a loss."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from harness.audit.audit import Told
+from harness.audit.result import WindowResult
+from harness.checker import Outcome
+from tests.harness.audit.virtual import Meddler, audit, simulated
+
+UNCLEAN = {"min.insync.replicas": 1, "unclean.leader.election.enable": True}
+MANY = pytest.mark.nightly("more of the same draws")
+
+
+def each(do: Callable[[str], None], *nodes: str) -> None:
+    for node in nodes:
+        do(node)
+
+
+def results(told: Sequence[Told]) -> list[WindowResult]:
+    return [one.result for one in told]
+
+
+def lost_in(found: Sequence[WindowResult]) -> dict[int, int]:
+    return {one.window: one.lost for one in found if one.lost}
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=MANY) for seed in range(2, 12))])
+def test_a_sound_cluster_whose_brokers_are_killed_at_random_is_never_accused(tmp_path: Path, seed: int) -> None:
+    drawn = random.Random(seed)
+    settings = {"min.insync.replicas": 2}
+    with simulated(tmp_path, settings, seed=seed) as target:
+
+        def due(clock: Meddler) -> None:
+            for begin_s in range(20, 280, 40):
+                node = str(drawn.randrange(3))
+                at_s = begin_s + drawn.random() * 10
+                clock.due[at_s] = lambda node=node: target.kill(node)  # type: ignore[misc]
+                clock.due[at_s + 1 + drawn.random() * 20] = lambda node=node: target.restart(node)  # type: ignore[misc]
+
+        found = results(audit(tmp_path, target, for_s=300, rate=6, due=due, settings=settings))
+    assert [one.outcome for one in found] == [Outcome.PASS] * 5
+    assert lost_in(found) == {}
+    assert all(answer.gone == 0 < answer.examined for one in found for answer in one.answers)
+    assert any(one.answers for one in found)
+    assert list((tmp_path / "audit/windows").iterdir()) == []
+
+
+def elected_unclean(kill: Callable[[str], None], restart: Callable[[str], None], clock: Meddler) -> None:
+    """Broker 0 alone acknowledges for 40 s, and then broker 1 leads, which lacks that."""
+    clock.due.update(
+        {
+            130: lambda: each(kill, "1", "2"),
+            170: lambda: kill("0"),
+            175: lambda: restart("1"),
+            200: lambda: each(restart, "0", "2"),
+        }
+    )
+
+
+def test_an_unclean_election_is_found_in_its_window_with_what_it_has_lost(tmp_path: Path) -> None:
+    told = ("2026-01-01T00:02:55Z unclean election of orders-3", "2026-01-01T00:00:30Z rolling upgrade")
+    with simulated(tmp_path, UNCLEAN) as target:
+        found = results(
+            audit(
+                tmp_path,
+                target,
+                for_s=300,
+                due=lambda clock: elected_unclean(target.kill, target.restart, clock),
+                told=told,
+                settings={"min.insync.replicas": 1},
+            )
+        )
+    assert [one.outcome is Outcome.VIOLATION for one in found] == [False, False, True, False, False]
+    assert lost_in(found) == {3: 120}
+    assert found[2].anomalies["lost-write"] == 120
+    assert found[2].run_directory == "windows/000003"
+    assert (tmp_path / "audit/windows/000003/verdict.json").exists()
+    elections = [one for one in found[2].answers if "broker 1 leads instead of 0" in one.event]
+    assert [(one.partition, one.gone) for one in elections] == [(0, 40), (1, 40), (2, 40)]
+    assert [one.gone for one in found[2].answers if one.told] == [40, 40, 40]
+    assert [one.gone for one in found[0].answers if one.told] == [0, 0, 0]
+
+
+def test_a_loss_by_an_election_that_the_configuration_permits_decides_nothing_and_is_counted(tmp_path: Path) -> None:
+    with simulated(tmp_path, UNCLEAN) as target:
+        due = lambda clock: elected_unclean(target.kill, target.restart, clock)  # noqa: E731
+        found = results(audit(tmp_path, target, for_s=240, due=due, settings=UNCLEAN))
+    assert [one.outcome.value for one in found] == ["pass", "pass", "inconclusive", "pass"]
+    assert lost_in(found) == {3: 120}
+
+
+def test_records_of_earlier_windows_that_are_lost_later_are_found_then(tmp_path: Path) -> None:
+    settings = {"min.insync.replicas": 1}
+    with simulated(tmp_path, settings) as target:
+
+        def forget() -> None:
+            target.kill("1")
+            target.wipe_disk("1")
+            target.restart("1")
+
+        found = results(
+            audit(
+                tmp_path,
+                target,
+                for_s=300,
+                replication_factor=1,
+                due=lambda clock: clock.due.update({130: forget}),
+                settings=settings,
+            )
+        )
+    assert [one.outcome is Outcome.VIOLATION for one in found] == [False, False, True, False, False]
+    assert lost_in(found) == {3: 130}
+    [loss] = found[2].losses
+    assert loss.sent_in == {"1": 60, "2": 60, "3": 10}
+
+
+def test_a_leader_that_acknowledges_before_its_followers_have_it_is_found(tmp_path: Path) -> None:
+    settings = {"min.insync.replicas": 2}
+    with simulated(tmp_path, settings, bugs="ack_on_append") as target:
+
+        def due(clock: Meddler) -> None:
+            clock.due.update(
+                {
+                    70: lambda: each(target.pause, "1", "2"),
+                    71: lambda: target.kill("0"),
+                    71.1: lambda: each(target.resume, "1", "2"),
+                    90: lambda: target.restart("0"),
+                }
+            )
+
+        found = results(audit(tmp_path, target, for_s=150, window_s=50, rate=12, due=due, settings=settings))
+    assert [one.outcome is Outcome.VIOLATION for one in found] == [False, True, False]
+    assert sum(lost_in(found).values()) > 0
+
+
+@pytest.mark.nightly("windows beyond the time for which records are kept")
+def test_records_that_retention_deletes_are_not_missed_and_memory_is_bounded(tmp_path: Path) -> None:
+    settings = {"min.insync.replicas": 2, "log.retention.check.interval.ms": 10_000}
+    with simulated(tmp_path, settings) as target:
+        found = results(audit(tmp_path, target, for_s=1800, keep_s=120, settings=settings))
+        starts = {one["log_start_offset"] for node in target.cluster.brokers() for one in node.status()["replicas"]}
+    assert {one.outcome for one in found} == {Outcome.PASS}
+    assert max(one.carried for one in found) <= 540
+    assert min(starts) > 0
+    assert len(list((tmp_path / "audit/sends").iterdir())) <= 5
