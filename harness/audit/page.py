@@ -1,0 +1,106 @@
+"""What the page of an audit shows of its windows; ``reports/audit.py`` renders it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import reports.audit as pages
+from harness.audit.clock import as_text
+from harness.audit.result import Answered, Latency, Loss, WindowResult
+from harness.checker import EXIT_CODES
+from harness.errors import ExitCode, worst
+
+NAME = "report.html"
+MOST_WINDOWS = 300
+"""Windows in the table: a day of five minutes each. Those in which something was found stay, however old."""
+
+MOST_EVENTS = 300
+
+
+def write(directory: Path, title: str, said: Sequence[str], results: Sequence[WindowResult]) -> Path:
+    """Replace the page at once.
+
+    Args:
+        directory: of the audit.
+        title: what is audited.
+        said: how, a sentence each.
+        results: of all windows, the oldest first.
+
+    Raises:
+        EnvironmentFault: it cannot be written.
+    """
+    code = worst(EXIT_CODES[one.outcome] for one in results)
+    shown = [one for one in results if EXIT_CODES[one.outcome] is not ExitCode.PASS or one.interrupted]
+    shown = [*shown[-MOST_WINDOWS:], *(one for one in results[-MOST_WINDOWS:] if one not in shown)]
+    answers = sorted(((one.window, answer) for one in results for answer in one.answers), key=lambda pair: pair[1].at)
+    page = pages.Page(
+        title=title,
+        css={ExitCode.PASS: "p", ExitCode.VIOLATION: "f"}.get(code, "e"),
+        headline=_headline(results),
+        said=said,
+        losses=[_loss(one.window, loss) for one in results for loss in one.losses][-MOST_EVENTS:],
+        answers=[_answer(window, answer) for window, answer in reversed(answers[-MOST_EVENTS:])],
+        windows=[_window(one) for one in sorted(shown, key=lambda one: -one.window)],
+        hidden=len(results) - len(shown),
+    )
+    path = directory / NAME
+    pages.write(path, page)
+    return path
+
+
+def _headline(results: Sequence[WindowResult]) -> str:
+    lost, acknowledged = sum(one.lost for one in results), sum(one.acknowledged for one in results)
+    found = sum(EXIT_CODES[one.outcome] is ExitCode.VIOLATION for one in results)
+    open_ = sum(EXIT_CODES[one.outcome] not in {ExitCode.PASS, ExitCode.VIOLATION} for one in results)
+    blind_s = sum(one.blind_s for one in results)
+    parts = [f"{len(results):,} windows: {found:,} with a violation, {open_:,} undecided"]
+    parts.append(f"{lost:,} of {acknowledged:,} acknowledged records lost")
+    if blind_s:
+        parts.append(f"blind for {blind_s:,.0f} s")
+    return "; ".join(parts) + "."
+
+
+def _loss(window: int, loss: Loss) -> pages.LossRow:
+    sent_in = ", ".join(f"{number} in window {sent}" for sent, number in loss.sent_in.items())
+    offsets = f"{loss.first_offset:,} to {loss.last_offset:,}"
+    return pages.LossRow(
+        window, loss.partition, loss.records, offsets, sent_in, as_text(loss.seen_ns), as_text(loss.missed_ns)
+    )
+
+
+def _answer(window: int, answer: Answered) -> pages.AnswerRow:
+    if answer.gone:
+        lost = f"{answer.gone:,}, offsets {answer.first_offset:,} to {answer.last_offset:,}"
+    else:
+        lost = f"none of {answer.examined:,}" if answer.examined else "unknown: no record of that time is kept"
+    return pages.AnswerRow(answer.at, answer.event, "operator" if answer.told else "cluster", answer.partition, lost,
+                           window, bool(answer.gone))  # fmt: skip
+
+
+def _window(one: WindowResult) -> pages.WindowRow:
+    notes = [f"{number:,} {kind}" for kind, number in one.anomalies.items()]
+    notes += ["killed in it"] if one.interrupted else []
+    notes += [f"blind for {one.blind_s:,.0f} s before"] if one.blind_s else []
+    notes += [f"{one.undecided:,} not decided yet"] if one.undecided else []
+    notes += [f"{one.unverified:,} given up undecided"] if one.unverified else []
+    code = EXIT_CODES[one.outcome]
+    return pages.WindowRow(
+        window=one.window,
+        began=one.began.replace("T", " "),
+        outcome=one.outcome.value,
+        css={ExitCode.PASS: "p", ExitCode.VIOLATION: "f"}.get(code, "e"),
+        link=f"{one.run_directory}/report.html" if one.run_directory else None,
+        sends=f"{one.acknowledged:,} / {one.sent:,}",
+        lost=one.lost,
+        ack=_ms(one.ack),
+        read=_ms(one.read),
+        availability=min((part.availability for part in one.partitions), default=0.0),
+        gap=max((part.longest_gap_s for part in one.partitions), default=0.0),
+        notes="; ".join([*notes, *one.reasons]),
+    )
+
+
+def _ms(found: Latency | None) -> str:
+    times = () if found is None else (found.p50_ms, found.p99_ms, found.max_ms)
+    return " / ".join(f"{ms:.1f}" if ms < 100 else f"{ms:,.0f}" for ms in times)
