@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from harness.cli import (
+    audit,
     check,
     cluster,
     demo,
@@ -39,6 +40,7 @@ app = typer.Typer(
 
 app.command("demo")(demo.demo)
 app.command("run")(run.run)
+app.command("audit")(audit.audit)
 app.command("check")(check.check)
 app.command("report")(report.report)
 app.command("diff")(diff.diff)

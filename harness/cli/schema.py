@@ -21,6 +21,7 @@ class Document(StrEnum):
     RESULT = "result"
     OUTCOME = "outcome"
     CLUSTER = "cluster"
+    AUDIT = "audit"
 
 
 def _scenario() -> str:
@@ -65,6 +66,12 @@ def _cluster() -> str:
     return schema()
 
 
+def _audit() -> str:
+    from harness.audit.result import schema
+
+    return schema()
+
+
 SCHEMAS: Mapping[Document, Callable[[], str]] = {
     Document.SCENARIO: _scenario,
     Document.PLAN: _plan,
@@ -73,6 +80,7 @@ SCHEMAS: Mapping[Document, Callable[[], str]] = {
     Document.RESULT: _result,
     Document.OUTCOME: _outcome,
     Document.CLUSTER: _cluster,
+    Document.AUDIT: _audit,
 }
 
 
@@ -80,8 +88,8 @@ def schema(
     document: Annotated[
         Document,
         typer.Argument(
-            help="A scenario, plan or cluster file; verdict.json or run.json; a line of results.jsonl; what run --json "
-            "prints."
+            help="A scenario, plan or cluster file; verdict.json or run.json; a line of results.jsonl or audit.jsonl; "
+            "what run --json prints."
         ),
     ],
 ) -> None:
