@@ -95,7 +95,6 @@ class Audit:
         self._past = results.read(journal.directory)
         self._clock = AuditClock(cluster.clock, latest_ns)
         self._latest_ns = latest_ns
-        self._blind_s = 0.0
         self._partitions = [TopicPartition(state.topic, number) for number in range(state.partitions)]
         self._numbers = itertools.count(first_process_after(self._ledger))
         self._load = load
@@ -118,7 +117,7 @@ class Audit:
         interrupted = self._interrupted()
         window = max([*self._journal.windows(), *(past.window for past in self._past)], default=0) + 1
         begun_ns = begin_ns = self._clock.monotonic_ns()
-        self._blind_s = (begun_ns - self._latest_ns) / _NS_PER_S if self._latest_ns else 0.0
+        self._blind_s = {window: (begun_ns - self._latest_ns) / _NS_PER_S if self._latest_ns else 0.0}
         self._availability = Availability(self._load, begun_ns)
         self._clients = CanaryLoad(
             self._context(), self._load, self._clock, ledger=self._ledger, journal=self._journal, window=window
@@ -137,7 +136,7 @@ class Audit:
                 self._clients.next_window()
                 begin_ns = self._clock.monotonic_ns()
                 pending.append((window + 1, begin_ns))
-                self._close(window, Span(pending[0][1], begin_ns, self._taken_blind_s()))
+                self._close(window, Span(pending[0][1], begin_ns, self._blind_s.get(window, 0.0)))
                 pending.pop(0)
                 window += 1
             came_to_its_end = True
@@ -154,7 +153,7 @@ class Audit:
         try:
             for (window, begin_ns), (_, end_ns) in itertools.pairwise(borders):
                 if begin_ns < end_ns and not self._is_gone:
-                    self._close(window, Span(begin_ns, end_ns, self._taken_blind_s()))
+                    self._close(window, Span(begin_ns, end_ns, self._blind_s.get(window, 0.0)))
         finally:
             self._clients.stop()
 
@@ -185,10 +184,6 @@ class Audit:
             {name.partition: int(seen[name].leader) for name in self._partitions if name in seen}, now_ns
         )
 
-    def _taken_blind_s(self) -> float:
-        taken, self._blind_s = self._blind_s, 0.0
-        return taken
-
     # ------------------------------------------------------------------------------------------------ closing
 
     def _close(self, window: int, span: Span) -> None:
@@ -204,7 +199,8 @@ class Audit:
         path, judgement = self._judged(window, span, judged, reading, polls)
         changes = self._leaders.events(reading, read_ns)
         lost = leadership.losses([one for one in judged.sends if reading.is_gone(one)], changes, read_ns)
-        self._lost += lost
+        told = self._told(read_ns)
+        old = self._ledger.older_than(span.end_ns - round(self._state.keep_s * _NS_PER_S))
         result = WindowResult(
             window=window,
             began=as_text(span.begin_ns),
@@ -218,32 +214,38 @@ class Audit:
             reasons=judgement.reasons,
             carried=len(self._ledger.before(window)),
             undecided=sum(reading.is_undecided(one) for one in self._ledger.before(window + 1)),
-            unverified=0,
+            unverified=sum(reading.is_undecided(one) for one in old),
             ack=latency(_acks_ns(own)),
             read=None if span.interrupted else latency(_reads_ns(own)),
             partitions=tuple(self._measured(own, span)),
             losses=tuple(lost),
-            answers=tuple(self._answers(window, changes, read_ns)),
+            answers=tuple(self._answers(window, [*changes, *told], lost)),
             run_directory=path,
         )
-        result = result.model_copy(update={"unverified": self._carry_on(window, span, judged, reading, polls)})
         results.append(self._journal.directory, result)
+        self._lost += lost
+        self._answered.update((one.event, one.at) for one in result.answers if one.told)
+        self._leaders.note(reading, changes, read_ns)
+        self._carry_on(span, own, [*tails, *reading.polls], judged, reading)
+        self._ledger.forget(old)
         self._journal.forget(self._ledger)
         self._tell(Told(result, span.end_ns, _acks_ns(own), [] if span.interrupted else _reads_ns(own)))
 
-    def _carry_on(self, window: int, span: Span, judged: Accused, reading: Reading, polls: Sequence[Poll]) -> int:
-        """Forget what was judged for good, and what is too old; returns how many of the latter were undecided."""
+    def _carry_on(
+        self, span: Span, own: Sequence[CanarySend], polls: Sequence[Poll], judged: Accused, reading: Reading
+    ) -> None:
+        """Forget what was told of, once it was: a window that a signal cuts short is closed again."""
         self._foreign.note(polls)
-        for send in self._ledger.before(window + 1):
+        for send in self._ledger.sends.copy().values():
             if send.kind == "ok" and reading.is_sound(send):
                 send.seen_ns = max(send.seen_ns, reading.polls[0].begun_ns)
-        self._ledger.forget(one for one in judged.sends if not (reading.is_sound(one) or reading.is_undecided(one)))
-        before = self._ledger.unverified
-        self._ledger.forget_older_than(span.end_ns - round(self._state.keep_s * _NS_PER_S), reading)
+        ended = [one for one in judged.sends if not (reading.is_sound(one) or reading.is_undecided(one))]
+        self._journal.judged(ended)
+        self._ledger.forget(ended)
         if self._clients is not None and not span.interrupted:
+            self._availability.note(own, self._held_ns)
             self._clients.forget_polls(span.end_ns)
-        self._held_ns = [held for held in self._held_ns if held[1] > span.end_ns]
-        return self._ledger.unverified - before
+            self._held_ns = [held for held in self._held_ns if held[1] > span.end_ns]
 
     def _judged(
         self, window: int, span: Span, judged: Accused, reading: Reading, polls: Sequence[Poll]
@@ -269,17 +271,19 @@ class Audit:
             return Availability(self._load, span.begin_ns).of_window(own, (span.begin_ns, span.end_ns), ())
         return self._availability.of_window(own, (span.begin_ns, span.end_ns), self._held_ns)
 
-    def _answers(self, window: int, changes: Sequence[leadership.Event], now_ns: int) -> list[Answered]:
-        """To the changes of leaders since the last reading, and to what operators have told of since."""
-        events = list(changes)
-        for line in self._journal.told():
-            event = leadership.told(line)
+    def _told(self, now_ns: int) -> list[leadership.Event]:
+        """The events that operators have told of by now, and to which there is no answer yet."""
+        found = []
+        for event in map(leadership.told, self._journal.told()):
             middle_ns = (event.since_ns + event.until_ns) // 2
             if middle_ns <= now_ns and (event.what, as_text(middle_ns)) not in self._answered:
-                self._answered.add((event.what, as_text(middle_ns)))
-                events.append(event)
+                found.append(event)
+        return found
+
+    def _answers(self, window: int, events: Sequence[leadership.Event], lost: Sequence[Loss]) -> list[Answered]:
+        """What events have lost, by the losses of this window and of earlier ones."""
         sends = self._ledger.before(window + 1)
-        return list(leadership.answers(events, sends, self._lost, self._state.partitions))
+        return list(leadership.answers(events, sends, [*self._lost, *lost], self._state.partitions))
 
     # ------------------------------------------------------------------------------------------------ reading
 

@@ -4,7 +4,7 @@
 
     audit.json            what the audit is, and the topic that it has created
     audit.lock            held by the process that runs it
-    sends/000012.jsonl    the sends of window 12, a line as each begins and as it ends; the kernel has it at once
+    sends/000012.jsonl    what happened to sends in window 12: each begins, ends, and may be judged for good
     events                what an operator has told, a line each
     audit.jsonl           a line for each window
     windows/000012/       run directories of windows in which something was found
@@ -17,7 +17,7 @@ import fcntl
 import json
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Literal
@@ -132,17 +132,21 @@ class Journal:
         """A send has ended; the line is in the file of the present window."""
         self._write(["e", send.value, send.kind, send.offset, send.error, send.ended_ns])
 
+    def judged(self, sends: Iterable[CanarySend]) -> None:
+        """They were judged for good, and are not carried any more."""
+        for send in sends:
+            self._write(["j", send.value])
+
     def _write(self, line: Sequence[object]) -> None:
         with self._writing, writing_below(self.directory):
             assert self._file is not None, "a window is open"
             self._file.write(json.dumps(line, separators=(",", ":")) + "\n")
 
     def forget(self, ledger: Ledger) -> None:
-        """Remove the files of windows of which nothing is carried any more."""
-        carried = {send.window for send in ledger.sends.values()}
-        newest = max(self.windows(), default=0)
-        for window in self.windows():
-            if window not in carried and window + 1 < newest:
+        """Remove the files that are older than everything that is carried, but for the newest two."""
+        oldest = min((send.window for send in list(ledger.sends.values())), default=None)
+        for window in self.windows()[:-2]:
+            if oldest is None or window < oldest:
                 self._path(window).unlink(missing_ok=True)
 
     def windows(self) -> list[int]:
@@ -158,6 +162,8 @@ class Journal:
         for window in self.windows():
             for line in self._lines(window):
                 match line:
+                    case ["j", int(value)]:
+                        found.sends.pop(value, None)
                     case ["b", int(value), int(partition), int(process), int(at_ns), int(timestamp_ms)]:
                         found.add(CanarySend(window, value, partition, ProcessId(process), at_ns, timestamp_ms))
                         latest_ns = max(latest_ns, at_ns)

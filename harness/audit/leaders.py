@@ -74,16 +74,21 @@ class Leaders:
             self._leaders[partition], self._looked_ns[partition] = leader, now_ns
 
     def events(self, reading: Reading, now_ns: int) -> list[Event]:
-        """The changes that were seen since the last reading; of a new epoch, only where Metadata showed no change."""
-        found, self._events = self._events, []
+        """The changes since the last reading that was noted; of a new epoch, only where Metadata showed no change."""
+        found = list(self._events)
         for partition, epochs in sorted(reading.epochs.items()):
             newest, before = max(epochs), self._epochs.get(partition)
             if before is not None and newest > before and all(one.partition != partition for one in found):
                 what = f"leader epoch {newest} follows {before}, from offset {epochs[newest]} on at the latest"
                 found.append(Event(what, self._read_ns or 0, now_ns, partition, False))
-            self._epochs[partition] = max(newest, before or 0)
-        self._read_ns = now_ns
         return found
+
+    def note(self, reading: Reading, events: Collection[Event], now_ns: int) -> None:
+        """What ``events`` have lost by a reading was told."""
+        self._events = [one for one in self._events if one not in events]
+        for partition, epochs in reading.epochs.items():
+            self._epochs[partition] = max(*epochs, self._epochs.get(partition, 0))
+        self._read_ns = now_ns
 
 
 def losses(gone: Sequence[CanarySend], events: Sequence[Event], now_ns: int) -> list[Loss]:

@@ -135,14 +135,9 @@ def records_of(polls: Iterable[Poll]) -> Iterator[PolledRecord]:
 
 @dataclass(slots=True)
 class Ledger:
-    """The sends that are carried, by value; those of the present window are among them.
-
-    Attributes:
-        unverified: how many acknowledged records were given up undecided, when their time was over.
-    """
+    """The sends that are carried, by value; those of the present window are among them."""
 
     sends: dict[int, CanarySend] = field(default_factory=dict)
-    unverified: int = 0
 
     def add(self, send: CanarySend) -> None:
         """A send begins."""
@@ -157,12 +152,10 @@ class Ledger:
         return [send for send in list(self.sends.values()) if send.window < window]
 
     def forget(self, sends: Iterable[CanarySend]) -> None:
-        """They have been judged for good."""
+        """They are not carried any more."""
         for send in sends:
             self.sends.pop(send.value, None)
 
-    def forget_older_than(self, begun_ns: int, reading: Reading) -> None:
-        """Forget what began before ``begun_ns``: the topic's retention may delete it soon."""
-        old = [send for send in list(self.sends.values()) if send.begun_ns < begun_ns]
-        self.unverified += sum(reading.is_undecided(send) for send in old)
-        self.forget(old)
+    def older_than(self, begun_ns: int) -> list[CanarySend]:
+        """Those that began before ``begun_ns``: the topic's retention may delete them soon."""
+        return [send for send in list(self.sends.values()) if send.begun_ns < begun_ns]

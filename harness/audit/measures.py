@@ -43,6 +43,13 @@ class Availability:
         self._longest_ns = round(longest_pace_s(load) * _NS_PER_S)
         self._last_ns = dict.fromkeys(range(load.partitions), since_ns)
 
+    def note(self, sends: Sequence[CanarySend], held_ns: Sequence[tuple[int, int]]) -> None:
+        """The window of these sends was told of."""
+        for number, last_ns in self._last_ns.items():
+            ended = [one.ended_ns for one in sends if one.partition == number and one.kind == "ok"]
+            at_ns = [*(at for at in ended if at is not None), *(until for _, until in held_ns)]
+            self._last_ns[number] = max([last_ns, *at_ns])
+
     def of_window(
         self, sends: Sequence[CanarySend], span_ns: tuple[int, int], held_ns: Sequence[tuple[int, int]]
     ) -> list[PartitionMeasures]:
@@ -66,7 +73,6 @@ class Availability:
         marks = sorted([self._last_ns[number], *acknowledged, *(at for held in held_ns for at in held)])
         marks += [end_ns] if marks[-1] < end_ns else []
         silences = [(since, until) for since, until in pairwise(marks) if (since, until) not in held_ns]
-        self._last_ns[number] = max([self._last_ns[number], *acknowledged, *(until for _, until in held_ns)])
         gaps = [(since, until) for since, until in silences if until - since > self._longest_ns]
         lost_ns = sum(max(0, min(until, end_ns) - max(since, begin_ns)) for since, until in gaps)
         return PartitionMeasures(

@@ -45,6 +45,14 @@ def test_a_line_that_was_not_written_to_its_end_is_left_out(tmp_path: Path) -> N
     assert len(journal.ledger()[0].sends) == 4
 
 
+def test_what_was_judged_for_good_is_not_carried_after_a_restart(tmp_path: Path) -> None:
+    journal = written(tmp_path)
+    with journal.held():
+        journal.open_window(3)
+        journal.judged([journal.ledger()[0].sends[11]])
+    assert list(Journal(tmp_path).ledger()[0].sends) == [10, 20, 21]
+
+
 def test_files_of_windows_of_which_nothing_is_carried_are_removed_but_for_the_newest(tmp_path: Path) -> None:
     journal = written(tmp_path)
     with journal.held():

@@ -114,10 +114,12 @@ def test_records_of_earlier_windows_that_are_lost_later_are_found_then(tmp_path:
                 settings=settings,
             )
         )
+        again = results(audit(tmp_path, target, for_s=60, replication_factor=1, settings=settings))
     assert [one.outcome is Outcome.VIOLATION for one in found] == [False, False, True, False, False]
     assert lost_in(found) == {3: 130}
     [loss] = found[2].losses
     assert loss.sent_in == {"1": 60, "2": 60, "3": 10}
+    assert [(one.window, one.outcome, one.lost, one.carried > 0) for one in again] == [(6, Outcome.PASS, 0, True)]
 
 
 def test_a_leader_that_acknowledges_before_its_followers_have_it_is_found(tmp_path: Path) -> None:
