@@ -27,7 +27,8 @@ class Accused(NamedTuple):
     Attributes:
         sends: its own, and those of earlier windows that are not sound, in the order in which they began.
         carried: the latter.
-        witnesses: sends whose records were the last ones of their partitions: what was before them was read.
+        witnesses: sends whose records were the last ones of their partitions, for all that was before them was read;
+            where nothing is amiss, only of partitions to which the window has sent nothing.
     """
 
     sends: Sequence[CanarySend]
@@ -39,8 +40,9 @@ def accused(window: int, ledger: Ledger, reading: Reading) -> Accused:
     """What is to be judged with a window, after everything was read."""
     own = ledger.of_window(window)
     carried = [one for one in ledger.before(window) if not (reading.is_sound(one) or reading.is_undecided(one))]
-    partitions = {send.partition for send in (*own, *carried) if not reading.is_sound(send)}
-    values = [record.value for partition, record in sorted(reading.last.items()) if partition in partitions]
+    sound = {send.partition for send in own} - {send.partition for send in carried}
+    sound -= {send.partition for send in own if not reading.is_sound(send)}
+    values = [record.value for partition, record in sorted(reading.last.items()) if partition not in sound]
     found = (ledger.sends.get(value) for value in values if value is not None)
     known = {id(one) for one in (*own, *carried)}
     witnesses = [one for one in found if one is not None and id(one) not in known]

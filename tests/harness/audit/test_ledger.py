@@ -63,6 +63,12 @@ def test_a_window_is_judged_with_those_of_earlier_ones_alone_that_are_amiss() ->
     assert found.carried == [lost]
 
 
+def test_a_window_that_sent_nothing_to_a_partition_has_the_last_record_there_as_its_witness() -> None:
+    earlier, last = send(1), send(2)
+    found = accused(2, ledger(earlier, last), reading((1, 1), (2, 2)))
+    assert (found.sends, found.witnesses) == ([], [last])
+
+
 def test_a_record_behind_the_end_is_carried_on_unless_a_consumer_had_it_and_nothing_more_came() -> None:
     late = send(9)
     assert reading((2, 2)).is_undecided(late)
