@@ -23,6 +23,7 @@ from harness.targets.bootstrap.kind import KIND, told_by
 from harness.targets.bootstrap.promises import UNTOLD, asked, known_settings, topic_configs
 from harness.targets.bootstrap.spelling import Named, named
 from harness.targets.bootstrap.target import BootstrapTarget
+from workloads.unique_sends import KIND as STEADY
 
 MOST_REPLICAS = 3
 _LEAST_SEGMENT_S = 60.0
@@ -142,7 +143,7 @@ def stated(state: State, settings: Settings, brokers: int, load: Load) -> tuple[
             "log.retention.ms": NO_LIMIT,
         },
         "workload": {
-            "name": "unique_sends",
+            "name": STEADY.name,
             "rate": load.rate,
             "producers": state.partitions,
             "idempotent": True,
