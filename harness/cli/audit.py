@@ -193,7 +193,7 @@ def _said(state: State, load: Load, window_s: float) -> list[str]:
 
 
 def _line(result: WindowResult) -> str:
-    ack = "-" if result.ack is None else f"{result.ack.p99_ms:.3g} ms"
+    ack = "-" if result.ack is None else f"{result.ack.p99_ms:,.1f} ms"
     available = min((one.availability for one in result.partitions), default=0.0)
     line = (
         f"{result.ended}  window {result.window}: {result.outcome.headline}, {result.acknowledged:,} of "

@@ -141,6 +141,44 @@ def test_a_leader_that_acknowledges_before_its_followers_have_it_is_found(tmp_pa
     assert sum(lost_in(found).values()) > 0
 
 
+@pytest.mark.nightly("a day in virtual time takes minutes")
+def test_a_day_is_silent_but_for_the_hour_of_an_unclean_election(tmp_path: Path) -> None:
+    idle = {"broker.session.timeout.ms": 60_000, "broker.heartbeat.interval.ms": 20_000}
+    settings = {**UNCLEAN, **idle, "replica.lag.time.max.ms": 60_000, "replica.fetch.wait.max.ms": 10_000}
+    noon_s = 12 * 3600.0
+    with simulated(tmp_path, settings) as target:
+
+        def due(clock: Meddler) -> None:
+            clock.due.update(
+                {
+                    noon_s + 60: lambda: each(target.kill, "1", "2"),
+                    noon_s + 360: lambda: target.kill("0"),
+                    noon_s + 420: lambda: target.restart("1"),
+                    noon_s + 660: lambda: each(target.restart, "0", "2"),
+                }
+            )
+
+        found = results(
+            audit(
+                tmp_path,
+                target,
+                for_s=24 * 3600,
+                window_s=3600,
+                rate=0.1,
+                partitions=1,
+                keep_s=3 * 3600,
+                due=due,
+                settings={"min.insync.replicas": 1},
+            )
+        )
+    assert [one.window for one in found if one.outcome is not Outcome.PASS] == [13]
+    assert found[12].outcome is Outcome.VIOLATION
+    assert lost_in(found).keys() == {13}
+    assert sum(answer.gone for one in found for answer in one.answers) == found[12].lost
+    assert max(one.carried for one in found) <= 1100
+    assert sum(file.stat().st_size for file in (tmp_path / "audit/sends").iterdir()) < 500_000
+
+
 @pytest.mark.nightly("windows beyond the time for which records are kept")
 def test_records_that_retention_deletes_are_not_missed_and_memory_is_bounded(tmp_path: Path) -> None:
     settings = {"min.insync.replicas": 2, "log.retention.check.interval.ms": 10_000}
