@@ -161,5 +161,6 @@ def _poll_steps(recorder: Recorder, poll: Poll) -> Iterator[_Step]:
 
 
 def partitions_beyond(sends: Collection[CanarySend], reading: Reading) -> list[int]:
-    """The partitions of which consumers were given records behind the end of what was read now."""
-    return sorted({one.partition for one in sends if one.read_ns is not None and reading.is_behind_the_end(one)})
+    """The partitions of which consumers were given records behind the end of what was read now, and that was some."""
+    behind = {one.partition for one in sends if one.read_ns is not None and reading.is_behind_the_end(one)}
+    return sorted(number for number in behind if reading.reached(number) > 0)

@@ -158,3 +158,17 @@ def test_a_broker_that_comes_back_empty_is_found_in_the_window_in_which_it_does(
     assert all("lost-write" in one["anomalies"] for one in lossy)
     assert {one["outcome"] for one in found if one["window"] <= before} == {"pass"}
     assert {loss["partition"] for one in lossy for loss in one["losses"]} == {lossy[0]["losses"][0]["partition"]}
+
+
+@pytest.mark.nightly("a topic must be missing for ten seconds")
+def test_a_canary_topic_that_the_cluster_has_lost_is_a_violation_and_ends_the_audit(tmp_path: Path) -> None:
+    out = tmp_path / "audit"
+    with running(tmp_path / "cluster") as cluster:
+        with begun("--target", f"bootstrap:{cluster.bootstrap()}", "--out", out, *QUICK) as process:
+            await_windows(process, out, 1)
+            Administration(Access(cluster.bootstrap())).delete(sorted(topics(cluster)))
+            assert process.wait(200) == ExitCode.VIOLATION
+        assert topics(cluster) == set()
+    last = windows(out)[-1]
+    assert last["outcome"] == "violation"
+    assert last["anomalies"] == {"lost-topic": 1}
