@@ -22,6 +22,7 @@ from harness.audit.result import Answered, Loss, WindowResult
 from harness.checker import Outcome
 from harness.client_ports import ClientContext
 from harness.client_tasks.final_reader import FinalReader
+from harness.errors import UsageError
 from harness.findings import QUIET_NS
 from harness.model import TopicPartition
 from harness.runner.unknown_topics import unknown_topics
@@ -274,7 +275,7 @@ class Audit:
     def _told(self, now_ns: int) -> list[leadership.Event]:
         """The events that operators have told of by now, and to which there is no answer yet."""
         found = []
-        for event in map(leadership.told, self._journal.told()):
+        for event in filter(None, map(_event, self._journal.told())):
             middle_ns = (event.since_ns + event.until_ns) // 2
             if middle_ns <= now_ns and (event.what, as_text(middle_ns)) not in self._answered:
                 found.append(event)
@@ -344,6 +345,14 @@ def with_topic(cluster: Audited, state: State, journal: Journal) -> State:
     created = state.model_copy(update={"created": True})
     journal.keep(created)
     return created
+
+
+def _event(line: str) -> leadership.Event | None:
+    """What an operator tells; None: a line that was added by hand, and is no event, must not end an audit."""
+    try:
+        return leadership.told(line)
+    except UsageError:
+        return None
 
 
 def _counted(own: Sequence[CanarySend]) -> dict[str, int]:

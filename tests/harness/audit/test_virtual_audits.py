@@ -64,7 +64,7 @@ def elected_unclean(kill: Callable[[str], None], restart: Callable[[str], None],
 
 
 def test_an_unclean_election_is_found_in_its_window_with_what_it_has_lost(tmp_path: Path) -> None:
-    told = ("2026-01-01T00:02:55Z unclean election of orders-3", "2026-01-01T00:00:30Z rolling upgrade")
+    told = ("2026-01-01T00:02:55Z unclean election of orders-3", "2026-01-01T00:00:30Z rolling upgrade", "nonsense")
     with simulated(tmp_path, UNCLEAN) as target:
         found = results(
             audit(
