@@ -56,8 +56,11 @@ ON = {
     "simulated": "itself, by day",
     "process": "Kafka 2.8.1 and 4.1.0 (also `#quorum`, `#combined`), at night",
     "compose": "Kafka 4.1.0 in images that are built here, at night",
-    "cluster": "built-in brokers as plain processes, by day",
-    "bootstrap": "built-in brokers by day; Kafka 4.3.0 with TLS, SASL and ACLs at night; Tansu 0.6.0 by hand",
+    "cluster": "built-in brokers as plain processes, by day; [Tansu and kfake](other-systems.md) by hand",
+    "bootstrap": (
+        "built-in brokers by day; Kafka 4.3.0 with TLS, SASL and ACLs at night; "
+        "[Tansu and kfake](other-systems.md) by hand"
+    ),
 }
 
 
