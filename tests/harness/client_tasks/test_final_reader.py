@@ -87,7 +87,7 @@ class Growing:
 def test_what_was_acknowledged_and_does_not_come_is_asked_for_again_for_longer(
     acknowledged: int, comes_at: float, held: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(final_reader, "LONGEST_LINGERING_S", 1.0)
+    monkeypatch.setattr(final_reader, "LONGEST_LINGERING_S", 60.0 if held == acknowledged else 0.3)
     consumers: list[Growing] = []
 
     class OnOneLog(ThreadedClients):
@@ -101,7 +101,7 @@ def test_what_was_acknowledged_and_does_not_come_is_asked_for_again_for_longer(
     for value in range(acknowledged):
         op = recorder.invoke_send(context.new_process(), Sending(*PARTITIONS[0], value))
         recorder.complete_send(op, "ok", value)
-    assert FinalReader(context, lingers_s=0.05).read(10)
+    assert FinalReader(context, lingers_s=0.05).read(30)
     [consumer] = consumers
     assert consumer.positions == {PARTITIONS[0]: held}
 
