@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any
 
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, TopicCollection
 from confluent_kafka.admin import ClusterMetadata, ConfigResource, ResourceType  # type: ignore[attr-defined]
 
 from harness.client_properties import Access
@@ -80,6 +82,12 @@ class Administration:
         }
         controllers = (str(numbers.of(seen.controller_id)),) if seen.controller_id in seen.brokers else ()
         return ClusterView(time_ns, live, partitions, next(iter(controllers), None), controllers)
+
+    def hides(self, topics: Collection[str]) -> bool:
+        """Whether the authorizer refuses to describe one of ``topics``, which Metadata then leaves out."""
+        with calling():
+            asked = self._client.describe_topics(TopicCollection(list(topics)), request_timeout=_VIEW_S)
+        return any(map(_is_refused, asked.values()))
 
     def topics(self) -> frozenset[str]:
         """The names of all topics.
@@ -176,6 +184,17 @@ class Administration:
             except TimeoutError:
                 raise EnvironmentFault(f"topic {name!r} was not deleted: no answer.") from None
         return existing
+
+
+def _is_refused(answer: Future[Any]) -> bool:
+    try:
+        with calling():
+            answer.result(timeout=_VIEW_S + 1)
+    except ClientError as refusal:
+        return is_denied(refusal.error)
+    except TimeoutError:
+        return False
+    return False
 
 
 def _spelled(host: str, port: int) -> str:

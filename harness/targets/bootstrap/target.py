@@ -97,8 +97,16 @@ class BootstrapTarget:
         return [node_name(number) for number in self._numbers.all()]
 
     def view(self) -> ClusterView:
-        """See :class:`harness.target.Target`: by the word of Metadata."""
-        return self._administration.view(self._numbers)
+        """See :class:`harness.target.Target`: by the word of Metadata.
+
+        It is as if no broker had answered when the client may not see a topic of the run any more: that topic is not
+        known to be gone.
+        """
+        view = self._administration.view(self._numbers)
+        missing = set(self._created).difference(name.topic for name in view.partitions)
+        if view.live and missing and self._administration.hides(missing):
+            return ClusterView(view.time_ns, (), {}, None, ())
+        return view
 
 
 def _remove(what: Mapping[str, object]) -> Collection[str]:

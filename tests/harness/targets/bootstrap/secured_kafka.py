@@ -11,6 +11,7 @@ from pathlib import Path
 
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
@@ -26,6 +27,7 @@ PASSWORD = 'h42 "quoted\\" pass-word'
 """Of the user ``alice``, by any mechanism: with what Java has to be told in another way."""
 
 PREFIX = "team-"
+USERS = ("alice", "bob", "carol")
 RIGHTS = (
     *((ResourceType.TOPIC, one) for one in ("CREATE", "DELETE", "READ", "WRITE")),
     (ResourceType.GROUP, "READ"),
@@ -89,7 +91,7 @@ class SecuredKafka:
     """The broker; each listener is at a port of 127.0.0.1.
 
     Attributes:
-        certificates: of it and of ``alice``, who has the rights that are needed; ``bob`` has none.
+        certificates: of it and of ``alice``, who has the rights that are needed; the others of ``USERS`` have none.
     """
 
     def __init__(self, certificates: Certificates, ports: dict[str, int]) -> None:
@@ -115,6 +117,19 @@ class SecuredKafka:
         for answer in admin.create_acls(bindings).values():
             answer.result(30)
 
+    def forbid(self, user: str, prefix: str) -> None:
+        """Take away what :meth:`allow` has given."""
+        filters = [
+            AclBindingFilter(
+                *(kind, prefix, ResourcePatternType.PREFIXED, f"User:{user}", "*"),
+                *(AclOperation[right], AclPermissionType.ALLOW),
+            )
+            for kind, right in RIGHTS
+        ]
+        admin = self.admin()
+        for answer in admin.delete_acls(filters).values():
+            answer.result(30)
+
 
 @contextmanager
 def secured_kafka(directory: Path) -> Iterator[SecuredKafka]:
@@ -135,7 +150,7 @@ def secured_kafka(directory: Path) -> Iterator[SecuredKafka]:
         "-cp",
     ]
     java.append(classpath)
-    users = [f"SCRAM-SHA-{size}=[name={name},password={PASSWORD}]" for size in (256, 512) for name in ("alice", "bob")]
+    users = [f"SCRAM-SHA-{size}=[name={name},password={PASSWORD}]" for size in (256, 512) for name in USERS]
     added = [word for one in users for word in ("--add-scram", one)]
     formatting = [*java, "kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c", str(properties)]
     done = subprocess.run([*formatting, "--standalone", *added], capture_output=True, text=True, check=False)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -202,6 +204,23 @@ def test_a_right_that_is_missing_is_named(missing: str, sentence: str, kafka: Se
     made = plan(load("random-chaos"), spelled, seed=SEED, duration_s=1, overrides=overrides)
     with pytest.raises(SeawallError, match=sentence):
         run(made, tmp_path)
+
+
+@BY_NIGHT
+def test_topics_that_a_client_may_not_see_any_more_are_not_lost(kafka: SecuredKafka, tmp_path: Path) -> None:
+    kafka.allow("carol", "carols-")
+    spelled = target(kafka, "SCRAM", SCRAM + ALICE.replace("alice", "carol"), "carols-")
+    made = plan(load("random-chaos"), spelled, seed=SEED, duration_s=4, overrides=ONE_BROKER)
+    made = replace(made, scenario=made.scenario.model_copy(update={"settle_s": 2.0}))
+    withdrawal = threading.Timer(3, kafka.forbid, ("carol", "carols-"))
+    withdrawal.start()
+    with suppress(SeawallError):  # its topics are not deleted, either
+        run(made, tmp_path)
+    withdrawal.join()
+    [directory] = (RunDirectory(one.parent) for one in tmp_path.rglob("run.json"))
+    assert not directory.manifest().unknown_topics
+    [verdict] = check([directory.path], engine="reference")
+    assert verdict.outcome is not Outcome.VIOLATION, verdict
 
 
 def test_settings_that_are_withheld_are_taken_as_promised_and_said(kafka: SecuredKafka) -> None:
