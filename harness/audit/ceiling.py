@@ -39,7 +39,7 @@ class Load:
     size: int = 0
 
     def __post_init__(self) -> None:
-        if self.rate <= 0 or self.partitions < 1 or self.size < 0:
+        if not self.rate > 0 or self.partitions < 1 or self.size < 0:
             raise UsageError(f"an audit of {self.rate:g} records/s to {self.partitions} partitions sends nothing.")
         for worst, most, unit in (
             (self.worst_records_per_s, MOST_RECORDS_PER_S, "records/s"),

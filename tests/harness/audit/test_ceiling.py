@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from harness.audit.ceiling import MOST_BYTES_PER_S, MOST_RECORDS_PER_S, Budget, Load
@@ -10,7 +12,10 @@ from harness.errors import UsageError
 
 @pytest.mark.parametrize(
     ("rate", "partitions", "size"),
-    [(201, 1, 0), (20_000, 3, 0), (10, 21, 0), (200, 1, 1001), (10, 20, 1001), (1, 1, 30_000), (0, 1, 0), (1, 0, 0)],
+    [
+        *[(201, 1, 0), (20_000, 3, 0), (10, 21, 0), (200, 1, 1001), (10, 20, 1001), (1, 1, 30_000)],
+        *[(0, 1, 0), (1, 0, 0), (math.nan, 1, 0)],
+    ],
 )
 def test_a_load_that_could_pass_the_ceiling_is_refused(rate: float, partitions: int, size: int) -> None:
     with pytest.raises(UsageError):
