@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from harness.audit import leaders as leadership
@@ -35,6 +35,14 @@ MOST_KEPT = 100
 
 _DRAIN_S = 2 * ANSWERED_WITHIN_S
 _READ_S = 60.0
+
+_SURE_FOR = 1.5
+"""For how many times the time for which a record is looked for it is surely there: retention is twice that time."""
+
+_PROCESSES_PER_S = 100
+"""More than are ever new in a second. A life's processes have numbers by its time, as values must not be sent twice:
+what a machine that lost power had sent last may be missing from the journal."""
+
 _NS_PER_S = 1_000_000_000
 
 
@@ -97,7 +105,8 @@ class Audit:
         self._clock = AuditClock(cluster.clock, latest_ns)
         self._latest_ns = latest_ns
         self._partitions = [TopicPartition(state.topic, number) for number in range(state.partitions)]
-        self._numbers = itertools.count(first_process_after(self._ledger))
+        elapsed_s = max(0, self._clock.monotonic_ns() - state.began_ns) // _NS_PER_S
+        self._numbers = itertools.count(max(first_process_after(self._ledger), elapsed_s * _PROCESSES_PER_S))
         self._load = load
         self._foreign = Foreign(self._ledger)
         self._leaders = leadership.Leaders()
@@ -160,8 +169,8 @@ class Audit:
 
     def _interrupted(self) -> list[int]:
         """The windows in which the audit was killed: they were not judged."""
-        judged = max((past.window for past in self._past), default=0)
-        return [number for number in self._journal.windows() if number > judged]
+        judged = {past.window for past in self._past}
+        return [number for number in self._journal.windows() if number not in judged]
 
     def _go_on(self, interrupted: Sequence[int]) -> None:
         """Judge what was sent in windows in which the audit was killed."""
@@ -194,6 +203,8 @@ class Audit:
             self._clients.wait_for(own, _DRAIN_S)
         reading = self._read(window)
         read_ns = self._clock.monotonic_ns()
+        expired = self._ledger.older_than(read_ns - round(_SURE_FOR * self._state.keep_s * _NS_PER_S))
+        self._ledger.forget(expired)
         judged = accused(window, self._ledger, reading)
         tails = [] if self._clients is None or span.interrupted else self._clients.polls
         polls = [*tails, *reading.polls]
@@ -202,6 +213,9 @@ class Audit:
         lost = leadership.losses([one for one in judged.sends if reading.is_gone(one)], changes, read_ns)
         told = self._told(read_ns)
         old = self._ledger.older_than(span.end_ns - round(self._state.keep_s * _NS_PER_S))
+        undecided = sum(reading.is_undecided(one) for one in self._ledger.before(window + 1))
+        unverified = sum(reading.is_undecided(one) for one in old) + sum(one.kind == "ok" for one in expired)
+        judgement = judgement.doubted(_doubts(own, undecided, unverified))
         result = WindowResult(
             window=window,
             began=as_text(span.begin_ns),
@@ -214,8 +228,8 @@ class Audit:
             anomalies=judgement.anomalies,
             reasons=judgement.reasons,
             carried=len(self._ledger.before(window)),
-            undecided=sum(reading.is_undecided(one) for one in self._ledger.before(window + 1)),
-            unverified=sum(reading.is_undecided(one) for one in old),
+            undecided=undecided,
+            unverified=unverified,
             ack=latency(_acks_ns(own)),
             read=None if span.interrupted else latency(_reads_ns(own)),
             partitions=tuple(self._measured(own, span)),
@@ -353,6 +367,17 @@ def _event(line: str) -> leadership.Event | None:
         return leadership.told(line)
     except UsageError:
         return None
+
+
+def _doubts(own: Sequence[CanarySend], undecided: int, unverified: int) -> Iterator[str]:
+    """One sentence for each thing that is not known of a window."""
+    if undecided:
+        yield f"{undecided} acknowledged records were not read, and may yet be."
+    if unverified:
+        yield f"{unverified} acknowledged records were not read for so long that retention may have deleted them."
+    for number in sorted({one.partition for one in own}):
+        if not any(one.kind == "ok" for one in own if one.partition == number):
+            yield f"Partition {number} acknowledged nothing."
 
 
 def _counted(own: Sequence[CanarySend]) -> dict[str, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,6 +26,12 @@ class Judgement(NamedTuple):
     outcome: Outcome
     anomalies: Mapping[str, int]
     reasons: tuple[str, ...]
+
+    def doubted(self, doubts: Iterable[str]) -> Judgement:
+        """The same when something else is not known: what would pass is inconclusive."""
+        reasons = (*self.reasons, *doubts)
+        passes = self.outcome is Outcome.PASS and reasons != self.reasons
+        return Judgement(Outcome.INCONCLUSIVE if passes else self.outcome, self.anomalies, reasons)
 
 
 Judge = Callable[[Path], Judgement]

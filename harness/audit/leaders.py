@@ -41,14 +41,14 @@ def told(line: str) -> Event:
     written, _, what = line.strip().partition(" ")
     try:
         at = datetime.fromisoformat(written)
-    except ValueError:
+        at_ns = round(at.astimezone(UTC).timestamp() * 1e9)
+    except (ValueError, OverflowError):
         at = None
     if at is None or at.tzinfo is None or not what.strip():
         raise UsageError(
             f"event {line!r} is no time and what happened.",
             "Write '2026-11-29T10:00:00Z unclean election of orders-3'.",
         )
-    at_ns = round(at.astimezone(UTC).timestamp() * 1e9)
     return Event(what.strip(), at_ns - _TOLD_WITHIN_NS, at_ns + _TOLD_WITHIN_NS, None, True)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server, write_to_textfile
 
 from harness.audit.audit import Told
+from harness.checker import Outcome
 from harness.errors import EnvironmentFault, UsageError
 
 LOOPBACK = "127.0.0.1"
@@ -30,6 +31,8 @@ class Metrics:
         )
         self._anomalies = Counter("seawall_audit_anomalies", "Anomalies found, by kind.", ["kind"], registry=made)
         self._windows = Counter("seawall_audit_windows", "Windows judged, by outcome.", ["outcome"], registry=made)
+        for outcome in Outcome:
+            self._windows.labels(outcome.value)  # at 0, so that the first violation is an increase
         self._events = Counter(
             "seawall_audit_leader_changes", "Changes of leaders that were seen.", ["partition"], registry=made
         )

@@ -80,7 +80,9 @@ def audit(
         times = _seconds("--window", window), None if for_ is None else _seconds("--for", for_)
         load_of = _load(rate, size)
         if state is None:
-            state = _begin(journal, str(target), partitions, replication, _seconds("--keep", keep or "1h"), load_of)
+            keep_s = _seconds("--keep", keep or "1h")
+            _refuse_short(keep_s, times[0])
+            state = _begin(journal, str(target), partitions, replication, keep_s, load_of)
         return _run(journal, state, load_of(state.partitions), times, metrics)
 
 
@@ -89,6 +91,11 @@ def _load(rate: float, size: int) -> Callable[[int], Load]:
 
     Load(rate, 1, size)  # refuses what is too much before the cluster is asked for anything
     return lambda partitions: Load(rate, partitions, size)
+
+
+def _refuse_short(keep_s: float, window_s: float) -> None:
+    if keep_s < window_s:
+        raise UsageError(f"--keep is {keep_s:g} s, which is shorter than a window of {window_s:g} s.")
 
 
 def _seconds(option: str, written: str) -> float:
@@ -103,7 +110,7 @@ def _seconds(option: str, written: str) -> float:
 def _tell_events(journal: Journal, events: Sequence[str]) -> None:
     from harness.audit.leaders import told
 
-    for line in (*events, *journal.told()):
+    for line in events:
         told(line)
     journal.tell(events)
 
@@ -150,8 +157,7 @@ def _run(journal: Journal, state: State, load: Load, times: tuple[float, float |
     from harness.clients.librdkafka import close_log, file_log
 
     window_s, for_s = times
-    if state.keep_s < window_s:
-        raise UsageError(f"--keep is {state.keep_s:g} s, which is shorter than a window of {window_s:g} s.")
+    _refuse_short(state.keep_s, window_s)
     log = file_log(journal.directory / "clients.log", journal.directory.name)
     try:
         cluster = audited(state, cluster_named(state.target, state.prefix), load, log)

@@ -189,3 +189,40 @@ def test_records_that_retention_deletes_are_not_missed_and_memory_is_bounded(tmp
     assert max(one.carried for one in found) <= 540
     assert min(starts) > 0
     assert len(list((tmp_path / "audit/sends").iterdir())) <= 5
+
+
+def test_what_retention_has_deleted_while_the_audit_was_away_is_not_lost(tmp_path: Path) -> None:
+    settings = {"min.insync.replicas": 2, "log.retention.check.interval.ms": 10_000}
+    with simulated(tmp_path, settings) as target:
+        before = results(audit(tmp_path, target, for_s=60, window_s=30, keep_s=60, settings=settings))
+        target.clock.sleep(400)
+        after = results(audit(tmp_path, target, for_s=60, window_s=30, keep_s=60, settings=settings))
+        starts = {one["log_start_offset"] for node in target.cluster.brokers() for one in node.status()["replicas"]}
+    assert min(starts) > 0
+    assert {one.outcome for one in before} == {Outcome.PASS}
+    assert [one.outcome for one in after] == [Outcome.INCONCLUSIVE, Outcome.PASS]
+    assert after[0].unverified == sum(one.acknowledged for one in before)
+
+
+def test_a_partition_that_is_away_for_good_never_passes(tmp_path: Path) -> None:
+    settings = {"min.insync.replicas": 1}
+    with simulated(tmp_path, settings) as target:
+
+        def due(clock: Meddler) -> None:
+            clock.due[70] = lambda: target.kill("0")
+
+        found = results(
+            audit(tmp_path, target, for_s=250, window_s=50, keep_s=60, replication_factor=1, due=due, settings=settings)
+        )
+    assert [one.outcome for one in found] == [Outcome.PASS, *[Outcome.INCONCLUSIVE] * 4]
+    assert "acknowledged nothing" in found[-1].reasons[-1]
+
+
+def test_a_life_sends_nothing_twice_though_the_journal_of_the_last_is_gone(tmp_path: Path) -> None:
+    settings = {"min.insync.replicas": 2}
+    with simulated(tmp_path, settings) as target:
+        audit(tmp_path, target, for_s=60, window_s=30, settings=settings)
+        for file in (tmp_path / "audit/sends").iterdir():
+            file.write_text("")
+        found = results(audit(tmp_path, target, for_s=60, window_s=30, settings=settings))
+    assert {one.outcome for one in found} == {Outcome.PASS}

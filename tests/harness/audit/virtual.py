@@ -71,7 +71,7 @@ def state_of(target: SimulatedTarget, partitions: int, replication_factor: int, 
         partitions=partitions,
         replication_factor=replication_factor,
         keep_s=keep_s,
-        began_ns=target.clock.monotonic_ns(),
+        began_ns=target.clock.wall_ms() * 1_000_000,
     )
 
 
