@@ -14,6 +14,9 @@ MOST_BYTES_PER_S = 200_000.0
 RESENDS_PER_S = 10
 """How often at most a producer sends a record again that is not acknowledged; it has one under way in a partition."""
 
+MOST_PARTITIONS = int(MOST_RECORDS_PER_S / RESENDS_PER_S)
+"""As many as may all send again at once."""
+
 LEAST_BYTES = 160
 """What a canary record takes at the least: its text, key and headers."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from harness.audit.ceiling import Load
+from harness.audit.ceiling import MOST_PARTITIONS, Load
 from harness.audit.journal import State
 from harness.audit.load import ANSWERED_WITHIN_S
 from harness.broker.settings import NO_LIMIT, Settings
@@ -74,7 +74,7 @@ def topic_of(state: State) -> TopicSpec:
 
 
 class Wanted(NamedTuple):
-    """What is asked of the canary topic; None: a partition for each broker, and three replicas where they can be."""
+    """What is asked of the canary topic; None: a partition for each broker (twenty at most), three replicas."""
 
     partitions: int | None
     replication_factor: int | None
@@ -98,7 +98,7 @@ def begun(target: str, cluster: Named, topic: Wanted, keep_s: float, now_ns: int
         target=target,
         prefix=cluster.prefix,
         topic=f"{cluster.prefix}{_NAME}",
-        partitions=topic.partitions or brokers,
+        partitions=topic.partitions or min(brokers, MOST_PARTITIONS),
         replication_factor=topic.replication_factor or min(MOST_REPLICAS, brokers),
         keep_s=keep_s,
         began_ns=now_ns,

@@ -160,13 +160,14 @@ def _run(journal: Journal, state: State, load: Load, times: tuple[float, float |
     _refuse_short(state.keep_s, window_s)
     log = file_log(journal.directory / "clients.log", journal.directory.name)
     try:
+        measured = Metrics()
+        renew = published(measured, metrics) if metrics is not None else lambda: None
+        renew()
         cluster = audited(state, cluster_named(state.target, state.prefix), load, log)
         state = with_topic(cluster, state, journal)
         said = _said(state, load, window_s)
         for sentence in said:
             remark(sentence)
-        measured = Metrics()
-        renew = published(measured, metrics) if metrics is not None else lambda: None
         codes: list[ExitCode] = []
 
         def tell(told: Told) -> None:

@@ -6,8 +6,11 @@ import math
 
 import pytest
 
-from harness.audit.ceiling import MOST_BYTES_PER_S, MOST_RECORDS_PER_S, Budget, Load
+from harness.audit.ceiling import MOST_BYTES_PER_S, MOST_PARTITIONS, MOST_RECORDS_PER_S, Budget, Load
+from harness.audit.cluster import Wanted, begun
 from harness.errors import UsageError
+from harness.targets.bootstrap.administration import Administration
+from harness.targets.bootstrap.spelling import named
 
 
 @pytest.mark.parametrize(
@@ -44,3 +47,12 @@ def test_a_budget_that_was_not_used_holds_one_second_of_records() -> None:
     while budget.wait_s(3600 * 10**9) == 0:
         taken += 1
     assert taken == 10
+
+
+def test_a_topic_of_the_default_has_no_more_partitions_than_may_send(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Administration, "brokers", lambda _: list(range(40)))
+    made = begun("bootstrap:127.0.0.1:9092", named("127.0.0.1:9092"), Wanted(None, None), 60.0, 0)
+    assert made.partitions == MOST_PARTITIONS
+    Load(10.0, made.partitions)
+    with pytest.raises(UsageError):
+        Load(10.0, made.partitions + 1)
