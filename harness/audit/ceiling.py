@@ -11,6 +11,9 @@ MOST_RECORDS_PER_S = 200.0
 MOST_BYTES_PER_S = 200_000.0
 """Of the texts of records."""
 
+MOST_READ_PER_S = 2_000.0
+"""Records, on the average: each window reads again everything that is kept."""
+
 RESENDS_PER_S = 10
 """How often at most a producer sends a record again that is not acknowledged; it has one under way in a partition."""
 
@@ -54,6 +57,21 @@ class Load:
                     f"may send {worst:,.0f} {unit}, with what it sends again, and never sends more than {most:,.0f}.",
                     "Lower --rate, --partitions or --size.",
                 )
+
+    def refuse_times(self, keep_s: float, window_s: float) -> None:
+        """Refuse windows that cannot be judged by what is kept, or would read it too often.
+
+        Raises:
+            UsageError: why.
+        """
+        if keep_s < window_s:
+            raise UsageError(f"--keep is {keep_s:g} s, which is shorter than a window of {window_s:g} s.")
+        if (read := self.rate * keep_s / window_s) > MOST_READ_PER_S:
+            raise UsageError(
+                f"an audit that keeps {self.rate:g} records/s for {keep_s:g} s and reads them again every "
+                f"{window_s:g} s reads {read:,.0f} records/s, and never reads more than {MOST_READ_PER_S:,.0f}.",
+                "Lower --keep or --rate, or take a longer --window.",
+            )
 
     @property
     def record_bytes(self) -> int:

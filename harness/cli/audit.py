@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from harness.audit.journal import Journal, State
     from harness.audit.result import WindowResult
 
+_MOST_LOG_BYTES = 5_000_000
+"""How long the log of clients gets before a new one begins, of which two are kept: an outage fills 15 GB a day."""
+
 
 def audit(
     out: Annotated[
@@ -81,7 +84,7 @@ def audit(
         load_of = _load(rate, size)
         if state is None:
             keep_s = _seconds("--keep", keep or "1h")
-            _refuse_short(keep_s, times[0])
+            load_of(1).refuse_times(keep_s, times[0])
             state = _begin(journal, str(target), partitions, replication, keep_s, load_of)
         return _run(journal, state, load_of(state.partitions), times, metrics)
 
@@ -91,11 +94,6 @@ def _load(rate: float, size: int) -> Callable[[int], Load]:
 
     Load(rate, 1, size)  # refuses what is too much before the cluster is asked for anything
     return lambda partitions: Load(rate, partitions, size)
-
-
-def _refuse_short(keep_s: float, window_s: float) -> None:
-    if keep_s < window_s:
-        raise UsageError(f"--keep is {keep_s:g} s, which is shorter than a window of {window_s:g} s.")
 
 
 def _seconds(option: str, written: str) -> float:
@@ -157,8 +155,8 @@ def _run(journal: Journal, state: State, load: Load, times: tuple[float, float |
     from harness.clients.librdkafka import close_log, file_log
 
     window_s, for_s = times
-    _refuse_short(state.keep_s, window_s)
-    log = file_log(journal.directory / "clients.log", journal.directory.name)
+    load.refuse_times(state.keep_s, window_s)
+    log = file_log(journal.directory / "clients.log", journal.directory.name, most_bytes=_MOST_LOG_BYTES)
     try:
         measured = Metrics()
         renew = published(measured, metrics) if metrics is not None else lambda: None

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -143,7 +144,7 @@ def made(kind: Callable[[Configuration], ClientT], settings: Configuration) -> C
         ) from None
 
 
-class _Chatter(logging.FileHandler):
+class _Chatter(RotatingFileHandler):
     """librdkafka's log; the handler drops a line that it cannot write, without an error."""
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -162,12 +163,15 @@ class _Chatter(logging.FileHandler):
             super().close()
 
 
-def file_log(path: Path, run: str) -> logging.Logger:
-    """A log of its own for a run's clients, in the file ``path`` and nowhere else; close it with `close_log`."""
+def file_log(path: Path, run: str, *, most_bytes: int = 0) -> logging.Logger:
+    """A log of its own for a run's clients, in the file ``path`` and nowhere else; close it with `close_log`.
+
+    A file of ``most_bytes`` becomes ``path.1``, and a new one begins; 0: it may grow without end.
+    """
     log = logging.getLogger(f"seawall.clients.{run}")
     log.propagate = False
     log.setLevel(logging.INFO)
-    handler = _Chatter(path, delay=True)
+    handler = _Chatter(path, maxBytes=most_bytes, backupCount=1, delay=True)
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     log.addHandler(handler)
     return log

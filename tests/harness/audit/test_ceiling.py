@@ -56,3 +56,12 @@ def test_a_topic_of_the_default_has_no_more_partitions_than_may_send(monkeypatch
     Load(10.0, made.partitions)
     with pytest.raises(UsageError):
         Load(10.0, made.partitions + 1)
+
+
+def test_what_is_kept_is_not_read_again_too_often() -> None:
+    Load(10.0, 3).refuse_times(3600, 300)
+    Load(200.0, 3).refuse_times(3000, 300)
+    with pytest.raises(UsageError, match=r"reads 2,400 records/s, and never reads more than 2,000"):
+        Load(200.0, 3).refuse_times(3600, 300)
+    with pytest.raises(UsageError, match=r"--keep is 60 s, which is shorter than a window of 300 s"):
+        Load(10.0, 3).refuse_times(60, 300)

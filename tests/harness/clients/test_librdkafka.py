@@ -66,6 +66,15 @@ def test_a_log_takes_lines(tmp_path: Path) -> None:
     assert (tmp_path / "clients.log").read_text().endswith(" a line\n")
 
 
+def test_a_log_of_so_many_bytes_begins_anew(tmp_path: Path) -> None:
+    log = file_log(tmp_path / "clients.log", "a-long-log", most_bytes=1000)
+    for _ in range(200):
+        log.info("a line")
+    close_log(log)
+    assert {one.name for one in tmp_path.iterdir()} == {"clients.log", "clients.log.1"}
+    assert all(one.stat().st_size <= 1000 for one in tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("path", ["/dev/full", "/dev/null/clients.log"])
 def test_a_log_that_cannot_be_written_says_nothing(path: str, capfd: pytest.CaptureFixture[str]) -> None:
     log = file_log(Path(path), "a-full-log")
