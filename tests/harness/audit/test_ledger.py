@@ -125,7 +125,13 @@ def test_a_leader_epoch_of_records_shows_a_change_that_metadata_did_not() -> Non
     assert event.what == "leader epoch 5 follows 3, from offset 1 on at the latest"
 
 
-@pytest.mark.parametrize("line", ["", "yesterday it broke", "2026-11-29T10:00:00 no offset", "2026-11-29T10:00:00Z"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        *["", "yesterday it broke", "2026-11-29T10:00:00 no offset", "2026-11-29T10:00:00Z"],
+        "0001-01-01T00:00:00+14:00 before all time",
+    ],
+)
 def test_an_event_without_a_time_or_a_word_is_refused(line: str) -> None:
     with pytest.raises(UsageError):
         told(line)

@@ -226,3 +226,16 @@ def test_a_life_sends_nothing_twice_though_the_journal_of_the_last_is_gone(tmp_p
             file.write_text("")
         found = results(audit(tmp_path, target, for_s=60, window_s=30, settings=settings))
     assert {one.outcome for one in found} == {Outcome.PASS}
+
+
+def test_a_window_that_a_signal_left_unjudged_is_judged_though_later_ones_were(tmp_path: Path) -> None:
+    settings = {"min.insync.replicas": 2}
+    with simulated(tmp_path, settings) as target:
+        audit(tmp_path, target, for_s=90, window_s=30, settings=settings)
+        lines = (tmp_path / "audit/audit.jsonl").read_text().splitlines(keepends=True)
+        (tmp_path / "audit/audit.jsonl").write_text("".join([*lines[:1], *lines[2:]]))
+        found = results(audit(tmp_path, target, for_s=30, window_s=30, settings=settings))
+    assert [(one.window, one.interrupted, one.outcome) for one in found] == [
+        (2, True, Outcome.PASS),
+        (4, False, Outcome.PASS),
+    ]
