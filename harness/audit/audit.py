@@ -1,4 +1,4 @@
-"""The life of an audit: windows that are filled, closed, read, judged and told of, one after the other."""
+"""The life of an audit: it fills, closes, reads, judges and reports one window after the other."""
 
 from __future__ import annotations
 
@@ -249,7 +249,7 @@ class Audit:
     def _carry_on(
         self, span: Span, own: Sequence[CanarySend], polls: Sequence[Poll], judged: Accused, reading: Reading
     ) -> None:
-        """Forget what was told of, once it was: a window that a signal cuts short is closed again."""
+        """Forget what the audit has reported; it closes a window again whose closing a signal has cut short."""
         self._foreign.note(polls)
         for send in self._ledger.sends.copy().values():
             if send.kind == "ok" and reading.is_sound(send):
@@ -375,9 +375,8 @@ def _doubts(own: Sequence[CanarySend], undecided: int, unverified: int) -> Itera
         yield f"{undecided} acknowledged records were not read, and may yet be."
     if unverified:
         yield f"{unverified} acknowledged records were not read for so long that retention may have deleted them."
-    for number in sorted({one.partition for one in own}):
-        if not any(one.kind == "ok" for one in own if one.partition == number):
-            yield f"Partition {number} acknowledged nothing."
+    for number in sorted({one.partition for one in own} - {one.partition for one in own if one.kind == "ok"}):
+        yield f"Partition {number} acknowledged nothing."
 
 
 def _counted(own: Sequence[CanarySend]) -> dict[str, int]:

@@ -17,6 +17,7 @@ from harness.client_ports import Clients
 from harness.clients.threaded_clients import ThreadedClients
 from harness.clock import PacedClock, SystemClock
 from harness.errors import UsageError
+from harness.runner.journal import NothingToUndo
 from harness.target import Target, TopicSpec
 from harness.targets.bootstrap.administration import Administration
 from harness.targets.bootstrap.kind import KIND, told_by
@@ -122,7 +123,9 @@ def audited(state: State, cluster: Named, load: Load, log: logging.Logger) -> Au
             f"Take --replication {settings.min_insync_replicas}.",
         )
     configuration, guarantees = stated(state, settings, len(told.brokers), load)
-    target = BootstrapTarget(cluster, topic_configs(asked_for), _NoJournal())
+    target = BootstrapTarget(
+        cluster, topic_configs(asked_for), NothingToUndo()
+    )  # the audit's own journal has its topic
     clients = partial(ThreadedClients, cluster.access, log, None, cluster.prefix)
     return Audited(target, SystemClock(), clients, configuration, guarantees)
 
@@ -170,13 +173,3 @@ def removed(state: State) -> list[str]:
         EnvironmentFault: it could not be deleted.
     """
     return list(Administration(cluster_named(state.target, state.prefix).access).delete([state.topic]))
-
-
-class _NoJournal:
-    """The audit's own journal has its topic, which outlives the process."""
-
-    def node_started(self, name: str, pid: int) -> None:
-        """Nothing is started."""
-
-    def leftover_coming(self, kind: str, what: Mapping[str, Any]) -> None:
-        """Nothing that ``seawall heal`` may remove."""

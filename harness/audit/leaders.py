@@ -84,7 +84,7 @@ class Leaders:
         return found
 
     def note(self, reading: Reading, events: Collection[Event], now_ns: int) -> None:
-        """What ``events`` have lost by a reading was told."""
+        """The audit has reported what ``events`` have lost by a reading."""
         self._events = [one for one in self._events if one not in events]
         for partition, epochs in reading.epochs.items():
             self._epochs[partition] = max(*epochs, self._epochs.get(partition, 0))

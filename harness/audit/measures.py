@@ -44,7 +44,7 @@ class Availability:
         self._last_ns = dict.fromkeys(range(load.partitions), since_ns)
 
     def note(self, sends: Sequence[CanarySend], held_ns: Sequence[tuple[int, int]]) -> None:
-        """The window of these sends was told of."""
+        """The audit has reported the window of these sends."""
         for number, last_ns in self._last_ns.items():
             ended = [one.ended_ns for one in sends if one.partition == number and one.kind == "ok"]
             at_ns = [*(at for at in ended if at is not None), *(until for _, until in held_ns)]

@@ -37,7 +37,7 @@ log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
 
 """Only this log has the controller's requests and when a broker applies them (:mod:`.logged_roles`)."""
 
-_LOG4J_2 = """\
+LOG4J_2 = """\
 status=error
 appender.out.type=Console
 appender.out.name=out
@@ -115,7 +115,7 @@ class Jvm(ChildProcess):
     def _logging(self) -> str:
         modern = self._distribution.release.family.log4j == 2
         path = self.directory / ("log4j2.properties" if modern else "log4j.properties")
-        path.write_text(_LOG4J_2 if modern else _LOG4J)
+        path.write_text(LOG4J_2 if modern else _LOG4J)
         return f"-Dlog4j2.configurationFile={path}" if modern else f"-Dlog4j.configuration={path.resolve().as_uri()}"
 
 

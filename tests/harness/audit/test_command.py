@@ -16,30 +16,18 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from harness.broker.settings import Settings
 from harness.cli.schema import Document
 from harness.client_properties import Access
 from harness.errors import ExitCode
-from harness.replication.knobs import CURRENT_GENERATION, generation
 from harness.targets.bootstrap.administration import Administration
-from harness.targets.builtin import BuiltinTarget
 from tests.harness.cli.calling import Seawall
 from tests.harness.cli.conftest import seawall as seawall  # noqa: PLC0414 - a fixture
 from tests.harness.schemas.published import closed, complaints
+from tests.harness.targets.bootstrap.running_builtin import running, topics
 
 ENTRY = "import sys; from harness.entry import main; sys.exit(main())"
 NOWHERE = "bootstrap:127.0.0.1:1"
 QUICK = ("--rate", "20", "--window", "4s", "--keep", "1m")
-
-
-@contextmanager
-def running(directory: Path, **settings: Any) -> Iterator[BuiltinTarget]:
-    target = BuiltinTarget(directory, 3, generation(CURRENT_GENERATION, {}), Settings.parse(settings))
-    try:
-        target.start()
-        yield target
-    finally:
-        target.stop()
 
 
 @contextmanager
@@ -61,10 +49,6 @@ def await_windows(process: subprocess.Popen[str], directory: Path, number: int) 
     while len(windows(directory)) < number:
         assert process.poll() is None, process.stderr.read() if process.stderr else ""
         time.sleep(0.1)
-
-
-def topics(cluster: BuiltinTarget) -> set[str]:
-    return {name for name in Administration(Access(cluster.bootstrap())).topics() if not name.startswith("__")}
 
 
 @pytest.mark.parametrize(
@@ -92,7 +76,7 @@ def test_a_sound_cluster_passes_and_keeps_nothing_of_the_audit(tmp_path: Path, s
     with running(tmp_path / "cluster") as cluster:
         target = f"bootstrap:{cluster.bootstrap()}"
         said = seawall("audit", "--target", target, "--out", out, *QUICK, "--for", "4s", "--metrics", metrics)
-        assert topics(cluster) == set()
+        assert topics(cluster.bootstrap()) == set()
     assert said.code == ExitCode.PASS, said.err
     found = windows(out)
     assert [one["outcome"] for one in found] == ["pass"]
@@ -121,15 +105,15 @@ def test_an_audit_that_was_killed_goes_on_and_judges_what_was_acknowledged_befor
             await_windows(first, out, 1)
             time.sleep(2)
             os.kill(first.pid, signal.SIGKILL)
-        [topic] = topics(cluster)
+        [topic] = topics(cluster.bootstrap())
         with begun("--out", out, *QUICK) as second:
             await_windows(second, out, 3)
             os.kill(second.pid, signal.SIGTERM)
             assert second.wait(120) == ExitCode.PASS
-        assert topics(cluster) == {topic}
+        assert topics(cluster.bootstrap()) == {topic}
         with begun("--out", out, "--end") as third:
             assert third.wait(60) == ExitCode.PASS
-        assert topics(cluster) == set()
+        assert topics(cluster.bootstrap()) == set()
     found = windows(out)
     killed = [one for one in found if one["interrupted"]]
     assert {one["outcome"] for one in found} == {"pass"}
@@ -140,7 +124,8 @@ def test_an_audit_that_was_killed_goes_on_and_judges_what_was_acknowledged_befor
 
 @pytest.mark.nightly("by day a broker forgets in virtual time")
 def test_a_broker_that_comes_back_empty_is_found_in_the_window_in_which_it_does(tmp_path: Path) -> None:
-    out, settings = tmp_path / "audit", {"min.insync.replicas": 1}
+    out = tmp_path / "audit"
+    settings: dict[str, Any] = {"min.insync.replicas": 1}
     with running(tmp_path / "cluster", **settings) as cluster:
         words = ("--target", f"bootstrap:{cluster.bootstrap()}", "--out", out, *QUICK, "--replication", 1)
         with begun(*words) as process:
@@ -166,9 +151,9 @@ def test_a_canary_topic_that_the_cluster_has_lost_is_a_violation_and_ends_the_au
     with running(tmp_path / "cluster") as cluster:
         with begun("--target", f"bootstrap:{cluster.bootstrap()}", "--out", out, *QUICK) as process:
             await_windows(process, out, 1)
-            Administration(Access(cluster.bootstrap())).delete(sorted(topics(cluster)))
+            Administration(Access(cluster.bootstrap())).delete(sorted(topics(cluster.bootstrap())))
             assert process.wait(200) == ExitCode.VIOLATION
-        assert topics(cluster) == set()
+        assert topics(cluster.bootstrap()) == set()
     last = windows(out)[-1]
     assert last["outcome"] == "violation"
     assert last["anomalies"] == {"lost-topic": 1}

@@ -20,6 +20,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from harness.java import find_java
+from harness.targets.kafka.jvm import LOG4J_2
 from tests.harness.targets.contract import fetched_or_skip
 
 RELEASE = "4.3.0"
@@ -37,14 +38,6 @@ RIGHTS = (
 
 LISTENERS = ("PLAIN", "TLS", "MUTUAL", "SCRAM", "PASSWORD", "TOKENS", "EXPIRED", "ELSEWHERE")
 _STARTS_S = 90.0
-_LOGGING = """\
-appender.out.type=Console
-appender.out.name=out
-appender.out.layout.type=PatternLayout
-appender.out.layout.pattern=[%d] %p %m (%c)%n
-rootLogger.level=info
-rootLogger.appenderRef.out.ref=out
-"""
 
 
 class Certificates:
@@ -140,7 +133,7 @@ def secured_kafka(directory: Path) -> Iterator[SecuredKafka]:
     properties = directory / "server.properties"
     properties.write_text("\n".join(_lines(directory, certificates, ports)))
     logging = directory / "log4j2.properties"
-    logging.write_text(_LOGGING)
+    logging.write_text(LOG4J_2)
     java = [
         find_java("Kafka", ""),
         "-Xmx384m",

@@ -8,10 +8,8 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,13 +17,11 @@ import pytest
 import reports
 from checkers import check
 from checkers.completeness.guarantees_are_configured import misstated
-from harness.broker.settings import Settings
 from harness.checker import Outcome, RunVerdict
 from harness.client_properties import Access
 from harness.client_tasks.final_reader import FinalReader
 from harness.errors import EnvironmentFault, UsageError
 from harness.history.run_directory import RunDirectory
-from harness.replication.knobs import CURRENT_GENERATION, generation
 from harness.runner import LeftBehind, plan, run
 from harness.runner.journal import heal_leftovers
 from harness.runner.manifest import manifest, now
@@ -33,6 +29,7 @@ from harness.scenario import Scenario, load, parse
 from harness.targets.bootstrap.administration import Administration
 from harness.targets.bootstrap.target import LEFTOVERS
 from harness.targets.builtin import BuiltinTarget
+from tests.harness.targets.bootstrap.running_builtin import losing_topics, running, topics
 
 CALM = load("random-chaos")
 HURRIED = CALM.model_copy(update={"settle_s": 2.0})
@@ -40,25 +37,10 @@ SEED = 7
 LATE = pytest.mark.nightly("another broken cluster; by day one is found by clients alone")
 
 
-@contextmanager
-def running(directory: Path, brokers: int = 3, bugs: str = "") -> Iterator[BuiltinTarget]:
-    knobs = generation(CURRENT_GENERATION, {"bugs": bugs} if bugs else {})
-    target = BuiltinTarget(directory, brokers, knobs, Settings())
-    try:
-        target.start()
-        yield target
-    finally:
-        target.stop()
-
-
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltinTarget]:
     with running(tmp_path_factory.mktemp("cluster")) as target:
         yield target
-
-
-def topics(cluster: BuiltinTarget) -> set[str]:
-    return {name for name in Administration(Access(cluster.bootstrap())).topics() if not name.startswith("__")}
 
 
 def judged(
@@ -88,7 +70,7 @@ def test_a_sound_cluster_passes_and_keeps_nothing_of_the_run(cluster: BuiltinTar
     assert len(manifest.configuration["left_out"]) == len(CALM.chaos.faults if CALM.chaos else ())
     assert not directory.read_table("timeline")
     assert not directory.read_table("faults")
-    assert not topics(cluster)
+    assert not topics(cluster.bootstrap())
     reports.write(directory.path)
     page = directory.report_path.read_text()
     assert "Evidence: clients only." in page
@@ -101,7 +83,7 @@ def test_topics_stay_where_they_are_to_and_are_not_used_again(cluster: BuiltinTa
     for number in (1, 2):  # each with groups and topics of its own
         _, verdict = judged(cluster, tmp_path, 1, "#keep-topics#prefix=kept-", workload_name="consumer_groups")
         assert verdict.outcome is Outcome.PASS, verdict
-        kept = topics(cluster)
+        kept = topics(cluster.bootstrap())
         assert len(kept) == 2 * number
     assert all(name.startswith("kept-") for name in kept)
     Administration(Access(cluster.bootstrap())).delete(list(kept))
@@ -125,16 +107,8 @@ def test_clients_alone_prove_what_brokers_do_wrong(bug: str, workload: str, kind
 def test_a_topic_that_is_gone_is_a_loss_though_no_final_read_can_show_it(
     cluster: BuiltinTarget, tmp_path: Path
 ) -> None:
-    def forget() -> None:
-        while not (mine := topics(cluster)):
-            time.sleep(0.05)
-        time.sleep(1)
-        Administration(Access(cluster.bootstrap())).delete(list(mine))
-
-    forgetful = threading.Thread(target=forget)
-    forgetful.start()
-    directory, verdict = judged(cluster, tmp_path, scenario=HURRIED)
-    forgetful.join()
+    with losing_topics(cluster.bootstrap()):
+        directory, verdict = judged(cluster, tmp_path, scenario=HURRIED)
     assert verdict.outcome is Outcome.VIOLATION, verdict
     assert [one.topic for one in verdict.anomalies if one.kind == "lost-topic"] == [
         one["topic"] for one in directory.manifest().unknown_topics
@@ -158,16 +132,16 @@ def test_a_run_that_was_killed_leaves_topics_that_are_deleted_as_soon_as_the_clu
     harness = subprocess.Popen([sys.executable, "-c", code, *words, "--out", str(tmp_path)], stderr=subprocess.PIPE)
     try:
         deadline = time.monotonic() + 60
-        while len(topics(cluster)) < 2 and time.monotonic() < deadline:
+        while len(topics(cluster.bootstrap())) < 2 and time.monotonic() < deadline:
             time.sleep(0.05)
     finally:
         os.kill(harness.pid, signal.SIGKILL)
         harness.communicate()
-    left = topics(cluster)
+    left = topics(cluster.bootstrap())
     assert len(left) == 2
     [said] = heal_leftovers()
     assert all(name in said for name in left)
-    assert not topics(cluster)
+    assert not topics(cluster.bootstrap())
 
 
 def test_what_the_cluster_does_not_have_is_refused_before_anything_is_created(cluster: BuiltinTarget) -> None:
@@ -182,7 +156,7 @@ def test_what_the_cluster_does_not_have_is_refused_before_anything_is_created(cl
         plan(CALM, target, overrides={"workload.name": "deleted_records"})
     with pytest.raises(UsageError, match=r"a running cluster has no such switch"):
         plan(CALM, target, overrides={"replication.truncation": "hw"})
-    assert not topics(cluster)
+    assert not topics(cluster.bootstrap())
 
 
 @pytest.mark.parametrize("workload", ["consumer_groups", "consume_transform_produce", "several_workloads"])
@@ -219,7 +193,7 @@ def test_a_topic_that_the_cluster_makes_otherwise_ends_the_run(cluster: BuiltinT
         patched.setattr("harness.targets.bootstrap.target.Administration", Stubborn)
         with pytest.raises(EnvironmentFault, match=r"did not make topic .* as asked: min.insync.replicas is 1, not 2"):
             judged(cluster, tmp_path)
-    assert not topics(cluster)
+    assert not topics(cluster.bootstrap())
     assert json.loads(next(tmp_path.rglob("run.json")).read_text())["state"] == "abandoned"
 
 
@@ -236,8 +210,8 @@ def test_topics_that_are_not_deleted_are_named_and_the_run_is_judged_all_the_sam
             judged(cluster, tmp_path, 1)
     [verdict] = check([left.value.directory], engine="reference")
     assert verdict.outcome is Outcome.PASS
-    assert len(topics(cluster)) == 2
-    Administration(Access(cluster.bootstrap())).delete(list(topics(cluster)))
+    assert len(topics(cluster.bootstrap())) == 2
+    Administration(Access(cluster.bootstrap())).delete(list(topics(cluster.bootstrap())))
 
 
 def test_the_topics_of_a_cluster_that_is_gone_keep_others_no_longer_than_a_look() -> None:

@@ -39,6 +39,7 @@ from harness.targets.cluster.undo import remove
 from harness.targets.leftovers import StartJournal
 from tests.harness.cli.calling import Seawall
 from tests.harness.cli.conftest import seawall as seawall  # noqa: PLC0414 - a fixture
+from tests.harness.targets.bootstrap.running_builtin import losing_topics, topics
 from tests.harness.targets.cluster.plain_cluster import PlainCluster, plain_cluster
 
 CHAOS = load("random-chaos")
@@ -85,7 +86,7 @@ def test_every_fault_of_random_chaos_that_has_commands_is_proven_on_a_sound_clus
     assert len(rows) >= 3
     assert all(row["proven_ns"] and row["heal_proven_ns"] for row in rows), rows
     assert len(directory.manifest().configuration["left_out"]) == 3
-    assert not {name for name in Administration(Access(cluster.bootstrap)).topics() if not name.startswith("__")}
+    assert not topics(cluster.bootstrap)
 
 
 @LATE
@@ -169,19 +170,9 @@ def test_a_single_node_has_no_links_to_cut(cluster: PlainCluster) -> None:
 
 @LATE
 def test_a_cluster_that_has_lost_its_topics_is_not_only_stuck(cluster: PlainCluster, tmp_path: Path) -> None:
-    clients = Administration(Access(cluster.bootstrap))
-
-    def forget() -> None:
-        while not (mine := [name for name in clients.topics() if not name.startswith("__")]):
-            time.sleep(0.05)
-        time.sleep(1)
-        clients.delete(mine)
-
-    forgetful = threading.Thread(target=forget)
-    forgetful.start()
     hurried = yaml.safe_dump(yaml.safe_load(with_faults(KILL)) | {"settle_s": 2})
-    _, verdict = judged(cluster.written(), tmp_path, hurried)
-    forgetful.join()
+    with losing_topics(cluster.bootstrap):
+        _, verdict = judged(cluster.written(), tmp_path, hurried)
     assert verdict.outcome is Outcome.VIOLATION, verdict
     assert "lost-topic" in {one.kind for one in verdict.anomalies}
 
