@@ -444,8 +444,12 @@ class ClientProcess(Clients, Protocol):
 class TransactionalClients(Clients, Protocol):
     """Clients that can run transactions, too."""
 
-    def transactional_producer(self, name: str, timeout_s: float) -> TransactionalProducer:
-        """A producer whose transactional id is made of ``name``."""
+    def transactional_producer(self, name: str, timeout_s: float, *, numbered: bool = False) -> TransactionalProducer:
+        """A producer whose transactional id is made of ``name``.
+
+        ``numbered``: its transactions are of version 2 (KIP-890), an epoch for each, where brokers offer that. A client
+        library in real time decides by itself.
+        """
         ...
 
     def wire_producer(self, name: str, timeout_s: float, version: int) -> TransactionalSends:

@@ -82,6 +82,8 @@ class ConsumeTransformProduceParameters(SteadySendsParameters):
         timeout_s: how long each part of a transaction may take, and after how long its coordinator aborts it. Where it
             is longer than twice ``poll_timeout_s``, a transaction outlives the membership of a processor that stands
             still.
+        transaction_version_2: in virtual time, the share of processors whose transactions are of version 2 (KIP-890)
+            where brokers offer that; a client library decides by itself.
         session_timeout_s: after how long without a heartbeat a coordinator removes a member.
         poll_timeout_s: after how long without a poll a member leaves by itself; not below ``session_timeout_s``.
         drain_s: how long the processors may take to finish when the faults are over.
@@ -101,6 +103,7 @@ class ConsumeTransformProduceParameters(SteadySendsParameters):
     aborted: float = Field(default=0.1, ge=0, le=1)
     late: float = Field(default=0.02, ge=0, le=1)
     timeout_s: Seconds = Field(default=6.0, ge=1)
+    transaction_version_2: float = Field(default=0.5, ge=0, le=1)
     session_timeout_s: Seconds = Field(default=2.0, ge=0.5)
     poll_timeout_s: Seconds = Field(default=2.0, ge=0.5)
     drain_s: Seconds = Field(default=30.0, gt=0)
@@ -215,6 +218,7 @@ class ConsumeTransformProduce(Workload):
         )  # fmt: skip
         filled = partial(InputProcesses, keys=parameters.keys)
         self._sends = SteadySends(parameters, context, self.clients, filled, self._input)
+        self._versions = random.Random(f"{context.seed}:transaction versions")
 
     def start(self) -> None:
         """See :class:`harness.workload.Workload`."""
@@ -257,9 +261,7 @@ class ConsumeTransformProduce(Workload):
         drawn = random.Random(f"{self.context.seed}:processor:{number}")
         end = self._drawn_end(drawn)
         while not clients.stopping:
-            processor = Processor(
-                self.context, end.process if isinstance(end, Kill) else clients, self._processing, number
-            )
+            processor = self._processor(end.process if isinstance(end, Kill) else clients, number)
             has_failed = await self._live(processor, end, drawn)
             await processor.close()
             await clients.sleep(_AFTER_ERROR_S if has_failed else drawn.expovariate(1 / ours.away_s))
@@ -267,6 +269,10 @@ class ConsumeTransformProduce(Workload):
                 end = self._drawn_end(drawn)
         if isinstance(end, Kill):
             end.process.kill(silently=False)
+
+    def _processor(self, clients: Clients, number: int) -> Processor:
+        numbered = self._versions.random() < self._parameters.transaction_version_2
+        return Processor(self.context, clients, self._processing, number, numbered=numbered)
 
     def _drawn_end(self, drawn: random.Random) -> Fate | None:
         """How a processor is to end: by leaving the group (None), or in the middle of a transaction."""
@@ -299,7 +305,7 @@ class ConsumeTransformProduce(Workload):
         """Be a processor until the group has committed to the end of the partitions of the input for which it waits."""
         clients = self.clients
         while waits and not clients.stopping:
-            processor, is_well = Processor(self.context, clients, self._processing, 0), True
+            processor, is_well = self._processor(clients, 0), True
             while waits and is_well and not clients.stopping:
                 is_well = await processor.poll() is None and await processor.process()
                 waits &= await self._unprocessed(clients)
@@ -317,7 +323,7 @@ class ConsumeTransformProduce(Workload):
         """Be one processor after the other, until it is ready to process every partition for which it waits."""
         clients = self.clients
         while waits and not clients.stopping:
-            processor, error = Processor(self.context, clients, self._processing, 0), None
+            processor, error = self._processor(clients, 0), None
             while waits and error is None and not clients.stopping:
                 error = await processor.poll()
                 waits.difference_update(processor.ready)

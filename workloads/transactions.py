@@ -15,7 +15,7 @@ what consumers of committed records are given; the transactions and reads togeth
 Missed: offsets that are committed in a transaction; a transaction that its coordinator aborts too late; one whose
 outcome its producer does not know counts as either; transactions that wrote after each other in a circle, which Kafka
 permits; producers that are killed, which consume_transform_produce has. In virtual time the producers are the
-simulation's own, not librdkafka, and have no transactions of version 2 (KIP-890), as Kafka's own client has since 4.0.
+simulation's own: they behave as librdkafka does, or as Kafka's own client does since 4.0 (transaction_version_2).
 """
 
 from __future__ import annotations
@@ -63,6 +63,8 @@ class TransactionsParameters(WorkloadParameters):
         polling: the share in which the producer polls, too.
         replaced: the share in which a new process takes the transactional id over, before the old one commits.
         timeout_s: how long each part of a transaction may take, and after how long its coordinator aborts it.
+        transaction_version_2: in virtual time, the share of producers, and of processes that take over, whose
+            transactions are of version 2 (KIP-890) where brokers offer that; a client library decides by itself.
         consumers: background consumers of committed records; the partitions are dealt out among them.
         uncommitted_consumers: the same, of all records.
     """
@@ -76,6 +78,7 @@ class TransactionsParameters(WorkloadParameters):
     polling: float = Field(default=0.5, ge=0, le=1)
     replaced: float = Field(default=0.05, ge=0, le=1)
     timeout_s: Seconds = Field(default=4.0, ge=1)
+    transaction_version_2: float = Field(default=0.5, ge=0, le=1)
     consumers: int = Field(default=2, ge=0, le=64)
     uncommitted_consumers: int = Field(default=1, ge=0, le=64)
     isolation: Isolation = "read_committed"
@@ -137,6 +140,7 @@ class Transactions(Workload):
         self._committed = Tails(context, parameters.consumers, "read_committed")
         self._all = Tails(context, parameters.uncommitted_consumers, "read_uncommitted")
         self._readers: dict[int, Consumer] = {}
+        self._versions = random.Random(f"{context.seed}:transaction versions")
 
     def start(self) -> None:
         """See :class:`harness.workload.Workload`."""
@@ -249,7 +253,9 @@ class Transactions(Workload):
 
     def _producer(self, number: int) -> TransactionalProducer:
         assert isinstance(self.clients, TransactionalClients), "the plan lets no workload transact on these clients"
-        return self.clients.transactional_producer(f"transactions-{number}", self._parameters.timeout_s)
+        ours = self._parameters
+        numbered = self._versions.random() < ours.transaction_version_2
+        return self.clients.transactional_producer(f"transactions-{number}", ours.timeout_s, numbered=numbered)
 
 
 KIND = WorkloadKind(

@@ -99,17 +99,22 @@ class Processor:
         clients: make the member and the producers; a process of their own where it is to be killed.
         processing: what it does.
         number: which of the group's processors it is.
+        numbered: whether its transactions are of version 2, see
+            :meth:`harness.client_ports.TransactionalClients.transactional_producer`.
 
     Attributes:
         ready: the partitions that it has, and of whose transactional ids it is the owner.
         is_dead: whether it was killed.
     """
 
-    def __init__(self, context: ClientContext, clients: Clients, processing: Processing, number: int) -> None:
+    def __init__(
+        self, context: ClientContext, clients: Clients, processing: Processing, number: int, *, numbered: bool
+    ) -> None:
         self._context = context
         self._clients = clients
         self._processing = processing
         self._number = number
+        self._numbered = numbered
         self.is_dead = False
         self._producers: dict[str, TransactionalProducer] = {}
         self._life = GroupLife(context, clients, processing.membership, "read_committed", prepare=self._take_over)
@@ -235,7 +240,8 @@ class Processor:
                 continue
             if lane in self._producers:
                 self._producers.pop(lane).close()
-            producer = self._clients.transactional_producer(lane, self._processing.timeout_s)
+            timeout_s = self._processing.timeout_s
+            producer = self._clients.transactional_producer(lane, timeout_s, numbered=self._numbered)
             if await producer.initialise() is not None:
                 producer.close()
                 return False

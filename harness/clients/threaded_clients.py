@@ -156,7 +156,13 @@ class ThreadedClients:
         """See :class:`harness.client_ports.Clients`."""
         return _Producer(self._library.sender(self._named(name), acks, timeout_s, manner), self._stop)
 
-    def transactional_producer(self, name: str, timeout_s: float) -> _TransactionalProducer:
+    def transactional_producer(
+        self,
+        name: str,
+        timeout_s: float,
+        *,
+        numbered: bool = False,  # noqa: ARG002 - the library decides
+    ) -> _TransactionalProducer:
         """See :class:`harness.client_ports.TransactionalClients`."""
         return _TransactionalProducer(self._library.transactional_sender(self._named(name), timeout_s))
 

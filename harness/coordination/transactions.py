@@ -95,6 +95,7 @@ class Transactions:
         self._ports = ports
         self._obeys_zombies = "zombies_obeyed" in bugs
         self._forgets_ends = "transaction_end_unstored" in bugs
+        self._keeps_epochs = "transactions_share_an_epoch" in bugs
         self._max_timeout_ms = max_timeout_ms
         self._known: dict[str, _Known] = {}
         self._is_over = False
@@ -227,6 +228,7 @@ class Transactions:
         is fenced by the markers, so that a request to end a transaction never ends the next one (KIP-890).
         """
         known = self._known.get(name)
+        version = 0 if self._keeps_epochs else version
         if known is not None and known.now.has_ended_for(producer):
             self._answer_again(known, ended, commits=commits)
             return

@@ -316,6 +316,8 @@ TRANSACTIONS = (
                      "A coordinator ends the transaction of a transactional id for a producer that was replaced."),
     _of_transactions("transaction_end_unstored", "a coordinator that does not wait for its own log",
                      "A coordinator says that a transaction is committed, and forgets it, one in 16."),
+    _of_transactions("transactions_share_an_epoch", "KIP-890, the epoch of the answer to EndTxn",
+                     "A coordinator ends a transaction of version 2, and gives its producer no new epoch."),
 )  # fmt: skip
 
 COMPACTING = (

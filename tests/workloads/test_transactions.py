@@ -23,6 +23,7 @@ SHOWN = {
     "marker_lost": "wrong-marker",
     "zombies_obeyed": "lost-write",
     "transaction_end_unstored": "lost-write",
+    "transactions_share_an_epoch": "lost-write",
 }
 
 

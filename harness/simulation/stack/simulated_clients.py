@@ -123,9 +123,9 @@ class SimulatedClients:
         """See :class:`harness.client_ports.Clients`."""
         return Producer(self._client(name), acks, timeout_s, manner)
 
-    def transactional_producer(self, name: str, timeout_s: float) -> TransactionalProducer:
+    def transactional_producer(self, name: str, timeout_s: float, *, numbered: bool = False) -> TransactionalProducer:
         """See :class:`harness.client_ports.TransactionalClients`."""
-        return TransactionalProducer(self._client(name), f"seawall-{name}", timeout_s)
+        return TransactionalProducer(self._client(name), f"seawall-{name}", timeout_s, numbered=numbered)
 
     def wire_producer(self, name: str, timeout_s: float, version: int) -> WireTransactions:
         """See :class:`harness.client_ports.TransactionalClients`."""

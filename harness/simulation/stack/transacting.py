@@ -1,4 +1,8 @@
-"""A transactional producer in virtual time, as :mod:`harness.clients.transactional_sender` is one in real time."""
+"""A transactional producer in virtual time, as :mod:`harness.clients.transactional_sender` is one in real time.
+
+It behaves as librdkafka does, or, with transaction version 2 (KIP-890), as Kafka's own producer does since 4.0: leaders
+and the group's coordinator add partitions to the transaction, and its end gives the producer the next epoch.
+"""
 
 from __future__ import annotations
 
@@ -41,6 +45,7 @@ from harness.wire.messages.transactions import (
 
 _INIT_PRODUCER_ID_VERSION, _ADD_PARTITIONS_VERSION, _END_VERSION, _PRODUCE_VERSION = 4, 3, 3, 9
 _ADD_OFFSETS_VERSION, _TXN_OFFSET_COMMIT_VERSION = 3, 3
+_NUMBERED_PRODUCE_VERSION, _NUMBERED_TXN_OFFSET_COMMIT_VERSION, _NUMBERED_END_VERSION = 12, 5, 5
 _GROUP, _TRANSACTION = 0, 1
 _ASK_TIMEOUT_S = 1.0
 _BACKOFF_S = 0.05
@@ -71,16 +76,19 @@ class TransactionalProducer:
         client: its connections.
         transactional_id: who takes the same one fences this one off.
         timeout_s: how long each part of a transaction may take.
+        numbered: whether it runs transactions of version 2 where brokers offer them.
 
     Attributes:
         offsets: where the records of the open transaction are, as far as is known; empty: none is open.
     """
 
-    def __init__(self, client: Client, transactional_id: str, timeout_s: float) -> None:
+    def __init__(self, client: Client, transactional_id: str, timeout_s: float, *, numbered: bool = False) -> None:
         self.offsets: list[Offset | None] = []
         self._client = client
         self._transactional_id = transactional_id
         self._timeout_s = timeout_s
+        newest = client.version(ApiKey.END_TXN, _NUMBERED_END_VERSION)
+        self._numbered = numbered and newest == _NUMBERED_END_VERSION
         self._coordinators: dict[tuple[str, int], Address] = {}
         self._identity: ProducerIdentity | None = None
         self._sequences: dict[TopicPartition, int] = {}
@@ -164,8 +172,9 @@ class TransactionalProducer:
         return await self._ask(ApiKey.INIT_PRODUCER_ID, _INIT_PRODUCER_ID_VERSION, request, take)
 
     async def _add(self, partition: TopicPartition) -> int:
-        """Add a partition to the transaction, unless it is there."""
-        if partition in self._added:
+        """Add a partition to the transaction, unless it is there; in version 2 its leader does."""
+        if partition in self._added or self._numbered:
+            self._added.add(partition)
             return 0
         assert self._identity is not None
         request = AddPartitionsToTxnRequest(
@@ -185,8 +194,9 @@ class TransactionalProducer:
         return error
 
     async def _add_group(self, group: str) -> int:
-        """Add the offsets of a group to the transaction, unless they are there."""
-        if group in self._added:
+        """Add the offsets of a group to the transaction, unless they are there; in version 2 its coordinator does."""
+        if group in self._added or self._numbered:
+            self._added.add(group)
             return 0
         assert self._identity is not None
         request = AddOffsetsToTxnRequest(self._transactional_id, *self._identity, group)
@@ -213,7 +223,8 @@ class TransactionalProducer:
             return next((one.error_code for topic in given for one in topic.partitions if one.error_code), 0)
 
         of = (who.group, _GROUP)
-        version = self._client.version(ApiKey.TXN_OFFSET_COMMIT, _TXN_OFFSET_COMMIT_VERSION)
+        known = _NUMBERED_TXN_OFFSET_COMMIT_VERSION if self._numbered else _TXN_OFFSET_COMMIT_VERSION
+        version = self._client.version(ApiKey.TXN_OFFSET_COMMIT, known)
         return await self._ask(ApiKey.TXN_OFFSET_COMMIT, version, request, take, of)
 
     async def _end(self, *, commits: bool) -> int:
@@ -222,9 +233,15 @@ class TransactionalProducer:
             return 0
         assert self._identity is not None
         request = EndTxnRequest(self._transactional_id, *self._identity, commits)
-        return await self._ask(
-            ApiKey.END_TXN, _END_VERSION, request, lambda answer: cast("EndTxnResponse", answer).error_code
-        )
+
+        def take(answer: Message) -> int:
+            ended = cast("EndTxnResponse", answer)
+            if not ended.error_code and self._numbered:
+                self._identity = ProducerIdentity(ended.producer_id, ended.producer_epoch)
+                self._sequences.clear()
+            return ended.error_code
+
+        return await self._ask(ApiKey.END_TXN, _NUMBERED_END_VERSION if self._numbered else _END_VERSION, request, take)
 
     async def _ask(
         self, key: ApiKey, version: int, request: Message, take: Callable[[Message], int],
@@ -277,7 +294,8 @@ class TransactionalProducer:
             return ErrorCode.LEADER_NOT_AVAILABLE, -1
         topic = TopicProduceData(partition.topic, partition_data=[PartitionProduceData(partition.partition, records)])
         request = ProduceRequest(self._transactional_id, -1, round(_ASK_TIMEOUT_S * 1000), [topic])
-        answer = await self._client.ask(leader.address, Call(ApiKey.PRODUCE, _PRODUCE_VERSION, request, _ASK_TIMEOUT_S))
+        version = _NUMBERED_PRODUCE_VERSION if self._numbered else _PRODUCE_VERSION
+        answer = await self._client.ask(leader.address, Call(ApiKey.PRODUCE, version, request, _ASK_TIMEOUT_S))
         if isinstance(answer, Silence):
             return ErrorCode.REQUEST_TIMED_OUT, -1
         (result,) = cast("ProduceResponse", answer).responses[0].partition_responses

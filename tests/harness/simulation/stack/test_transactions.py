@@ -22,6 +22,7 @@ from harness.wire.messages.coordination import FindCoordinatorRequest, InitProdu
 from harness.wire.messages.described_transactions import (
     DescribeProducersRequest,
     DescribeProducersTopicRequest,
+    DescribedTransaction,
     DescribeTransactionsRequest,
     ListTransactionsRequest,
     ProducerState,
@@ -48,8 +49,8 @@ class Load:
         self.clients = SimulatedClients(cluster.simulated, BOOTSTRAP)
         self._value = 0
 
-    def producer(self, name: str = "x", timeout_s: float = 10) -> Any:
-        return self.clients.transactional_producer(name, timeout_s)
+    def producer(self, name: str = "x", timeout_s: float = 10, *, numbered: bool = False) -> Any:
+        return self.clients.transactional_producer(name, timeout_s, numbered=numbered)
 
     def run(
         self, producer: Any, *, commits: bool | None, records: int = 2, partitions: Sequence[TopicPartition] = (T,)
@@ -85,6 +86,10 @@ class Load:
 
     def state(self, transactional_id: str) -> str:
         """That of a transaction, by the word of its coordinator."""
+        return str(self.described(transactional_id).transaction_state)
+
+    def described(self, transactional_id: str) -> DescribedTransaction:
+        """A transaction by the word of its coordinator."""
         request = DescribeTransactionsRequest([transactional_id])
         answers = [
             one
@@ -93,8 +98,8 @@ class Load:
             if answer is not None
             for one in answer.transaction_states
         ]
-        (found,) = [one.transaction_state for one in answers if not one.error_code]
-        return str(found)
+        (found,) = [one for one in answers if not one.error_code]
+        return found
 
     def read(self, isolation: Isolation, partition: TopicPartition = T) -> tuple[list[int | None], Offset]:
         """The values in the partition, and the consumer's position behind them."""
@@ -255,6 +260,37 @@ def test_a_process_that_was_replaced_commits_nothing(load: Load) -> None:
 
 
 # ------------------------------------------------------------------------------------------------ KIP-890
+
+
+@pytest.mark.parametrize(("generation", "epochs"), [("4.1", [1, 2, 3]), ("2.8", [0, 0, 0])])
+def test_a_transaction_of_version_2_has_an_epoch_of_its_own_where_brokers_offer_that(
+    generation: str, epochs: Sequence[int]
+) -> None:
+    cluster = VirtualCluster(generation)
+    cluster.create_topic()
+    load = Load(cluster)
+    producer, seen = load.producer(numbered=True), []
+    for commits in (True, False, True):
+        outcome = load.run(producer, commits=commits)
+        load.sleep()
+        assert [one.kind for one in outcome if one] == ["ok" if commits else "fail"]
+        seen.append(load.described("seawall-x").producer_epoch)
+    assert seen == epochs
+    assert load.read("read_committed")[0] == [0, 1, 4, 5]
+
+
+def test_either_version_fences_the_other_off(load: Load) -> None:
+    for first in (False, True):
+        old, new = load.producer(numbered=first), load.producer(numbered=not first)
+        load.run(old, commits=None)
+        load.sleep()
+        later = load.run(new, commits=True)
+        load.sleep()
+        outcome = load.end(old, commits=True)
+        load.sleep()
+        assert [one.error for one in outcome] == ["PRODUCER_FENCED"]
+        assert [one.kind for one in later if one] == ["ok"]
+    assert load.read("read_committed")[0] == [2, 3, 6, 7]
 
 
 def stray(load: Load) -> int:
