@@ -445,11 +445,7 @@ class TransactionalClients(Clients, Protocol):
     """Clients that can run transactions, too."""
 
     def transactional_producer(self, name: str, timeout_s: float, *, numbered: bool = False) -> TransactionalProducer:
-        """A producer whose transactional id is made of ``name``.
-
-        ``numbered``: its transactions are of version 2 (KIP-890), an epoch for each, where brokers offer that. A client
-        library in real time decides by itself.
-        """
+        """``name``: for its transactional id. ``numbered``: of version 2 (KIP-890), unless a library decides that."""
         ...
 
     def wire_producer(self, name: str, timeout_s: float, version: int) -> TransactionalSends:

@@ -161,7 +161,7 @@ class ThreadedClients:
         name: str,
         timeout_s: float,
         *,
-        numbered: bool = False,  # noqa: ARG002 - the library decides
+        numbered: bool = False,
     ) -> _TransactionalProducer:
         """See :class:`harness.client_ports.TransactionalClients`."""
         return _TransactionalProducer(self._library.transactional_sender(self._named(name), timeout_s))

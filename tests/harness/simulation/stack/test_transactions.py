@@ -20,9 +20,9 @@ from harness.wire import batches
 from harness.wire.keys import ApiKey
 from harness.wire.messages.coordination import FindCoordinatorRequest, InitProducerIdRequest
 from harness.wire.messages.described_transactions import (
+    DescribedTransaction,
     DescribeProducersRequest,
     DescribeProducersTopicRequest,
-    DescribedTransaction,
     DescribeTransactionsRequest,
     ListTransactionsRequest,
     ProducerState,
@@ -98,6 +98,7 @@ class Load:
             if answer is not None
             for one in answer.transaction_states
         ]
+        found: DescribedTransaction
         (found,) = [one for one in answers if not one.error_code]
         return found
 
