@@ -75,7 +75,7 @@ class MarkerSender:
         """
         if self._is_over():
             return
-        self._left = {name for name in self._left if self._routes.metadata.knows(name.topic)}
+        self._left = {name for name in self._left if not self._routes.metadata.is_deleted(name.topic)}
         by_leader: defaultdict[NodeId, list[TopicPartition]] = defaultdict(list)
         for name in sorted(self._left):
             state = self._routes.metadata.partition(*name)

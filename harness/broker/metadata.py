@@ -87,6 +87,10 @@ class ClusterMetadata:
         partitions = (self.topics or {}).get(topic)
         return partitions is not None and (partition is None or partition in partitions)
 
+    def is_deleted(self, topic: str) -> bool:
+        """Whether a topic that there was is gone; before the first ``UpdateMetadata`` that is not known of any."""
+        return self.topics is not None and topic not in self.topics
+
     def partition_count(self, topic: str) -> int:
         """How many partitions a topic has; 0 when it is not known."""
         return len((self.topics or {}).get(topic, ()))
