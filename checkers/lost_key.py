@@ -1,4 +1,4 @@
-"""A reader of a whole compacted log is given the last value of each key, or a later one.
+"""A compacted log, read or on the disks of in-sync replicas, has the last value of each key, or a later one.
 
 ``lost-key``: a client wrote a value, or a tombstone, of a key, and it was acknowledged at offset o with acks=all. After
 that a reader read the log from its beginning to a high watermark beyond o, and was given no record of that key behind
@@ -18,24 +18,36 @@ behind, or may be in the log although it never was. The final reading goes to th
 a record is acknowledged just before: so it is judged without this exception, and must also give what was acknowledged
 behind its end, which the log has lost.
 
-One finding for each record, about the first reader to which it was not given. This is the only rule about the topic
-whose log is compacted (:mod:`harness.compacted`), for every other one takes each acknowledged record for one that must
-be there; what brokers and the controller say of it is judged as of other topics.
+One finding for each record, about the first reader to which it was not given.
+
+``replica-lost-key``: the run came to rest, and the log of a broker that the controller has in the partition's ISR in
+the end is one more reading, to its end: of a key that was acknowledged before the final reading began, it holds neither
+the last value nor a later one. Readers are given what a leader has; this is what the next leader would give them. A
+key is not judged by replicas once a tombstone of it may be gone: a replica that was away for longer than
+``delete.retention.ms`` keeps what the tombstone had superseded, which readers show when it leads. One finding for each
+record, about the first such broker.
+
+These are the only rules about the topic whose log is compacted (:mod:`harness.compacted`), for every other one takes
+each acknowledged record for one that must be there; what brokers and the controller say of it is judged as of other
+topics.
 
 Severity: ``VIOLATION``. ``DOCUMENTED`` when an unclean election since the acknowledgement may have given the record up
 and the configuration permits such elections, or when every replica failed lossily at one time since then (see
-:mod:`checkers.views.lossy_failures`).
+:mod:`checkers.views.lossy_failures`). ``replica-lost-key``, too, where a fault has damaged the partition's log on that
+broker, or has put records of another cluster into one of the partition's logs.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
+from checkers.views.compacted_logs import CompactedLogs
 from checkers.views.history import History
 from checkers.views.row import ALL, Row, where
-from checkers.views.run_demands import RunDemands
+from checkers.views.run_demands import RunDamage, RunDemands
 from checkers.views.timeline import Timeline
 from checkers.views.witnesses import Witnesses
 from harness.anomaly import (
@@ -51,7 +63,8 @@ from harness.anomaly import (
     Unseen,
 )
 from harness.checker import Evidence
-from harness.compacted import is_tombstone, key_number
+from harness.compacted import READ_WITHIN_NS, is_tombstone, key_number
+from harness.excuse import Excuse
 from harness.findings import Finding
 from harness.model import TopicPartition
 
@@ -78,7 +91,16 @@ LOST_KEY = AnomalyKind(
     in_scenarios=NO_WORD,
     permitted_by="",
 )
-KINDS = (LOST_KEY,)
+REPLICA_LOST_KEY = replace(
+    LOST_KEY,
+    name="replica-lost-key",
+    invariants=("C19", "R1"),
+    meaning="The last acknowledged value of a key, and any later one, is gone from an in-sync replica's compacted log.",
+    shown_by_clients=False,
+    relies_on=frozenset({Needs.HISTORY, Needs.TIMELINE, Needs.REPLICA_LOGS}),
+    follows_from=("lost-key",),
+)
+KINDS = (LOST_KEY, REPLICA_LOST_KEY)
 
 
 class _Put(NamedTuple):
@@ -111,25 +133,78 @@ class _Scan(NamedTuple):
     last: dict[int, tuple[int, int]]
 
 
-def find(history: History, timeline: Timeline, demands: RunDemands) -> Iterator[Finding]:
-    """Reference: every key of which a reader was given less, or something older, than there was."""
+def find(
+    history: History, timeline: Timeline, logs: CompactedLogs, demands: RunDemands, damage: RunDamage
+) -> Iterator[Finding]:
+    """Reference: every key of which a reader, or an in-sync replica, has less, or something older, than there was."""
+    yield from _not_given(history, timeline, demands)
+    if demands.settled:
+        yield from _not_held(history, timeline, logs, demands.tombstones_stay_ns, damage)
+
+
+def _not_given(history: History, timeline: Timeline, demands: RunDemands) -> Iterator[Finding]:
     puts, written, lost = _puts(history), _written(history), dict[tuple[TopicPartition, int], Finding]()
     for place, scan in sorted(_scans(history), key=lambda one: int(one[1].row["index"])):
         unsure = [] if scan.final else [one for one in written[place] if _may_supersede(one, scan)]
         superseded = {key_number(one.value) for one in unsure}
         forgotten = _forgotten(written[place], scan, demands.tombstones_stay_ns)
-        newest: dict[int, list[_Put]] = {}
-        for put in sorted(puts[place]):
-            key = key_number(put.value)
-            if put.row < scan.begun and (scan.final or put.offset < scan.end_offset) and key not in superseded:
-                same = [one for one in newest.get(key, []) if one.offset == put.offset]
-                newest[key] = [*same, put]
-        for key, last in newest.items():
+        for key, last in _newest(puts[place], scan).items():
+            if key in superseded:
+                continue
             given = scan.last.get(key)
             for put in last:
                 if _is_missing(put, given) and not forgotten(put, given):
                     lost.setdefault((place, put.value), _lost(timeline, place, put, scan.row, given))
     yield from lost.values()
+
+
+def _not_held(
+    history: History, timeline: Timeline, logs: CompactedLogs, stay_ns: int | None, damage: RunDamage
+) -> Iterator[Finding]:
+    puts, written = _puts(history), _written(history)
+    final = {place: scan for place, scan in sorted(_scans(history), key=lambda one: one[1].begun) if scan.final}
+    for place, scan in sorted(final.items()):
+        lost: dict[int, Finding] = {}
+        newest, held = _newest(puts[place], scan), logs.last.get(place, {})
+        old = _old_tombstones(written[place], scan.row["time_ns"] + READ_WITHIN_NS, stay_ns)
+        for node in sorted(timeline.last_isr.get(place, ()) if held else ()):
+            for key, last in newest.items():
+                found = held.get(node, {}).get(key)
+                for put in last:
+                    if _is_missing(put, found) and key not in _keys_from(old, put.offset):
+                        finding = _lost(timeline, place, put, scan.row, found)
+                        lost.setdefault(put.value, _of_replica(finding, node, damage))
+        yield from lost.values()
+
+
+def _newest(puts: Iterable[_Put], scan: _Scan) -> dict[int, list[_Put]]:
+    """By key, the last record that had been acknowledged when a reading began; several at one offset."""
+    newest: dict[int, list[_Put]] = {}
+    for put in sorted(puts):
+        key = key_number(put.value)
+        if put.row < scan.begun and (scan.final or put.offset < scan.end_offset):
+            same = [one for one in newest.get(key, []) if one.offset == put.offset]
+            newest[key] = [*same, put]
+    return newest
+
+
+def _old_tombstones(written: Iterable[_Written], at_ns: int, stay_ns: int | None) -> Sequence[_Written]:
+    """The tombstones that may be gone at that time."""
+    if stay_ns is None:
+        return ()
+    return [one for one in written if is_tombstone(one.value) and at_ns - one.begun_ns >= stay_ns]
+
+
+def _keys_from(written: Iterable[_Written], offset: int) -> set[int]:
+    """The keys of those that are, or may be, at an offset or behind."""
+    return {key_number(one.value) for one in written if one.offset is None or one.offset >= offset}
+
+
+def _of_replica(finding: Finding, node: int, damage: RunDamage) -> Finding:
+    place = TopicPartition(finding.topic, finding.partition)
+    is_damaged = (place, node) in damage.rotten or place in damage.swapped
+    excuse: Excuse | None = "damage" if is_damaged else finding.excuse
+    return finding._replace(kind=REPLICA_LOST_KEY.name, node=node, process=None, excuse=excuse)
 
 
 def _is_missing(put: _Put, given: tuple[int, int] | None) -> bool:
@@ -147,12 +222,12 @@ def _forgotten(
     if stay_ns is None:
         return lambda _put, _given: False
     ended_ns = scan.row["time_ns"]
-    old = [one for one in written if is_tombstone(one.value) and ended_ns - one.begun_ns >= stay_ns]
+    old = _old_tombstones(written, ended_ns, stay_ns)
     is_slow = ended_ns - scan.begun_ns >= stay_ns
 
     def forgotten(put: _Put, given: tuple[int, int] | None) -> bool:
-        keys = {key_number(one.value) for one in old if one.offset is None or one.offset >= put.offset}
-        return key_number(put.value) in keys and (given is None or (is_slow and given[0] < put.offset))
+        nothing_older = given is None or (is_slow and given[0] < put.offset)
+        return nothing_older and key_number(put.value) in _keys_from(old, put.offset)
 
     return forgotten
 
@@ -166,7 +241,10 @@ def why(finding: Finding) -> str:
     """The finding in a sentence."""
     number = "" if finding.value is None else f" of key {key_number(finding.value)}"
     sentence = f"Value {finding.value}{number} was acknowledged at offset {finding.offset}"
-    sentence += f", and process {finding.process}, which read the whole log after that, was given "
+    if finding.kind == REPLICA_LOST_KEY.name:
+        sentence += f", and the log of node {finding.node}, which is in the ISR in the end, holds "
+    else:
+        sentence += f", and process {finding.process}, which read the whole log after that, was given "
     if finding.other_offset is None:
         return f"{sentence}no record of the key."
     if finding.other_offset == finding.offset:
@@ -178,8 +256,10 @@ def why(finding: Finding) -> str:
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
-    """The reading that was not given the record, and what unclean elections and faults came before it."""
-    if finding.row is not None:
+    """The reading that was not given the record, or what replicas hold, and the faults that came before it."""
+    if finding.kind == REPLICA_LOST_KEY.name:
+        yield from witnesses.holders(finding)
+    elif finding.row is not None:
         yield Evidence("history", {"index": finding.row}, f"process {finding.process} read the whole log")
     yield from witnesses.fault(finding)
 

@@ -13,6 +13,9 @@ from harness.payload import MARK, ProducerRecord, mark
 TOPIC = "seawall-compacted"
 """Its name. Of its records not all stay, so no rule judges it that takes each for one that must be there."""
 
+READ_WITHIN_NS = 600_000_000_000
+"""How long after the final reading of it has begun its replicas are read from the disks, at the latest."""
+
 SLOTS = 1 << 16
 """Exclusive: twice the number of a key, and the mark of a tombstone, are below."""
 

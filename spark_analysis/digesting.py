@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from harness import compacted
 from spark_analysis import history_digest, log_digest
 from spark_analysis.chunks import Chunk
 from spark_analysis.digest_rows import Asked, assembled
@@ -31,7 +33,8 @@ def digested(contents: Iterable[pa.RecordBatch], table: str, asked: Asked) -> It
         for content in batch.column(0):
             words = _WORDS.intersection(digest.READ)
             file = pq.ParquetFile(pa.BufferReader(content.as_buffer()), read_dictionary=words)
-            for rows in file.iter_batches(asked.rows, columns=list(digest.READ), use_threads=False):
+            for read in file.iter_batches(asked.rows, columns=list(digest.READ), use_threads=False):
+                rows = read if table == "history" else read.filter(pc.field("topic") != compacted.TOPIC)
                 if rows.num_rows:
                     chunk = Chunk(rows)
                     yield assembled(chunk, list(digest.digest(chunk, asked)))

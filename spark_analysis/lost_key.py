@@ -1,12 +1,17 @@
-"""Which keys of a compacted log was a reader of all of it given less of than there was?"""
+"""Of which keys of a compacted log was a reader given less, or does an in-sync replica hold less, than there was?"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from harness.compacted import SLOTS
-from spark_analysis.demands import Demands
+from harness.compacted import READ_WITHIN_NS, SLOTS, TOPIC
+from harness.model import CONTROLLER_ID
+from spark_analysis.demands import Damage, Demands
 from spark_analysis.leadership import given_up
 from spark_analysis.question import Question
 from spark_analysis.records import ALL
@@ -49,6 +54,91 @@ def lost_keys(tables: Tables, partitions: Partitions, demands: Demands, scale: S
         other_value=f.col("given.value"),
         since_ns="since_ns",
     )
+
+
+def replica_lost_keys(
+    tables: Tables, partitions: Partitions, *, demands: Demands, damage: Damage, scale: Scale
+) -> DataFrame:
+    """``replica-lost-key``, as ``checkers.lost_key`` defines it."""
+    history = tables.history.where(f.col("run").isin(*demands.at_rest))
+    last_begun = f.row_number().over(Window.partitionBy(*PLACE).orderBy(f.desc("begun")))
+    final = _scans(history).where("final").withColumn("from_last", last_begun).where("from_last = 1").drop("from_last")
+    puts = scale.hold(_puts(history))
+    in_sync = f.broadcast(_last_isr(tables.timeline).join(_held_places(tables), on=list(PLACE), how="left_semi"))
+    wanted = _newest(puts, final).join(in_sync, on=list(PLACE), how="inner")
+    joined = wanted.join(_last_held(tables.compacted_logs), on=[*PLACE, "node", "key"], how="left")
+    earlier = f.col("held.offset") < f.col("put.offset")
+    another = (f.col("held.offset") == f.col("put.offset")) & (f.col("held.value") != f.col("put.value"))
+    lacking = joined.where(f.col("held").isNull() | earlier | another)
+    if demands.tombstones_stay_ns:
+        gone = _gone(lacking, _written(history, puts), demands.tombstones_stay_ns)
+        lacking = lacking.join(gone, on=[*PLACE, "acked"], how="left_anti")
+    first = f.row_number().over(Window.partitionBy(*PLACE, "put.value").orderBy("node", "acked"))
+    lost = lacking.withColumn("rank", first).where(f.col("rank") == 1).select("*", "put.*")
+    led = lost.join(f.broadcast(partitions.rows.select(*PLACE, "unclean")), on=list(PLACE), how="left")
+    excused = f.coalesce(given_up(f.lit(None).cast("int"), f.col("offset"), f.col("since_ns")), f.lit(False))
+    return findings(
+        led,
+        "replica-lost-key",
+        offset="offset",
+        value="value",
+        excuse=f.when(_is_damaged(damage), "damage").when(excused, "unclean"),
+        row="row",
+        time_ns="time_ns",
+        acks=f.lit(ALL),
+        node="node",
+        other_offset=f.col("held.offset"),
+        other_value=f.col("held.value"),
+        since_ns="since_ns",
+    )
+
+
+def _gone(lacking: DataFrame, written: DataFrame, stay_ns: Mapping[str, int]) -> DataFrame:
+    """What is not held, and may be gone with its tombstone, or a later one: ``run, topic, partition, acked``."""
+    stay = f.broadcast(table_by_run(written.sparkSession, "stay_ns", stay_ns))
+    tombstones = written.where("deletes").select(*PLACE, "key", f.col("since_ns").alias("sent_ns"), "offset")
+    pairs = lacking.join(stay, on="run", how="inner").join(tombstones, on=[*PLACE, "key"], how="inner")
+    is_later = f.col("offset").isNull() | (f.col("offset") >= f.col("put.offset"))
+    is_old = f.col("time_ns") + READ_WITHIN_NS - f.col("sent_ns") >= f.col("stay_ns")
+    return pairs.where(is_later & is_old).select(*PLACE, "acked").distinct()
+
+
+def _last_isr(timeline: DataFrame) -> DataFrame:
+    """The members of the ISR by the controller's last decision that names one: ``run, topic, partition, node``."""
+    decided = timeline.where((f.col("node") == CONTROLLER_ID) & f.col("kind").isin("election", "isr"))
+    named = decided.where(f.col("isr").isNotNull() & (f.col("topic") == TOPIC))
+    last = named.groupBy(*PLACE).agg(f.max_by("isr", f.struct("incarnation", "sequence")).alias("isr"))
+    return last.select(*PLACE, f.explode(f.array_distinct("isr")).alias("node"))
+
+
+def _held_places(tables: Tables) -> DataFrame:
+    """The partitions of which some replica holds a record."""
+    return _kept(tables.compacted_logs).select(*PLACE).distinct()
+
+
+def _last_held(logs: DataFrame) -> DataFrame:
+    """By replica and key, the last record that its log has ``held``: offset and value."""
+    keyed = _kept(logs).select(*PLACE, "node", _key(), f.struct("offset", "value").alias("held"))
+    return keyed.groupBy(*PLACE, "node", "key").agg(f.max("held").alias("held"))
+
+
+def _kept(logs: DataFrame) -> DataFrame:
+    return logs.where(f.col("value").isNotNull() & f.col("intact"))
+
+
+def _is_damaged(damage: Damage) -> Column:
+    """Whether a fault has damaged the log of the node, or swapped records in one of the partition's."""
+    spoilt = [
+        (f.col("run") == run) & (f.col("topic") == topic) & (f.col("partition") == partition) & (f.col("node") == node)
+        for run, logs in damage.rotten.items()
+        for topic, partition, node in logs
+    ]
+    swapped = [
+        (f.col("run") == run) & (f.col("topic") == topic) & (f.col("partition") == partition)
+        for run, places in damage.swapped.items()
+        for topic, partition in places
+    ]
+    return reduce(or_, [*spoilt, *swapped], f.lit(False))
 
 
 def _key() -> Column:
@@ -159,4 +249,4 @@ def _last_given(history: DataFrame) -> DataFrame:
     return keyed.groupBy(*PLACE, "op", "key").agg(f.max("given").alias("given"))
 
 
-QUESTIONS = (Question(lost_keys, about="scan"),)
+QUESTIONS = (Question(lost_keys, about="scan"), Question(replica_lost_keys, about="scan"))

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from harness import compacted
 from harness.history.schema import TABLES, ColumnType, Table
 from spark_analysis.files import TableFile
 from spark_analysis.sizing import gathered
@@ -28,11 +29,17 @@ PLACE = ("run", "topic", "partition")
 
 
 class Tables(NamedTuple):
-    """The tables of the questions. ``faults`` is not among them: it has a row per fault."""
+    """The tables of the questions. ``faults`` is not among them: it has a row per fault.
+
+    Attributes:
+        replica_logs: but those of the compacted topic, of which replicas hold different parts.
+        compacted_logs: those of that topic (:mod:`harness.compacted`).
+    """
 
     history: DataFrame
     timeline: DataFrame
     replica_logs: DataFrame
+    compacted_logs: DataFrame
 
 
 def spark_schema(table: Table) -> t.StructType:
@@ -82,4 +89,6 @@ def read_tables(spark: SparkSession, files: Mapping[str, Sequence[TableFile]], o
         rows = gathered(spark.read.schema(spark_schema(table)).parquet(*paths))
         return rows if only_run is None else rows.withColumn("run", f.lit(only_run))
 
-    return Tables(read("history"), read("timeline"), read("replica_logs"))
+    logs = read("replica_logs")
+    is_compacted = f.col("topic").eqNullSafe(compacted.TOPIC)
+    return Tables(read("history"), read("timeline"), logs.where(~is_compacted), logs.where(is_compacted))

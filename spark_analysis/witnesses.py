@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from harness import compacted
 from harness.findings import Finding
 from harness.history.schema import EVERY_TABLE, ColumnType
 from spark_analysis.sizing import gathered
@@ -31,9 +32,12 @@ def witnesses(spark: SparkSession, tables: Tables, findings: Sequence[Finding]) 
     offsets = keys(spark, "offset", ((x, o) for x in findings for o in (x.offset, x.other_offset, x.until)))
     values = keys(spark, "value", ((x, v) for x in findings for v in (x.value, x.other_value)))
     completions = tables.history.where((f.col("type") != "invoke") & f.col("topic").isNotNull())
+    logs = tables.replica_logs
+    if any(one.topic == compacted.TOPIC for one in findings):
+        logs = logs.unionByName(tables.compacted_logs)
     parts = {
         "history": [_about(completions, "offset", offsets), _about(completions, "value", values)],
-        "replica_logs": [_about(tables.replica_logs, "offset", offsets), _about(tables.replica_logs, "value", values)],
+        "replica_logs": [_about(logs, "offset", offsets), _about(logs, "value", values)],
         "timeline": _turning_points(tables.timeline, findings, offsets, spark),
     }
     return collected(parts)

@@ -13,12 +13,14 @@ high watermark stays until another one supersedes it. A tombstone stays for ``to
 and no older value of it is read again.
 
 Judged: as under unique_sends; and what each reader of the whole log was given of each key against the last value of it
-that had been acknowledged before, a tombstone's time counted from its send.
+that had been acknowledged before, a tombstone's time counted from its send; in the end what each in-sync replica has on
+its disk of it, too, until a tombstone of the key may be gone.
 
-Missed: values that are superseded and stay; tombstones that stay; logs of replicas that no reader was given, for only
-leaders serve readers; a tombstone that a reader is not given although it began less than ``tombstone_ms`` before, when
-no older value was given to it either; transactions on the topic, and DeleteRecords. In every release a replica brings
-keys back that was away while others forgot their tombstones, so ``tombstone_ms`` should be longer than any fault.
+Missed: values that are superseded and stay; tombstones that stay; on replicas that no reader was given, keys of which a
+tombstone may be gone, for only leaders serve readers; a tombstone that a reader is not given although it began less
+than ``tombstone_ms`` before, when no older value was given to it either; transactions on the topic, and DeleteRecords.
+In every release a replica brings keys back that was away while others forgot their tombstones, so ``tombstone_ms``
+should be longer than any fault.
 """
 
 from __future__ import annotations

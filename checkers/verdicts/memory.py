@@ -8,6 +8,7 @@ from checkers.reference import engine
 from checkers.verdicts.evidence_tiers import reads_logs
 from checkers.verdicts.judge import judge
 from checkers.verdicts.severity import Evidence
+from checkers.views.compacted_logs import CompactedLogs
 from checkers.views.configured import is_sampled, is_virtual, isr_wanted, lag_allowed_ns, members_kept_ns
 from checkers.views.expected import expected
 from checkers.views.frames import Frames, not_understood
@@ -22,6 +23,7 @@ from checkers.views.run_demands import RunDamage, RunDemands
 from checkers.views.timeline import Timeline
 from checkers.views.tombstones import tombstones_stay_ns
 from checkers.views.witnesses import Witnesses
+from harness import compacted
 from harness.checker import RunVerdict
 from harness.history.run_directory import Manifest
 from harness.parts import Parts
@@ -36,7 +38,7 @@ def views_in_memory(manifest: Manifest, tables: Tables, faults: Sequence[Row], *
     ``faults_known``: whether the table of faults could be read, so that a run is known to have had them healed.
     """
     run, guarantees, trusted = manifest.run, manifest.guarantees, filed(faults, expected(manifest))
-    timeline, logs = Timeline(run, tables[1], is_sampled(guarantees)), ReplicaLogs(run, tables[2])
+    timeline, logs = Timeline(run, tables[1], is_sampled(guarantees)), ReplicaLogs(run, _but_compacted(tables[2]))
     marks = {place: leader["high_watermark"] for place, leader in timeline.final_leaders.items()}
     history = History(run, tables[0], marks)
     settled = faults_known and comes_to_rest(guarantees, faults, manifest.unrest)
@@ -44,6 +46,7 @@ def views_in_memory(manifest: Manifest, tables: Tables, faults: Sequence[Row], *
         history,
         timeline,
         logs,
+        CompactedLogs(run, [row for row in tables[2] if row["topic"] == compacted.TOPIC]),
         PartitionEnds(history, timeline, logs),
         RunDemands(
             settled,
@@ -55,6 +58,11 @@ def views_in_memory(manifest: Manifest, tables: Tables, faults: Sequence[Row], *
         ),
         RunDamage(healed_ns(faults), rotten(trusted), swapped(trusted)),
     )
+
+
+def _but_compacted(replica_logs: Sequence[Row]) -> Sequence[Row]:
+    """What rules judge that take each record for one that must be there."""
+    return [row for row in replica_logs if row["topic"] != compacted.TOPIC]
 
 
 def decided(manifest: Manifest, tables: Tables, faults: Sequence[Row], wire: Sequence[Row] | None = None) -> RunVerdict:

@@ -13,7 +13,7 @@ from checkers.views.deletions import Deletion, Start, deletions
 from checkers.views.row import Row, Send, detail, where
 from checkers.views.terms import Term, terms
 from checkers.views.unclean_elections import End, LeaderStart, UncleanElection, unclean_elections
-from harness.model import TopicPartition
+from harness.model import CONTROLLER_ID, TopicPartition
 
 
 class Life(NamedTuple):
@@ -107,6 +107,17 @@ class Timeline:
     def deleted_to(self, place: TopicPartition, until_ns: int) -> int:
         """Up to which offset (exclusive) was deleted on purpose by then; see :mod:`checkers.views.deletions`."""
         return max((x.log_start for x in self.deletions.get(place, []) if x.time_ns <= until_ns), default=0)
+
+    @cached_property
+    def last_isr(self) -> dict[TopicPartition, frozenset[int]]:
+        """The ISR by the controller's last decision that names one, by partition."""
+        decided = [
+            row
+            for row in self.rows
+            if row["node"] == CONTROLLER_ID and row["kind"] in ("election", "isr") and row["isr"] is not None
+        ]
+        last = sorted(decided, key=lambda row: (row["incarnation"], row["sequence"]))
+        return {where(row): frozenset(row["isr"]) for row in last if row["topic"] is not None}
 
     @cached_property
     def unclean(self) -> dict[TopicPartition, list[tuple[int, int]]]:

@@ -148,6 +148,8 @@ class LogCleaner:
         aborted = producers.aborted(log.log_start_offset, dirt.end_offset)
         aborted_in_dirty = producers.aborted(dirt.dirty[0].base_offset, dirt.end_offset)
         bugs = self._services.knobs.bugs
+        if "followers_drop_the_last_value" in bugs and partition.replica.role == "follower":
+            bugs = (*bugs, "cleaner_drops_the_last_value")
         latest = latest_offsets(_found(dirt.dirty), dirt.end_offset, Transactions(aborted_in_dirty), bugs)
         rules = Rules(
             latest,

@@ -323,6 +323,8 @@ TRANSACTIONS = (
 COMPACTING = (
     _of_compaction("cleaner_drops_the_last_value", "an off-by-one in the map of offsets",
                    "The log cleaner removes the last value of each key that it finds in the dirty part of a log."),
+    _of_compaction("followers_drop_the_last_value", "a cleaner whose map of offsets is another one on followers",
+                   "The log cleaner of a follower removes the last value of each key that it finds in the dirty part."),
     _of_compaction("cleaner_drops_tombstones", "`delete.retention.ms` forgotten, KIP-534",
                    "The log cleaner removes tombstones in the first pass that meets them."),
     _of_compaction("tombstones_supersede_nothing", "a map of offsets of records that have a value",

@@ -59,10 +59,14 @@ def replicas(data_dir: Path) -> Iterator[tuple[TopicPartition, Path]]:
     KRaft's metadata log is left out: it is replicated by other rules. So is the compacted one, of which replicas hold
     different parts.
     """
+    return ((name, path) for name, path in _with_compacted(data_dir) if name.topic != compacted.TOPIC)
+
+
+def _with_compacted(data_dir: Path) -> Iterator[tuple[TopicPartition, Path]]:
     found = [path for log_dir in found_in(data_dir) for path in log_dir.glob("*-*") if path.is_dir()]
     for directory in sorted(found, key=lambda path: (path.name, path)):
         topic, _, number = directory.name.rpartition("-")
-        if number.isdecimal() and topic not in (METADATA_TOPIC, compacted.TOPIC):
+        if number.isdecimal() and topic != METADATA_TOPIC:
             yield TopicPartition(topic, int(number)), directory
 
 
@@ -91,7 +95,7 @@ def replica_log_blocks(disks: Iterable[ReplicaDisk], topics: Container[str] | No
     """
     found: dict[TopicPartition, list[tuple[ReplicaDisk, Path]]] = defaultdict(list)
     for disk in disks:
-        for partition, directory in replicas(disk.data_dir):
+        for partition, directory in _with_compacted(disk.data_dir):
             if topics is None or partition.topic in topics:
                 found[partition].append((disk, directory))
     for partition, copies in sorted(found.items()):

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from harness.checker import Outcome
+from harness.compacted import TOPIC
 from tests.checkers.cases import case, write
 from tests.checkers.excuse_cases import UNCLEAN
 from tests.checkers.group_cases import lose_power
-from tests.checkers.keys import elect_uncleanly, lead, put, scan, value_of
+from tests.checkers.keys import elect_uncleanly, in_sync, keep, lead, put, scan, value_of
+from tests.checkers.lineage_cases import SETTLES
 from tests.checkers.story import GUARANTEES, NODES, Story
 
 A, A2, B, GONE = value_of(0, 1), value_of(1, 1), value_of(2, 2), value_of(3, 1, deletes=True)
 STAY_MS = 20
 SHORT: dict[str, Any] = {"guarantees": GUARANTEES | {"tombstones_stay_ms": STAY_MS}}
+SHORT_AND_SETTLES: dict[str, Any] = {"guarantees": SETTLES["guarantees"] | {"tombstones_stay_ms": STAY_MS}}
 
 
 def wait(story: Story, milliseconds: int) -> None:
@@ -328,3 +332,157 @@ def of_two_values_that_were_acknowledged_at_one_offset_one_is_lost(story: Story)
     put(story, A2, 0)
     scan(story, 1, [(0, A2)], final=True)
     told(story)
+
+
+def replicated(story: Story, *held: Sequence[tuple[int, int | None]]) -> Story:
+    """The final reading is given the last value of each key, and brokers 0, 1 ... hold these records in the end."""
+    story.now += 1_000_000
+    for node, records in enumerate(held):
+        keep(story, node, *records)
+    return told(story)
+
+
+@case(Outcome.PASS, **SETTLES)
+def replicas_of_a_compacted_log_may_hold_different_records(story: Story) -> None:
+    put(story, A, 0)
+    put(story, B, 1)
+    put(story, A2, 2)
+    in_sync(story, *NODES)
+    scan(story, 3, [(1, B), (2, A2)], final=True)
+    replicated(story, [(0, A), (1, B), (2, A2)], [(1, B), (2, A2)], [(1, B), (2, A2)])
+
+
+@case(Outcome.VIOLATION, ("replica-lost-key", "VIOLATION", 2), **SETTLES)
+def an_in_sync_replica_may_not_lack_the_last_value_of_a_key(story: Story) -> None:
+    put(story, A, 0)
+    put(story, B, 1)
+    put(story, A2, 2)
+    in_sync(story, *NODES)
+    scan(story, 3, [(1, B), (2, A2)], final=True)
+    replicated(story, [(1, B), (2, A2)], [(1, B), (2, A2)], [(0, A), (1, B)])
+
+
+@case(Outcome.VIOLATION, ("replica-lost-key", "VIOLATION", 0), **SETTLES)
+def a_replica_whose_record_is_damaged_lacks_it(story: Story) -> None:
+    put(story, A, 0)
+    put(story, B, 1)
+    in_sync(story, *NODES)
+    scan(story, 2, [(0, A), (1, B)], final=True)
+    keep(story, 1, (0, A), intact=False)
+    replicated(story, [(0, A), (1, B)], [(1, B)], [(0, A), (1, B)])
+
+
+@case(Outcome.VIOLATION, ("replica-lost-key", "VIOLATION", 0), **SETTLES)
+def an_in_sync_replica_without_any_record_lacks_them_all(story: Story) -> None:
+    put(story, A, 0)
+    in_sync(story, 0, 1)
+    scan(story, 1, [(0, A)], final=True)
+    replicated(story, [(0, A)])
+
+
+@case(Outcome.PASS, **SETTLES)
+def a_replica_that_is_not_in_sync_may_lack_anything(story: Story) -> None:
+    put(story, A, 0)
+    in_sync(story, *NODES)
+    in_sync(story, 0, 1)
+    scan(story, 1, [(0, A)], final=True)
+    replicated(story, [(0, A)], [(0, A)])
+
+
+@case(Outcome.PASS)
+def replicas_of_a_run_that_did_not_come_to_rest_are_not_asked_for_keys(story: Story) -> None:
+    put(story, A, 0)
+    in_sync(story, *NODES)
+    scan(story, 1, [(0, A)], final=True)
+    replicated(story, [(0, A)], [], [])
+
+
+@case(Outcome.PASS, **SETTLES)
+def of_a_compacted_log_that_was_not_collected_nothing_is_known(story: Story) -> None:
+    put(story, A, 0)
+    in_sync(story, *NODES)
+    scan(story, 1, [(0, A)], final=True)
+    replicated(story)
+
+
+@case(Outcome.PASS, **SETTLES)
+def what_was_sent_after_the_final_reading_began_is_not_asked_of_replicas(story: Story) -> None:
+    put(story, A, 0)
+    in_sync(story, *NODES)
+    scan(story, 1, [(0, A)], final=True)
+    put(story, A2, 1)
+    replicated(story, [(0, A)], [(0, A)], [(0, A)])
+
+
+@case(Outcome.VIOLATION, ("replica-lost-key", "VIOLATION", 1), **SETTLES)
+def an_in_sync_replica_may_not_lack_a_tombstone_that_stays(story: Story) -> None:
+    put(story, A, 0)
+    put(story, GONE, 1)
+    in_sync(story, *NODES)
+    scan(story, 2, [(1, GONE)], final=True)
+    replicated(story, [(1, GONE)], [(1, GONE)], [(0, A)])
+
+
+@case(Outcome.PASS, **SHORT_AND_SETTLES)
+def a_key_whose_tombstone_may_be_gone_is_not_asked_of_replicas(story: Story) -> None:
+    put(story, A, 0)
+    put(story, GONE, 1)
+    in_sync(story, *NODES)
+    scan(story, 2, [(1, GONE)], final=True)
+    replicated(story, [(1, GONE)], [], [(0, A)])
+
+
+@case(Outcome.VIOLATION, ("lost-key", "VIOLATION", 0), ("replica-lost-key", "VIOLATION", 0), **SETTLES)
+def a_key_that_every_replica_lacks_is_lost_to_readers_first(story: Story) -> None:
+    put(story, A, 0)
+    put(story, B, 1)
+    in_sync(story, *NODES)
+    scan(story, 2, [(1, B)], final=True)
+    replicated(story, [(1, B)], [(1, B)], [(1, B)])
+
+
+@case(
+    Outcome.PASS, ("lost-key", "DOCUMENTED", 0), ("replica-lost-key", "DOCUMENTED", 0),
+    guarantees=SETTLES["guarantees"] | {"unclean_election": True},
+)  # fmt: skip
+def an_unclean_election_may_give_a_replica_s_key_up(story: Story) -> None:
+    put(story, A, 0)
+    elect_uncleanly(story)
+    put(story, B, 0)
+    in_sync(story, 1, 0, 2, epoch=1)
+    scan(story, 1, [(0, B)], final=True)
+    replicated(story, [(0, B)], [(0, B)], [(0, B)])
+
+
+def harm(story: Story, node: int, **parameters: Any) -> None:
+    """A fault damages the log of the topic on a broker's disk, which trusts it."""
+    about = {"topic": TOPIC, "partition": 0, "offset": 0, "how": "flip", "clean": True, "interrupted": False}
+    story.fault("rot", kind="corrupt_log", nodes=[str(node)], parameters=json.dumps(about | parameters))
+    story.restart(node)
+
+
+@case(Outcome.PASS, ("replica-lost-key", "DOCUMENTED", 0), **SETTLES)
+def a_key_that_a_fault_has_damaged_on_a_disk_is_put_down_to_it(story: Story) -> None:
+    put(story, A, 0)
+    in_sync(story, *NODES)
+    harm(story, 1)
+    scan(story, 1, [(0, A)], final=True)
+    replicated(story, [(0, A)], [], [(0, A)])
+
+
+@case(Outcome.VIOLATION, ("replica-lost-key", "VIOLATION", 0), **SETTLES)
+def a_key_that_is_gone_from_another_disk_is_not_put_down_to_it(story: Story) -> None:
+    put(story, A, 0)
+    in_sync(story, *NODES)
+    harm(story, 1)
+    scan(story, 1, [(0, A)], final=True)
+    replicated(story, [(0, A)], [(0, A)], [])
+
+
+@case(Outcome.PASS, ("replica-lost-key", "DOCUMENTED", 0), **SETTLES)
+def a_key_is_put_down_to_records_of_another_cluster_in_any_log_of_its_partition(story: Story) -> None:
+    put(story, A, 0)
+    in_sync(story, *NODES)
+    harm(story, 1, how="foreign")
+    scan(story, 1, [(0, A)], final=True)
+    replicated(story, [(0, A)], [(0, A)], [])

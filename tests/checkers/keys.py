@@ -39,6 +39,20 @@ def scan(
         story.row(**about, type=result, error=None if result == "ok" else "timeout")
 
 
+def keep(story: Story, node: int, *held: tuple[int, int | None], intact: bool = True) -> None:
+    """What a broker's replica of the topic has on its disk in the end, each record by its offset and value."""
+    for at, value in held:
+        about = {"leader_epoch": 0, "batch_base_offset": at, "batch_crc": value or 0, "intact": intact}
+        story.logs.append({"run": story.run, "node": node, **_PLACE, "offset": at, "value": value, **about})
+
+
+def in_sync(story: Story, *isr: int, epoch: int = 0) -> None:
+    """The controller decides what the ISR of the topic is."""
+    said = {"clean": True, "elected_from_isr": True, "previous_leader": -1, "controller_epoch": 1}
+    about: Row = {**_PLACE, "leader": isr[0], "leader_epoch": epoch, "isr": list(isr)}
+    story.say(CONTROLLER, "isr", 0, said, **{**about, "partition_epoch": 10 + next(story.ops)})
+
+
 def lead(story: Story) -> None:
     """Broker 0 leads the topic, and the others follow it."""
     for node in NODES:
@@ -76,3 +90,11 @@ def plant_keys(story: Story, rng: random.Random) -> None:
             seen = [(at, value if rng.random() < 0.97 else None) for at, value in given]
             lasts_ms = rng.choice((0, 0, 0, 30))
             scan(story, end, seen, result, final=rng.random() < 0.2, lasts_ms=lasts_ms)
+    if rng.random() < 0.8:
+        in_sync(story, *rng.sample(NODES, rng.randrange(1, len(NODES) + 1)))
+    newest = {value % SLOTS // 2: (at, value) for at, value in log}
+    for node in NODES:
+        kept = [one for one in log if one in newest.values() or rng.random() < 0.3]
+        for at, value in kept:
+            if rng.random() < 0.9:
+                keep(story, node, (at, value if rng.random() < 0.97 else None), intact=rng.random() < 0.97)

@@ -72,6 +72,13 @@ def test_a_cleaner_that_removes_too_much_is_not_found(bug: str) -> None:
     assert "lost-key" in violations(run(bugs=bug)[1])
 
 
+def test_a_follower_that_loses_keys_is_found_by_its_disk_alone() -> None:
+    _, verdict = run(bugs="followers_drop_the_last_value")
+    assert violations(verdict) == {"replica-lost-key"}
+    whose = {re.search(r"the log of node (\d)", one.why) for one in verdict.anomalies}
+    assert {one[1] for one in whose if one} == {"1"}, "the first of the two followers"
+
+
 def test_a_cleaner_that_lets_deleted_keys_come_back_is_not_found() -> None:
     anomalies = [one for one in run(bugs="tombstones_supersede_nothing")[1].anomalies if one.kind == "lost-key"]
     assert anomalies
