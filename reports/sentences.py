@@ -137,7 +137,8 @@ def _broken(run: Run, *, unpredicted: bool = False) -> str:
     others = ", ".join(f"{number:,} {kind}" for kind, number in found.items() if kind != LOST_WRITE)
     if LOST_WRITE not in found:
         none = "no acknowledged write was lost" + (" without an excuse" if run.verdict.total(LOST_WRITE) else "")
-        return f"{none}, but there is {others}" if others else "an anomaly was counted"
+        there = "there are" if sum(found.values()) > 1 else "there is"
+        return f"{none}, but {there} {others}" if others else "an anomaly was counted"
     return _were_lost(found[LOST_WRITE]) + (f" (also {others})" if others else "")
 
 

@@ -274,7 +274,7 @@ def _lead_to(context: typer.Context, gravest: CellResult) -> None:
 def _show(results: Sequence[CellResult], directory: NightDirectory) -> None:
     """Print what did not pass, gravest first, with its reason and its report, and how many cells ended in each way."""
     from harness.nightly.conclusion import ERRORS, FAILURES, gravity
-    from harness.nightly.prose import counts
+    from harness.nightly.prose import cells, counts
 
     console = stdout()
     for one in sorted((one for one in results if one.outcome in ERRORS | FAILURES), key=gravity):
@@ -282,7 +282,7 @@ def _show(results: Sequence[CellResult], directory: NightDirectory) -> None:
         where = f" ({directory.path / one.report})" if one.report else ""
         line = f"{one.outcome.value}: {one.cell}{where}{f': {said}' if said else ''}"
         console.print(escape(line), highlight=False, soft_wrap=True)
-    console.print(f"{len(results)} cells: {counts(results)}", highlight=False, soft_wrap=True)
+    console.print(f"{cells(len(results))}: {counts(results)}", highlight=False, soft_wrap=True)
     console.print(f"results: {directory.results_path}", highlight=False, soft_wrap=True)
 
 
@@ -304,6 +304,7 @@ def _show_cells(night: Night, source: str) -> None:
 
     ``source`` is the plan, or the directory of a night that goes on.
     """
+    from harness.nightly.prose import cells as amount
     from harness.nightly.prose import seconds as lasting
 
     console = stdout()
@@ -317,11 +318,11 @@ def _show_cells(night: Night, source: str) -> None:
         if (lack := night.lacking.get(cell.cell)) is not None:
             console.print(escape(f"{'':>9}  {lack.reason}"), highlight=False, soft_wrap=True)
     for group, times in sums.items():
-        console.print(escape(f"{group}: {len(times)} cells, {lasting(sum(times))}"), highlight=False, soft_wrap=True)
+        console.print(escape(f"{group}: {amount(len(times))}, {lasting(sum(times))}"), highlight=False, soft_wrap=True)
     total_s = sum(map(sum, sums.values()))
     shard = f", shard {night.shard}" if night.shard else ""
     console.print(
-        f"{source}, night {night.night}{shard}: {len(night.cells)} cells, "
+        f"{source}, night {night.night}{shard}: {amount(len(night.cells))}, "
         f"{len(night.lacking)} of which cannot run here; {lasting(total_s)}, with {night.jobs} at a time "
         f"{lasting(total_s / night.jobs)}",
         highlight=False, soft_wrap=True,

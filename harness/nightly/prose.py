@@ -54,6 +54,11 @@ def counts(results: Iterable[CellResult]) -> str:
     return ", ".join(f"{number[outcome]:,} {outcome}" for outcome in GRAVEST_FIRST if number[outcome]) or "no cell"
 
 
+def cells(number: int) -> str:
+    """``1 cell``, ``1,328 cells``."""
+    return f"{number:,} cell{'' if number == 1 else 's'}"
+
+
 def seconds(duration_s: float) -> str:
     """``45 s``, ``12 min``, ``3 h 20 min``."""
     if duration_s < 90:

@@ -84,7 +84,7 @@ def _head(
     yield f"# seawall, night {escaped(night)}".rstrip()
     yield ""
     took = prose.seconds(sum(one.seconds for one in results))
-    yield f"**{prose.counts(results)}.** {len(results):,} cells, {took} of running. Exit code {int(code)}."
+    yield f"**{prose.counts(results)}.** {prose.cells(len(results))}, {took} of running. Exit code {int(code)}."
     if counted := _standings(found, night):
         yield ""
         yield f"Findings: {counted}."

@@ -119,7 +119,7 @@ def test_a_dry_run_of_a_night_that_goes_on_prints_what_is_left_and_runs_nothing(
     assert said.code == 0
     assert "2 h 0 min  command slow" in said.out
     assert "command quick" not in said.out
-    assert "night, night n1: 1 cells, 0 of which cannot run here" in said.out
+    assert "night, night n1: 1 cell, 0 of which cannot run here" in said.out
     assert Path("night/results.jsonl").read_bytes() == before
 
 
