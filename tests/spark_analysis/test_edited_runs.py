@@ -28,7 +28,7 @@ HEALTHY = QUICK | {"settings.min.insync.replicas": "2", "workload.acks": "[all]"
 JUDGED = [edit.name for edit in EDITS if edit.outcome != "refused"]
 BY_DAY = JUDGED[::3]
 """The edits that are judged by day; by night all are."""
-BY_SPARK = JUDGED[::18]
+BY_SPARK = JUDGED[::36]
 """The edits of simulated runs that Spark judges, too: each has a thousand rows of history. By night it judges all."""
 
 
@@ -108,7 +108,7 @@ def edited(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 def judged(by_day: Collection[str]) -> list[object]:
     """The edits whose runs are judged; those that are not ``by_day`` are for the night."""
-    late = pytest.mark.nightly("takes a run like another; by day one edit in three is judged, and one in six drawn")
+    late = pytest.mark.nightly("takes a run like another; by day one edit in three is judged, and one in twelve drawn")
     edits = (edit for edit in EDITS if edit.outcome != "refused")
     return [pytest.param(edit, id=edit.name, marks=[] if edit.name in by_day else [late]) for edit in edits]
 
@@ -160,7 +160,7 @@ def test_a_run_that_is_refused_is_refused_in_a_sentence(
     assert refused.value.exit_code is ExitCode.INVALID
 
 
-@pytest.mark.parametrize("edit", judged(JUDGED[::6]))
+@pytest.mark.parametrize("edit", judged(JUDGED[::12]))
 def test_the_report_of_an_edited_run_is_drawn_or_refused(edit: Edit, edited: Edited) -> None:
     path = edited.run(edit)
     edited.reference(edit)

@@ -28,7 +28,7 @@ from tests.spark_analysis.differential import (
 )
 from tests.spark_analysis.one_job import OneJob
 
-SEEDS = range(210, 270)
+SEEDS = range(210, 240)
 
 IN_BLOCKS = 20
 """How many of these random runs are judged in blocks, too."""

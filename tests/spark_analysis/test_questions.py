@@ -14,41 +14,20 @@ from checkers.registry import RULES
 from harness.checker import Outcome, RunVerdict
 from harness.findings import COLUMNS, COUNTS
 from harness.history.arrow import arrow_schema
-from harness.history.run_directory import RunDirectory
 from harness.history.schema import TABLES
-from harness.parts import Parts
 from spark_analysis.answers import ask
 from spark_analysis.demands import Damage, Demands
-from spark_analysis.files import RunFiles, local_files
+from spark_analysis.files import RunFiles
 from spark_analysis.question import Question, questions_of
-from spark_analysis.result_cache import in_memory
-from spark_analysis.tables import SPARK_TYPES, Tables, read_tables, spark_schema
-from spark_analysis.views import Scale, views_of
+from spark_analysis.tables import SPARK_TYPES, spark_schema
+from tests.checkers.randomness import manifest_of, random_story
 from tests.checkers.story import Story
 from tests.spark_analysis.one_job import OneJob
 
-
-@pytest.fixture(scope="module")
-def directory(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
-    story = Story()
-    for _ in range(4):
-        story.send()
-    story.poll(5, range(4))
-    return RunDirectory(story.finish().write(tmp_path_factory.mktemp("run") / "r"))
-
-
-@pytest.fixture(scope="module")
-def tables(directory: RunDirectory, spark: SparkSession) -> Tables:
-    names = ("history", "timeline", "replica_logs")
-    return read_tables(spark, {name: local_files(directory.table_files(name)) for name in names})
-
-
-@pytest.fixture(scope="module")
-def views(tables: Tables) -> Parts:
-    return views_of(tables, Scale(in_memory), Demands(), Damage())
-
-
 QUESTIONS = questions_of(RULES)
+
+EVERYTHING = (27, 200)
+"""The seeds of random runs that give occasion for every question."""
 
 BEFORE = (
     *("lost_writes", "vanished_reads", "replica_divergence", "altered_records", "inconsistent_offsets"),
@@ -72,13 +51,12 @@ def test_no_question_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.ask.__name__)
-def test_every_question_answers_with_the_declared_columns(question: Question, views: Parts) -> None:
-    answer = views.given_to(question.ask)
-    assert answer is not None
-    assert {field.name: field.dataType for field in answer.schema} == {
-        name: SPARK_TYPES[type_] for name, type_ in COLUMNS.items()
-    }
-    assert answer.columns == list(COLUMNS)
+def test_every_question_answers_with_the_declared_columns(question: Question, one_job: OneJob) -> None:
+    schema = one_job.schemas[question.ask.__name__]
+    assert schema is not None
+    assert [(field.name, field.dataType) for field in schema] == [
+        (name, SPARK_TYPES[type_]) for name, type_ in COLUMNS.items()
+    ]
 
 
 @pytest.mark.parametrize("name", sorted(TABLES))
@@ -106,7 +84,9 @@ def test_a_table_without_files_is_empty_and_asking_leaves_the_session_as_it_was(
 
 
 def write_runs(root: Path) -> list[Path]:
-    return [story.finish().write(root / story.run) for story in (sound(), lossy(), unplaced())]
+    written = [story.finish().write(root / story.run) for story in (sound(), lossy(), unplaced())]
+    drawn = [random_story(seed).write(root / f"drawn-{seed}", **manifest_of(seed)) for seed in EVERYTHING]
+    return [*written, *drawn]
 
 
 @pytest.fixture(scope="module")
