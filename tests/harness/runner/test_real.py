@@ -31,12 +31,19 @@ chaos: {faults: [{fault: disk_full, node: 0, free_bytes: 0}]}
 TARGETS = ("process:4.1.0", "process:4.1.0#quorum", "process:4.1.0#combined")
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a directory for every release that is known to run."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+@pytest.fixture(scope="module")
+def releases(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache with a directory for every release that is known to run; the shim is compiled into it once."""
+    place = tmp_path_factory.mktemp("cache")
     for version in TRIED:
-        (tmp_path / "seawall" / "kafka" / version).mkdir(parents=True)
+        (place / "seawall" / "kafka" / version).mkdir(parents=True)
+    return place
+
+
+@pytest.fixture(autouse=True)
+def cache(releases: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cache is that one."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(releases))
 
 
 def small(more: str = "") -> Scenario:
