@@ -98,7 +98,10 @@ def test_a_page_of_days_leaves_windows_out_but_none_in_which_something_was_found
     assert f"{860 - page.MOST_WINDOWS - 1} older windows" in html
 
 
-@pytest.mark.parametrize("width", [360, 800, 1400])
+LATE = pytest.mark.nightly("one more width in a browser; by day the narrowest")
+
+
+@pytest.mark.parametrize("width", [360, pytest.param(800, marks=LATE), pytest.param(1400, marks=LATE)])
 def test_a_page_fits_its_window(tmp_path: Path, width: int) -> None:
     html = written(tmp_path, *map(window, range(1, 6)), window(6, Outcome.VIOLATION))
     with browsing() as browser:
