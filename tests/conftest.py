@@ -25,16 +25,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 _TESTS = Path(__file__).parent
 _SPARK = "tests/spark_analysis"
+_FIRST = f"{_TESTS.parent / _SPARK}/"
 _SLOW = tuple(
     f"{_TESTS / place}/"
-    for place in (
-        "harness/targets",
-        "spark_analysis",
-        "workloads",
-        "attribution",
-        "harness/runner",
-        "harness/in_pytest",
-    )
+    for place in ("harness/targets", "workloads", "attribution", "harness/runner", "harness/in_pytest")
 )
 
 
@@ -46,12 +40,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Require a reason for what is left to the night, and begin with the files that take longest.
 
-    One that comes late leaves the other worker idle.
+    One that comes late leaves the other worker idle. Spark's is one job that computes for minutes, and begins at once:
+    what runs beside it waits for nodes much of its time.
     """
     for item in items:
         if not all(marker.args for marker in item.iter_markers("nightly")):
             raise pytest.UsageError(f'{item.nodeid} is marked nightly without a reason: @pytest.mark.nightly("why").')
-    items.sort(key=lambda item: not str(item.path).startswith(_SLOW))
+    items.sort(key=lambda item: (not str(item.path).startswith(_FIRST), not str(item.path).startswith(_SLOW)))
 
 
 @pytest.hookimpl(wrapper=True)
