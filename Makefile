@@ -51,7 +51,7 @@ quick: $(STAMP) ## run the tests that take no JVM and little time: two minutes a
 	@JAVA_HOME=/nonexistent $(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(NOT_QUICK:%=--ignore=tests/harness/%.py) $(QUICK)
 
 test: $(STAMP) ## run every test
-	@$(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
+	@$(BIN)/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
 matrix: $(STAMP) ## every scenario on every generation, on real processes; takes an hour or so
 	@$(BIN)/seawall scenario matrix --target builtin --jobs 2
