@@ -23,7 +23,7 @@ from harness.wire.messages.metadata import MetadataRequest
 from harness.wire.messages.produce import ProduceRequest
 from tests.harness.wire.every_message import SAMPLED
 
-quick = settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+quick = settings(max_examples=3, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 def round_trip(body: Message, version: int) -> Message:

@@ -27,7 +27,7 @@ from tests.harness.wire.every_message import sampled
 
 pytestmark = pytest.mark.filterwarnings("ignore:read_text is deprecated:DeprecationWarning")
 
-quick = settings(max_examples=6, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+quick = settings(max_examples=3, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 def versions(cls: type[Message]) -> range:

@@ -15,7 +15,7 @@ from harness.wire.declaration import Message
 from harness.wire.frames import WireError
 from tests.harness.wire.every_message import SAMPLED, decode, encoded
 
-few = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
 many = settings(max_examples=400, deadline=None)
 
 
