@@ -87,7 +87,7 @@ def test_the_run_that_is_edited_is_sound() -> None:
         command()
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(st.lists(edits(), min_size=1, max_size=2))
 @example([cell("history", 0, column("topic"), None)])
 @example([cell("history", 0, column("partition"), None)])
@@ -105,14 +105,14 @@ def test_an_edited_run_is_judged_or_refused(changes: list[Edit]) -> None:
     survive(change)
 
 
-@pytest.mark.nightly("sixty more edits; by day fifteen, and those that once were trouble")
+@pytest.mark.nightly("sixty more edits; by day ten, and those that once were trouble")
 @settings(max_examples=60)
 @given(st.lists(edits(), min_size=1, max_size=2))
 def test_another_edited_run_is_judged_or_refused(changes: list[Edit]) -> None:
     test_an_edited_run_is_judged_or_refused.hypothesis.inner_test(changes)  # type: ignore[attr-defined]
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(POSITIONS, st.none() | JSON.map(lambda value: (value,)))
 @example(168, (2**62,))
 def test_a_forged_verdict_is_drawn_or_refused(position: int, new: tuple[object] | None) -> None:
