@@ -21,6 +21,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from harness import model
 from harness.cli import cluster
+from harness.errors import ExitCode
 from harness.runner import heal_leftovers
 from harness.target import ClusterView, PartitionView, TopicSpec
 from harness.targets.builtin import BuiltinTarget
@@ -81,7 +82,7 @@ def read(bootstrap: str, count: int) -> list[bytes | None]:
 
 
 def test_kafka_clients_use_the_address_of_the_first_line_and_kept_data_is_found_again_and_refused_if_in_use_or_other(
-    tmp_path: Path,
+    tmp_path: Path, seawall: Seawall
 ) -> None:
     options = ("--topic", "ledger:1:3", "--data", tmp_path / "data")
     with up(*options) as first:
@@ -96,12 +97,10 @@ def test_kafka_clients_use_the_address_of_the_first_line_and_kept_data_is_found_
     with up(*options) as second:
         write(second.bootstrap, b"two")
         assert read(second.bootstrap, 2) == [b"one", b"two"]
-        with up(*options) as other:
-            assert other.process.wait(60) == 4
+        assert seawall("cluster", "up", *options).code == ExitCode.ENVIRONMENT
         second.send(signal.SIGINT)
-    with up("--topic", "ledger:2:3", "--data", tmp_path / "data") as other:
-        assert other.first_line == ""
-        assert other.process.wait(60) == 64
+    other = seawall("cluster", "up", "--topic", "ledger:2:3", "--data", tmp_path / "data")
+    assert (other.code, other.out) == (ExitCode.USAGE, "")
 
 
 @ANOTHER_CLUSTER
@@ -198,14 +197,12 @@ def test_ctrl_c_again_and_again_right_after_the_first_line_ends_with_0_and_leave
     assert not list((tmp_path / "runtime" / "seawall").iterdir())
 
 
-def test_a_pipe_where_the_lock_should_be_is_the_environments_fault(tmp_path: Path) -> None:
+def test_a_pipe_where_the_lock_should_be_is_the_environments_fault(seawall: Seawall, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "lock")
-    with up("--data", tmp_path) as running:
-        assert running.process.wait(60) == 4
-        assert running.process.stderr is not None
-        assert f"--data {tmp_path} cannot be written: No such device or address." in running.process.stderr.read()
+    said = seawall("cluster", "up", "--data", tmp_path)
+    assert said.code == ExitCode.ENVIRONMENT
+    assert f"--data {tmp_path} cannot be written: No such device or address." in said.err
 
 
-def test_data_that_cannot_be_written_is_the_environments_fault() -> None:
-    with up("--data", "/dev/null/data") as running:
-        assert running.process.wait(60) == 4
+def test_data_that_cannot_be_written_is_the_environments_fault(seawall: Seawall) -> None:
+    assert seawall("cluster", "up", "--data", "/dev/null/data").code == ExitCode.ENVIRONMENT
