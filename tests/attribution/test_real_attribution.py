@@ -14,6 +14,8 @@ from harness.runner import plan, run, run_environment
 from tests.attribution.liars import LIES, Liar
 from tests.attribution.trial import sides
 
+LATE = pytest.mark.nightly("one more cluster; by day one lie of a client, and in virtual time bugs of brokers")
+
 
 @pytest.mark.parametrize(
     ("wrong", "kinds", "side"),
@@ -23,9 +25,9 @@ from tests.attribution.trial import sides
             "reports_another_offset",
             {"lost-write", "inconsistent-offsets", "duplicate"},
             Side.CLIENT,
-            marks=pytest.mark.nightly("one more cluster; by day one lie of a client and one bug of a broker"),
+            marks=LATE,
         ),
-        ("batch_appended_twice", {"duplicate"}, Side.BROKER),
+        pytest.param("batch_appended_twice", {"duplicate"}, Side.BROKER, marks=LATE),
     ],
 )
 def test_a_librdkafka_or_a_broker_process_is_taken_for_the_other(

@@ -145,7 +145,9 @@ def until(holds: Callable[[], object]) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 130), (signal.SIGKILL, -signal.SIGKILL)])
+@pytest.mark.parametrize(
+    ("number", "status"), [pytest.param(signal.SIGTERM, 130, marks=LATE), (signal.SIGKILL, -signal.SIGKILL)]
+)
 def test_nothing_of_a_program_is_left_whatever_ends_seawall(
     tmp_path: Path, number: signal.Signals, status: int
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,6 +51,12 @@ def loaded(name: str, target: str = "simulated", bugs: str = "") -> Loaded:
     return Loaded(archive.history, decided(rehearsal.manifest, tables, archive.tables["faults"]))
 
 
+@cache
+def sound(name: str) -> Loaded:
+    """The run on a sound cluster, which several tests look at."""
+    return loaded(name)
+
+
 IN_VIRTUAL_TIME = sorted(set(workloads.KINDS.own) - {"command", "share_groups"})
 """Those that the simulator runs; a user's program and share groups have tests of their own, on real processes."""
 
@@ -60,7 +67,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 def test_a_sound_cluster_passes(name: str) -> None:
-    run = loaded(name)
+    run = sound(name)
     assert (run.verdict.outcome, run.verdict.reasons) == (Outcome.PASS, [])
     assert run.verdict.counts["sends"] > 50
 
@@ -72,7 +79,7 @@ def test_a_cluster_that_acknowledges_too_early_is_detected(name: str) -> None:
 
 
 def test_every_operation_is_invoked_once_and_completed_once(name: str) -> None:
-    history = loaded(name).history
+    history = sound(name).history
     rows = [row for row in history if row["type"] == "invoke" and row["mop"] == 0]
     invoked = [(row["op"], row["topic"], row["partition"]) for row in rows]
     completed = {row["op"] for row in history if row["type"] != "invoke" and row["f"] != "close"}
@@ -82,7 +89,7 @@ def test_every_operation_is_invoked_once_and_completed_once(name: str) -> None:
 
 def test_a_process_has_one_operation_under_way(name: str) -> None:
     under_way: dict[int, int] = {}
-    for row in loaded(name).history:
+    for row in sound(name).history:
         if row["type"] == "invoke":
             assert under_way.setdefault(row["process"], row["op"]) == row["op"]
         elif under_way.get(row["process"]) == row["op"]:
@@ -90,7 +97,7 @@ def test_a_process_has_one_operation_under_way(name: str) -> None:
 
 
 def test_one_seed_leaves_one_history(name: str) -> None:
-    assert loaded(name).history == loaded(name).history
+    assert loaded(name).history == sound(name).history
 
 
 @pytest.mark.parametrize("workload", workloads.KINDS.own)
