@@ -22,10 +22,10 @@ from harness.model import Offset
 from harness.replication.messages import BatchSpan
 from harness.replication.producers import ProducerStates
 from harness.simulation.stack.disk import MemoryDisk
-from harness.targets.kafka.jvm import java
 from harness.wire import batches as wire
 from harness.wire.batches import Marker, Record
 from tests.harness.broker.log_builder import LARGE, open_log
+from tests.harness.short_java import short_java
 from tests.harness.targets.contract import fetched_or_skip
 
 Pair = tuple[str, str | None]
@@ -451,7 +451,7 @@ def test_kafka_reads_what_is_left(tmp_path: Path) -> None:
     log.compact()
     log.log.flush()
     segment = tmp_path / "t-0" / f"{0:020d}.log"
-    words = [java(), "-cp", kafka.classpath, "kafka.tools.DumpLogSegments", "--deep-iteration", "--print-data-log"]
+    words = [*short_java(kafka), "kafka.tools.DumpLogSegments", "--deep-iteration", "--print-data-log"]
     dumped = subprocess.run(
         [*words, "--files", str(segment)], capture_output=True, text=True, timeout=60, check=True
     ).stdout

@@ -9,8 +9,8 @@ import subprocess
 
 import pytest
 
-from harness.targets.kafka.jvm import java
 from tests.harness.broker.cluster import Cluster, wait_until
+from tests.harness.short_java import short_java
 from tests.harness.targets.contract import fetched_or_skip
 
 TOPICS = ("2.8.1", "kafka.admin.TopicCommand")
@@ -19,7 +19,7 @@ CONFIGS = ("3.9.1", "kafka.admin.ConfigCommand")
 
 def run(tool: tuple[str, str], cluster: Cluster, arguments: str) -> str:
     release, name = tool
-    words = [java(), "-Xmx128m", "-cp", fetched_or_skip(release).classpath, name]
+    words = [*short_java(fetched_or_skip(release)), name]
     asked = [*words, "--bootstrap-server", cluster.bootstrap, *arguments.split()]
     done = subprocess.run(asked, capture_output=True, text=True, timeout=120, check=False)
     return done.stdout + done.stderr

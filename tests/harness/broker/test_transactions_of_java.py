@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from harness.targets.kafka.jvm import java
 from harness.wire.keys import ApiKey
 from harness.wire.messages.described_transactions import DescribeTransactionsRequest
 from tests.harness.broker.cluster import Cluster
 from tests.harness.broker.raw_client import RawClient
+from tests.harness.short_java import short_java
 from tests.harness.targets.contract import fetched_or_skip
 
 PROGRAM = Path(__file__).with_name("TransactionsOfJava.java")
@@ -34,7 +34,7 @@ def test_each_transaction_of_kafkas_own_client_has_an_epoch_where_brokers_number
     try:
         cluster.start()
         cluster.create_topic("t", [[0, 1, 2], [1, 2, 0], [2, 0, 1]])
-        command = [java(), "-cp", distribution.classpath, str(PROGRAM), cluster.bootstrap, "t", str(TRANSACTIONS)]
+        command = [*short_java(distribution), str(PROGRAM), cluster.bootstrap, "t", str(TRANSACTIONS)]
         ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
         assert ran.returncode == 0, ran.stderr
         assert described(cluster).producer_epoch == epoch

@@ -19,11 +19,11 @@ from harness.coordination.records import (
     group_record,
     offset_record,
 )
-from harness.targets.kafka.jvm import java
 from harness.wire import batches as wire
 from harness.wire.batches import Record
 from harness.wire.errors import WireError
 from tests.harness.coordination.groups_alone import GroupsAlone
+from tests.harness.short_java import short_java
 from tests.harness.targets.contract import fetched_or_skip
 
 OFFSET = (OffsetCommitKey("g", "t", 7), OffsetCommitValue(5, 3, "mine", 1_000))
@@ -98,7 +98,7 @@ def test_kafka_reads_what_is_written(tmp_path: Path) -> None:
     log.parent.mkdir()
     records = [Record(offset, 1_000, *record) for offset, record in enumerate(alone.log)]
     log.write_bytes(bytes(wire.build(records)))
-    words = [java(), "-cp", kafka.classpath, "kafka.tools.DumpLogSegments", "--offsets-decoder"]
+    words = [*short_java(kafka), "kafka.tools.DumpLogSegments", "--offsets-decoder"]
     dumped = subprocess.run(
         [*words, "--files", str(log)], capture_output=True, text=True, timeout=60, check=True
     ).stdout
@@ -122,7 +122,7 @@ def test_kafka_reads_what_is_written_of_a_group_of_the_consumer_protocol(tmp_pat
     log = tmp_path / "__consumer_offsets-0" / "00000000000000000000.log"
     log.parent.mkdir()
     log.write_bytes(bytes(wire.build([Record(offset, 1_000, *one) for offset, one in enumerate(alone.log)])))
-    words = [java(), "-cp", kafka.classpath, "kafka.tools.DumpLogSegments", "--offsets-decoder"]
+    words = [*short_java(kafka), "kafka.tools.DumpLogSegments", "--offsets-decoder"]
     ran = subprocess.run([*words, "--files", str(log)], capture_output=True, text=True, timeout=60, check=True)
     lines = [line.split(" key: ")[1].split(" payload: ") for line in ran.stdout.splitlines() if " payload: " in line]
     assert [json.loads(key)["type"] for key, _ in lines] == [*"53768", *"537768", *"8753"]

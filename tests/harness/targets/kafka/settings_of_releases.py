@@ -15,15 +15,15 @@ import typer
 
 from harness.targets.kafka import fetching
 from harness.targets.kafka.fetching import Distribution
-from harness.targets.kafka.jvm import java
 from harness.targets.kafka.releases import numbers
+from tests.harness.short_java import short_java
 
 _ASKING = Path(__file__).with_name("SettingNames.java")
 
 
 def names(distribution: Distribution) -> frozenset[str]:
     """What the brokers of a release know."""
-    words = [java(), "-cp", distribution.classpath, str(_ASKING)]
+    words = [*short_java(distribution), str(_ASKING)]
     asked = subprocess.run(words, capture_output=True, text=True, check=True)
     return frozenset(asked.stdout.split())
 
