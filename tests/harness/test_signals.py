@@ -121,8 +121,8 @@ RUN = ["run", "random-chaos", "--duration-s", "5"]
 SIMULATE = ["simulate", "--seeds", "100000", "--jobs", "2"]
 SOME = [
     (RUN, 1.0, "once"),
-    (RUN, 2.5, "fast"),
-    (SIMULATE, 2.5, "terminated"),
+    (RUN, 1.7, "fast"),
+    (SIMULATE, 1.7, "terminated"),
     (["cluster", "up"], 3.0, "killed"),
 ]
 ALL = [

@@ -88,6 +88,9 @@ def _copy_of_toy(path: Path, seawall: str) -> Path:
     return copy
 
 
+ANOTHER_RUN = pytest.mark.nightly("by day a checker of that distribution judges a run with both")
+
+
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     return Installed(tmp_path_factory.mktemp("plugins"))
@@ -96,8 +99,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 @pytest.mark.parametrize(
     ("generation", "numbered"),
     [
-        pytest.param("0.10", False, marks=pytest.mark.nightly("by day the newest generation numbers records")),
-        ("4.1", True),
+        pytest.param("0.10", False, marks=ANOTHER_RUN),
+        pytest.param("4.1", True, marks=ANOTHER_RUN),
     ],
 )
 def test_a_scenario_uses_a_fault_and_a_workload_of_another_distribution(
@@ -183,6 +186,8 @@ def test_a_checker_of_another_distribution_finds_a_violation_and_its_report_says
     (verdict,) = out.rglob("verdict.json")
     kinds = {one["kind"] for one in json.loads(verdict.read_text())["anomalies"] if one["verdict"] == Verdict.VIOLATION}
     assert kinds == {"long-hiccup"}
+    workload = json.loads((verdict.parent / "run.json").read_text())["configuration"]["workload"]
+    assert (workload["name"], workload["per_second"], workload["numbered"]) == ("trickle", 20, True)
     assert "longer than ten seconds" in (verdict.parent / "report.html").read_text()
 
 

@@ -100,7 +100,7 @@ def plain_cluster(directory: Path, bugs: str = "", **settings: Any) -> Iterator[
                 "commands": {"start": f"PYTHONPATH={ROOT} {shlex.join(program)} >>{shlex.quote(str(log))} 2>&1"},
             }
         )
-    reach = f'{sys.executable} -c {shlex.quote(REACH)} "$ADDRESS" "$PEER_ADDRESS" "$PEER_PORT"'
+    reach = f'{sys.executable} -I -S -c {shlex.quote(REACH)} "$ADDRESS" "$PEER_ADDRESS" "$PEER_PORT"'
     bootstrap = [f"{host}:{port}" for host, port in map(addresses.listener, ids[:3])]
     file = {"bootstrap": bootstrap, "preset": "processes", "commands": {"reach": reach}, "nodes": nodes}
     cluster = PlainCluster(directory, ",".join(bootstrap), file)
