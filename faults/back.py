@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from harness.controls import Processes
+from harness.controls import Shutdowns
 from harness.target import Receipt
 
 
-def bring_back(target: Processes, node: str) -> None:
+def bring_back(target: Shutdowns, node: str) -> None:
     """Start a broker whose disk is sound again: one that runs without one of its directories shuts down first.
 
     Raises:
@@ -18,13 +18,13 @@ def bring_back(target: Processes, node: str) -> None:
         target.restart(node)
 
 
-def end(target: Processes, node: str) -> None:
+def end(target: Shutdowns, node: str) -> None:
     """Have a broker shut down that may be running still."""
     if target.is_running(node).holds:
         target.shut_down(node)
 
 
-def is_back(target: Processes, node: str) -> Receipt:
+def is_back(target: Shutdowns, node: str) -> Receipt:
     """Whether the broker runs with all its log directories.
 
     Raises:

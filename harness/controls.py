@@ -119,7 +119,7 @@ class ConnectionStalls(Target, Protocol):
 
 
 @runtime_checkable
-class DiskSpace(Processes, Protocol):
+class DiskSpace(Shutdowns, Protocol):
     """A node's disk can be filled."""
 
     def limit_disk(self, node: str, free_bytes: int | None, log_dir: int | None = None) -> None:

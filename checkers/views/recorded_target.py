@@ -25,7 +25,7 @@ def was_in_virtual_time(configuration: Mapping[str, Any]) -> bool:
 def recorded_timeline(configuration: Mapping[str, Any]) -> Timeline:
     """What the run knows of its brokers' states; ``whole`` where :func:`unknown_target` gives a reason."""
     kind = _kind(configuration)
-    return "whole" if kind is None else kind.timeline
+    return "whole" if kind is None else kind.timeline(configuration)
 
 
 def may_be_combined(configuration: Mapping[str, Any]) -> bool:

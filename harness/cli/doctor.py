@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 def doctor(
     target: Annotated[
         str | None,
-        typer.Option(metavar="T", help="Try what faults do to this target's nodes, instead: cluster:FILE."),
+        typer.Option(
+            metavar="T", help="Try what faults do to this target's nodes, instead: cluster:FILE, compose:FILE."
+        ),
     ] = None,
 ) -> int:
     """Print what this machine can do; 0 when the built-in cluster and the check work here, else 4."""
@@ -42,12 +44,12 @@ def doctor(
 
 
 def _of_target(target: str) -> int:
-    """Print what works of a target's commands, a line a node and control; 4 when one of them does not."""
+    """Print what works of what a target is harmed by, a line each; 4 when something does not."""
     from harness.targets.kinds import kind_of
 
     kind = kind_of(target)
     if kind.tried is None:
-        raise UsageError(f"target {target!r} has no commands of its user's to try.", "Leave --target out.")
+        raise UsageError(f"target {target!r} has nothing of its user's to try.", "Leave --target out.")
     marks = {True: "[green]ok[/]", False: "[bold red]broken[/]", None: "[yellow]absent[/]"}
     broken = 0
     for one in kind.tried(target.partition(":")[2]):

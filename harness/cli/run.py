@@ -38,7 +38,9 @@ def run(
     ] = "builtin",
     service_pattern: Annotated[
         str | None,
-        typer.Option(metavar="PATTERN", help="The services of a compose file that run Kafka, where that is not plain."),
+        typer.Option(
+            metavar="PATTERN", help="The services of a compose file that are brokers, where that is not plain."
+        ),
     ] = None,
     generation: Annotated[
         str | None, typer.Option(metavar="G", help=f"Replication protocol: {', '.join(GENERATIONS)}.")

@@ -87,9 +87,9 @@ class ClusterKind:
         """See :class:`harness.targets.target_kind.TargetKind`."""
         return not self.in_virtual_time
 
-    @property
-    def timeline(self) -> Timeline:
+    def timeline(self, configuration: Mapping[str, Any]) -> Timeline:
         """See :class:`harness.targets.target_kind.TargetKind`."""
+        del configuration
         return "whole" if includes(self.controls, BrokerEvidence) else "none"
 
     def source(self, argument: str) -> AnyGeneration:
@@ -207,7 +207,8 @@ class BuiltInSystem(System):
     def evidence(self) -> Mapping[str, str]:
         """See :class:`System`."""
         time = {"time": "virtual"} if self.kind.in_virtual_time else {}
-        return time if self.kind.timeline == "whole" else {**time, "timeline": self.kind.timeline}
+        timeline = self.kind.timeline({})
+        return time if timeline == "whole" else {**time, "timeline": timeline}
 
     def target(self, directory: Path, seed: int, journal: StartJournal) -> Target:
         """See :class:`System`."""

@@ -25,7 +25,7 @@ _OWN: dict[str, Any] = {
     BUILTIN: "harness.targets.builtin",
     "simulated": "harness.targets.simulated",
     "process": "harness.targets.kafka.process_source",
-    "compose": "harness.targets.compose.kafka_source",
+    "compose": "harness.targets.compose.kind",
     "bootstrap": "harness.targets.bootstrap.kind",
     "cluster": "harness.targets.cluster.kind",
 }

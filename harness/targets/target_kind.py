@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Literal, NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal, NamedTuple, Protocol
 
 from harness.targets.leftovers import Leftovers
 from harness.targets.system import SystemSource
@@ -35,12 +35,11 @@ class TargetKind(Protocol):
         in_virtual_time: whether its targets are :class:`harness.targets.cluster_kind.InVirtualTime`.
         runs_releases: whether what follows the colon decides which protocol its brokers speak.
         needs_loopback: whether each of its nodes has a loopback address of its own.
-        timeline: what its runs know of the brokers' states.
         with_pattern: the argument with a pattern of the names of the services that run Kafka; None: it has no services.
         leftovers: how ``seawall heal`` ends what its targets record as coming; None: they leave nothing but processes
             and files of the run directory.
-        tried: tries what its nodes are harmed by, by the argument, and raises as :meth:`source`; None: seawall starts
-            its nodes, or does nothing to them.
+        tried: tries what its nodes are harmed by, by the argument, and raises as :meth:`source`; None: its nodes are
+            seawall's own, or nothing is done to them.
     """
 
     @property
@@ -57,9 +56,6 @@ class TargetKind(Protocol):
 
     @property
     def needs_loopback(self) -> bool: ...  # noqa: D102
-
-    @property
-    def timeline(self) -> Timeline: ...  # noqa: D102
 
     @property
     def with_pattern(self) -> Callable[[str, str], str] | None: ...  # noqa: D102
@@ -86,4 +82,8 @@ class TargetKind(Protocol):
 
     def may_combine(self, argument: str) -> bool:
         """Whether brokers may also be controllers."""
+        ...
+
+    def timeline(self, configuration: Mapping[str, Any]) -> Timeline:
+        """What a run knows of its brokers' states, which has this configuration in ``run.json``."""
         ...

@@ -16,11 +16,12 @@ class BrokerNumbers:
 
     Args:
         ids: of the brokers.
+        in_their_order: whether the brokers are 0, 1, 2 ... in the order of ``ids``, whatever these are.
     """
 
-    def __init__(self, ids: Iterable[int]) -> None:
-        self._ids = sorted(ids)
-        self._drawn = bool(self._ids) and self._ids[-1] >= CONTROLLER_ID
+    def __init__(self, ids: Iterable[int], *, in_their_order: bool = False) -> None:
+        self._ids = list(ids) if in_their_order else sorted(ids)
+        self._drawn = in_their_order or (bool(self._ids) and self._ids[-1] >= CONTROLLER_ID)
 
     @property
     def are_drawn(self) -> bool:

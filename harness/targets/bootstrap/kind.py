@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from harness.broker.settings import Settings
 from harness.client_properties import ClientProperties
@@ -22,6 +22,7 @@ from harness.targets.bootstrap.target import LEFTOVERS, NAME, BootstrapTarget
 from harness.targets.kafka.layout import Control
 from harness.targets.leftovers import Leftovers, StartJournal
 from harness.targets.system import SpokenProtocol, System, Unsupported
+from harness.targets.target_kind import Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +189,7 @@ class Bootstrap:
         written = scenario.cluster.settings
         if scenario.schedule is not None:
             raise UsageError(
-                f"scenario {scenario.id!r} is a schedule, whose steps need a cluster that seawall starts.",
+                f"scenario {scenario.id!r} is a schedule, whose steps need brokers that seawall looks into.",
                 "Run one with random faults there, such as random-chaos, or a copy of it with other faults.",
             )
         for topic in scenario.topics:
@@ -231,7 +232,6 @@ class RunningKind:
     runs_releases: ClassVar[bool] = True
     needs_loopback: ClassVar[bool] = False
     with_pattern: ClassVar[None] = None
-    timeline: ClassVar[Literal["none"]] = "none"
     name: ClassVar[str]
     argument: ClassVar[str]
 
@@ -239,6 +239,11 @@ class RunningKind:
     def spelling(self) -> str:
         """As messages show it."""
         return f"{self.name}:{self.argument}"
+
+    def timeline(self, configuration: Mapping[str, Any]) -> Timeline:
+        """See :class:`harness.targets.target_kind.TargetKind`."""
+        del configuration
+        return "none"
 
     def may_combine(self, argument: str) -> bool:
         """Whether brokers may also be controllers; that is for the cluster to know."""

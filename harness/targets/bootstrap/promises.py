@@ -45,7 +45,8 @@ UNTOLD: Mapping[str, str] = {
 _AGE_LIMITS_MS = {"log.retention.ms": 1, "log.retention.minutes": 60_000, "log.retention.hours": 3_600_000}
 """Kafka's settings for the age of records, the strongest first, and the milliseconds that their unit has."""
 
-_STATED = ("min.insync.replicas", "unclean.leader.election.enable")
+STATED = ("min.insync.replicas", "unclean.leader.election.enable")
+"""What topics state for themselves wherever brokers have a setting for it."""
 
 _WEEK_MS = 604_800_000
 
@@ -56,7 +57,7 @@ def asked(written: Mapping[str, object], told: Mapping[str, str]) -> dict[str, s
     Beside what the scenario has, no record may be deleted while it is judged: limits of the brokers do not hold. What a
     topic does not state for itself may differ from broker to broker, and the controllers'.
     """
-    wanted = {name: told[name] for name in _STATED if name in told}
+    wanted = {name: told[name] for name in STATED if name in told}
     wanted |= {name: as_text(value) for name, value in written.items() if name in OF_TOPICS}
     age_ms = next((int(told[name]) * unit for name, unit in _AGE_LIMITS_MS.items() if name in told), _WEEK_MS)
     kept = {"log.retention.ms"} if 0 <= age_ms < _WEEK_MS else set()

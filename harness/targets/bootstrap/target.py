@@ -30,19 +30,22 @@ class BootstrapTarget:
         cluster: what was named.
         configs: what its topics are created with.
         journal: records topics before they are created.
+        numbers: of its brokers, where they are known before :meth:`start`.
     """
 
     name = NAME
     controls: frozenset[type[Target]] = frozenset()
 
-    def __init__(self, cluster: Named, configs: Mapping[str, str], journal: StartJournal) -> None:
+    def __init__(
+        self, cluster: Named, configs: Mapping[str, str], journal: StartJournal, numbers: BrokerNumbers | None = None
+    ) -> None:  # fmt: skip
         self._cluster = cluster
         self._configs = configs
         self._journal = journal
         self._administration = Administration(cluster.access)
         self._created: list[str] = []
         self._undeleted = ""
-        self._numbers = BrokerNumbers(())
+        self._numbers = numbers or BrokerNumbers(())
 
     def start(self) -> None:
         """See :class:`harness.target.Target`: it runs, so it is asked for its brokers."""

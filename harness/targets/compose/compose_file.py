@@ -17,9 +17,17 @@ from typing import Any
 
 from harness.errors import UsageError
 from harness.model import CONTROLLER, NodeId
-from harness.spelling import as_text
 from harness.targets.compose.mounts import Mount, mounts
 from harness.targets.compose.rewriting import extra_hosts
+from harness.targets.compose.services import (
+    environment,
+    image_of,
+    internal_networks,
+    names_of,
+    networks_of,
+    refuse_several,
+    version_of,
+)
 
 PLAIN, CFG = "KAFKA_", "KAFKA_CFG_"
 """The prefixes of variables that become settings."""
@@ -160,17 +168,20 @@ def understood(resolved: Mapping[str, Any], path: Path, pattern: str | None = No
     except UsageError as error:
         raise UsageError(f"{path}: {error.sentence}", error.remedy) from None
     controllers = [one for one in kafkas if not one.is_broker]
-    version = resolved.get("version")
-    internal = {name for name, network in (resolved.get("networks") or {}).items() if (network or {}).get("internal")}
-    written = None if version is None else str(version)
-    return ComposeFile(path, written, brokers, controllers, zookeepers, mounts(resolved), internal)
+    internal = internal_networks(resolved)
+    return ComposeFile(path, version_of(resolved), brokers, controllers, zookeepers, mounts(resolved), internal)
 
 
 # ---------------------------------------------------------------------------------------------------------- identity
 
 
+def has_kafka(stack: Mapping[str, Any], pattern: str | None = None) -> bool:
+    """Whether a service of a resolved file, with a name like ``pattern``, has the variables of a broker of Kafka."""
+    return any(_is_kafka(name, service, pattern) for name, service in (stack.get("services") or {}).items())
+
+
 def _is_kafka(name: str, service: Mapping[str, Any], pattern: str | None) -> bool:
-    settings = _settings(_environment(service))
+    settings = _settings(environment(service))
     return fnmatchcase(name, pattern or "*") and any(setting in settings for setting in _EVIDENCE)
 
 
@@ -204,14 +215,6 @@ def _refuse_ambiguity(kafkas: Sequence[KafkaService]) -> None:
 # ---------------------------------------------------------------------------------------------------------- settings
 
 
-def _environment(service: Mapping[str, Any]) -> Mapping[str, str]:
-    """The variables of a service; the tool turns lists of ``KEY=VALUE`` into mappings."""
-    written = service.get("environment") or {}
-    if isinstance(written, list):
-        written = dict(pair.partition("=")[::2] for pair in written)
-    return {name: as_text(value) for name, value in written.items() if value is not None}
-
-
 def _settings(environment: Mapping[str, str]) -> Mapping[str, str]:
     """The settings in variables; where both dialects are used, bitnami's wins, as in its image."""
     plain = {
@@ -236,17 +239,17 @@ def _is_kraft(settings: Mapping[str, str]) -> bool:
 
 
 def _kafka(name: str, service: Mapping[str, Any]) -> KafkaService:
-    environment = _environment(service)
-    settings = _settings(environment)
-    prefix = CFG if any(key.startswith(CFG) for key in environment) else PLAIN
-    _refuse_several(name, service)
+    variables = environment(service)
+    settings = _settings(variables)
+    prefix = CFG if any(key.startswith(CFG) for key in variables) else PLAIN
+    refuse_several(name, service)
     roles = [role.strip() for role in settings.get("process.roles", _BROKER).split(",")]
     if unknown := set(roles) - {_BROKER, _CONTROLLER}:
         raise _fault(name, prefix, "process.roles", min(unknown), "is neither broker nor controller")
     listeners, advertised = _listeners(name, prefix, settings, is_broker=_BROKER in roles)
     return KafkaService(
         name=name,
-        image=_image(name, service),
+        image=image_of(name, service),
         kafka_id=_kafka_id(name, prefix, settings),
         is_broker=_BROKER in roles,
         is_controller=_CONTROLLER in roles,
@@ -255,36 +258,10 @@ def _kafka(name: str, service: Mapping[str, Any]) -> KafkaService:
         listeners=listeners,
         advertised=advertised,
         protocols=_protocols(name, prefix, settings, (*listeners, *advertised)),
-        networks=_networks(name, service),
-        names=_names_of(name, service),
+        networks=networks_of(name, service),
+        names=names_of(name, service),
         extra_hosts={name for name, _ in extra_hosts(service)},
     )
-
-
-def _names_of(name: str, service: Mapping[str, Any]) -> Set[str]:
-    networks = service.get("networks") or {}
-    connected = [network or {} for network in networks.values()] if isinstance(networks, Mapping) else []
-    others = {alias for network in connected for alias in network.get("aliases") or ()}
-    given = {str(service[key]) for key in ("container_name", "hostname") if key in service}
-    return {name, *others, *given}
-
-
-def _refuse_several(name: str, service: Mapping[str, Any]) -> None:
-    deploy = service.get("deploy") or {}
-    for count in (service.get("scale", 1), deploy.get("replicas", 1)):
-        if count not in (1, "1"):
-            raise UsageError(
-                f"service {name!r} is started {count} times, but each broker has an id of its own.",
-                "Write a service for each broker.",
-            )
-
-
-def _image(name: str, service: Mapping[str, Any]) -> str:
-    if not (image := service.get("image")):
-        raise UsageError(
-            f"service {name!r} has no image.", "Give what it builds a name: `image:` works beside `build:`."
-        )
-    return str(image)
 
 
 def _kafka_id(name: str, prefix: str, settings: Mapping[str, str]) -> int:
@@ -296,15 +273,6 @@ def _kafka_id(name: str, prefix: str, settings: Mapping[str, str]) -> int:
         fault = _fault(name, prefix, setting, settings[setting], "is no broker id")
         raise UsageError(fault.sentence, "If it is no broker, name those that are: --service-pattern 'broker*'.")
     return int(settings[setting])
-
-
-def _networks(name: str, service: Mapping[str, Any]) -> Sequence[str]:
-    if mode := service.get("network_mode"):
-        raise UsageError(
-            f"service {name!r} has network_mode {mode!r}, so that nothing can be cut off.",
-            "Let it have a network of the project.",
-        )
-    return list(service.get("networks") or ["default"])
 
 
 # ---------------------------------------------------------------------------------------------------------- listeners
@@ -402,15 +370,15 @@ def _zookeepers(
             service = services[name]
             found[name] = ZooKeeperService(
                 name,
-                _image(name, service),
+                image_of(name, service),
                 _port(broker.name, broker.prefix, setting, port or "2181"),
-                _networks(name, service),
-                _names_of(name, service),
+                networks_of(name, service),
+                names_of(name, service),
             )
     return list(found.values())
 
 
 def _service_at(host: str, services: Mapping[str, Mapping[str, Any]]) -> str | None:
     """The service with that name, or whose container has it."""
-    called = [name for name, service in services.items() if host in _names_of(name, service)]
+    called = [name for name, service in services.items() if host in names_of(name, service)]
     return host if host in services else next(iter(called), None)

@@ -1,9 +1,9 @@
-"""Moves the wall clocks of brokers in containers by the shim, which is mounted there and loaded into Java.
+"""Moves the wall clocks of brokers in containers by the shim, which is mounted there and preloaded.
 
 The harness controls the shim through a file that the containers and this process both map, so the engine has to run on
-this machine. The probe runs in the container: every Java process has to have the file mapped, and a program started
-like Java reads the clock once with the shim, and before and after that without. The shim also keeps the ledger of
-flushed writes.
+this machine. The probe runs in the container: the broker's processes, for Kafka Java's, have to have the file mapped,
+and a program started like them reads the clock once with the shim, and before and after that without. The shim also
+keeps the ledger of flushed writes.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import docker
 from docker.errors import DockerException
@@ -36,13 +37,46 @@ _WITHOUT_AND_WITH = f"""\
 tell={shlex.quote(_TELL)}
 LD_PRELOAD= sh -c "$tell"; sh -c "$tell"; LD_PRELOAD= sh -c "$tell"
 """
-_ASK = f"""\
+
+
+class Processes(NamedTuple):
+    """The processes of a container that have to have the shim.
+
+    Attributes:
+        look: a shell script that prints ``bent`` for each that has it, and ``true`` for each that has not.
+        called: what they are, in a word.
+    """
+
+    look: str
+    called: str
+
+
+JAVA = Processes(
+    f"""\
 for process in /proc/[0-9]*; do
     case $(readlink $process/exe) in
     */java) grep -q ' {_MOUNTED}/{_CONTROL}$' $process/maps && echo bent || echo true ;;
     esac
 done
-{_WITHOUT_AND_WITH}"""
+""",
+    "Java",
+)
+
+EVERY = Processes(
+    f"""\
+for process in /proc/[0-9]*; do
+    read -r name 2>/dev/null < $process/comm || continue
+    case "$process $name" in /proc/$$\\ *|*\\ docker-init|*\\ tini) continue ;; esac
+    found=true
+    while read -r line; do
+        case $line in *\\ {_MOUNTED}/{_CONTROL}) found=bent ;; esac
+    done 2>/dev/null < $process/maps
+    echo $found
+done
+""",
+    "program",
+)
+"""All of them but those that only wait for others, and the one that looks."""
 
 
 class Clocks:
@@ -50,11 +84,13 @@ class Clocks:
 
     Args:
         directories: of each node with a movable clock: the arguments of :meth:`additions`, one for each container.
+        processes: those that have to have the shim.
     """
 
-    def __init__(self, project: Project, directories: Mapping[str, Path]) -> None:
+    def __init__(self, project: Project, directories: Mapping[str, Path], processes: Processes) -> None:
         self._project = project
         self._directories = directories
+        self._processes = processes
 
     @staticmethod
     def additions(directory: Path, disk: str | None = None, kept: str = "") -> tuple[dict[str, str], list[str]]:
@@ -103,10 +139,11 @@ class Clocks:
         Of several containers the offset farthest from the wanted one.
 
         Raises:
-            EnvironmentFault: one of them is not running, or its Java has no shim.
+            EnvironmentFault: one of them is not running, or one of its processes has no shim.
         """
         wanted = self.wanted_ms(node)
-        return max(map(_offset_ms, self._project.containers(node)), key=lambda seen: abs(seen - wanted))
+        seen = [_offset_ms(one, self._processes) for one in self._project.containers(node)]
+        return max(seen, key=lambda offset_ms: abs(offset_ms - wanted))
 
 
 def takes_shim(client: docker.DockerClient, image: str) -> bool:
@@ -126,13 +163,15 @@ def takes_shim(client: docker.DockerClient, image: str) -> bool:
     return len(said) == 3 and all(map(str.isdecimal, said)) and abs(_between(*said) - _TRIED_MS) < _TOLERANCE_MS
 
 
-def _offset_ms(container: Container) -> int:
-    status, said = run_in(container, "sh", "-c", _ASK)
+def _offset_ms(container: Container, which: Processes) -> int:
+    status, said = run_in(container, "sh", "-c", which.look + _WITHOUT_AND_WITH)
     *processes, before, bent, after = ["", "", "", *said.split()] if status == 0 else [""] * 3
     if not (before.isdecimal() and bent.isdecimal() and after.isdecimal()):
         raise EnvironmentFault(f"container {container.name} does not tell the time: it says {said.strip()!r}.")
     if "bent" not in processes or "true" in processes:
-        raise EnvironmentFault(f"the clock of container {container.name} cannot be bent: its Java has no shim.")
+        raise EnvironmentFault(
+            f"the clock of container {container.name} cannot be bent: its {which.called} has no shim."
+        )
     return _between(before, bent, after)
 
 

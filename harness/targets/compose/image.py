@@ -21,6 +21,7 @@ OLDEST = "2.4.0"
 OWN_IMAGES = "seawall/"
 """The prefix of the images that ``compose/images/build.py`` builds."""
 
+_NO_SHELL = '"/bin/sh": stat /bin/sh: no such file'
 _SEARCH = "find / -xdev -name 'kafka_2.*.jar'"
 _JAR = re.compile(r"kafka_2\.\d+-(?P<version>\d+(?:\.\d+)+)(?P<build>-[a-z]+)?\.jar")
 _CONFLUENT = ("-ccs", "-ce")
@@ -35,6 +36,10 @@ _OF_CONFLUENT = {
 Confluent's table of versions has no more than "6.2.x is 2.8.x". The first of each counts as the first, the others as
 the second, which suffices to tell families apart: only 2.8.1 begins one that late.
 """
+
+
+class NoKafka(UsageError):
+    """There is no Kafka in an image."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +81,8 @@ def look_into(client: docker.DockerClient, image: str) -> KafkaImage:
     """Inspect an image in a temporary container without a network.
 
     Raises:
-        UsageError: there is no Kafka in it, or an unknown one.
+        NoKafka: there is none in it.
+        UsageError: it is an unknown one, or there are several.
         EnvironmentFault: the engine does not have it, or it cannot be run.
     """
     try:
@@ -84,6 +90,8 @@ def look_into(client: docker.DockerClient, image: str) -> KafkaImage:
     except ImageNotFound:
         raise EnvironmentFault(f"image {image} is not on this machine.", how_to_get(image)) from None
     except (DockerException, OSError) as problem:
+        if _NO_SHELL in str(problem):
+            raise NoKafka(f"image {image} has no shell, and so no Kafka in it.") from None
         raise EnvironmentFault(f"image {image} cannot be looked into: {problem}.") from None
     found, platform = found_in(output.split("\n"), image)
     return KafkaImage(found, platform, shim.is_available() and takes_shim(client, image))
@@ -94,8 +102,10 @@ def found_in(paths: list[str], image: str) -> tuple[Release, str | None]:
     names = [PurePosixPath(path.strip()).name for path in paths]
     jars = [match for name in names if (match := _JAR.fullmatch(name))]
     versions = {_version(jar["version"], jar["build"]) for jar in jars}
-    if len(versions) != 1:
-        seen = ", ".join(sorted(versions)) or "none"
+    if not versions:
+        raise NoKafka(f"image {image} has no Kafka in it.")
+    if len(versions) > 1:
+        seen = ", ".join(sorted(versions))
         raise UsageError(f"image {image} has not exactly one release of Kafka in it, but {seen}.")
     found = release(versions.pop())
     if found.numbers < numbers(OLDEST):

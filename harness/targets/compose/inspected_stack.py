@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-
-import docker
 
 from harness.controls import (
     ConnectionStalls,
@@ -21,23 +18,20 @@ from harness.controls import (
     WallClocks,
     WireTaps,
 )
-from harness.errors import EnvironmentFault, UsageError
+from harness.errors import UsageError
 from harness.model import CONTROLLER
 from harness.observations import OBSERVATIONS
 from harness.target import Target
-from harness.targets.compose import compose_tool
 from harness.targets.compose.compose_file import ComposeFile, understood
-from harness.targets.compose.image import has_image, how_to_get, look_into
-from harness.targets.compose.mounted import with_mounted_properties
+from harness.targets.compose.image import look_into
+from harness.targets.compose.images import provide_all
 from harness.targets.compose.overlay import needed
 from harness.targets.compose.project import connected
 from harness.targets.compose.refusals import refuse, refuse_metadata
-from harness.targets.compose.rewriting import Stack, kept, without_addresses
+from harness.targets.compose.rewriting import Stack, kept
+from harness.targets.compose.written_stack import WrittenStack
 from harness.targets.kafka import shim
 from harness.targets.kafka.releases import Release
-
-PATTERN_MARK = "#"
-"""Between the path of the file and the pattern of its services."""
 
 _ALWAYS = OBSERVATIONS | {Processes, Links, DiskSpace, DiskContents, Elections, WireTaps}
 
@@ -102,27 +96,22 @@ class InspectedStack:
         return {"file": str(self.file.path), "brokers": brokers, CONTROLLER: controllers, **said}
 
 
-def find(spelling: str) -> InspectedStack:
+def find(written: WrittenStack) -> InspectedStack:
     """The Kafka that a compose file runs; inspects its images, and pulls or builds missing ones.
 
-    Args:
-        spelling: the path of the file, and behind a ``#`` the pattern of the names of the services that run Kafka.
-
     Raises:
+        NoKafka: none of its images has Kafka in it.
         UsageError: the file is not understood; its images differ or have no known Kafka; or the file uses ZooKeeper and
             that Kafka KRaft, or the reverse.
         EnvironmentFault: there is no Docker engine or no Compose, or an image is unavailable.
     """
-    path, _, pattern = spelling.partition(PATTERN_MARK)
-    place = Path(path).expanduser()
-    stack = without_addresses(with_mounted_properties(compose_tool.resolved(place)))
-    file = understood(stack, place, pattern or None)
+    stack, path, pattern = written
+    file = understood(stack, path, pattern)
     refuse(file)
     services = kept(stack, needed(file))
     client = connected()
     try:
-        for name in services:
-            _provide(client, file.path, stack, name)
+        provide_all(client, path, stack, services)
         images = {image: look_into(client, image) for image in sorted({one.image for one in file.kafkas})}
     finally:
         client.close()
@@ -137,23 +126,3 @@ def find(spelling: str) -> InspectedStack:
     platforms = sorted({found.platform for found in images.values() if found.platform})
     takes_shim = all(found.takes_shim for found in images.values())
     return InspectedStack(file, stack, services, kafka, takes_shim, platforms)
-
-
-def _provide(client: docker.DockerClient, file: Path, stack: Stack, service: str) -> None:
-    """Get a missing image of a service by Compose's ``build`` or ``pull``.
-
-    Raises:
-        EnvironmentFault: that fails.
-    """
-    written = stack["services"][service]
-    image = written.get("image")
-    if image and has_image(client, image):
-        return
-    try:
-        compose_tool.provide(file, service, "build" if written.get("build") else "pull")
-    except EnvironmentFault as problem:
-        if not image:
-            raise
-        raise EnvironmentFault(
-            f"image {image} of service {service!r} is not on this machine: {problem.sentence}", how_to_get(image)
-        ) from None

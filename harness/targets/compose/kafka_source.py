@@ -12,16 +12,14 @@ from harness.errors import UsageError
 from harness.model import CONTROLLER
 from harness.scenario import Scenario
 from harness.target import Target
-from harness.targets.compose import inspected_stack
 from harness.targets.compose.agreement import agreed
 from harness.targets.compose.inspected_stack import InspectedStack
-from harness.targets.compose.leftovers import remove, remove_lost
+from harness.targets.compose.leftovers import NAME
 from harness.targets.compose.target import ComposeTarget
 from harness.targets.kafka.layout import Control
 from harness.targets.kafka.releases import Release
 from harness.targets.kafka.server_properties import KafkaSettings, alike, understood
-from harness.targets.kafka.source_kind import SourceKind
-from harness.targets.leftovers import Leftovers, StartJournal
+from harness.targets.leftovers import StartJournal
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,26 +79,7 @@ class ComposeSource:
 
     def target(self, directory: Path, brokers: int, settings: KafkaSettings, journal: StartJournal) -> ComposeTarget:
         """See :class:`harness.targets.kafka.source.KafkaSource`; the file has the number of brokers."""
-        return ComposeTarget(directory, self.kafka, settings, partial(journal.leftover_coming, KIND.name))
-
-
-def find(spelling: str) -> ComposeSource:
-    """The source that ``spelling`` names. Raises as :func:`harness.targets.compose.inspected_stack.find`."""
-    return ComposeSource(inspected_stack.find(spelling))
-
-
-def _with_pattern(spelling: str, pattern: str) -> str:
-    return f"{spelling}{inspected_stack.PATTERN_MARK}{pattern}"
-
-
-def _may_combine(spelling: str) -> bool:
-    """Always: that is in the file, which a recorded run does not have."""
-    del spelling
-    return True
-
-
-KIND = SourceKind("compose", "FILE", find, _may_combine, _with_pattern, Leftovers("containers", remove, remove_lost))
-"""The argument is the path of a compose file, and optionally ``#`` with a pattern of the Kafka services' names."""
+        return ComposeTarget(directory, self.kafka, settings, partial(journal.leftover_coming, NAME))
 
 
 def _remedy(there: int, wanted: int) -> str:

@@ -21,11 +21,14 @@ from docker.errors import DockerException
 from harness.births import boot, start_time
 from harness.errors import EnvironmentFault
 from harness.program import end
+from harness.targets.compose.beside import LABEL, OWNER
 from harness.targets.compose.containers import is_living, remove_abandoned
-from harness.targets.compose.overlay import LABEL, OWNER
 from harness.targets.compose.project import connected
 from harness.targets.compose.removal import removed
 from harness.validation import Document, validated
+
+NAME = "compose"
+"""As ``--target`` and the journal spell this kind."""
 
 _NAMESPACE = Path("/proc/self/ns/pid")
 

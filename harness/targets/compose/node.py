@@ -137,7 +137,7 @@ class ComposeNode:
 
         Raises:
             EnvironmentFault: one was out of memory, the shim failed, or another signal than SIGKILL or SIGTERM ended
-                it, none of which is a fault of Kafka.
+                it, none of which is taken for a fault of its program.
         """
         states = self._states()
         self._refuse_lack_of_memory(states)
@@ -162,15 +162,13 @@ class ComposeNode:
 
     def _refuse_lack_of_memory(self, states: Sequence[Mapping[str, Any]]) -> None:
         if any(state.get("OOMKilled") or _exit_status(state) == OUT_OF_MEMORY for state in states):
-            raise EnvironmentFault(
-                f"node {self.name} has run out of memory, which no release of Kafka is to blame for."
-            )
+            raise EnvironmentFault(f"node {self.name} has run out of memory, which its program is not to blame for.")
 
     def _refuse_crash(self, states: Sequence[Mapping[str, Any]]) -> None:
         for crash in (_CRASHES.get(_exit_status(state) or 0) for state in states):
             if crash is not None:
                 raise EnvironmentFault(
-                    f"node {self.name} was ended by {crash.name}, which seawall has not sent: Java has crashed.",
+                    f"node {self.name} was ended by {crash.name}, which seawall has not sent: its program has crashed.",
                     "Its output has the place.",
                 )
 

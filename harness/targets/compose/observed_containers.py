@@ -8,8 +8,9 @@ from pathlib import Path
 
 from harness.model import CONTROLLER, NodeId, node_name
 from harness.targets.addresses import Address
+from harness.targets.compose.beside import Ports
 from harness.targets.compose.numbering import Numbering, RenumberedLog
-from harness.targets.compose.overlay import TRANSACTIONS, Ports
+from harness.targets.compose.overlay import TRANSACTIONS
 from harness.targets.kafka import metadata_log, zookeeper_log
 from harness.targets.kafka.decisions import ControllerLog
 from harness.targets.kafka.quorum_log import QuorumLog

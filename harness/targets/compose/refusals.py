@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from harness.errors import UsageError
 from harness.targets.compose.compose_file import ComposeFile, KafkaService
+from harness.targets.compose.stack_file import Named, NodeService, StackFile, reached
 from harness.targets.kafka.releases import Metadata, Release
 
 _VOTER = re.compile(r"(?:(?P<kafka_id>\d+)@)?(?P<host>\[[^\]]*\]|[^:@]+):\d+(?::[\w-]+)?")
@@ -27,7 +28,8 @@ def refuse(file: ComposeFile) -> None:
         UsageError: the file is refused.
     """
     try:
-        for problem in (*_detours(file), *_other_hosts(file), *_strict(file.kafkas), *_unreachable(file)):
+        hosts, networks = other_hosts(file.kafkas, [*file.kafkas, *file.zookeepers]), unreachable(file, file.kafkas)
+        for problem in (*_detours(file), *hosts, *_strict(file.kafkas), *networks):
             raise problem
     except UsageError as error:
         raise UsageError(f"{file.path}: {error.sentence}", error.remedy) from None
@@ -91,12 +93,11 @@ def _hosts_of_controllers(one: KafkaService) -> Iterator[str]:
                 yield match["host"]
 
 
-def _other_hosts(file: ComposeFile) -> Iterator[UsageError]:
+def other_hosts(services: Iterable[NodeService], nodes: Iterable[Named]) -> Iterator[UsageError]:
     """Entries of hosts files that give a node's name another address than the network does."""
-    of_nodes = [*(one.names for one in file.kafkas), *(one.names for one in file.zookeepers)]
-    nodes = {name for names in of_nodes for name in names}
-    for one in file.kafkas:
-        for host in sorted(nodes & one.extra_hosts):
+    names = {name for one in nodes for name in one.names}
+    for one in services:
+        for host in sorted(names & one.extra_hosts):
             yield UsageError(
                 f"service {one.name!r} has {host!r}, a name of a node, in extra_hosts, so that links to it could not "
                 "be cut.",
@@ -116,15 +117,11 @@ def _strict(kafkas: Iterable[KafkaService]) -> Iterator[UsageError]:
             )
 
 
-def _unreachable(file: ComposeFile) -> Iterator[UsageError]:
-    for name, networks in [(one.name, one.networks) for one in file.kafkas]:
-        if not reached(networks, file):
+def unreachable(file: StackFile, services: Iterable[NodeService]) -> Iterator[UsageError]:
+    """Services of which no port can be published."""
+    for one in services:
+        if not reached(one.networks, file):
             yield UsageError(
-                f"service {name!r} is on internal networks alone, from which no port can be published.",
+                f"service {one.name!r} is on internal networks alone, from which no port can be published.",
                 "Give it one that is not internal.",
             )
-
-
-def reached(networks: Sequence[str], file: ComposeFile) -> Sequence[str]:
-    """Those networks from which ports can be published."""
-    return [network for network in networks if network not in file.internal_networks]

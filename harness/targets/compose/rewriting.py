@@ -68,9 +68,9 @@ def rewritten(stack: Stack, overlay: Stack, names: Sequence[str], project: str) 
     written, added = _services(stack), overlay["services"]
     wanted = [*names, *(name for name in added if name not in written)]
     services = {name: _merged(written.get(name, {}), added.get(name, {})) for name in wanted}
-    labels = next(iter(added.values()))["labels"]
+    ours = next(iter(added.values()))["labels"]
     for name, service in services.items():
-        service |= {"container_name": container_name(project, name), "labels": {**service["labels"], **labels}}
+        service |= {"container_name": container_name(project, name), "labels": {**service["labels"], **ours}}
     networks = _used({network for service in services.values() for network in service.get("networks", ())}, stack)
     volumes = {**(stack.get("volumes") or {}), **overlay["volumes"]}
     mounted = {source for service in services.values() for source in _sources(service)}
@@ -163,7 +163,7 @@ def _merged(service: Mapping[str, Any], added: Mapping[str, Any]) -> dict[str, A
     made = {key: value for key, value in service.items() if key not in _OF_SERVICES}
     made |= {key: value for key, value in added.items() if key not in ("environment", "volumes", "labels", "networks")}
     made["environment"] = {**variables(service), **added.get("environment", {})}
-    made["labels"] = _mapping(service.get("labels"))
+    made["labels"] = labels(service)
     taken = {target_of(one) for one in added.get("volumes", ())}
     own = [one for one in service.get("volumes") or () if target_of(one) not in taken]
     made["volumes"] = [*own, *added.get("volumes", ())]
@@ -187,6 +187,11 @@ def _joined(service: Mapping[str, Any], added: Mapping[str, Any]) -> dict[str, A
 def variables(service: Mapping[str, Any]) -> dict[str, Any]:
     """The variables of a service's environment."""
     return _mapping(service.get("environment"))
+
+
+def labels(service: Mapping[str, Any]) -> dict[str, Any]:
+    """The labels of a service."""
+    return _mapping(service.get("labels"))
 
 
 def _mapping(written: Any) -> dict[str, Any]:

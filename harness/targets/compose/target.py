@@ -10,27 +10,23 @@ from pathlib import Path
 
 from harness.broker.ledger import Cut
 from harness.controls import Power, WallClocks
-from harness.errors import EnvironmentFault, NoSuchProbe
-from harness.model import CLIENTS, CONTROLLER, CONTROLLER_ID, Link, NodeId
+from harness.errors import EnvironmentFault
+from harness.model import CONTROLLER, CONTROLLER_ID, NodeId
 from harness.target import LogDamage, Receipt, TopicSpec
-from harness.targets.compose.cluster import Coming, ComposeCluster
-from harness.targets.compose.container_clock import Clocks
+from harness.targets.compose.cluster import ComposeCluster
+from harness.targets.compose.composed_nodes import Coming
+from harness.targets.compose.container_clock import JAVA, Clocks, Processes
 from harness.targets.compose.containers import told_by
 from harness.targets.compose.held_disk import HeldDisk
 from harness.targets.compose.inspected_stack import InspectedStack
-from harness.targets.compose.network import Network
+from harness.targets.compose.leftovers import NAME
 from harness.targets.compose.observed_containers import ObservedContainers
 from harness.targets.compose.overlay import (
-    CLIENTS_PORT,
     HELD_METADATA,
     METADATA,
-    Addition,
     listener_for_controllers,
-    proxy_port,
 )
 from harness.targets.compose.project import DATA, DISK, HOLDER, KEPT
-from harness.targets.compose.toxics import Toxics
-from harness.targets.compose.volumes import Volumes
 from harness.targets.kafka import flushed
 from harness.targets.kafka.flushed import Flushed
 from harness.targets.kafka.metadata_log import DIRECTORY
@@ -49,7 +45,7 @@ _READABLE = ("chmod", "--recursive", "a+rwX", HELD_METADATA)
 class ComposeTarget(ComposeCluster):
     """Implements :class:`harness.target.Target`. Its arguments are those of :class:`ComposeCluster`."""
 
-    name = "compose"
+    name = NAME
 
     def __init__(
         self,
@@ -84,10 +80,6 @@ class ComposeTarget(ComposeCluster):
                 for node in self._nodes.values():
                     node.resume()
 
-    def _clock_additions(self) -> Mapping[str, Addition]:
-        added = {node: self._shimmed(node, directory) for node, directory in self._shim_directories().items()}
-        return {service: Addition(*added[node]) for node in added for service in self._file.nodes[node]}
-
     def _shimmed(self, node: str, directory: Path) -> tuple[dict[str, str], list[str]]:
         if Power not in self.controls:
             return Clocks.additions(directory)
@@ -96,43 +88,21 @@ class ComposeTarget(ComposeCluster):
         return Clocks.additions(directory, f"{DISK}/{DATA}", f"{DISK}/{KEPT}")
 
     def _started(self, node: str, begun_ns: int) -> None:
-        if self._node(node).incarnation == 0 and node == self.brokers()[0]:
-            self._open_proxies()
-        self.network.attach(node)
+        super()._started(node, begun_ns)
         self.sampler.started(node, self._node(node).incarnation, begun_ns)
-
-    def _open_proxies(self) -> None:
-        self.toxics.await_up(self._READY_TIMEOUT_S)
-        for number, broker in enumerate(self._file.brokers):
-            node = str(number)
-            self.toxics.create(node, f"0.0.0.0:{proxy_port(node)}", f"{broker.name}:{CLIENTS_PORT}")
 
     def _create_topic(self, topic: TopicSpec) -> None:
         bootstrap = ",".join(f"{host}:{port}" for host, port in map(self.ports.address, self.brokers()))
         create_assigned(bootstrap, topic, [broker.kafka_id for broker in self._file.brokers])
 
-    # ------------------------------------------------------------------------------------------------ parts
+    # ------------------------------------------------------------------------------------------------ clocks
 
-    @cached_property
-    def network(self) -> Network:
-        """The links between the running nodes."""
-        return Network(self.project)
+    @property
+    def _shimmed_processes(self) -> Processes:
+        return JAVA
 
-    @cached_property
-    def toxics(self) -> Toxics:
-        """The links between clients and the running brokers."""
-        listeners = {node: ("127.0.0.1", port) for node, port in self.ports.clients.items()}
-        return Toxics(("127.0.0.1", self.ports.toxiproxy), listeners, ("127.0.0.1", self.ports.probe))
-
-    @cached_property
-    def volumes(self) -> Volumes:
-        """The disks of the brokers."""
-        return Volumes(self.project)
-
-    @cached_property
-    def clocks(self) -> Clocks:
-        """The clocks of those nodes that run Kafka."""
-        return Clocks(self.project, self._shim_directories())
+    def _why_no_clock(self, node: str) -> str:
+        return self._kafka.lacks[WallClocks] if node != CONTROLLER else _ZOOKEEPER
 
     def _shim_directories(self) -> Mapping[str, Path]:
         kafkas = {one.name for one in self._file.kafkas}
@@ -178,52 +148,7 @@ class ComposeTarget(ComposeCluster):
     def _wanted_offset_ms(self, node: str) -> int:
         return self.clocks.wanted_ms(node) if node in self._shim_directories() else 0
 
-    # ------------------------------------------------------------------------------------------------ links
-
-    def cut(self, links: Sequence[Link]) -> None:
-        """See :class:`harness.controls.Links`."""
-        self.toxics.cut(_of_clients(links))
-        self.network.cut(_among_nodes(links))
-
-    def mend(self, links: Sequence[Link]) -> None:
-        """See :class:`harness.controls.Links`."""
-        self.toxics.mend(_of_clients(links))
-        self.network.mend(_among_nodes(links))
-
-    def is_cut(self, link: Link) -> Receipt:
-        """See :class:`harness.controls.Links`."""
-        if CLIENTS in link:
-            return self.toxics.is_cut(link)
-        return self.network.is_cut(link)
-
-    def carries(self, link: Link) -> Receipt:
-        """See :class:`harness.controls.Links`."""
-        if CLIENTS in link:
-            return self.toxics.carries(link)
-        return self.network.carries(link)
-
     # ------------------------------------------------------------------------------------------------ disks
-
-    def limit_disk(self, node: str, free_bytes: int | None, log_dir: int | None = None) -> None:
-        """See :class:`harness.controls.DiskSpace`. There is one log directory, and a file beside it takes its space."""
-        del log_dir
-        self.volumes.limit(self._broker(node), free_bytes)
-
-    def is_disk_full(self, node: str, log_dir: int | None = None) -> Receipt:
-        """See :class:`harness.controls.DiskSpace`."""
-        del log_dir
-        return self.volumes.is_full(self._broker(node))
-
-    def takes_writes(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
-        return self.volumes.takes_writes(self._broker(node))
-
-    def has_refused_write(self, node: str, log_dir: int | None = None) -> Receipt:
-        """See :class:`harness.target.Target`. The broker's log has the refusal."""
-        del log_dir
-        if node == CONTROLLER:
-            return Receipt(False, "the controller's disk is not limited")
-        return self.volumes.has_refused_write(node)
 
     def wipe_disk(self, node: str) -> None:
         """See :class:`harness.controls.DiskContents`."""
@@ -248,29 +173,6 @@ class ComposeTarget(ComposeCluster):
         if Power in self.controls:
             for disk, ledger in self._disks(node):
                 flushed.sync(disk, ledger)
-
-    def _broker(self, node: str) -> str:
-        if node == CONTROLLER:
-            raise NoSuchProbe("the disk of the controller is a directory of the run, which nothing is done to.")
-        return self._node(node).name
-
-    # ------------------------------------------------------------------------------------------------ clocks
-
-    def offset_clock(self, node: str, offset_ms: int) -> None:
-        """See :class:`harness.controls.WallClocks`."""
-        self._clocked(node)
-        self.clocks.offset(node, offset_ms)
-
-    def clock_offset_ms(self, node: str) -> int:
-        """See :class:`harness.controls.WallClocks`."""
-        self._clocked(node)
-        return self.clocks.offset_ms(node)
-
-    def _clocked(self, node: str) -> None:
-        self._node(node)
-        if node not in self._shim_directories():
-            why = self._kafka.lacks[WallClocks] if node != CONTROLLER else _ZOOKEEPER
-            raise NoSuchProbe(f"the clock of node {node} cannot be moved.", why)
 
     # ------------------------------------------------------------------------------------------------ power
 
@@ -341,11 +243,3 @@ class ComposeTarget(ComposeCluster):
 
     def _disk(self, broker: str) -> Path:
         return self._directory / self._file.brokers[int(broker)].name / DATA
-
-
-def _of_clients(links: Sequence[Link]) -> list[Link]:
-    return [link for link in links if CLIENTS in link]
-
-
-def _among_nodes(links: Sequence[Link]) -> list[Link]:
-    return [link for link in links if CLIENTS not in link]

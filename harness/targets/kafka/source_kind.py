@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from harness.errors import UsageError
 from harness.scenario import Scenario
@@ -33,7 +33,6 @@ class SourceKind:
     runs_releases: ClassVar[bool] = True
     needs_loopback: ClassVar[bool] = False
     tried: ClassVar[None] = None
-    timeline: ClassVar[Timeline] = "sampled"
 
     name: str
     argument: str
@@ -46,6 +45,11 @@ class SourceKind:
     def spelling(self) -> str:
         """As messages show it."""
         return f"{self.name}:{self.argument}"
+
+    def timeline(self, configuration: Mapping[str, Any]) -> Timeline:
+        """See :class:`harness.targets.target_kind.TargetKind`."""
+        del configuration
+        return "sampled"
 
     def source(self, argument: str) -> OneRelease:
         """What makes a system of the release that the argument names. Raises as :attr:`find`."""

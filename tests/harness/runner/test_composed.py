@@ -15,9 +15,11 @@ from harness.runner import Plan, plan, run
 from harness.runner.manifest import manifest, now
 from harness.scenario import load
 from harness.targets.compose.inspected_stack import InspectedStack
-from harness.targets.compose.kafka_source import KIND, ComposeSource
+from harness.targets.compose.kafka_source import ComposeSource
+from harness.targets.compose.kind import KIND, Found
 from harness.targets.compose.leftovers import owner
 from harness.targets.kafka.releases import release
+from harness.targets.kafka.source_kind import OneRelease
 from harness.targets.kafka.system import RealKafka
 from harness.targets.kinds import KINDS, with_pattern
 from tests.harness.runner.mix_of import mix_of
@@ -42,7 +44,8 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> Planned:
         overrides: Mapping[str, str] | None = None,
     ) -> Plan:
         kafka = InspectedStack(read(text), {}, (), release("4.1.0"), takes_shim)
-        monkeypatch.setitem(KINDS.own, KIND.name, dataclasses.replace(KIND, find=lambda _: ComposeSource(kafka)))
+        found = Found(kafka, OneRelease(ComposeSource(kafka)))
+        monkeypatch.setitem(KINDS.own, KIND.name, dataclasses.replace(KIND, find=lambda _: found))
         monkeypatch.setattr("harness.targets.kafka.shim.is_available", lambda: True)
         return plan(load(scenario), TARGET, overrides=overrides or {})
 

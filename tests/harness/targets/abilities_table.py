@@ -8,13 +8,14 @@ from pathlib import Path
 
 import faults
 from harness.checker import EvidenceTier
-from harness.controls import Power, WallClocks
+from harness.controls import DiskSpace, Power, WallClocks
 from harness.target import Target
 from harness.targets.bootstrap.target import BootstrapTarget
 from harness.targets.builtin import BuiltinTarget
 from harness.targets.cluster.commanded_node import NEEDED
 from harness.targets.cluster.kind import WHY_NOT
 from harness.targets.cluster.target import ClusterTarget
+from harness.targets.compose.foreign_target import ForeignTarget
 from harness.targets.compose.target import ComposeTarget
 from harness.targets.kafka.disks import NEEDS_SHIM
 from harness.targets.kafka.process import ProcessTarget
@@ -24,11 +25,15 @@ ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "targets.md"
 BEGIN, END = "<!-- abilities -->\n", "<!-- /abilities -->"
 
+FOREIGN = "compose, another make"
+"""``compose:FILE`` with brokers that are not Apache Kafka's."""
+
 TARGETS: Mapping[str, tuple[type[Target], EvidenceTier]] = {
     "builtin": (BuiltinTarget, EvidenceTier.BROKERS),
     "simulated": (SimulatedTarget, EvidenceTier.BROKERS),
     "process": (ProcessTarget, EvidenceTier.SAMPLES),
     "compose": (ComposeTarget, EvidenceTier.SAMPLES),
+    FOREIGN: (ForeignTarget, EvidenceTier.CLIENTS),
     "cluster": (ClusterTarget, EvidenceTier.CLIENTS),
     "bootstrap": (BootstrapTarget, EvidenceTier.CLIENTS),
 }
@@ -47,6 +52,7 @@ TESTS: Mapping[str, str] = {
 
 FILES = {
     **dict.fromkeys(("builtin", "simulated", "process", "compose"), _SHARED),
+    FOREIGN: "tests/harness/targets/compose/test_foreign_target.py",
     "cluster": "tests/harness/targets/cluster/test_commanded_cluster.py",
     "bootstrap": "tests/harness/targets/bootstrap/test_running_cluster.py",
 }
@@ -56,6 +62,7 @@ ON = {
     "simulated": "itself, by day",
     "process": "Kafka 2.8.1 and 4.1.0 (also `#quorum`, `#combined`), at night",
     "compose": "Kafka 4.1.0 in images that are built here, at night",
+    FOREIGN: "[stand-ins](containers.md#brokers-of-another-make), at night; no image of Redpanda",
     "cluster": "built-in brokers as plain processes, by day; [Tansu and kfake](other-systems.md) by hand",
     "bootstrap": (
         "built-in brokers by day; Kafka 4.3.0 with TLS, SASL and ACLs at night; "
@@ -99,15 +106,18 @@ def _cell(target: str, kind: str) -> str:
     needs = faults.KINDS[kind].needs
     if target == "process" and needs in NEEDS_SHIM:
         return "yes, with a C compiler"
-    if target == "compose" and needs in _BY_SHIM:
+    if target in ("compose", FOREIGN) and needs in _BY_SHIM:
         return "yes, if the image takes the [shim](containers.md)"
+    if target == FOREIGN and needs is DiskSpace:
+        return "yes, with one volume"
     return "with commands" if target == "cluster" else "yes"
 
 
 def _notes() -> Iterator[str]:
     yield (
         "A relay of `compose` cuts a link in all its connections, so that it has no `stall`, and a volume cannot lose "
-        "its name, so that it has no `log_dir_failure`. Why `cluster` lacks the others:"
+        "its name, so that it has no `log_dir_failure`; of [another make](containers.md#brokers-of-another-make) it is "
+        "not known what a program has flushed, and keeps. Why `cluster` lacks the others:"
     )
     yield ""
     for kind, fault in faults.KINDS.items():

@@ -39,6 +39,7 @@ from harness.targets.compose.image import has_image
 from harness.targets.compose.inspected_stack import find
 from harness.targets.compose.project import TOXIPROXY_IMAGE, connected
 from harness.targets.compose.target import ComposeTarget
+from harness.targets.compose.written_stack import read
 from harness.targets.kafka.fetching import Distribution, fetch
 from harness.targets.kafka.jvm import java
 from harness.targets.kafka.layout import Control
@@ -188,7 +189,7 @@ def _compose(version: str, path: Path, file: str = "kafka-kraft.yml", *, starts_
             for image in (f"seawall/kafka:{version}", "seawall/tools", "seawall/toxiproxy"):
                 if not has_image(engine, image):
                     pytest.skip(f"image {image} is missing: python compose/images/build.py builds it")
-        kafka = find(str(_SHIPPED / file))
+        kafka = find(read(str(_SHIPPED / file)))
     except EnvironmentFault as missing:
         pytest.skip(str(missing))
     settings = understood({"min.insync.replicas": 2, "default.replication.factor": 3}, kafka.release, BROKERS)

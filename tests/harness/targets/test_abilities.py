@@ -6,7 +6,7 @@ import faults
 from harness.controls import DiskContents
 from harness.targets.simulated import SimulatedTarget
 from tests.faults.cases import CASES
-from tests.harness.targets.abilities_table import FILES, PAGE, ROOT, TARGETS, TESTS, can, with_table
+from tests.harness.targets.abilities_table import FILES, FOREIGN, PAGE, ROOT, TARGETS, TESTS, can, with_table
 
 
 def test_the_table_of_targets_is_that_of_their_code(request: pytest.FixtureRequest) -> None:
@@ -19,6 +19,8 @@ def test_a_target_that_can_do_something_has_a_test_of_it() -> None:
     assert {kind for kind in faults.KINDS if can("cluster", kind)} == set(TESTS)
     there = (ROOT / FILES["cluster"]).read_text()
     assert [name for name in TESTS.values() if f"def {name}(" not in there] == []
+    foreign = (ROOT / FILES[FOREIGN]).read_text()
+    assert [kind for kind in faults.KINDS if can(FOREIGN, kind) != (f'"fault": "{kind}"' in foreign)] == []
     damaged = {kind for kind, fault in faults.KINDS.items() if fault.needs is DiskContents and not CASES[kind].asked}
     assert damaged == {"corrupt_log"}
     assert "def damage_is_seen(" in (ROOT / FILES["builtin"]).read_text()

@@ -57,4 +57,4 @@ def test_a_kind_that_runs_a_generation_has_no_source_and_a_controller_of_its_own
     ],
 )
 def test_what_the_runs_of_a_kind_know_of_brokers(name: str, timeline: str) -> None:
-    assert KINDS[name].timeline == timeline
+    assert KINDS[name].timeline({}) == timeline

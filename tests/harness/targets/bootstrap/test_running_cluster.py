@@ -159,7 +159,7 @@ def test_what_the_cluster_does_not_have_is_refused_before_anything_is_created(cl
     target = f"bootstrap:{cluster.bootstrap()}"
     with pytest.raises(UsageError, match=r"topic 'ledger' has 4 replicas, and .* has 3 broker"):
         plan(parse(CALM.text.replace("brokers: 3", "brokers: 4").replace("factor: 3", "factor: 4")), target)
-    with pytest.raises(UsageError, match=r"is a schedule, whose steps need a cluster that seawall starts"):
+    with pytest.raises(UsageError, match=r"is a schedule, whose steps need brokers that seawall looks into"):
         plan(load("kip-101-double-failover"), target)
     with pytest.raises(UsageError, match=r"replica.lag.time.max.ms is 77 in the scenario, and 2000 on the brokers"):
         plan(CALM, target, overrides={"settings.replica.lag.time.max.ms": "77"})

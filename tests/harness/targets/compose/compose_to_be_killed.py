@@ -9,14 +9,15 @@ from pathlib import Path
 
 from harness.runner.journal import Journal
 from harness.targets.compose.inspected_stack import find
-from harness.targets.compose.kafka_source import KIND
+from harness.targets.compose.leftovers import NAME
 from harness.targets.compose.target import ComposeTarget
+from harness.targets.compose.written_stack import read
 from harness.targets.kafka.server_properties import understood
 
-kafka, directory = find(sys.argv[1]), Path(sys.argv[2])
+kafka, directory = find(read(sys.argv[1])), Path(sys.argv[2])
 settings = understood({}, kafka.release, len(kafka.file.brokers))
 with Journal(directory, is_temporary=True) as journal:
-    target = ComposeTarget(directory / "cluster", kafka, settings, partial(journal.leftover_coming, KIND.name))
+    target = ComposeTarget(directory / "cluster", kafka, settings, partial(journal.leftover_coming, NAME))
     target.start()
     sys.stdout.write(target.project.name + "\n")
     sys.stdout.flush()

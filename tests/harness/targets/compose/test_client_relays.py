@@ -6,7 +6,7 @@ from pathlib import Path
 
 from harness.model import CLIENTS, NodeId
 from harness.targets.compose.client_relays import ClientRoutes
-from harness.targets.compose.cluster import free_ports
+from harness.targets.compose.composed_nodes import free_ports
 from harness.targets.kafka.proxies import Proxies
 from harness.targets.link_probe import API_VERSIONS_REQUEST
 from harness.targets.node_evidence import wire_rows

@@ -9,7 +9,7 @@ from datetime import datetime
 import pytest
 
 from harness.errors import EnvironmentFault
-from harness.targets.compose.container_clock import Clocks, takes_shim
+from harness.targets.compose.container_clock import JAVA, Clocks, takes_shim
 from harness.targets.compose.containers import told_by
 from harness.targets.compose.project import Project
 from harness.targets.kafka import shim
@@ -32,7 +32,7 @@ def project_and_clocks(engine: Engine, tmp_path_factory: pytest.TempPathFactory)
     java = {"image": "seawall/kafka:4.1.0", "entrypoint": FOREVER}
     bent = {**java, "environment": variables, "volumes": volumes}
     with engine.project(directory, {"java-0": bent, "java-1": java}) as project:
-        clocks = Clocks(project, {"0": directory / "shim", "1": directory / "shim"})
+        clocks = Clocks(project, {"0": directory / "shim", "1": directory / "shim"}, JAVA)
         _await_java(clocks)
         yield project, clocks
 

@@ -49,7 +49,7 @@ def test_of_a_release_that_a_table_tells_confluents_own_number_is_kept() -> None
 @pytest.mark.parametrize(
     ("jars", "says"),
     [
-        ([], "image web has not exactly one release of Kafka in it, but none"),
+        ([], "image web has no Kafka in it"),
         (["/a/kafka_2.13-4.1.0.jar", "/b/kafka_2.13-3.9.1.jar"], "but 3.9.1, 4.1.0"),
         (["/a/kafka_2.12-2.0.1.jar"], "Kafka 2.0.1, whose brokers do not return their leader epochs"),
         (["/a/kafka_2.13-9.0.0-ccs.jar"], "Confluent Platform 9.0.0 is not known"),

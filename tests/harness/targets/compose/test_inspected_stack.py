@@ -9,9 +9,10 @@ import pytest
 import yaml
 
 from harness.errors import UsageError
-from harness.targets.compose import compose_tool, inspected_stack
+from harness.targets.compose import compose_tool, images, inspected_stack
 from harness.targets.compose.image import KafkaImage
 from harness.targets.compose.inspected_stack import InspectedStack
+from harness.targets.compose.written_stack import read
 from harness.targets.kafka.releases import release
 from tests.harness.targets.compose.files import BITNAMI, CONFLUENT_ZOOKEEPER
 
@@ -20,9 +21,9 @@ def found(text: str, image: KafkaImage, monkeypatch: pytest.MonkeyPatch) -> Insp
     """What this file is, each of whose images is ``image``."""
     monkeypatch.setattr(compose_tool, "resolved", lambda _: yaml.safe_load(dedent(text)))
     monkeypatch.setattr(inspected_stack, "connected", Mock())
-    monkeypatch.setattr(inspected_stack, "has_image", lambda *_: True)
+    monkeypatch.setattr(images, "has_image", lambda *_: True)
     monkeypatch.setattr(inspected_stack, "look_into", lambda *_: image)
-    return inspected_stack.find("stack.yml")
+    return inspected_stack.find(read("stack.yml"))
 
 
 def test_a_file_with_zookeeper_and_a_release_that_is_known_with_kraft_alone_is_refused(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.model import CONTROLLER, NodeId
+from harness.targets.compose.beside import Ports
 from harness.targets.compose.numbering import Numbering
 from harness.targets.compose.observed_containers import ObservedContainers
-from harness.targets.compose.overlay import Ports
 from harness.targets.kafka.releases import release
 
 NUMBERING = Numbering({NodeId(0): 3, NodeId(1): 5, NodeId(2): 7})

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from harness.errors import UsageError
+from harness.targets.compose.beside import Addition, Ports, Surroundings
 from harness.targets.compose.compose_file import ComposeFile
-from harness.targets.compose.overlay import Addition, Ports, Wishes, needed, overlay
+from harness.targets.compose.overlay import Wishes, needed, overlay
 from harness.targets.compose.project import TOXIPROXY
 from harness.targets.kafka.releases import release
 from harness.targets.kafka.server_properties import understood
@@ -20,7 +21,7 @@ def made(
 ) -> dict[str, Any]:  # fmt: skip
     nodes = [str(number) for number in range(len(file.brokers))]
     kept = [one.name for one in file.zookeepers] or [one.name for one in file.kafkas]
-    wishes = Wishes(
+    run = Surroundings(
         project="seawall-1",
         owner="me",
         ports=Ports(
@@ -31,14 +32,13 @@ def made(
             probe=24000,
             controller=25000,
         ),
-        settings=understood({"min.insync.replicas": 2}, release(version), 3),
-        metadata={service: f"/run/{service}/metadata" for service in kept},
         clocks=clocks,
         tools_image="tools",
         toxiproxy_image="toxiproxy",
         disk_mib=64,
     )
-    return overlay(file, wishes)
+    settings = understood({"min.insync.replicas": 2}, release(version), 3)
+    return overlay(file, Wishes(run, settings, {service: f"/run/{service}/metadata" for service in kept}))
 
 
 def test_clients_are_led_past_the_relays_that_have_a_tap_or_toxiproxy_is_not_where_these_lead() -> None:

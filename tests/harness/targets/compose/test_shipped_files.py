@@ -15,6 +15,7 @@ from harness.model import CONTROLLER, CONTROLLER_ID, NodeId
 from harness.target import TopicSpec
 from harness.targets.compose.inspected_stack import find
 from harness.targets.compose.target import ComposeTarget
+from harness.targets.compose.written_stack import read
 from harness.targets.kafka.server_properties import understood
 from harness.wire.messages.quorum import METADATA_TOPIC
 from tests.harness.targets.compose.conftest import Engine
@@ -53,7 +54,7 @@ def test_a_shipped_file_runs_and_is_broken_and_whole_again(
     engine.need("tools", "toxiproxy", *images.values())
     for variable, image in images.items():
         monkeypatch.setenv(variable, f"seawall/{image}")
-    kafka = find(str(SHIPPED / file))
+    kafka = find(read(str(SHIPPED / file)))
     target = ComposeTarget(tmp_path, kafka, understood(SETTINGS, kafka.release, BROKERS))
     trial = Trial(target, SystemClock(), partial(send_once, target), PATIENCE_S)
     try:

@@ -26,6 +26,7 @@ from harness.target import TopicSpec
 from harness.targets.compose.inspected_stack import find
 from harness.targets.compose.project import TOOLS_IMAGE
 from harness.targets.compose.target import ComposeTarget
+from harness.targets.compose.written_stack import read
 from harness.targets.kafka.server_properties import understood
 from harness.wire.messages.quorum import METADATA_TOPIC
 from tests.harness.targets.compose.conftest import ANOTHER_PROJECT, Engine
@@ -121,7 +122,7 @@ def test_a_project_that_does_not_come_up_leaves_nothing(
     engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = combined(tmp_path, (5,), KAFKA_LOG_RETENTION_MS="never")
-    kafka = find(str(file))
+    kafka = find(read(str(file)))
     target = ComposeTarget(tmp_path / "cluster", kafka, understood({}, kafka.release, 1))
     try:
         with pytest.raises(EnvironmentFault, match=r"node 0 ended at once: .*log\.retention\.ms"):
@@ -149,7 +150,7 @@ def test_a_broker_is_cut_off_and_killed_and_what_is_the_users_stays_as_it_was(en
     (tmp_path / "certs").mkdir()
     precious = engine.client.volumes.create(f"precious-{tmp_path.name}")
     file.write_text(yaml.safe_dump({**stack, "volumes": {"data": {"name": precious.name}}}))
-    kafka = find(str(file))
+    kafka = find(read(str(file)))
     target = ComposeTarget(tmp_path / "cluster", kafka, understood({}, kafka.release, 1))
     target.tap()
     try:

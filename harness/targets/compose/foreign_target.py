@@ -1,0 +1,162 @@
+"""Implements the target for brokers of another make in a compose file: harmed as containers, looked at by clients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from harness.client_properties import Access
+from harness.errors import EnvironmentFault
+from harness.target import ClusterView, Receipt, TopicSpec
+from harness.targets.addresses import Address
+from harness.targets.bootstrap.administration import Administration
+from harness.targets.bootstrap.broker_numbers import BrokerNumbers
+from harness.targets.bootstrap.promises import STATED, asked, topic_configs
+from harness.targets.bootstrap.spelling import Named
+from harness.targets.bootstrap.target import BootstrapTarget
+from harness.targets.compose.beside import Surroundings
+from harness.targets.compose.container_clock import EVERY, Processes
+from harness.targets.compose.foreign_overlay import overlay
+from harness.targets.compose.foreign_stack import ForeignStack
+from harness.targets.compose.harmed_nodes import HarmedNodes
+from harness.targets.compose.leftovers import NAME
+from harness.targets.leftovers import StartJournal
+
+_STARTS = 3
+"""How often a broker is started that ends itself meanwhile."""
+
+OF_ONE_RUN = Named("", keeps_topics=True, prefix="")
+"""Such a cluster, as its clients use it, before it runs: nothing of it outlives the run, and nothing else uses it."""
+
+
+class ForeignTarget(HarmedNodes):
+    """Implements :class:`harness.target.Target`, and of :mod:`harness.controls` what needs nothing of the program.
+
+    Args:
+        directory: of this machine, for the nodes' output; created when missing.
+        foreign: the stack to run.
+        promised: the settings that a run takes for promised, by the names of broker settings.
+        written: those that the scenario has.
+        journal: records the project before it exists.
+    """
+
+    name = NAME
+
+    def __init__(
+        self,
+        directory: Path,
+        foreign: ForeignStack,
+        promised: Mapping[str, str],
+        written: Mapping[str, object],
+        journal: StartJournal,
+    ) -> None:
+        super().__init__(
+            directory, foreign.file, foreign.stack, foreign.services, partial(journal.leftover_coming, NAME)
+        )
+        self.controls = foreign.controls
+        self._foreign = foreign
+        self._promised = promised
+        self._settings = written
+        self._journal = journal
+        self._kafka_ids: Sequence[int] = ()
+        self._clients: BootstrapTarget | None = None
+
+    # ------------------------------------------------------------------------------------------------ life
+
+    def start(self) -> None:
+        """See :class:`harness.target.Target`. Clients then ask the brokers for their settings.
+
+        Of what the run takes for promised, topics state for themselves what the brokers have a setting for.
+        """
+        super().start()
+        self._has_come_up = True
+        cluster = replace(OF_ONE_RUN, bootstrap=self.bootstrap())
+        told = Administration(Access(self.bootstrap())).broker_configs(self._kafka_ids[0])
+        stated = {name: value for name, value in self._promised.items() if name in STATED and name in told}
+        configs = topic_configs(asked({**stated, **self._settings}, told))
+        numbers = BrokerNumbers(self._kafka_ids, in_their_order=True)
+        self._clients = BootstrapTarget(cluster, configs, self._journal, numbers)
+
+    def _overlay(self, run: Surroundings) -> dict[str, Any]:
+        return overlay(self._foreign.file, self._written, run)
+
+    def _upstream(self, node: str) -> str:
+        broker = self._foreign.file.brokers[int(node)]
+        return f"{broker.name}:{broker.port}"
+
+    def _all_know_each_other(self) -> bool:
+        """See :class:`.ComposedNodes`; a broker is known by where it has clients connect.
+
+        Raises:
+            EnvironmentFault: one has them connect elsewhere.
+        """
+        addresses = [("127.0.0.1", self.ports.advertised[name]) for name in self.brokers()]
+        known = [self._known_to(name) for name in self.brokers()]
+        for broker, where in ((broker, where) for one in known for broker, where in one.items()):
+            if where not in addresses:
+                ours = ", ".join(f"{one.advertised} of service {one.name!r}" for one in self._foreign.file.brokers)
+                raise EnvironmentFault(
+                    f"broker {broker} has clients connect to {where[0]}:{where[1]}, which is not what seawall has put "
+                    f"in the place of {ours}.",
+                    "Let each broker be a service of its own, which takes that address from its command or a variable.",
+                )
+        if not all(set(one.values()) == set(addresses) for one in known):
+            return False
+        ids = {where: broker for broker, where in known[0].items()}
+        self._kafka_ids = [ids[where] for where in addresses]
+        return True
+
+    def restart(self, node: str) -> None:
+        """See :class:`harness.controls.Restarts`. One that ends as it starts is started again, as by a supervisor."""
+        for _ in range(_STARTS):
+            super().restart(node)
+            if self._node(node).exists:
+                return
+
+    def _speaks(self, node: str, address: Address) -> bool:
+        """Whether it answers; while most brokers are away it may not, and counts as ready when its container runs."""
+        going_on = sum(map(self._goes_on, self.brokers()))
+        return super()._speaks(node, address) or 2 * going_on <= len(self.brokers())
+
+    def _shim_directories(self) -> Mapping[str, Path]:
+        if self._foreign.no_clock:
+            return {}
+        return {node: self._directory / service / "shim" for node, [service] in self._foreign.file.nodes.items()}
+
+    @property
+    def _shimmed_processes(self) -> Processes:
+        return EVERY
+
+    def _why_no_clock(self, node: str) -> str:
+        del node
+        return self._foreign.no_clock
+
+    # ------------------------------------------------------------------------------------------------ clients
+
+    @property
+    def _seen_by_clients(self) -> BootstrapTarget:
+        assert self._clients is not None, "the target has not been started"
+        return self._clients
+
+    def create_topic(self, topic: TopicSpec) -> None:
+        """See :class:`harness.target.Target`."""
+        self._seen_by_clients.create_topic(topic)
+
+    def view(self) -> ClusterView:
+        """See :class:`harness.target.Target`: by the word of Metadata."""
+        return self._seen_by_clients.view()
+
+    # ------------------------------------------------------------------------------------------------ disks
+
+    def has_refused_write(self, node: str, log_dir: int | None = None) -> Receipt:
+        """See :class:`harness.observations.NodeStates`: that is not known of such a program."""
+        del log_dir
+        return Receipt(False, f"node {node}: what its program says of its disk is not known")
+
+    def offline_log_dirs(self, node: str) -> Sequence[int]:
+        """See :class:`harness.observations.NodeStates`: it has one directory, and is not asked."""
+        del node
+        return ()
