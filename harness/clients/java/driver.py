@@ -39,7 +39,7 @@ _NEEDED_BY = "Kafka's own client"
 _REMEDY = f"Install a JDK {OLDEST_JAVA} or newer, or leave workload.client out."
 _LOOK = "Look at clients.log in the run directory, and at the machine's free memory."
 _COMPILE_S = 120.0
-_OPTIONS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xlog:disable", "-Xlog:all=warning:stderr")
+_OPTIONS = ("-Xmx512m", "-XX:+UseSerialGC", "-Xlog:disable", "-Xlog:all=warning:stderr")
 _ANSWER_S = 600.0
 """Calls of clients have timeouts of their own, which the harness chooses; none is as long."""
 
