@@ -22,22 +22,29 @@ from harness.model import NO_LEADER, TopicPartition
 
 def stories(states: States, journal: FaultJournal, log_epochs: LogEpochs, ack_facts: AckFacts) -> Iterator[LossStory]:
     """One story for each lost range, by partition and offset."""
+    found: dict[TopicPartition, list[Copy]] = {}
     for lost in sorted(ack_facts.lost_ranges, key=_place):
         place = TopicPartition(lost.topic, lost.partition)
         epoch = lost.leader_epoch
         if epoch is None and states.sampled:
             epoch = epoch_of(states, journal, place, lost.first_ack_ns, lost.last_ack_ns)
+        if place not in found:
+            found[place] = list(_copies(states, journal, place))
         held = [
             copy
-            for intervals in states.reported.get(place, {}).values()
-            for copy in (
-                seen_copies(intervals, journal.excusing, place)
-                if states.sampled
-                else copies(intervals, journal.excusing)
-            )
+            for copy in found[place]
             if copy.leader_epoch == epoch and copy.start < lost.end and copy.end > lost.first
         ]
         yield _story(states, journal, log_epochs, lost, epoch, held=held)
+
+
+def _copies(states: States, journal: FaultJournal, place: TopicPartition) -> Iterator[Copy]:
+    """What every replica of a partition held."""
+    for intervals in states.reported.get(place, {}).values():
+        if states.sampled:
+            yield from seen_copies(intervals, journal.excusing, place)
+        else:
+            yield from copies(intervals, journal.excusing)
 
 
 def _place(lost: LostRange) -> tuple[str, int, int, int, int]:

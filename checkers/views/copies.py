@@ -101,8 +101,10 @@ def _found_at(one: StateInterval) -> int | None:
     return max(int(detail(one)["from_offset"]), cut_at(one) or 0)
 
 
-def split(log: Sequence[Copy], at: int) -> tuple[list[Copy], list[Copy]]:
-    """What lies at and above an offset, and what lies below it."""
+def split(log: list[Copy], at: int) -> tuple[list[Copy], list[Copy]]:
+    """What of a log lies at and above an offset, and what lies below it; copies are in order."""
+    if not log or log[-1].end <= at:
+        return [], log
     gone = [copy._replace(start=max(copy.start, at)) for copy in log if copy.end > at]
     return gone, [copy._replace(end=min(copy.end, at)) for copy in log if copy.start < at]
 

@@ -37,11 +37,12 @@ def seen_copies(intervals: Sequence[StateInterval], faults: Sequence[Row], place
     """What one replica was seen to hold, lost copies first; ``intervals``: its broker's, in order."""
     log: list[Copy] = []
     before: StateInterval | None = None
+    harmful = _harmful(faults, intervals[0].node, place) if intervals else ()
     for one in intervals:
         if one.kind != "state" or one.first_log_end is None or one.log_end_offset is None:
             continue
         if before is not None:
-            harm = _harm(before, one, faults, place)
+            harm = _harm(before, one, harmful)
             emptied = harm is not None and traits_of(harm["kind"]).disk is DiskEffect.EVERYTHING
             kept = 0 if emptied else min(before.log_end_offset or 0, one.first_log_end)
             gone, log = split(log, kept)
@@ -50,12 +51,13 @@ def seen_copies(intervals: Sequence[StateInterval], faults: Sequence[Row], place
             if before.leader_epoch == one.leader_epoch:
                 log += _got(one, kept, one.first_log_end)
         start = one.log_start_offset or 0
-        yield from (
-            copy._replace(end=min(copy.end, start), lost=one, event="log_start", seen=before)
-            for copy in log
-            if copy.start < start
-        )
-        log = [copy._replace(start=max(copy.start, start)) for copy in log if copy.end > start]
+        if log and log[0].start < start:
+            yield from (
+                copy._replace(end=min(copy.end, start), lost=one, event="log_start", seen=before)
+                for copy in log
+                if copy.start < start
+            )
+            log = [copy._replace(start=max(copy.start, start)) for copy in log if copy.end > start]
         log += _got(one, one.first_log_end, one.log_end_offset)
         before = one
     yield from log
@@ -85,7 +87,7 @@ def window(journal: FaultJournal, copy: Copy) -> tuple[int, int]:
     assert copy.seen is not None
     since_ns, until_ns = copy.seen.end_ns, copy.lost.begin_ns
     place = TopicPartition(copy.got.topic or "", copy.got.partition or 0)
-    harm = _harm(copy.seen, copy.lost, journal.excusing, place)
+    harm = _harm(copy.seen, copy.lost, _harmful(journal.excusing, copy.node, place))
     if harm is None or harm["kind"] != copy.event:
         return since_ns, until_ns
     return max(since_ns, harm["injected_ns"]), min(until_ns, harm["proven_ns"])
@@ -113,17 +115,20 @@ def _got(one: StateInterval, start: int, end: int) -> list[Copy]:
     return [Copy(one.node, start, end, one.leader_epoch or 0, one)] if known else []
 
 
-def _harm(before: StateInterval, one: StateInterval, faults: Sequence[Row], place: TopicPartition) -> Row | None:
-    """The last fault between two looks whose proof names data that it took from this log."""
-    due = [
+def _harmful(faults: Sequence[Row], node: int, place: TopicPartition) -> Sequence[Row]:
+    """The faults whose proofs name data that they took from a replica's log."""
+    return [
         fault
         for fault in faults
         if fault["proven_ns"] is not None
-        and str(one.node) in fault["nodes"]
-        and fault["injected_ns"] <= one.begin_ns
-        and before.end_ns <= fault["proven_ns"]
+        and str(node) in fault["nodes"]
         and taken(traits_of(fault["kind"]).disk, fault["proof"], place) is not None
     ]
+
+
+def _harm(before: StateInterval, one: StateInterval, harmful: Sequence[Row]) -> Row | None:
+    """The last of the faults that took data from a log which was in effect between two looks."""
+    due = [fault for fault in harmful if fault["injected_ns"] <= one.begin_ns and before.end_ns <= fault["proven_ns"]]
     return max(due, key=lambda f: (f["injected_ns"], str(f["fault"])), default=None)
 
 
