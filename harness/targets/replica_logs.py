@@ -122,6 +122,8 @@ def _at_least(start: Offset, block: Block) -> Iterator[Block]:
 
 def _log_blocks(node: NodeId, partition: TopicPartition, directory: Path, known: _Known) -> Iterator[Block]:
     segments = _segments(directory)
+    if partition.topic == compacted.TOPIC:  # a pass that was stopped may have removed what it has not renamed yet
+        segments = sorted((*segments, *directory.glob("*.log.swap")))
     end_offset, _ = _span(segments)
     for (piece, header), (_, next_header) in pairwise(chain(_batches_in(segments), [_NO_BATCH])):
         if header is None:

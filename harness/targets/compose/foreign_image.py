@@ -44,7 +44,7 @@ def why_no_clock(client: docker.DockerClient, name: str, service: Mapping[str, A
         return f"The clock shim, built here, has no effect in image {image}: it has another C library, or no shell."
     seen = _seen(client, name, service)
     if "true" in seen:
-        return f"The clock shim cannot be loaded into the program of service {name!r}: it is linked statically."
+        return f"The clock shim moves nothing in the program of service {name!r}: it is linked statically, or in Go."
     if "bent" not in seen:
         return f"The program of service {name!r} ended at once, alone, so that its clock could not be looked at."
     return ""

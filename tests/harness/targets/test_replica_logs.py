@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import payload
+from harness import compacted, payload
 from harness.broker.checkpoints import LOG_STARTS
 from harness.broker.codecs import inflate
 from harness.history.schema import REPLICA_LOGS
@@ -343,3 +343,19 @@ def test_what_the_broker_had_flushed_and_closed_is_told(tmp_path: Path) -> None:
     [final] = final_rows(data)
     detail = json.loads(final["detail"])
     assert (detail["recovery_point"], detail["clean_shutdown"]) == (1, True)
+
+
+def test_what_compaction_has_written_and_not_renamed_is_part_of_a_compacted_log_alone(tmp_path: Path) -> None:
+    for topic in (compacted.TOPIC, "ledger"):
+        directory = tmp_path / f"{topic}-0"
+        directory.mkdir()
+        value = compacted.SLOTS + 2
+        kept = compacted.record(value, TopicPartition(topic, 0), 8, CREATED_MS)
+        swapped = batches.build(stored([kept]))
+        batches.patch(swapped, 0, 7, 2)
+        (directory / f"{7:020}.log.swap").write_bytes(swapped)
+        (directory / f"{9:020}.log").write_bytes(b"")
+    found = on_disk(NODE, tmp_path)
+    assert [(row["topic"], row["offset"], row["value"], row["intact"]) for row in found] == [
+        (compacted.TOPIC, 7, value, True)
+    ]
