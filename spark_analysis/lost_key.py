@@ -27,10 +27,8 @@ def lost_keys(tables: Tables, partitions: Partitions, demands: Demands, scale: S
     superseded = _superseded(written, scans)
     wanted = _newest(puts, scans).join(superseded, on=[*PLACE, "op", "key"], how="left_anti")
     given = _last_given(history)
-    earlier = f.col("given.offset") < f.col("put.offset")
-    another = (f.col("given.offset") == f.col("put.offset")) & (f.col("given.value") != f.col("put.value"))
     joined = wanted.join(given, on=[*PLACE, "op", "key"], how="left")
-    unseen = joined.where(f.col("given").isNull() | earlier | another)
+    unseen = joined.where(_is_missing("given"))
     if demands.tombstones_stay_ns:
         stay = f.broadcast(table_by_run(history.sparkSession, "stay_ns", demands.tombstones_stay_ns))
         unseen = unseen.join(_forgotten(unseen, written, scans, stay), on=[*PLACE, "op", "acked"], how="left_anti")
@@ -67,9 +65,7 @@ def replica_lost_keys(
     in_sync = f.broadcast(_last_isr(tables.timeline).join(_held_places(tables), on=list(PLACE), how="left_semi"))
     wanted = _newest(puts, final).join(in_sync, on=list(PLACE), how="inner")
     joined = wanted.join(_last_held(tables.compacted_logs), on=[*PLACE, "node", "key"], how="left")
-    earlier = f.col("held.offset") < f.col("put.offset")
-    another = (f.col("held.offset") == f.col("put.offset")) & (f.col("held.value") != f.col("put.value"))
-    lacking = joined.where(f.col("held").isNull() | earlier | another)
+    lacking = joined.where(_is_missing("held"))
     if demands.tombstones_stay_ns:
         gone = _gone(lacking, _written(history, puts), demands.tombstones_stay_ns)
         lacking = lacking.join(gone, on=[*PLACE, "acked"], how="left_anti")
@@ -91,6 +87,13 @@ def replica_lost_keys(
         other_value=f.col("held.value"),
         since_ns="since_ns",
     )
+
+
+def _is_missing(last: str) -> Column:
+    """Whether the column, the last record of the key that there is, is neither ``put`` nor a later one."""
+    earlier = f.col(f"{last}.offset") < f.col("put.offset")
+    another = (f.col(f"{last}.offset") == f.col("put.offset")) & (f.col(f"{last}.value") != f.col("put.value"))
+    return f.col(last).isNull() | earlier | another
 
 
 def _gone(lacking: DataFrame, written: DataFrame, stay_ns: Mapping[str, int]) -> DataFrame:

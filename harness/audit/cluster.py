@@ -123,9 +123,8 @@ def audited(state: State, cluster: Named, load: Load, log: logging.Logger) -> Au
             f"Take --replication {settings.min_insync_replicas}.",
         )
     configuration, guarantees = stated(state, settings, len(told.brokers), load)
-    target = BootstrapTarget(
-        cluster, topic_configs(asked_for), NothingToUndo()
-    )  # the audit's own journal has its topic
+    # The audit's own journal has its topic.
+    target = BootstrapTarget(cluster, topic_configs(asked_for), NothingToUndo())
     clients = partial(ThreadedClients, cluster.access, log, None, cluster.prefix)
     return Audited(target, SystemClock(), clients, configuration, guarantees)
 
