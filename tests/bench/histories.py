@@ -195,6 +195,8 @@ def _timeline(run: str, ends: list[int]) -> Iterator[dict[str, Any]]:
         if node != CONTROLLER_ID:
             told += [("state", p, mark) for p, end in enumerate(ends) for mark in (0, end)]
             told += [("final", p, end) for p, end in enumerate(ends)]
+        else:
+            told += [("final", None, 1)]
         for sequence, (kind, partition, mark) in enumerate(told):
             row: dict[str, Any] = {
                 "run": run, "node": node, "sequence": sequence, "incarnation": 0,
