@@ -12,9 +12,12 @@ from confluent_kafka import TopicPartition as Assigned
 
 from harness.client_ports import CommittedOffset
 from harness.client_properties import Access
-from harness.clients.librdkafka import ClientError, calling, configuration, made
+from harness.clients.librdkafka import ClientError, calling, configuration, made, within
 from harness.errors import EnvironmentFault
 from harness.model import NO_EPOCH, Offset, TopicPartition
+
+PATIENCE_S = 30.0
+"""How long a group's coordinator may take to come back."""
 
 _METADATA = b"CGMDv2:"
 
@@ -89,14 +92,18 @@ def generation_of(metadata: bytes) -> int:
 
 
 def commit(consumer: Consumer, offsets: Mapping[TopicPartition, CommittedOffset]) -> str | None:
-    """Commit ``offsets`` as ``consumer``, and wait for the answer; returns the error's name, None for success."""
+    """Commit ``offsets`` as ``consumer``, and wait for the answer; returns the error's name, None for success.
+
+    ``_TIMED_OUT`` after :data:`PATIENCE_S`: librdkafka waits for ever for a coordinator that does not come back, and
+    may still send the commit.
+    """
     wanted = [assigned(name, one.offset, one.leader_epoch) for name, one in offsets.items()]
+    answers: list[Assigned] = []
     try:
-        with calling():
-            answers = consumer.commit(offsets=wanted, asynchronous=False)
+        within(lambda: answers.extend(consumer.commit(offsets=wanted, asynchronous=False) or ()), PATIENCE_S)
     except ClientError as refused:
         return refused.name
-    return _first_error(answers or ())
+    return _first_error(answers)
 
 
 def _first_error(answers: Iterable[Assigned]) -> str | None:

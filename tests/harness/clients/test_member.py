@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import struct
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME, Consumer
@@ -13,6 +14,7 @@ from confluent_kafka import TopicPartition as Assigned
 
 from harness.client_ports import LEFT_UNKNOWN, Begins, CommittedOffset, Membership
 from harness.client_properties import Access
+from harness.clients import group
 from harness.clients import member as module
 from harness.clients.group import generation_of
 from harness.clients.member import GroupConsumer
@@ -190,3 +192,15 @@ def test_a_poll_in_which_it_was_not_told_where_to_begin_ends_with_an_error(monke
     script = Script(monkeypatch, None)
     assert script.poll(("on_assign", (0,))) == LEFT_UNKNOWN
     assert script.consumer.assigned == [("assign", [])]
+
+
+def test_a_commit_whose_coordinator_does_not_come_back_ends_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = threading.Event()
+
+    class Waiting:
+        def commit(self, **_: object) -> None:
+            ended.wait()
+
+    monkeypatch.setattr(group, "PATIENCE_S", 0.05)
+    assert group.commit(cast("Consumer", Waiting()), {FIRST: CommittedOffset(1)}) == "_TIMED_OUT"
+    ended.set()
