@@ -32,8 +32,11 @@ class FinalReader:
         context: of the run.
         isolation: of its consumers.
         lingers_s: for how long nothing more must come behind the end of a partition. Where no broker says how far its
-            log reaches, only that shows that the read is complete (:mod:`checkers.views.final_reads`). Where something
-            behind that end was acknowledged, the read goes on for :data:`LONGEST_LINGERING_S`.
+            log reaches, only that shows that the read is complete (:mod:`checkers.views.final_reads`).
+
+    Where something behind the end of a partition was acknowledged, the read goes on for :data:`LONGEST_LINGERING_S`, if
+    it lingers, or has committed records: their end is the last stable offset, and the markers of transactions that have
+    ended may come after it was told.
     """
 
     def __init__(
@@ -83,7 +86,7 @@ class FinalReader:
         return all(one.error for one in list(self._unread.values()))
 
     def _has_ceased_to_linger(self) -> bool:
-        """Whether no partition is read whose bounds are reached, and which lacks what was acknowledged."""
+        """Whether no partition is read on beyond its bounds for what was acknowledged."""
         left = list(self._unread.items())
         reached = (name for name, one in left if one.end is not None and (one.position or 0) >= one.end)
         return self._has_read_all_it_can() or not any(map(self._lacks, reached))
@@ -138,9 +141,10 @@ class FinalReader:
         return LONGEST_LINGERING_S if self._lacks(partition) else self._lingers_s
 
     def _lacks(self, partition: TopicPartition) -> bool:
-        """Whether a read that lingers has not come to the end of what was acknowledged."""
+        """Whether what was acknowledged may still come, and has not."""
+        may_come = bool(self._lingers_s) or self._isolation == "read_committed"
         position = self._unread.get(partition, Unread()).position or 0
-        return bool(self._lingers_s) and position < self._context.recorder.acknowledged_to.get(partition, 0)
+        return may_come and position < self._context.recorder.acknowledged_to.get(partition, 0)
 
     async def _poll(self, process: ProcessId, consumer: Consumer, partition: TopicPartition) -> bool:
         """Poll and note how far the read has come; returns whether the consumer can go on."""

@@ -81,11 +81,25 @@ class Growing:
         pass
 
 
+LINGERING: tuple[Isolation, float] = ("read_uncommitted", 0.05)
+COMMITTED: tuple[Isolation, float] = ("read_committed", 0.0)
+
+
 @pytest.mark.parametrize(
-    ("acknowledged", "comes_at", "held"), [(2, 0, 3), (2, math.inf, 2), (3, 30, 3), (3, math.inf, 2), (2, 30, 2)]
+    ("how", "acknowledged", "comes_at", "held"),
+    [
+        (LINGERING, 2, 0, 3),
+        (LINGERING, 2, math.inf, 2),
+        (LINGERING, 3, 30, 3),
+        (LINGERING, 3, math.inf, 2),
+        (LINGERING, 2, 30, 2),
+        (COMMITTED, 3, 30, 3),
+        (COMMITTED, 3, math.inf, 2),
+        (COMMITTED, 2, 3, 2),
+    ],
 )
 def test_what_was_acknowledged_and_does_not_come_is_asked_for_again_for_longer(
-    acknowledged: int, comes_at: float, held: int, monkeypatch: pytest.MonkeyPatch
+    how: tuple[Isolation, float], acknowledged: int, comes_at: float, held: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(final_reader, "LONGEST_LINGERING_S", 60.0 if held == acknowledged else 0.3)
     consumers: list[Growing] = []
@@ -101,7 +115,8 @@ def test_what_was_acknowledged_and_does_not_come_is_asked_for_again_for_longer(
     for value in range(acknowledged):
         op = recorder.invoke_send(context.new_process(), Sending(*PARTITIONS[0], value))
         recorder.complete_send(op, "ok", value)
-    assert FinalReader(context, lingers_s=0.05).read(30)
+    isolation, lingers_s = how
+    assert FinalReader(context, isolation, lingers_s).read(30)
     [consumer] = consumers
     assert consumer.positions == {PARTITIONS[0]: held}
 
