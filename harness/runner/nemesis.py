@@ -19,7 +19,8 @@ from harness.selection import NothingToAimAt
 from harness.target import ClusterView, Receipt, Target
 
 AIM_TIMEOUT_S = 5.0
-PROOF_TIMEOUT_S = 5.0
+PROOF_TIMEOUT_S = 15.0
+"""How long a fault may take to show: a write that a full disk has to refuse may wait for a coordinator to recover."""
 LAST_LOOK_TIMEOUT_S = 2.0
 """How long the last probe before healing may take to see the fault in effect: a busy node may miss a probe."""
 HEAL_TIMEOUT_S = 20.0
