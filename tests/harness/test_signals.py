@@ -100,6 +100,18 @@ def test_ctrl_c_while_a_command_is_imported_is_one_sentence(module: str) -> None
     assert (done.returncode, done.stderr) == (130, "seawall: interrupted.\n")
 
 
+def test_a_crash_in_a_library_in_c_shows_what_every_thread_did() -> None:
+    crashing = """import ctypes, sys
+sys.argv[1:] = ["--version"]
+from harness.entry import main
+main()
+ctypes.string_at(0)
+"""
+    ended = subprocess.run([sys.executable, "-c", crashing], capture_output=True, text=True, check=False)
+    assert ended.returncode == -signal.SIGSEGV
+    assert "in string_at" in ended.stderr
+
+
 def test_a_worker_ends_with_the_process_that_has_started_it() -> None:
     script = (
         "import multiprocessing, os, time\n"
