@@ -26,9 +26,10 @@ from harness.targets.compose.beside import Addition, Ports, Surroundings, proxy_
 from harness.targets.compose.client_relays import ClientRoutes
 from harness.targets.compose.container_clock import Clocks, Processes
 from harness.targets.compose.image import OWN_IMAGES, has_image
-from harness.targets.compose.leftovers import ProjectLeft, owner
+from harness.targets.compose.leftovers import ProjectLeft
 from harness.targets.compose.network import Network
 from harness.targets.compose.node import ComposeNode
+from harness.targets.compose.ownership import owner
 from harness.targets.compose.project import TOOLS_IMAGE, TOXIPROXY_IMAGE, Project, connected, image_of
 from harness.targets.compose.removal import left_of, removed
 from harness.targets.compose.rewriting import Stack, container_name, rewritten
