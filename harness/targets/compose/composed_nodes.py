@@ -24,7 +24,7 @@ from harness.targets.addresses import Address
 from harness.targets.compose import compose_tool
 from harness.targets.compose.beside import Addition, Ports, Surroundings, proxy_port
 from harness.targets.compose.client_relays import ClientRoutes
-from harness.targets.compose.container_clock import Clocks, Processes
+from harness.targets.compose.container_clock import Clocks
 from harness.targets.compose.image import OWN_IMAGES, has_image
 from harness.targets.compose.leftovers import ProjectLeft
 from harness.targets.compose.network import Network
@@ -33,6 +33,7 @@ from harness.targets.compose.ownership import owner
 from harness.targets.compose.project import TOOLS_IMAGE, TOXIPROXY_IMAGE, Project, connected, image_of
 from harness.targets.compose.removal import left_of, removed
 from harness.targets.compose.rewriting import Stack, container_name, rewritten
+from harness.targets.compose.shimmed import Look
 from harness.targets.compose.stack_file import StackFile
 from harness.targets.compose.toxics import Toxics
 from harness.targets.compose.volumes import Volumes
@@ -105,10 +106,9 @@ class ComposedNodes(OwnedNodes[ComposeNode]):
     def _shim_directories(self) -> Mapping[str, Path]:
         """Of each node whose clock can be moved: the directory of its shim's files on this machine."""
 
-    @property
     @abstractmethod
-    def _shimmed_processes(self) -> Processes:
-        """Those of a container that have to have the shim."""
+    def _look_at(self, node: str) -> Look:
+        """That at the processes of a node that have to have the shim."""
 
     # ------------------------------------------------------------------------------------------------ life
 
@@ -316,7 +316,7 @@ class ComposedNodes(OwnedNodes[ComposeNode]):
     @cached_property
     def clocks(self) -> Clocks:
         """The clocks of those nodes that have the shim."""
-        return Clocks(self.project, self._shim_directories(), self._shimmed_processes)
+        return Clocks(self.project, self._shim_directories(), self._look_at)
 
     # ------------------------------------------------------------------------------------------------ what is left
 

@@ -123,8 +123,8 @@ def find(written: WrittenStack) -> ForeignStack:
     client = connected()
     try:
         provide_all(client, path, stack, services)
-        tried = {broker.image: broker.name for broker in reversed(file.brokers)}
-        why = (why_no_clock(client, name, stack["services"][name]) for name in tried.values())
+        tried = {broker.image: broker for broker in reversed(file.brokers)}
+        why = (why_no_clock(client, one, stack["services"][one.name]) for one in tried.values())
         no_clock = next(filter(None, why), "")
     finally:
         client.close()

@@ -18,11 +18,11 @@ from harness.targets.bootstrap.promises import STATED, asked, topic_configs
 from harness.targets.bootstrap.spelling import Named
 from harness.targets.bootstrap.target import BootstrapTarget
 from harness.targets.compose.beside import Surroundings
-from harness.targets.compose.container_clock import EVERY, Processes
 from harness.targets.compose.foreign_overlay import overlay
 from harness.targets.compose.foreign_stack import ForeignStack
 from harness.targets.compose.harmed_nodes import HarmedNodes
 from harness.targets.compose.leftovers import NAME
+from harness.targets.compose.shimmed import Look, broker_at
 from harness.targets.leftovers import StartJournal
 
 _STARTS = 3
@@ -126,9 +126,8 @@ class ForeignTarget(HarmedNodes):
             return {}
         return {node: self._directory / service / "shim" for node, [service] in self._foreign.file.nodes.items()}
 
-    @property
-    def _shimmed_processes(self) -> Processes:
-        return EVERY
+    def _look_at(self, node: str) -> Look:
+        return broker_at(self._foreign.file.brokers[int(node)].port)
 
     def _why_no_clock(self, node: str) -> str:
         del node
