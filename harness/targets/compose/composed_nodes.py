@@ -12,7 +12,7 @@ from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import docker
 
@@ -37,6 +37,7 @@ from harness.targets.compose.shimmed import Look
 from harness.targets.compose.stack_file import StackFile
 from harness.targets.compose.toxics import Toxics
 from harness.targets.compose.volumes import Volumes
+from harness.targets.endings import JVM_STATUSES
 from harness.targets.kafka.proxies import Proxies
 from harness.targets.link_probe import ping_as_client
 from harness.targets.node_evidence import NODE_WIRE, folder_of, wire_rows
@@ -74,6 +75,8 @@ class ComposedNodes(OwnedNodes[ComposeNode]):
     _READY_TIMEOUT_S = 180.0
     _SHUT_DOWN_TIMEOUT_S = 60.0
     _POLL_S = 0.1
+    _STATUSES: ClassVar[Mapping[int, str]] = JVM_STATUSES
+    """The exit statuses of a node that are no fault of its program, and their causes."""
 
     def __init__(
         self, directory: Path, file: StackFile, stack: Stack, services: Sequence[str], coming: Coming
@@ -141,7 +144,7 @@ class ComposedNodes(OwnedNodes[ComposeNode]):
         self._awaited = containers
         compose_tool.up(name, self._stack_file.path.parent, stack)
         self._awaited = []
-        self._nodes = {node: ComposeNode(self._project, node) for node in self._stack_file.nodes}
+        self._nodes = {node: ComposeNode(self._project, node, self._STATUSES) for node in self._stack_file.nodes}
         self._open_proxies()
         for node in reversed(self._nodes):
             self._started(node, begun_ns)

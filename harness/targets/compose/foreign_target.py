@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from harness.client_properties import Access
 from harness.errors import EnvironmentFault
@@ -44,6 +44,7 @@ class ForeignTarget(HarmedNodes):
     """
 
     name = NAME
+    _STATUSES: ClassVar[Mapping[int, str]] = {}
 
     def __init__(
         self,
