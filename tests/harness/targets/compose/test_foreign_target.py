@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -28,12 +28,15 @@ from harness.history.run_directory import RunDirectory
 from harness.runner import plan, run
 from harness.runner.journal import NothingToUndo, heal_leftovers
 from harness.scenario import load, parse
-from harness.target import TopicSpec
+from harness.target import Receipt, TopicSpec
 from harness.targets.addresses import Address
+from harness.targets.compose import composed_nodes, foreign_target
 from harness.targets.compose.beside import Ports
 from harness.targets.compose.foreign_stack import ForeignStack, find
 from harness.targets.compose.foreign_target import ForeignTarget
+from harness.targets.compose.network import Network
 from harness.targets.compose.node import ComposeNode
+from harness.targets.compose.volumes import Volumes
 from harness.targets.compose.written_stack import read as read_stack
 from tests.harness.targets.compose.conftest import ANOTHER_PROJECT, Engine
 from tests.harness.targets.compose.foreign_files import REDPANDA_THREE, parsed, read
@@ -58,7 +61,7 @@ class Scripted(ForeignTarget):
         stack = parsed(REDPANDA_THREE)
         super().__init__(directory, ForeignStack(read(REDPANDA_THREE), stack, (), ""), {}, {}, NothingToUndo())
         ports = {node: 21000 + int(node) for node in self.brokers()}
-        self._ports = Ports(ports, ports, {}, 0, 0, 0)
+        self._ports = Ports(ports, ports, {node: port + 1000 for node, port in ports.items()}, 0, 0, 0)
         self._known = known
         self._lives = list(lives)
         self.away: set[str] = set()
@@ -75,6 +78,15 @@ class Scripted(ForeignTarget):
 
     def _goes_on(self, node: str) -> bool:
         return node not in self.away
+
+    @cached_property
+    def network(self) -> Network:
+        return cast("Network", SimpleNamespace(attach=lambda _: None))
+
+    @cached_property
+    def volumes(self) -> Volumes:
+        unused = Receipt(True, "its volume has nothing in it")
+        return cast("Volumes", SimpleNamespace(is_unused=lambda _: unused))
 
 
 def at(*ports: int) -> Known:
@@ -114,6 +126,33 @@ def test_a_broker_is_not_asked_for_an_answer_while_most_of_them_are_away(
     target = Scripted(tmp_path, [])
     target.away = away
     assert target._speaks("0", ("127.0.0.1", 1)) is counts
+
+
+def test_of_two_brokers_the_survivor_has_to_answer_as_it_did(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = Scripted(tmp_path, [])
+    target.away = {"1", "2"}
+    answers = [None, 0, 0]
+    monkeypatch.setattr(composed_nodes, "ping_as_client", lambda *_: answers.pop(0))
+    assert target._speaks("0", ("127.0.0.1", 1))
+    assert not target._speaks("0", ("127.0.0.1", 1))
+    target._started("0", 0)
+    assert target._speaks("0", ("127.0.0.1", 1))
+
+
+def test_a_listener_that_wants_more_than_plain_text_is_refused_at_once_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foreign_target, "wants", lambda address: "TLS" if address[1] == 22001 else "")
+    says = r"service 'redpanda-1' at port 29092 wants TLS.* label seawall\.listener"
+    with pytest.raises(EnvironmentFault, match=says):
+        Scripted(tmp_path, [{}] * 3)._all_know_each_other()
+
+
+def test_a_full_disk_that_a_broker_keeps_nothing_on_proves_nothing(tmp_path: Path) -> None:
+    receipt = Scripted(tmp_path, []).is_disk_full("1")
+    assert not receipt.holds
+    says = "'redpanda-1' keeps nothing in /var/lib/redpanda/data: name its data directory by seawall.disk"
+    assert says in receipt.seen
 
 
 # ---------------------------------------------------------------------------------------------------------- stand-ins
