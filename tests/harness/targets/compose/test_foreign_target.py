@@ -6,10 +6,13 @@ jar that names its release: Redpanda's image cannot be had here.
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
@@ -50,6 +53,16 @@ ALONE = {"topic.replication_factor": "1", "settings.min.insync.replicas": "1"}
 LATE = pytest.mark.nightly("whole runs on brokers in containers, whose images are built first")
 KILL = {"fault": "kill", "node": "any"}
 PAUSE = {"fault": "pause", "node": "any"}
+
+LOOKS = """\
+import sys
+from harness.targets.compose import foreign_image
+from harness.targets.compose.foreign_stack import find
+from harness.targets.compose.written_stack import read
+foreign_image._WATCHED_S = 600.0
+find(read(sys.argv[1]))
+"""
+"""A harness that looks at a service alone until it is killed."""
 
 Known = Mapping[int, Address]
 
@@ -175,6 +188,22 @@ def kfake(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 @pytest.fixture(scope="session")
+def shelled(engine: Engine, kfake: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """An image of kfake behind a shell that waits for it."""
+    context = tmp_path_factory.mktemp("shelled")
+    starts = json.dumps(["bash", "-c", '/broker "$@" & wait', "broker"])
+    lines = (
+        f"FROM {kfake} AS kfake",
+        "FROM seawall/tools",
+        "COPY --from=kfake /broker /broker",
+        f"ENTRYPOINT {starts}",
+    )
+    (context / "Dockerfile").write_text("\n".join(lines))
+    with _built(engine, "shelled", context) as image:
+        yield image
+
+
+@pytest.fixture(scope="session")
 def disguised(engine: Engine) -> Iterator[str]:
     """An image of Kafka that does not look like one."""
     engine.need_compose()
@@ -223,12 +252,26 @@ def _one_of_three(number: int, image: str, seeds: str) -> dict[str, Any]:
         *("--rpc-addr 0.0.0.0:33145", f"--seeds {seeds}", "--data /var/lib/broker"),
     ]
     of_all = {"networks": ["backbone"], "restart": "always", "volumes": [f"{name}:/var/lib/broker"]}
-    return {"image": image, "container_name": name, "command": told, "ports": [f"{port}:{port}"], **of_all}
+    health = {"test": ["CMD", "env", "-i", "sleep", "4"], "interval": "5s"}  # it has not the shim
+    own = {"container_name": name, "command": told, "ports": [f"{port}:{port}"]}
+    return {"image": image, **own, **of_all, "healthcheck": health}
 
 
 def judged(file: Path, out: Path, *faults: Mapping[str, Any], **overrides: str) -> tuple[RunDirectory, RunVerdict]:
+    """A run with these faults, one at a time."""
+    return _run(file, out, {"faults": list(faults), "at_once": 1, "budget": "any"}, overrides)
+
+
+def judged_in_confusion(file: Path, out: Path, *faults: Mapping[str, Any]) -> tuple[RunDirectory, RunVerdict]:
+    """A run with three of these faults at once, as far as Kafka promises to survive them."""
+    return _run(file, out, {"faults": list(faults), "at_once": 3, "budget": "promised"}, {})
+
+
+def _run(
+    file: Path, out: Path, chaos: Mapping[str, Any], overrides: Mapping[str, str]
+) -> tuple[RunDirectory, RunVerdict]:
     document = yaml.safe_load(load("random-chaos").text)
-    document["chaos"] |= {"faults": list(faults), "at_once": 1, "budget": "any"}
+    document["chaos"] |= chaos
     made = plan(parse(yaml.safe_dump(document)), f"compose:{file}", seed=7, duration_s=3, overrides=overrides)
     directory = run(made, out)
     [verdict] = check([directory.path], engine="reference")
@@ -278,6 +321,12 @@ def test_a_program_that_is_linked_statically_has_no_clock_to_move(kfake: str, tm
 
 
 @LATE
+def test_a_static_program_behind_a_script_that_has_the_shim_is_found_and_named(shelled: str, tmp_path: Path) -> None:
+    why = find(read_stack(str(alone(tmp_path, shelled)))).no_clock
+    assert re.match(r"The clock shim moves nothing in process \d+ \(broker\) of service 'broker': it is linked", why)
+
+
+@LATE
 def test_heal_removes_what_a_harness_that_was_killed_has_left(
     engine: Engine, kfake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -291,6 +340,42 @@ def test_heal_removes_what_a_harness_that_was_killed_has_left(
     assert left_of(engine, project)
     assert any(project in said for said in heal_leftovers(["compose"]))
     assert not left_of(engine, project)
+
+
+@LATE
+def test_heal_removes_the_broker_that_a_killed_harness_had_started_alone(
+    engine: Engine, disguised: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "journals"))
+    words = [sys.executable, "-c", LOOKS, str(three(tmp_path, disguised))]
+    with subprocess.Popen(words, cwd=Path(__file__).parents[4]) as harness:
+        while not (left := alone_on(engine)):
+            assert harness.poll() is None
+            time.sleep(0.1)
+        harness.send_signal(signal.SIGKILL)
+    assert alone_on(engine) == left
+    assert any(f"Removed {', '.join(left)}, by which" in said for said in heal_leftovers(["compose"]))
+    assert not alone_on(engine)
+
+
+def alone_on(engine: Engine) -> list[str]:
+    """The containers in which a service runs alone, which have its name for their host's."""
+    found = engine.client.containers.list(all=True, filters={"label": "seawall.asked-by"}, ignore_removed=True)
+    return [str(one.name) for one in found if one.attrs["Config"]["Hostname"] == "broker-0"]
+
+
+@LATE
+def test_three_brokers_that_keep_their_data_pass_whatever_of_a_mix_befalls_them_at_once(
+    disguised: str, tmp_path: Path
+) -> None:
+    clock = {"fault": "clock", "node": "any", "offset_ms": HOUR_MS}
+    cuts = ({"fault": "partition", "isolate": "leader"}, {"fault": "disk_full", "node": "leader"})
+    file = three(tmp_path, disguised)
+    directory, verdict = judged_in_confusion(file, tmp_path / "runs", KILL, PAUSE, *cuts, clock)
+    assert verdict.outcome is Outcome.PASS, verdict
+    rows = directory.read_table("faults")
+    assert {row["kind"] for row in rows} == {"kill", "pause", "partition", "disk_full", "clock"}
+    assert all(row["proven_ns"] and row["heal_proven_ns"] for row in rows)
 
 
 @ANOTHER_PROJECT
