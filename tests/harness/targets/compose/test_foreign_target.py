@@ -35,6 +35,7 @@ from harness.target import Receipt, TopicSpec
 from harness.targets.addresses import Address
 from harness.targets.compose import composed_nodes, foreign_target
 from harness.targets.compose.beside import Ports
+from harness.targets.compose.foreign_file import DISK_LABEL
 from harness.targets.compose.foreign_stack import ForeignStack, find
 from harness.targets.compose.foreign_target import ForeignTarget
 from harness.targets.compose.network import Network
@@ -229,7 +230,7 @@ def alone(directory: Path, image: str, *flags: str, **more: Any) -> Path:
     console = {"image": "example/console", "environment": {"KAFKA_BROKERS": "broker:9092"}, "depends_on": ["broker"]}
     services = {"broker": {"image": image, "command": told, "ports": ["19092:19092"], **more}, "console": console}
     file = directory / "stack.yml"
-    file.write_text(yaml.safe_dump({"services": services, "volumes": {"data": None}}))
+    file.write_text(yaml.safe_dump({"services": services, "volumes": {"data": None, "unused": None}}))
     return file
 
 
@@ -312,6 +313,18 @@ def test_a_kill_that_did_not_happen_proves_no_run(kfake: str, tmp_path: Path, mo
     monkeypatch.setattr(ForeignTarget, "kill", lambda *_: None)
     _, verdict = judged(alone(tmp_path, kfake), tmp_path / "runs", KILL, **ALONE)
     assert verdict.outcome is Outcome.INVALID, verdict
+
+
+@LATE
+def test_a_full_disk_proves_a_run_only_where_the_broker_keeps_its_data_there(kfake: str, tmp_path: Path) -> None:
+    full, volumes = {"fault": "disk_full", "node": "any"}, ["data:/data", "unused:/unused"]
+    for place, outcome in (("/data", Outcome.PASS), ("/unused", Outcome.INVALID)):
+        labels = {DISK_LABEL: place}
+        file = alone(tmp_path, kfake, "--data=/data", volumes=volumes, labels=labels)
+        directory, verdict = judged(file, tmp_path / place[1:], full, **ALONE)
+        assert verdict.outcome is outcome, verdict
+        proofs = [row["proof"] for row in directory.read_table("faults")]
+        assert all(("keeps nothing in /unused" in proof) is (place == "/unused") for proof in proofs)
 
 
 @LATE
