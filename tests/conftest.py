@@ -23,6 +23,10 @@ settings.load_profile("seawall")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# `timeout` ends what takes too long by SIGTERM, which ends Python without the end of any fixture: nodes, containers
+# and rules of packet filters would stay.
+signal.signal(signal.SIGTERM, signal.default_int_handler)
+
 _TESTS = Path(__file__).parent
 _SPARK = "tests/spark_analysis"
 _FIRST = f"{_TESTS.parent / _SPARK}/"

@@ -180,7 +180,7 @@ class FaultBudget:
         for node in fault.nodes():
             if not self._is_running(node):
                 yield f"node {node} does not run"
-        if fault.traits.disk is DiskEffect.NEW_WRITES and not self._is_written_to(fault, view):
+        if _needs_refusal(fault) and not self._is_written_to(fault, view):
             yield "too few replicas are in sync for writes that the disk could refuse"
         if self._keeps_promises:
             yield from self._more_than_promised(fault, view)
@@ -189,7 +189,7 @@ class FaultBudget:
         """Whether ``other`` cuts links that the proof or the healing of ``fault`` needs."""
         if not other.traits.cuts_links:
             return False
-        if fault.traits.disk is DiskEffect.NEW_WRITES:
+        if _needs_refusal(fault):
             return True
         return fault.traits.affects_process and not self._promise.starts_cut_off
 
@@ -251,6 +251,11 @@ class FaultBudget:
 
     def _touched_by_process_fault(self, node: str) -> bool:
         return any(node in one.nodes() for one in self._in_force.values() if one.traits.affects_process)
+
+
+def _needs_refusal(fault: Fault) -> bool:
+    """Whether only a write of the broker's own proves the fault, which has to meet it: the leader's load must go on."""
+    return bool(getattr(fault, "must_refuse", False))
 
 
 def _share(one: Fault, other: Fault) -> bool:

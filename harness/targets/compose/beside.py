@@ -71,7 +71,7 @@ class Surroundings:
 
     Attributes:
         project: its name.
-        owner: see :func:`harness.targets.compose.leftovers.owner`.
+        owner: see :func:`harness.targets.compose.ownership.owner`.
         ports: see :class:`Ports`.
         clocks: by service, the additions for the clock shim.
         tools_image: the holder's image.

@@ -12,7 +12,7 @@ from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import docker
 
@@ -24,17 +24,20 @@ from harness.targets.addresses import Address
 from harness.targets.compose import compose_tool
 from harness.targets.compose.beside import Addition, Ports, Surroundings, proxy_port
 from harness.targets.compose.client_relays import ClientRoutes
-from harness.targets.compose.container_clock import Clocks, Processes
+from harness.targets.compose.container_clock import Clocks
 from harness.targets.compose.image import OWN_IMAGES, has_image
-from harness.targets.compose.leftovers import ProjectLeft, owner
+from harness.targets.compose.leftovers import ProjectLeft
 from harness.targets.compose.network import Network
 from harness.targets.compose.node import ComposeNode
+from harness.targets.compose.ownership import owner
 from harness.targets.compose.project import TOOLS_IMAGE, TOXIPROXY_IMAGE, Project, connected, image_of
 from harness.targets.compose.removal import left_of, removed
 from harness.targets.compose.rewriting import Stack, container_name, rewritten
+from harness.targets.compose.shimmed import Look
 from harness.targets.compose.stack_file import StackFile
 from harness.targets.compose.toxics import Toxics
 from harness.targets.compose.volumes import Volumes
+from harness.targets.endings import JVM_STATUSES
 from harness.targets.kafka.proxies import Proxies
 from harness.targets.link_probe import ping_as_client
 from harness.targets.node_evidence import NODE_WIRE, folder_of, wire_rows
@@ -72,6 +75,8 @@ class ComposedNodes(OwnedNodes[ComposeNode]):
     _READY_TIMEOUT_S = 180.0
     _SHUT_DOWN_TIMEOUT_S = 60.0
     _POLL_S = 0.1
+    _STATUSES: ClassVar[Mapping[int, str]] = JVM_STATUSES
+    """The exit statuses of a node that are no fault of its program, and their causes."""
 
     def __init__(
         self, directory: Path, file: StackFile, stack: Stack, services: Sequence[str], coming: Coming
@@ -104,10 +109,9 @@ class ComposedNodes(OwnedNodes[ComposeNode]):
     def _shim_directories(self) -> Mapping[str, Path]:
         """Of each node whose clock can be moved: the directory of its shim's files on this machine."""
 
-    @property
     @abstractmethod
-    def _shimmed_processes(self) -> Processes:
-        """Those of a container that have to have the shim."""
+    def _look_at(self, node: str) -> Look:
+        """That at the processes of a node that have to have the shim."""
 
     # ------------------------------------------------------------------------------------------------ life
 
@@ -140,7 +144,7 @@ class ComposedNodes(OwnedNodes[ComposeNode]):
         self._awaited = containers
         compose_tool.up(name, self._stack_file.path.parent, stack)
         self._awaited = []
-        self._nodes = {node: ComposeNode(self._project, node) for node in self._stack_file.nodes}
+        self._nodes = {node: ComposeNode(self._project, node, self._STATUSES) for node in self._stack_file.nodes}
         self._open_proxies()
         for node in reversed(self._nodes):
             self._started(node, begun_ns)
@@ -315,7 +319,7 @@ class ComposedNodes(OwnedNodes[ComposeNode]):
     @cached_property
     def clocks(self) -> Clocks:
         """The clocks of those nodes that have the shim."""
-        return Clocks(self.project, self._shim_directories(), self._shimmed_processes)
+        return Clocks(self.project, self._shim_directories(), self._look_at)
 
     # ------------------------------------------------------------------------------------------------ what is left
 

@@ -1,7 +1,7 @@
 """Moves the wall clocks of brokers in containers by the shim, which is mounted there and preloaded.
 
 The harness controls the shim through a file that the containers and this process both map, so the engine has to run on
-this machine. The probe runs in the container: the broker's processes, for Kafka Java's, have to have the file mapped,
+this machine. The probe runs in the container: the broker's processes have to have the file mapped (:mod:`.shimmed`),
 and a program started like them reads the clock once with the shim, and before and after that without. The shim also
 keeps the ledger of flushed writes.
 """
@@ -11,9 +11,8 @@ from __future__ import annotations
 import shlex
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import docker
 from docker.errors import DockerException
@@ -22,11 +21,11 @@ from docker.models.containers import Container
 from harness.errors import EnvironmentFault
 from harness.targets.compose.containers import run_in, said_in
 from harness.targets.compose.project import Project
+from harness.targets.compose.shimmed import CONTROL, MOUNTED, Look, seen_in, user_to_look
 from harness.targets.kafka import shim
 from harness.targets.kafka.shim import Shim
 
-_MOUNTED = "/seawall/shim"
-_LIBRARY, _CONTROL, _LEDGER = "shim.so", "shim.control", "ledger"
+_LIBRARY, _LEDGER = "shim.so", "ledger"
 _NS_PER_MS = 1_000_000
 _TRIED_MS, _TOLERANCE_MS = 3_600_000, 60_000
 
@@ -39,62 +38,18 @@ LD_PRELOAD= sh -c "$tell"; sh -c "$tell"; LD_PRELOAD= sh -c "$tell"
 """
 
 
-class Processes(NamedTuple):
-    """The processes of a container that have to have the shim.
-
-    Attributes:
-        look: a shell script that prints ``bent`` for each that has it, and ``true`` for each that has not.
-        called: what they are, in a word.
-    """
-
-    look: str
-    called: str
-
-
-JAVA = Processes(
-    f"""\
-for process in /proc/[0-9]*; do
-    case $(readlink $process/exe) in
-    */java) grep -q ' {_MOUNTED}/{_CONTROL}$' $process/maps && echo bent || echo true ;;
-    esac
-done
-""",
-    "Java",
-)
-
-EVERY = Processes(
-    f"""\
-for process in /proc/[0-9]*; do
-    read -r name 2>/dev/null < $process/comm || continue
-    case "$process $name" in /proc/$$\\ *|*\\ docker-init|*\\ tini) continue ;; esac
-    found=true
-    while read -r line; do
-        case $line in *\\ {_MOUNTED}/{_CONTROL}) found=bent ;; esac
-    done 2>/dev/null < $process/maps
-    grep -q 'Go buildinf:' $process/exe 2>/dev/null && found=true
-    echo $found
-done
-""",
-    "program",
-)
-"""All of them but those that only wait for others, and the one that looks.
-
-A program in Go asks the kernel for the time itself, so that a shim in it moves nothing.
-"""
-
-
 class Clocks:
     """The clocks of a project's nodes.
 
     Args:
         directories: of each node with a movable clock: the arguments of :meth:`additions`, one for each container.
-        processes: those that have to have the shim.
+        look: by a node's name, at its processes that have to have the shim.
     """
 
-    def __init__(self, project: Project, directories: Mapping[str, Path], processes: Processes) -> None:
+    def __init__(self, project: Project, directories: Mapping[str, Path], look: Callable[[str], Look]) -> None:
         self._project = project
         self._directories = directories
-        self._processes = processes
+        self._look = look
 
     @staticmethod
     def additions(directory: Path, disk: str | None = None, kept: str = "") -> tuple[dict[str, str], list[str]]:
@@ -110,20 +65,20 @@ class Clocks:
         """
         directory.mkdir(parents=True, exist_ok=True)
         Shim(directory)
-        (directory / _CONTROL).chmod(0o666)  # the broker's user writes the shim's counters to it
+        (directory / CONTROL).chmod(0o666)  # the broker's user writes the shim's counters to it
         shutil.copyfile(shim.library(), directory / _LIBRARY)
         environment = {
-            "LD_PRELOAD": f"{_MOUNTED}/{_LIBRARY}",
-            "SEAWALL_CONTROL": f"{_MOUNTED}/{_CONTROL}",
-            "SEAWALL_DISK": f"{_MOUNTED}/no-disk",
+            "LD_PRELOAD": f"{MOUNTED}/{_LIBRARY}",
+            "SEAWALL_CONTROL": f"{MOUNTED}/{CONTROL}",
+            "SEAWALL_DISK": f"{MOUNTED}/no-disk",
             "SEAWALL_LEDGER": "/dev/null",
         }
         if disk is not None:
             (directory / _LEDGER).touch()
             (directory / _LEDGER).chmod(0o666)
-            known = {"SEAWALL_DISK": disk, "SEAWALL_LEDGER": f"{_MOUNTED}/{_LEDGER}", "SEAWALL_KEPT": kept}
+            known = {"SEAWALL_DISK": disk, "SEAWALL_LEDGER": f"{MOUNTED}/{_LEDGER}", "SEAWALL_KEPT": kept}
             environment |= known
-        return environment, [f"{directory.resolve()}:{_MOUNTED}"]
+        return environment, [f"{directory.resolve()}:{MOUNTED}"]
 
     def ledger(self, node: str) -> Path:
         """The shim's ledger of what has reached the node's disk."""
@@ -143,10 +98,10 @@ class Clocks:
         Of several containers the offset farthest from the wanted one.
 
         Raises:
-            EnvironmentFault: one of them is not running, or one of its processes has no shim.
+            EnvironmentFault: one of them is not running, or one of those processes has no shim.
         """
         wanted = self.wanted_ms(node)
-        seen = [_offset_ms(one, self._processes) for one in self._project.containers(node)]
+        seen = [_offset_ms(one, self._look(node)) for one in self._project.containers(node)]
         return max(seen, key=lambda offset_ms: abs(offset_ms - wanted))
 
 
@@ -167,16 +122,31 @@ def takes_shim(client: docker.DockerClient, image: str) -> bool:
     return len(said) == 3 and all(map(str.isdecimal, said)) and abs(_between(*said) - _TRIED_MS) < _TOLERANCE_MS
 
 
-def _offset_ms(container: Container, which: Processes) -> int:
-    status, said = run_in(container, "sh", "-c", which.look + _WITHOUT_AND_WITH)
-    *processes, before, bent, after = ["", "", "", *said.split()] if status == 0 else [""] * 3
+def _offset_ms(container: Container, look: Look) -> int:
+    status, said = looked(container, look, _WITHOUT_AND_WITH)
+    before, bent, after = ["", "", "", *said.split()][-3:] if status == 0 else [""] * 3
     if not (before.isdecimal() and bent.isdecimal() and after.isdecimal()):
         raise EnvironmentFault(f"container {container.name} does not tell the time: it says {said.strip()!r}.")
-    if "bent" not in processes or "true" in processes:
+    seen = seen_in(said)
+    if not seen or not all(one.is_bent for one in seen):
+        which = "".join(f", {one}," for one in seen if not one.is_bent)
         raise EnvironmentFault(
-            f"the clock of container {container.name} cannot be bent: its {which.called} has no shim."
+            f"the clock of container {container.name} cannot be bent: its {look.called}{which} has no shim."
         )
     return _between(before, bent, after)
+
+
+def looked(container: Container, look: Look, more: str = "") -> tuple[int, str]:
+    """Run the script of a look in a container, and ``more`` after it: the exit code and the output.
+
+    Raises:
+        EnvironmentFault: the container is not running, or the engine does not do it.
+    """
+    words = ("sh", "-c", look.script + more)
+    status, said = run_in(container, *words)
+    if user := user_to_look(said):  # the program has become another user than its container's
+        status, said = run_in(container, *words, user=user)
+    return status, said
 
 
 def _between(before: str, bent: str, after: str) -> int:

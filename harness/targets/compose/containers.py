@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -10,11 +9,11 @@ from http import HTTPStatus
 from typing import Any, TypeVar
 
 import docker
-import psutil
 from docker.errors import APIError, DockerException
 from docker.models.containers import Container
 
 from harness.errors import EnvironmentFault
+from harness.targets.compose.ownership import is_gone, owner
 
 _T = TypeVar("_T")
 _ASKED_BY = "seawall.asked-by"
@@ -93,9 +92,9 @@ def to_its_end(call: Callable[[], _T]) -> _T:
 
 
 def remove_abandoned(client: docker.DockerClient) -> list[str]:
-    """Remove the containers of :func:`said_in` whose process is gone; returns their names."""
+    """Remove the temporary containers whose process is gone; returns their names."""
     asking = client.containers.list(all=True, filters={"label": _ASKED_BY}, ignore_removed=True)
-    left = [one for one in asking if not psutil.pid_exists(int(one.labels[_ASKED_BY]))]
+    left = [one for one in asking if is_gone(one.labels[_ASKED_BY], runs=is_living(one))]
     for one in left:
         remove(one)
     return [str(one.name) for one in left]
@@ -103,7 +102,7 @@ def remove_abandoned(client: docker.DockerClient) -> list[str]:
 
 def asked_by() -> dict[str, str]:
     """The label of a temporary container: the process that has made it."""
-    return {_ASKED_BY: str(os.getpid())}
+    return {_ASKED_BY: owner()}
 
 
 def remove(container: Container) -> None:

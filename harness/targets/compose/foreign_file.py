@@ -32,6 +32,9 @@ from harness.targets.compose.services import (
 LISTENER = "seawall.listener"
 """A label of a broker: the published port whose advertised address its clients use."""
 
+DISK_LABEL = "seawall.disk"
+"""A label of a broker: the directory of its container where it keeps its data."""
+
 _ADDRESS = re.compile(r"(?:(?P<scheme>[\w+.-]+)://)?(?P<host>\[[0-9a-fA-F:]+\]|[A-Za-z0-9_.-]+):(?P<port>\d{1,5})\b")
 _ANYWHERE = ("0.0.0.0", "[::]")
 _NO_KAFKA = ("http", "https")
@@ -48,7 +51,7 @@ class ForeignBroker:
         image: of the service.
         advertised: where it has clients connect, as it is written in the file.
         port: the port of its container that is published there.
-        disk: the directory of its container where it keeps its data; None: it mounts no single one.
+        disk: the directory of its container where it keeps its data; None: it mounts no single one, nor names one.
         networks: its networks in the file.
         names: the names of its container on its networks, the service's own included.
         extra_hosts: the additional names in its hosts file.
@@ -211,15 +214,22 @@ def _broker(name: str, service: Mapping[str, Any], told: _Told, mounted: Sequenc
         image=image_of(name, service),
         advertised=told.address,
         port=told.port,
-        disk=_disk(mounted),
+        disk=_disk(name, service, mounted),
         networks=networks_of(name, service),
         names=names_of(name, service),
         extra_hosts={host for host, _ in extra_hosts(service)},
     )
 
 
-def _disk(mounted: Sequence[Mount]) -> str | None:
-    """The only volume that a service can write to, or else its only such directory of this machine."""
+def _disk(name: str, service: Mapping[str, Any], mounted: Sequence[Mount]) -> str | None:
+    """What the label names, or the only volume that a service can write to, or else its only such directory."""
+    if (named := labels(service).get(DISK_LABEL)) is not None:
+        if str(named) not in [one.target for one in mounted if not one.is_read_only]:
+            raise UsageError(
+                f"service {name!r} has the label {DISK_LABEL}={named}, and mounts nothing there that it can write to.",
+                "Name the directory of its container at which it mounts the volume of its data.",
+            )
+        return str(named)
     for source in (Source.VOLUME, Source.DIRECTORY):
         found = [one.target for one in mounted if one.source is source and not one.is_read_only]
         if source is Source.DIRECTORY:

@@ -23,7 +23,7 @@ from harness.errors import UsageError
 from harness.fault import Fault, nodes_named_by
 from harness.model import CLIENTS
 from harness.target import Target, includes
-from harness.targets.compose.foreign_file import ForeignFile, understood
+from harness.targets.compose.foreign_file import DISK_LABEL, ForeignFile, understood
 from harness.targets.compose.foreign_image import why_no_clock
 from harness.targets.compose.images import provide_all
 from harness.targets.compose.project import connected
@@ -57,7 +57,10 @@ class ForeignStack:
         """Why disks cannot be filled, in a sentence; empty: they can."""
         for broker in self.file.brokers:
             if broker.disk is None:
-                return f"Service {broker.name!r} does not mount exactly one volume: give it one for its data."
+                return (
+                    f"Service {broker.name!r} does not mount exactly one volume: give it one for its data, and name it "
+                    f"by the label {DISK_LABEL} if there are others."
+                )
         return ""
 
     @property
@@ -123,8 +126,8 @@ def find(written: WrittenStack) -> ForeignStack:
     client = connected()
     try:
         provide_all(client, path, stack, services)
-        tried = {broker.image: broker.name for broker in reversed(file.brokers)}
-        why = (why_no_clock(client, name, stack["services"][name]) for name in tried.values())
+        tried = {broker.image: broker for broker in reversed(file.brokers)}
+        why = (why_no_clock(client, one, stack["services"][one.name]) for one in tried.values())
         no_clock = next(filter(None, why), "")
     finally:
         client.close()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from harness.client_properties import Access
 from harness.errors import EnvironmentFault
@@ -18,11 +18,13 @@ from harness.targets.bootstrap.promises import STATED, asked, topic_configs
 from harness.targets.bootstrap.spelling import Named
 from harness.targets.bootstrap.target import BootstrapTarget
 from harness.targets.compose.beside import Surroundings
-from harness.targets.compose.container_clock import EVERY, Processes
+from harness.targets.compose.foreign_file import DISK_LABEL, LISTENER
+from harness.targets.compose.foreign_listener import wants
 from harness.targets.compose.foreign_overlay import overlay
 from harness.targets.compose.foreign_stack import ForeignStack
 from harness.targets.compose.harmed_nodes import HarmedNodes
 from harness.targets.compose.leftovers import NAME
+from harness.targets.compose.shimmed import Look, broker_at
 from harness.targets.leftovers import StartJournal
 
 _STARTS = 3
@@ -44,6 +46,7 @@ class ForeignTarget(HarmedNodes):
     """
 
     name = NAME
+    _STATUSES: ClassVar[Mapping[int, str]] = {}
 
     def __init__(
         self,
@@ -63,6 +66,7 @@ class ForeignTarget(HarmedNodes):
         self._journal = journal
         self._kafka_ids: Sequence[int] = ()
         self._clients: BootstrapTarget | None = None
+        self._have_answered: set[str] = set()
 
     # ------------------------------------------------------------------------------------------------ life
 
@@ -104,10 +108,33 @@ class ForeignTarget(HarmedNodes):
                     "Let each broker be a service of its own, which takes that address from its command or a variable.",
                 )
         if not all(set(one.values()) == set(addresses) for one in known):
+            self._refuse_secured()
             return False
         ids = {where: broker for broker, where in known[0].items()}
         self._kafka_ids = [ids[where] for where in addresses]
         return True
+
+    def _all_answer(self) -> bool:
+        """Whether every broker does; raises besides as :meth:`_refuse_secured`."""
+        if super()._all_answer():
+            return True
+        self._refuse_secured()
+        return False
+
+    def _refuse_secured(self) -> None:
+        """Check that no broker's listener wants more of a client than plain text.
+
+        Raises:
+            EnvironmentFault: one does, so that no question of seawall's would ever be answered there.
+        """
+        for node, broker in zip(self.brokers(), self._foreign.file.brokers, strict=True):
+            if wanted := wants(self.ports.address(node)):
+                raise EnvironmentFault(
+                    f"the listener of service {broker.name!r} at port {broker.port} wants {wanted}, and seawall speaks "
+                    "plain text with brokers that it starts.",
+                    "Give the service a plain-text listener besides, publish its port, and name that port by the label "
+                    f"{LISTENER}.",
+                )
 
     def restart(self, node: str) -> None:
         """See :class:`harness.controls.Restarts`. One that ends as it starts is started again, as by a supervisor."""
@@ -116,19 +143,29 @@ class ForeignTarget(HarmedNodes):
             if self._node(node).exists:
                 return
 
+    def _started(self, node: str, begun_ns: int) -> None:
+        super()._started(node, begun_ns)
+        self._have_answered.discard(node)
+
     def _speaks(self, node: str, address: Address) -> bool:
-        """Whether it answers; while most brokers are away it may not, and counts as ready when its container runs."""
+        """Whether it answers.
+
+        One that starts while most brokers are away may wait for them, and counts as ready when its container runs. One
+        that has answered since it was started has to do so always.
+        """
+        if super()._speaks(node, address):
+            self._have_answered.add(node)
+            return True
         going_on = sum(map(self._goes_on, self.brokers()))
-        return super()._speaks(node, address) or 2 * going_on <= len(self.brokers())
+        return node not in self._have_answered and 2 * going_on <= len(self.brokers())
 
     def _shim_directories(self) -> Mapping[str, Path]:
         if self._foreign.no_clock:
             return {}
         return {node: self._directory / service / "shim" for node, [service] in self._foreign.file.nodes.items()}
 
-    @property
-    def _shimmed_processes(self) -> Processes:
-        return EVERY
+    def _look_at(self, node: str) -> Look:
+        return broker_at(self._foreign.file.brokers[int(node)].port)
 
     def _why_no_clock(self, node: str) -> str:
         del node
@@ -150,6 +187,14 @@ class ForeignTarget(HarmedNodes):
         return self._seen_by_clients.view()
 
     # ------------------------------------------------------------------------------------------------ disks
+
+    def is_disk_full(self, node: str, log_dir: int | None = None) -> Receipt:
+        """See :class:`harness.controls.DiskSpace`; a disk that its program keeps nothing on does not count."""
+        if self.volumes.is_unused(node).holds:
+            broker = self._foreign.file.brokers[int(node)]
+            seen = f"service {broker.name!r} keeps nothing in {broker.disk}: name its data directory by {DISK_LABEL}"
+            return Receipt(False, f"node {node}: {seen}")
+        return super().is_disk_full(node, log_dir)
 
     def has_refused_write(self, node: str, log_dir: int | None = None) -> Receipt:
         """See :class:`harness.observations.NodeStates`: that is not known of such a program."""

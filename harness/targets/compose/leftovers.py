@@ -6,58 +6,26 @@ everything that the overlay touches has a label with the seawall process that ma
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import docker
 import psutil
 from docker.errors import DockerException
 
-from harness.births import boot, start_time
 from harness.errors import EnvironmentFault
 from harness.program import end
 from harness.targets.compose.beside import LABEL, OWNER
 from harness.targets.compose.containers import is_living, remove_abandoned
+from harness.targets.compose.ownership import is_gone
 from harness.targets.compose.project import connected
 from harness.targets.compose.removal import removed
 from harness.validation import Document, validated
 
 NAME = "compose"
 """As ``--target`` and the journal spell this kind."""
-
-_NAMESPACE = Path("/proc/self/ns/pid")
-
-
-def owner() -> str:
-    """This process, as the label has it: user, host, boot, namespace of process ids, id, time of start."""
-    pid = os.getpid()
-    return " ".join((str(os.getuid()), socket.gethostname(), boot(), _namespace(), str(pid), start_time(pid)))
-
-
-def is_gone(written: str, *, runs: bool) -> bool:
-    """Whether the process that a label names was one of this user's and has certainly ended.
-
-    A process that is invisible from here, in another container or on another host with the same engine, counts as
-    running.
-
-    Args:
-        written: the label, see :func:`owner`.
-        runs: whether a container of its project runs; none from before the machine's last boot does.
-    """
-    match written.split():
-        case [user, host, *_] if (user, host) != (str(os.getuid()), socket.gethostname()):
-            return False
-        case [_, _, booted, _, _, _] if booted != boot():
-            return not runs
-        case [_, _, _, namespace, pid, started]:
-            return namespace == _namespace() and started != start_time(pid)
-        case _:
-            return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +107,3 @@ def _lost(client: docker.DockerClient) -> list[str]:
 def _end_tool(project: str) -> None:
     """End the compose tool of this project, which would recreate what is being removed."""
     end([process for process in psutil.process_iter(["cmdline"]) if project in (process.info["cmdline"] or ())])
-
-
-def _namespace() -> str:
-    return str(_NAMESPACE.readlink())

@@ -17,7 +17,7 @@ from harness.model import node_id
 from harness.target import Ending
 from harness.targets.compose.containers import asked
 from harness.targets.compose.project import Project
-from harness.targets.endings import OUT_OF_MEMORY, judged
+from harness.targets.endings import JVM_STATUSES, OUT_OF_MEMORY, SHIM_FAILED, judged
 from harness.targets.kafka.shim import refuse_failure
 from harness.targets.last_words import last_words
 
@@ -48,15 +48,17 @@ class ComposeNode:
     Args:
         project: its project.
         name: of the node.
+        statuses: the exit statuses of its program that are no fault of it, and their causes.
 
     Attributes:
         incarnation: how often it had been started before it was last.
     """
 
-    def __init__(self, project: Project, name: str) -> None:
+    def __init__(self, project: Project, name: str, statuses: Mapping[int, str] = JVM_STATUSES) -> None:
         self.name = name
         self.incarnation = 0
         self._project = project
+        self._statuses = statuses
         self._ordered: set[int] = set()
         self._endings: list[Ending] = []
 
@@ -142,7 +144,8 @@ class ComposeNode:
         states = self._states()
         self._refuse_lack_of_memory(states)
         self._refuse_crash(states)
-        refuse_failure(self.name, map(_exit_status, states))
+        if SHIM_FAILED in self._statuses:
+            refuse_failure(self.name, map(_exit_status, states))
         return any(_exit_status(state) not in (None, 0, _KILLED, _TERMINATED) for state in states)
 
     def endings(self) -> list[Ending]:
@@ -158,10 +161,15 @@ class ComposeNode:
         signalled = {_KILLED: signal.SIGKILL, _TERMINATED: signal.SIGTERM}.get(status) or _CRASHES.get(status)
         status = status if signalled is None else -signalled
         found = Ending(node_id(self.name), self.incarnation, _ended_ns(state), status, _last_words(container))
-        return replace(found, blames="its container was out of memory") if state.get("OOMKilled") else judged(found)
+        return (
+            replace(found, blames="its container was out of memory")
+            if state.get("OOMKilled")
+            else judged(found, self._statuses)
+        )
 
     def _refuse_lack_of_memory(self, states: Sequence[Mapping[str, Any]]) -> None:
-        if any(state.get("OOMKilled") or _exit_status(state) == OUT_OF_MEMORY for state in states):
+        full = {OUT_OF_MEMORY}.intersection(self._statuses)
+        if any(state.get("OOMKilled") or _exit_status(state) in full for state in states):
             raise EnvironmentFault(f"node {self.name} has run out of memory, which its program is not to blame for.")
 
     def _refuse_crash(self, states: Sequence[Mapping[str, Any]]) -> None:

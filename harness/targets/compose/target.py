@@ -15,7 +15,7 @@ from harness.model import CONTROLLER, CONTROLLER_ID, NodeId
 from harness.target import LogDamage, Receipt, TopicSpec
 from harness.targets.compose.cluster import ComposeCluster
 from harness.targets.compose.composed_nodes import Coming
-from harness.targets.compose.container_clock import JAVA, Clocks, Processes
+from harness.targets.compose.container_clock import Clocks
 from harness.targets.compose.containers import told_by
 from harness.targets.compose.held_disk import HeldDisk
 from harness.targets.compose.inspected_stack import InspectedStack
@@ -27,6 +27,7 @@ from harness.targets.compose.overlay import (
     listener_for_controllers,
 )
 from harness.targets.compose.project import DATA, DISK, HOLDER, KEPT
+from harness.targets.compose.shimmed import JAVA, Look
 from harness.targets.kafka import flushed
 from harness.targets.kafka.flushed import Flushed
 from harness.targets.kafka.metadata_log import DIRECTORY
@@ -97,8 +98,8 @@ class ComposeTarget(ComposeCluster):
 
     # ------------------------------------------------------------------------------------------------ clocks
 
-    @property
-    def _shimmed_processes(self) -> Processes:
+    def _look_at(self, node: str) -> Look:
+        del node
         return JAVA
 
     def _why_no_clock(self, node: str) -> str:

@@ -49,6 +49,7 @@ done
 _BURST = 'rm -f "$1/.seawall-balloon"'
 _TRY = 'head -c "$2" /dev/zero > "$1/.seawall-probe"; status=$?; rm -f "$1/.seawall-probe"; exit $status'
 _WIPE = '[ ! -e "$1" ] || find "$1" -mindepth 1 -delete'
+_LIST_OTHERS = 'find "$1" -mindepth 1 ! -name ".seawall-*" -print -quit'
 _LIST = '[ ! -e "$1" ] || find "$1" -mindepth 1 -print -quit'
 
 
@@ -74,6 +75,11 @@ class Volumes:
         """Whether a file of 64 KiB does not fit on the node's disk now; the probe writes and removes one."""
         refusal = self._refusal(node)
         return Receipt(_NO_SPACE in refusal, f"node {node}: a file of {_PROBE_BYTES} bytes: {refusal or 'was written'}")
+
+    def is_unused(self, node: str) -> Receipt:
+        """Whether nothing but the harness's own files is in the node's volume."""
+        found = self._shell(_LIST_OTHERS, self._volume(node)).strip()
+        return Receipt(not found, f"node {node}: its volume has {found or 'nothing in it'}")
 
     def takes_writes(self, node: str) -> Receipt:
         """Whether a file of 64 KiB fits on the node's disk now."""

@@ -17,7 +17,7 @@ from harness.scenario import load
 from harness.targets.compose.inspected_stack import InspectedStack
 from harness.targets.compose.kafka_source import ComposeSource
 from harness.targets.compose.kind import KIND, Found
-from harness.targets.compose.leftovers import owner
+from harness.targets.compose.ownership import owner
 from harness.targets.kafka.releases import release
 from harness.targets.kafka.source_kind import OneRelease
 from harness.targets.kafka.system import RealKafka

@@ -210,6 +210,14 @@ def test_a_disk_is_full_only_where_the_broker_is_written_to() -> None:
     assert not accounts.allows(full)
 
 
+def test_a_disk_that_a_file_of_the_probes_proves_full_waits_for_no_writes() -> None:
+    accounts = Accounts()
+    accounts.begin(fault("pause", node=1))
+    accounts.show(1, 2, leader=1)
+    assert accounts.allows(fault("disk_full", node=0))
+    assert not accounts.allows(fault("disk_full", node=0, must_refuse=True))
+
+
 def test_a_step_of_a_clock_puts_off_what_is_lossy() -> None:
     accounts = Accounts()
     step = fault("clock", node=2, offset_ms=60_000)

@@ -27,7 +27,7 @@ from harness.runner.journal import (
     journal_directory,
 )
 from harness.targets import log_dirs
-from harness.targets.compose.leftovers import owner
+from harness.targets.compose.ownership import owner
 from tests.harness.targets.compose.scripted_engine import ScriptedEngine, scripted_engine
 
 PROJECT = {"project": "seawall-00000001", "containers": ["seawall-00000001-kafka"]}

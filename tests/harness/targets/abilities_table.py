@@ -62,7 +62,7 @@ ON = {
     "simulated": "itself, by day",
     "process": "Kafka 2.8.1 and 4.1.0 (also `#quorum`, `#combined`), at night",
     "compose": "Kafka 4.1.0 in images that are built here, at night",
-    FOREIGN: "[stand-ins](containers.md#brokers-of-another-make), at night; no image of Redpanda",
+    FOREIGN: "[disguised Kafka 4.1.0, kfake](containers.md#brokers-of-another-make), at night; no image of Redpanda",
     "cluster": "built-in brokers as plain processes, by day; [Tansu and kfake](other-systems.md) by hand",
     "bootstrap": (
         "built-in brokers by day; Kafka 4.3.0 with TLS, SASL and ACLs at night; "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 import signal
 import socket
@@ -23,6 +24,9 @@ _IMAGES = Path(__file__).parents[4] / "compose" / "images"
 _UP_TIMEOUT_S = 90.0
 _DOWN_TIMEOUT_S = 60.0
 _POLL_S = 0.2
+_OF_AN_ENGINE = re.compile(r"\bDOCKER\b|DOCKER-|-[io] (br-|docker)")
+"""A rule that an engine has made: it names one of its chains or bridges."""
+
 _FILTERS, _TABLES = ("iptables", "ip6tables"), ("filter", "nat", "raw", "mangle")
 _DIES_WITH_ITS_PARENT = """\
 import ctypes, os, signal, sys
@@ -90,11 +94,13 @@ def locked(path: Path, how: int) -> Iterator[bool]:
 
 @contextmanager
 def _started(data: Path) -> Iterator[Path]:
-    with _rules_put_back(), tempfile.TemporaryDirectory() as scratch:
+    with _rules_removed(), tempfile.TemporaryDirectory() as scratch:
         _forget_other_images(data)
         place = Path(scratch, "docker.sock")
         with (Path(scratch) / "log").open("wb") as log:
-            process = subprocess.Popen(_command(Path(scratch), data, place), stdout=log, stderr=log)
+            # A session of its own: `timeout` ends the whole group of the tests, which then need an engine to clean up.
+            command = _command(Path(scratch), data, place)
+            process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
         try:
             _await_up(process, place, Path(scratch) / "log")
             yield place
@@ -153,18 +159,40 @@ def _forget_other_images(data: Path) -> None:
 
 
 @contextmanager
-def _rules_put_back() -> Iterator[None]:
-    """The engine adds rules to the machine's packet filters, and leaves them there."""
-    kept = [(f"{tool}-restore", _output(f"{tool}-save", "-t", table)) for tool, table in product(_FILTERS, _TABLES)]
+def _rules_removed() -> Iterator[None]:
+    """The engine adds chains and rules to the machine's packet filters, and leaves them there."""
+    before = {(tool, table): _rules(tool, table) for tool, table in product(_FILTERS, _TABLES)}
     try:
         yield
     finally:
-        for restore, rules in kept:
-            subprocess.run((restore,), input=rules, check=True)
+        for (tool, table), rules in before.items():
+            words = "\n".join((f"*{table}", *undoing(rules, _rules(tool, table)), "COMMIT", ""))
+            subprocess.run((f"{tool}-restore", "--noflush"), input=words, text=True, check=True)
 
 
-def _output(*words: str) -> bytes:
-    return subprocess.run(words, capture_output=True, check=True).stdout
+def _rules(tool: str, table: str) -> Sequence[str]:
+    return subprocess.run((f"{tool}-save", "-t", table), capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def undoing(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
+    """What undoes in a table what an engine has done, as ``iptables-restore`` takes it; rules of others stay.
+
+    Args:
+        before: the table as ``iptables-save`` had it before the engine.
+        after: the same when the engine has ended.
+    """
+    policies, chains = _chains(before), _chains(after)
+    changed = [chain for chain, policy in chains.items() if policies.get(chain, policy) != policy]
+    yield from (f":{chain} {policies[chain]}" for chain in changed)
+    added = [line for line in after if line.startswith("-A ") and line not in before]
+    yield from (f"-D {line.removeprefix('-A ')}" for line in added if _OF_AN_ENGINE.search(line))
+    yield from (f"-X {chain}" for chain in chains if chain not in policies and chain.startswith("DOCKER"))
+
+
+def _chains(rules: Sequence[str]) -> dict[str, str]:
+    """The chains of a table, each with its policy."""
+    found = (line.removeprefix(":").split() for line in rules if line.startswith(":"))
+    return {words[0]: words[1] for words in found}
 
 
 def _answers(socket_path: Path) -> bool:

@@ -9,9 +9,10 @@ from datetime import datetime
 import pytest
 
 from harness.errors import EnvironmentFault
-from harness.targets.compose.container_clock import JAVA, Clocks, takes_shim
+from harness.targets.compose.container_clock import Clocks, takes_shim
 from harness.targets.compose.containers import told_by
 from harness.targets.compose.project import Project
+from harness.targets.compose.shimmed import JAVA
 from harness.targets.kafka import shim
 from tests.harness.targets.compose.conftest import ANOTHER_PROJECT, Engine
 
@@ -32,7 +33,7 @@ def project_and_clocks(engine: Engine, tmp_path_factory: pytest.TempPathFactory)
     java = {"image": "seawall/kafka:4.1.0", "entrypoint": FOREVER}
     bent = {**java, "environment": variables, "volumes": volumes}
     with engine.project(directory, {"java-0": bent, "java-1": java}) as project:
-        clocks = Clocks(project, {"0": directory / "shim", "1": directory / "shim"}, JAVA)
+        clocks = Clocks(project, {"0": directory / "shim", "1": directory / "shim"}, lambda _: JAVA)
         _await_java(clocks)
         yield project, clocks
 
@@ -68,7 +69,7 @@ def test_java_and_whoever_asks_in_its_container_read_the_same_wrong_time(
 
 @ANOTHER_PROJECT
 def test_a_java_without_the_shim_is_told_from_one_with_it(project_and_clocks: tuple[Project, Clocks]) -> None:
-    with pytest.raises(EnvironmentFault, match=r"cannot be bent: its Java has no shim\."):
+    with pytest.raises(EnvironmentFault, match=r"cannot be bent: its Java, process 1 \(java\), has no shim\."):
         project_and_clocks[1].offset_ms("1")
 
 

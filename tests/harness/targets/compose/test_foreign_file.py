@@ -8,7 +8,7 @@ import pytest
 
 from harness.errors import UsageError
 from harness.targets.compose.compose_file import has_kafka
-from harness.targets.compose.foreign_file import LISTENER, names_listeners
+from harness.targets.compose.foreign_file import DISK_LABEL, LISTENER, names_listeners
 from tests.harness.targets.compose.files import APACHE_COMBINED
 from tests.harness.targets.compose.foreign_files import (
     IN_VARIABLES,
@@ -96,6 +96,16 @@ def test_the_disk_is_the_only_volume_that_a_broker_can_write_to(
     text = IN_VARIABLES.replace("ports:", f"volumes: {volumes}\n        ports:") + "\n    volumes: {data: , more: }\n"
     [broker] = read(text).brokers
     assert broker.disk == disk
+
+
+def test_a_label_names_the_disk_among_several_volumes_and_has_to_be_one() -> None:
+    more = ("volumes: [data:/data, kept:/kept, settings:/settings:ro]", f"labels: {{{DISK_LABEL}: WHERE}}", "ports:")
+    text = IN_VARIABLES.replace("ports:", "\n        ".join(more)) + "\n    volumes: {data: , kept: , settings: }\n"
+    [broker] = read(text.replace("WHERE", "/kept")).brokers
+    assert broker.disk == "/kept"
+    for place in ("/elsewhere", "/settings"):
+        says = f"seawall.disk={place}, and mounts nothing there that it can write to"
+        assert says in refusal(text.replace("WHERE", place))
 
 
 @pytest.mark.parametrize(

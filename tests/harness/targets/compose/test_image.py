@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from harness.errors import UsageError
 from harness.targets.compose.containers import said_in
 from harness.targets.compose.image import found_in
+from harness.targets.compose.ownership import owner
 from tests.harness.targets.compose.conftest import Engine
 
 BUILD = Path(__file__).parents[4] / "compose" / "images" / "build.py"
@@ -64,11 +64,10 @@ def test_an_image_is_asked_by_a_container_that_is_gone_afterwards_and_so_is_one_
     engine: Engine,
 ) -> None:
     engine.need("tools")
-    ended = subprocess.Popen(["true"])
-    ended.wait()
-    asked_by = {"seawall.asked-by": str(ended.pid)}
-    left = engine.client.containers.create("seawall/tools", ["true"], labels=asked_by)
+    says = "from harness.targets.compose.ownership import owner; print(owner())"
+    gone = subprocess.check_output([sys.executable, "-c", says], text=True).strip()
+    left = engine.client.containers.create("seawall/tools", ["true"], labels={"seawall.asked-by": gone})
     assert said_in(engine.client, "seawall/tools", "echo $0; exit 1") == "/bin/sh\n"
-    mine = {"label": f"seawall.asked-by={os.getpid()}"}
+    mine = {"label": f"seawall.asked-by={owner()}"}
     assert not engine.client.containers.list(all=True, filters=mine)
     assert left.id not in [one.id for one in engine.client.containers.list(all=True, ignore_removed=True)]

@@ -12,10 +12,11 @@ import psutil
 import pytest
 
 from harness.errors import EnvironmentFault
-from harness.targets.compose.leftovers import is_gone, owner, remove_lost, remove_project
+from harness.targets.compose.leftovers import remove_lost, remove_project
+from harness.targets.compose.ownership import is_gone, owner
 from tests.harness.targets.compose.scripted_engine import ScriptedEngine, scripted_engine
 
-SAYS_WHO_IT_IS = "from harness.targets.compose.leftovers import owner; print(owner(), flush=True); input()"
+SAYS_WHO_IT_IS = "from harness.targets.compose.ownership import owner; print(owner(), flush=True); input()"
 MINE, DEAD, FROM_BEFORE = "seawall-00000001", "seawall-00000002", "seawall-00000003"
 
 

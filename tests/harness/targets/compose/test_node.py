@@ -13,13 +13,14 @@ import pytest
 from harness.errors import EnvironmentFault
 from harness.targets.compose.node import ComposeNode
 from harness.targets.compose.project import Project
+from harness.targets.endings import JVM_STATUSES, OUT_OF_MEMORY, SHIM_FAILED
 
 
-def node(**state: Any) -> ComposeNode:
+def node(statuses: Mapping[int, str] = JVM_STATUSES, **state: Any) -> ComposeNode:
     """A node of one container in this state, beside what the engine says of any that has ended."""
     ended: Mapping[str, Any] = {"Running": False, "Paused": False, "OOMKilled": False, "ExitCode": 0, **state}
     container = SimpleNamespace(name="kafka-1", attrs={"State": ended}, reload=lambda: None)
-    return ComposeNode(cast("Project", SimpleNamespace(containers=lambda name: [container])), "0")
+    return ComposeNode(cast("Project", SimpleNamespace(containers=lambda name: [container])), "0", statuses)
 
 
 def test_who_was_killed_for_want_of_memory_was_not_killed_by_a_fault() -> None:
@@ -50,6 +51,14 @@ def test_who_was_asked_to_end_has_not_exited() -> None:
 def test_who_was_ended_by_the_shim_has_not_exited_by_itself() -> None:
     with pytest.raises(EnvironmentFault, match="node 0 was ended by its disk shim"):
         _ = node(ExitCode=70).has_exited
+
+
+@pytest.mark.parametrize("status", [OUT_OF_MEMORY, SHIM_FAILED])
+def test_what_a_jvm_means_by_a_status_another_program_does_not(status: int) -> None:
+    one = over(statuses={}, ExitCode=status)
+    assert one.has_exited
+    [ending] = one.endings()
+    assert (ending.status, ending.blames) == (status, "")
 
 
 def test_an_end_is_blamed_on_the_error_of_the_last_life_and_not_on_the_farewell_after_it() -> None:
@@ -86,8 +95,8 @@ def test_an_end_that_was_not_ordered_is_told_with_when_it_was_and_what_is_to_bla
     assert abs(time.monotonic_ns() - time.time_ns() + 1_764_000_001_500_000_000 - ending.time_ns) < 1_000_000_000
 
 
-def over(**state: Any) -> ComposeNode:
-    one = node(StartedAt="2025-11-24T16:00:00Z", FinishedAt="2025-11-24T16:00:01.500000000Z", **state)
+def over(statuses: Mapping[int, str] = JVM_STATUSES, **state: Any) -> ComposeNode:
+    one = node(statuses, StartedAt="2025-11-24T16:00:00Z", FinishedAt="2025-11-24T16:00:01.500000000Z", **state)
     for container in one._containers():
         container.logs = lambda **_: b"[t] FATAL over (kafka)\n"
     return one
