@@ -83,8 +83,8 @@ class Run:
 
     @property
     def watched(self) -> bool:
-        """Whether the states of brokers were observed; else there are only the histories of clients."""
-        return self.manifest.guarantees.get("timeline") != "none"
+        """Whether the states of brokers were observed; else only the histories of clients, and what they were told."""
+        return self.manifest.guarantees.get("timeline") not in ("metadata", "none")
 
     @property
     def sampled(self) -> bool:
