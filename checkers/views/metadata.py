@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from checkers.views.row import Row, where
+from checkers.views.row import ALL, Row, where
 from harness.anomaly import AnomalyKind
 from harness.facts import MetadataEpoch, MetadataRefusal, NodeFacts
 from harness.findings import Finding
@@ -52,26 +52,29 @@ def parted(timeline: Sequence[Row]) -> tuple[list[Row], list[Row]]:
 
 
 def told_of(node_facts: NodeFacts, finding: Finding, kind: AnomalyKind) -> str:
-    """Below which watermarks a lost record was, and at which change of leader it vanished, in sentences or none."""
+    """Below which watermarks a lost record was, and at which change of leader it vanished, in sentences or none.
+
+    A record whose sender did not wait for all was perhaps never below one: the offset may be that of another record.
+    """
     epochs = sorted(
         (one for one in node_facts.metadata if (one.topic, one.partition) == (finding.topic, finding.partition)),
         key=lambda one: one.leader_epoch,
     )
-    if not kind.shows_loss or finding.offset is None or not epochs:
+    epochs = [one for one in epochs if one.leader_epoch >= (finding.leader_epoch or 0)]
+    if not kind.shows_loss or finding.offset is None or finding.acks not in (None, ALL) or not epochs:
         return ""
     above = [one for one in epochs if one.highest > finding.offset]
     if not above:
-        return " The cluster told no high watermark above it."
+        return " The cluster told no high watermark above its offset."
     short = [one for one in epochs if one.leader_epoch > above[0].leader_epoch and one.lowest <= finding.offset]
     if not short:
-        told = f"The cluster told high watermarks above it in leader epochs {_named(above)}"
+        told = f"The cluster told high watermarks above its offset in leader epochs {_named(above)}"
         return f" {told}, and none at or below it after that."
     first = short[0]
     last = [one for one in above if one.leader_epoch < first.leader_epoch][-1]
-    return (
-        f" The leader of epoch {last.leader_epoch} told clients a high watermark of {last.highest}, above it, and that "
-        f"of epoch {first.leader_epoch} one of {first.lowest}: it vanished when that one was elected, or in between."
-    )
+    told = f"The leader of epoch {last.leader_epoch} told clients a high watermark of {last.highest}, above its offset"
+    vanished = "it vanished when that one was elected, or in between"
+    return f" {told}, and that of epoch {first.leader_epoch} one of {first.lowest}: {vanished}."
 
 
 def _named(epochs: Sequence[MetadataEpoch]) -> str:

@@ -93,7 +93,10 @@ def test_a_lost_write_names_the_epochs_whose_leaders_told_of_it() -> None:
     by_answers_alone(story)
     verdict = decided(story.manifest(guarantees=TOLD), (story.history, story.timeline, []), [])
     [said] = [one.why for one in verdict.anomalies if (one.kind, one.offset) == ("lost-write", 5)]
-    assert "The leader of epoch 0 told clients a high watermark of 6, above it, and that of epoch 1 one of 4" in said
+    assert (
+        "The leader of epoch 0 told clients a high watermark of 6, above its offset, and that of epoch 1 one of 4"
+        in said
+    )
 
 
 def test_acknowledgements_that_no_watermark_covers_are_counted() -> None:
