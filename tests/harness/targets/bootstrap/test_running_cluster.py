@@ -90,9 +90,10 @@ def test_a_sound_cluster_passes_and_keeps_nothing_of_the_run(
     reports.write(directory.path)
     page = directory.report_path.read_text()
     assert "Evidence: clients and the cluster&#39;s metadata." in page
-    assert "brokers not observed" in page
+    assert "leaders and high watermarks as clients were told" in page
     assert "truncations</text>" not in page
-    assert "high watermark</text>" not in page
+    assert "high watermark</text>" in page
+    assert "all of them seen below a leader&#39;s high watermark" in page
 
 
 def test_topics_stay_where_they_are_to_and_are_not_used_again(cluster: BuiltinTarget, tmp_path: Path) -> None:
