@@ -68,6 +68,7 @@ class MetadataClient:
         """The leader and the ISR of each partition, by the ids of brokers; without topics about which none answers.
 
         librdkafka asks the leader that it has learned of so for the watermark, and names the epoch that it has learned.
+        It asks one broker about topics, again and again, also when that has died; about the whole cluster it asks any.
         """
         found = {}
         with calling():
@@ -77,11 +78,23 @@ class MetadataClient:
                 with calling():
                     partitions = answer.result(timeout=2 * _TIMEOUT_S).partitions
             except (ClientError, TimeoutError):
-                continue
+                return {one: known for one, known in self._of_all().items() if one.topic in topics}
             for one in partitions:
                 leader = NO_LEADER if one.leader is None else NodeId(one.leader.id)
                 found[TopicPartition(topic, one.id)] = Leadership(leader, tuple(NodeId(node.id) for node in one.isr))
         return found
+
+    def _of_all(self) -> Mapping[TopicPartition, Leadership]:
+        try:
+            with calling():
+                known = self._client.list_topics(timeout=_TIMEOUT_S)
+        except ClientError:
+            return {}
+        return {
+            TopicPartition(name, number): Leadership(NodeId(one.leader), tuple(map(NodeId, one.isrs)))
+            for name, topic in known.topics.items()
+            for number, one in topic.partitions.items()
+        }
 
     def latest(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, Latest | str]:
         """What the leader of each partition answers, or why there is no answer, in a word or few."""
