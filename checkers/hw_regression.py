@@ -4,6 +4,10 @@
   below the *true high watermark*, the highest that any leader of an earlier epoch held. (That the new leader's own
   watermark starts lower and catches up is how Kafka works, and no anomaly.) A log end below it counts once: from then
   on the true high watermark is what the new leader has.
+  The high watermarks that clients were told (:mod:`checkers.views.metadata`) must not fall either, in the order of the
+  leader epochs that the answers name, and within an epoch in that of the questions. A stale answer of a leader that
+  was deposed is no breach: it names its epoch, in which no more was committed than its successor began with, and a
+  leader answers only when its watermark has come to where its log ended then (KIP-207).
 * ``two-leaders``: two brokers led one partition in the same leader epoch.
 * ``unjustified-ack``: a send with acks=all was acknowledged at offset o, and by then no leader had had a high watermark
   above o; or no leader of the time of the send ever had one in that term.
@@ -18,7 +22,7 @@ so more evidence is required, and less is found: see :mod:`checkers.views.sample
 
 Severity: ``VIOLATION``. A ``hw-regression`` at the beginning of an epoch is ``DOCUMENTED`` when that epoch's election
 was unclean, or no leader began between an unclean one and it, and the configuration permits such
-elections.
+elections. Of what clients were told no election is known, so there any epoch's may have been.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from checkers.views.history import History
+from checkers.views.metadata import Metadata
 from checkers.views.row import ALL, Read, Row, Send, where
 from checkers.views.terms import Term
 from checkers.views.timeline import Timeline
@@ -47,7 +52,7 @@ from harness.anomaly import (
 )
 from harness.checker import Evidence
 from harness.findings import Finding
-from harness.model import TopicPartition
+from harness.model import NO_NODE, TopicPartition
 
 HW_REGRESSION = AnomalyKind(
     name="hw-regression",
@@ -74,6 +79,7 @@ HW_REGRESSION = AnomalyKind(
     sampled=Sampled(found=Found.SOME, unseen=Unseen.WATERMARK_GIVEN_UP),
     in_scenarios=NO_WORD,
     permitted_by="",
+    shown_by_metadata=True,
 )
 
 TWO_LEADERS = AnomalyKind(
@@ -126,9 +132,10 @@ UNCOMMITTED_READ = AnomalyKind(
 KINDS = (HW_REGRESSION, TWO_LEADERS, UNJUSTIFIED_ACK, UNCOMMITTED_READ)
 
 
-def find(history: History, timeline: Timeline) -> Iterator[Finding]:
+def find(history: History, timeline: Timeline, metadata: Metadata) -> Iterator[Finding]:
     """Reference: everything in one run's timeline that contradicts its leaders."""
     yield from _falls_within_a_term(history, timeline)
+    yield from _falls_in_answers(metadata)
     for place in timeline.terms:
         terms = timeline.leader_terms(place)
         yield from _short_logs(timeline, place, terms)
@@ -154,6 +161,11 @@ def why(finding: Finding) -> str:
             f"Value {finding.value} was acknowledged with acks=all at offset {finding.offset}, and by then no leader "
             "of that time had a high watermark above it."
         )
+    if finding.node == NO_NODE:
+        return (
+            f"The leader of epoch {finding.leader_epoch} told clients a high watermark of {finding.offset}, although "
+            f"one of {finding.until} had been told in that epoch or an earlier one."
+        )
     return (
         f"Node {finding.node}, leader in epoch {finding.leader_epoch}, fell back to {finding.offset}, "
         f"although everything below {finding.until} had been committed."
@@ -162,6 +174,11 @@ def why(finding: Finding) -> str:
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
     """The rows of the leaders concerned."""
+    if finding.node == NO_NODE:
+        for sequence, mark in ((finding.other_offset, finding.until), (finding.row, finding.offset)):
+            row = {"node": NO_NODE, "incarnation": 0, "sequence": sequence or 0}
+            yield Evidence("timeline", row, f"clients were told the high watermark {mark}")
+        return
     if finding.kind == "hw-regression" and finding.node is not None:
         row = {"node": finding.node, "incarnation": finding.incarnation or 0, "sequence": finding.row or 0}
         yield Evidence("timeline", row, f"node {finding.node} led with no more than offset {finding.offset} here")
@@ -185,6 +202,24 @@ def _falls_within_a_term(history: History, timeline: Timeline) -> Iterator[Findi
         for before, after in pairwise(sorted(group, key=lambda r: int(r["sequence"]))):
             if (after["high_watermark"] or 0) < (before["high_watermark"] or 0):
                 yield _fall(history, before, after)
+
+
+def _falls_in_answers(metadata: Metadata) -> Iterator[Finding]:
+    for place, told in metadata.watermarks.items():
+        for before, after in pairwise(told):
+            if after["high_watermark"] < before["high_watermark"]:
+                yield Finding(
+                    metadata.run, "hw-regression", *place,
+                    offset=after["high_watermark"],
+                    leader_epoch=after["leader_epoch"],
+                    excuse=None if after["leader_epoch"] == before["leader_epoch"] else "unclean",
+                    row=after["sequence"],
+                    time_ns=after["time_ns"],
+                    node=NO_NODE,
+                    incarnation=0,
+                    other_offset=before["sequence"],
+                    until=before["high_watermark"],
+                )  # fmt: skip
 
 
 def _fall(history: History, before: Row, after: Row) -> Finding:

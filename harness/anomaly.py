@@ -176,6 +176,7 @@ class AnomalyKind:
         meaning: for people, a sentence.
         shows_loss: whether it shows that a delivered or acknowledged record is gone.
         shown_by_clients: whether what clients record can show one, without a look at brokers.
+        shown_by_metadata: whether what the cluster tells clients of its leaders and watermarks can, where they do not.
         relies_on: the evidence that must be whole.
         follows_from: the kinds of the same partition that are the same loss seen from another side, and come first.
         cause_at: where those lie.
@@ -199,6 +200,7 @@ class AnomalyKind:
     sampled: Sampled
     in_scenarios: InScenarios
     permitted_by: str
+    shown_by_metadata: bool = False
 
 
 Kinds = Mapping[str, AnomalyKind]

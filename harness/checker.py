@@ -369,6 +369,7 @@ class EvidenceTier(StrEnum):
     """What was observed of a run, least first; each tier has all that those before it have."""
 
     CLIENTS = "clients only"
+    METADATA = "clients and the cluster's metadata"
     SAMPLES = "clients, replica logs and samples of the brokers' states"
     BROKERS = "clients, replica logs and all changes of the brokers' states"
 

@@ -241,6 +241,32 @@ class AcksBelowMinIsr(NamedTuple):
     logged: bool
 
 
+class MetadataEpoch(NamedTuple):
+    """What the cluster told a client of one partition in one leader epoch, in answers to ListOffsets.
+
+    Attributes:
+        lowest: the lowest high watermark that was told; ``highest``: the highest.
+        first_ns: when the first of these answers had come; ``last_ns``: the last.
+    """
+
+    run: str
+    topic: str
+    partition: int
+    leader_epoch: int
+    lowest: int
+    highest: int
+    first_ns: int
+    last_ns: int
+
+
+class MetadataRefusal(NamedTuple):
+    """How many samples of what the cluster tells have no high watermark, for one reason."""
+
+    run: str
+    refused: str
+    samples: int
+
+
 LOOKS = 4
 """Into how many parts a laggard's time is cut: the leader must have written a row in each of them."""
 
@@ -389,6 +415,8 @@ class NodeFacts:
     lags: Sequence[Lag] = ()
     stalls: Sequence[Stall] = ()
     unwatched: Sequence[Unwatched] = ()
+    metadata: Sequence[MetadataEpoch] = ()
+    metadata_refusals: Sequence[MetadataRefusal] = ()
 
 
 @dataclass(frozen=True, slots=True)

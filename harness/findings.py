@@ -316,8 +316,9 @@ which a rebalance has given a member a partition.
 end with acks -1, 1 and 0. ``final_poll_rows`` are the rows of completed polls of the final read, empty
 ones included; ``polled_records`` excludes the final read. ``acked_all`` are ok sends with acks=all and a known offset,
 ``acked_nowhere`` those with acks=all or acks=1, in no transaction, that name no offset,
-``acked_below_high_watermark`` those that the high watermark of a leader of that time is known to have passed, and
-``acked_unaccounted`` those that no leader's of any time is known to have passed and that no finding is about.
+``acked_below_high_watermark`` those that the high watermark of a leader of that time is known to have passed, or that
+are below one that clients were told, and ``acked_unaccounted`` those that no leader's of any time is known to have
+passed and that no finding is about.
 """
 
 

@@ -30,6 +30,9 @@ CONTROLLER = "controller"
 NO_LEADER = NodeId(-1)
 """The leader of a partition without one, as in Kafka's metadata responses."""
 
+NO_NODE = NodeId(-1)
+"""The timeline's node id of rows that no node has written: what the cluster told a client of itself."""
+
 NO_EPOCH = -1
 """An unknown leader epoch (Kafka's ``UNDEFINED_EPOCH``)."""
 

@@ -103,5 +103,17 @@ class BrokerEvidence(Target, Protocol):
         ...
 
 
+@runtime_checkable
+class TellsClients(Target, Protocol):
+    """A cluster that is asked, as by any client, for its leaders and watermarks while the run goes on."""
+
+    def metadata(self, run: str) -> Iterable[dict[str, Any]]:
+        """Rows of ``schema.TIMELINE`` of kind ``metadata``. Call after :meth:`stop`."""
+        ...
+
+
 OBSERVATIONS: frozenset[type[Target]] = frozenset({ReplicaStates, CommittedOffsets, NodeStates, BrokerEvidence})
-"""All protocols of this module but :class:`KnowsLeaders`, which is for a live view alone."""
+"""The protocols of this module that a target names among its ``controls``.
+
+:class:`KnowsLeaders` is for a live view alone, and :class:`TellsClients` takes no control of a node.
+"""

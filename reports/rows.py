@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 Row = Mapping[str, Any]
@@ -50,6 +50,8 @@ class Poll:
 @dataclass(frozen=True, slots=True)
 class State:
     """A replica as its own broker reported it. ``kind`` is state, final or storage_failed; ``isr`` as it knew it.
+
+    Of kind metadata it is a partition, as the cluster told a client of it; the role is None where there was no answer.
 
     Attributes:
         incarnation: the broker's life, from 0.
@@ -169,6 +171,11 @@ def state(row: Row) -> State:
     isr = None if row["isr"] is None else tuple(row["isr"])
     named = {key: row[key] for key in State.__slots__ if key not in ("isr", "source")}
     return State(**named, isr=isr, source=details(row).get("source"))
+
+
+def told(row: Row) -> State:
+    """A partition's state as the cluster told it a client, from its timeline row."""
+    return replace(state(row), role="leader" if row["leader_epoch"] is not None else None)
 
 
 def truncation(row: Row) -> Truncation:

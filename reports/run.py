@@ -18,7 +18,7 @@ from harness.history.run_directory import Manifest, RunDirectory
 from harness.history.schema import TABLES
 from harness.history.seal import doubts
 from harness.history.table_file import TooManyRows, read_columns, require_readable
-from harness.model import CONTROLLER_ID, TopicPartition, is_kafkas_own
+from harness.model import CONTROLLER_ID, NO_NODE, TopicPartition, is_kafkas_own
 from reports import rows
 from reports.naming import Names, scheduled
 
@@ -32,6 +32,7 @@ class PartitionRows:
 
     Attributes:
         states: by broker; ``final`` rows included, last.
+        told: what the cluster told a client: states of no broker's own, with the leader and the ISR by Metadata.
     """
 
     partition: TopicPartition
@@ -39,6 +40,7 @@ class PartitionRows:
     states: Mapping[int, Sequence[rows.State]]
     truncations: Sequence[rows.Truncation]
     changes: Sequence[rows.Change]
+    told: Sequence[rows.State] = ()
 
 
 @dataclass(frozen=True)
@@ -83,8 +85,8 @@ class Run:
 
     @property
     def watched(self) -> bool:
-        """Whether the states of brokers were observed; else there are only the histories of clients."""
-        return self.manifest.guarantees.get("timeline") != "none"
+        """Whether the states of brokers were observed; else only the histories of clients, and what they were told."""
+        return self.manifest.guarantees.get("timeline") not in ("metadata", "none")
 
     @property
     def sampled(self) -> bool:
@@ -108,6 +110,7 @@ class Run:
             {node: [s for s in states if s.node == node] for node in self.brokers},
             [rows.truncation(r) for r in timeline if r["kind"] == "truncation"],
             [rows.change(r) for r in timeline if r["kind"] in ("election", "isr")],
+            [rows.told(r) for r in timeline if r["kind"] == "metadata"],
         )
 
     def polls(self, partition: TopicPartition, offset: int, end_offset: int) -> Sequence[rows.Poll]:
@@ -270,7 +273,9 @@ def _extent(tables: Mapping[str, pa.Table], faults: Sequence[rows.Fault]) -> tup
 
 def _brokers(tables: Mapping[str, pa.Table]) -> Sequence[int]:
     nodes = {n for name in ("timeline", "replica_logs") for n in pc.unique(tables[name]["node"]).to_pylist()}
-    return sorted(node for node in nodes if node < CONTROLLER_ID)
+    told = _where(tables["timeline"], kind="metadata")
+    nodes |= {n for n in pc.unique(pc.list_flatten(told["isr"])).to_pylist() if n is not None}
+    return sorted(node for node in nodes if NO_NODE < node < CONTROLLER_ID)
 
 
 def _partitions(table: pa.Table) -> Iterator[TopicPartition]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from harness.anomaly import LOST_WRITE
-from harness.checker import EXIT_CODES, Outcome, Prediction, Verdict
+from harness.checker import EXIT_CODES, EvidenceTier, Outcome, Prediction, Verdict
 from harness.history.run_directory import Manifest
 from reports.glossary import OUTCOMES, is_gone
 from reports.run import Run
@@ -180,7 +180,7 @@ def _committed(run: Run) -> str:
         return ""
     if not claims:
         return ", none with acks=all"
-    if not run.watched:
+    if not run.watched and run.verdict.evidence is not EvidenceTier.METADATA:
         return f", {claims:,} with acks=all"
     seen = "all" if below == claims else "none" if not below else f"{below:,}"
     return f", {claims:,} with acks=all, {seen} of them seen below a leader's high watermark"

@@ -146,6 +146,9 @@ def _committed(loss: Loss) -> Iterator[Event]:
         for s in states
         if s.role == "leader" and (s.high_watermark or 0) >= loss.end_offset and _of_its_epoch(loss, s)
     ]
+    if not loss.run.watched:
+        yield from _told(loss)
+        return
     if not leading and "timeline" in loss.run.left_out:
         return
     if not leading:
@@ -158,6 +161,17 @@ def _committed(loss: Loss) -> Iterator[Event]:
     did = "was seen with its high watermark at" if loss.run.sampled else "raised its high watermark to"
     words = f"Committed: broker {s.node}, leading in epoch {s.leader_epoch}, {did}"
     yield Event(s.time_ns, "committed", f"{words} {s.high_watermark}: {loss.where} {be} below it.", _rows_of([s]))
+
+
+def _told(loss: Loss) -> Iterator[Event]:
+    """The first watermark above it that the cluster told a client."""
+    above = [s for s in loss.known.told if (s.high_watermark or 0) >= loss.end_offset and _of_its_epoch(loss, s)]
+    if above:
+        s = min(above, key=lambda s: s.time_ns)
+        words = (
+            f"Clients were told the high watermark {s.high_watermark} in epoch {s.leader_epoch}, above {loss.where}."
+        )
+        yield Event(s.time_ns, "committed", words, _rows_of([s]))
 
 
 def _of_its_epoch(loss: Loss, state: rows.State) -> bool:
@@ -272,7 +286,7 @@ def _replaced(loss: Loss) -> Iterator[Event]:
 def _left(loss: Loss) -> Iterator[Event]:
     if "history" not in loss.run.left_out:
         yield _read_in_the_end(loss)
-    if "replica_logs" not in loss.run.left_out:
+    if loss.run.watched and "replica_logs" not in loss.run.left_out:
         yield _disks(loss)
 
 

@@ -115,7 +115,8 @@ def stacked(
 
 def described(frame: Frame, rows: PartitionRows, content: StripContent, accused: int) -> str:
     """The strip in one sentence, for screen readers."""
-    seen = _seen_of_brokers(rows, content) if content.watched else "brokers not observed"
+    unseen = "leaders and high watermarks as clients were told" if rows.told else "brokers not observed"
+    seen = _seen_of_brokers(rows, content) if content.watched else unseen
     sent = f"{len(rows.sends)} sends, {accused} of them in anomalies" if content.has_sends else "sends not drawn"
     return f"Time strip of {rows.partition}, {frame.span(frame.window.start_ns, frame.window.end_ns)}: {sent}, {seen}."
 
@@ -133,9 +134,14 @@ def _lanes(frame: Frame, rows: PartitionRows, content: StripContent) -> Sequence
         watermarks.lane(frame, rows, content.outages, content.watermark_height),
         watermarks.truncations(frame, rows.truncations, sampled=content.sampled),
     )
+    as_told = (
+        leadership.told(frame, rows.told),
+        isr.lane(frame, rows),
+        watermarks.told(frame, rows.told, content.watermark_height),
+    )
     return (
         faults.lane(frame, content.faults),
-        *(of_brokers if content.watched else ()),
+        *(of_brokers if content.watched else as_told if rows.told else ()),
         *([sends.lane(frame, rows.sends, content.accused)] if content.has_sends else []),
     )
 

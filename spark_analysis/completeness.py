@@ -10,6 +10,7 @@ from pyspark.sql import functions as f
 from spark_analysis.blocks import different, merged, word_of
 from spark_analysis.disorder import number_of, pairs
 from spark_analysis.hw_regression import accounted, acks_and_leaders
+from spark_analysis.metadata import highest
 from spark_analysis.records import ALL, NO_ACKS
 from spark_analysis.tables import PLACE, Tables, united
 from spark_analysis.views import Activity, LogWords, Partitions, Records, Scale
@@ -108,12 +109,15 @@ def _acks_below_watermarks(
 ) -> Iterator[DataFrame]:
     ever = f.exists("terms", lambda term: term["high_watermark"] > f.col("offset"))
     numbers = {
-        "acked_below_high_watermark": number_of(f.col("justified")),
+        "acked_below_high_watermark": number_of(
+            f.col("justified") | f.coalesce(f.col("told") > f.col("offset"), f.lit(False))
+        ),
         "acked_unaccounted": number_of(~ever & ~accounted()),
     }
     parts = []
     if "record" in activity.uses:
         acks = acks_and_leaders(tables, records, partitions, scale)
+        acks = acks.join(f.broadcast(highest(tables.metadata)), on=list(PLACE), how="left")
         if records.settled is not None:
             acks = acks.withColumn("word", word_of("offset"))
             acks = acks.join(records.settled.where("settled"), on=[*PLACE, "word"], how="left_anti")

@@ -18,6 +18,8 @@ from harness.facts import (
     LogEpoch,
     LogFacts,
     LostRange,
+    MetadataEpoch,
+    MetadataRefusal,
     NodeFacts,
     ProducerLog,
     ReadEpoch,
@@ -32,6 +34,7 @@ from harness.facts import (
 from spark_analysis.acks_below_min_isr import acks_below_min_isr
 from spark_analysis.dependencies import dependencies
 from spark_analysis.log_facts import log_epochs, producer_logs
+from spark_analysis.metadata import metadata_epochs, metadata_refusals
 from spark_analysis.read_epochs import read_epochs, unfenced_reads
 from spark_analysis.refusals import refusals
 from spark_analysis.silences import first_acks, silences
@@ -46,6 +49,8 @@ QUESTIONS_OF_FACT: Mapping[str, Callable[..., DataFrame | None]] = {
     "refusal": refusals,
     "acks_below_min_isr": acks_below_min_isr,
     "dependency": dependencies,
+    "metadata_epoch": metadata_epochs,
+    "metadata_refusal": metadata_refusals,
 }
 """By name, how the rows of each sort of facts are found that do not rest on findings; None: there are none.
 
@@ -61,6 +66,8 @@ def facts_of(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Facts:
             lags=[Lag(**row) for row in found.get("lag", ())],
             stalls=[Stall(**{**row, "isr": tuple(row["isr"])}) for row in found.get("stall", ())],
             unwatched=sorted(Unwatched(**row) for row in found.get("unwatched", ())),
+            metadata=[MetadataEpoch(**row) for row in found.get("metadata_epoch", ())],
+            metadata_refusals=[MetadataRefusal(**row) for row in found.get("metadata_refusal", ())],
         ),
         LogFacts(
             log_epochs=[LogEpoch(**_whole(LogEpoch._fields, row)) for row in found.get("log_epoch", ())],

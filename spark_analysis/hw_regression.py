@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from spark_analysis.leadership import led_between, led_during
+from spark_analysis.metadata import watermarks as told_watermarks
 from spark_analysis.question import Question
 from spark_analysis.records import ALL
 from spark_analysis.tables import PLACE, Tables
@@ -49,6 +50,24 @@ def hw_regressions_between_terms(partitions: Partitions) -> DataFrame:
         node="term.node",
         incarnation="term.incarnation",
         until="held",
+    )
+
+
+def hw_regressions_in_answers(tables: Tables) -> DataFrame:
+    """``hw-regression`` in what clients were told, as ``checkers.hw_regression`` defines it."""
+    told = Window.partitionBy(*PLACE).orderBy("leader_epoch", "sequence")
+    before = {name: f.lag(name).over(told) for name in ("leader_epoch", "sequence", "high_watermark")}
+    steps = told_watermarks(tables.metadata).withColumns({f"{name}_before": one for name, one in before.items()})
+    same_epoch = f.col("leader_epoch") == f.col("leader_epoch_before")
+    return findings(
+        steps.where(f.col("high_watermark") < f.col("high_watermark_before")),
+        "hw-regression",
+        offset="high_watermark",
+        excuse=f.when(~same_epoch, "unclean"),
+        row="sequence",
+        other_offset="sequence_before",
+        until="high_watermark_before",
+        **{name: name for name in ("leader_epoch", "time_ns", "node", "incarnation")},
     )
 
 
@@ -157,6 +176,7 @@ def _wrote_after(term: Column, time_ns: Column) -> Column:
 QUESTIONS = (
     Question(hw_regressions_within_terms),
     Question(hw_regressions_between_terms),
+    Question(hw_regressions_in_answers),
     Question(two_leaders),
     Question(unjustified_acks, about="record"),
 )

@@ -32,12 +32,15 @@ class Tables(NamedTuple):
     """The tables of the questions. ``faults`` is not among them: it has a row per fault.
 
     Attributes:
+        timeline: but what the cluster told a client, which no node says of itself.
+        metadata: the rows of the timeline that have that.
         replica_logs: but those of the compacted topic, of which replicas hold different parts.
         compacted_logs: those of that topic (:mod:`harness.compacted`).
     """
 
     history: DataFrame
     timeline: DataFrame
+    metadata: DataFrame
     replica_logs: DataFrame
     compacted_logs: DataFrame
 
@@ -89,6 +92,12 @@ def read_tables(spark: SparkSession, files: Mapping[str, Sequence[TableFile]], o
         rows = gathered(spark.read.schema(spark_schema(table)).parquet(*paths))
         return rows if only_run is None else rows.withColumn("run", f.lit(only_run))
 
-    logs = read("replica_logs")
-    is_compacted = f.col("topic").eqNullSafe(compacted.TOPIC)
-    return Tables(read("history"), read("timeline"), logs.where(~is_compacted), logs.where(is_compacted))
+    timeline, logs = read("timeline"), read("replica_logs")
+    is_metadata, is_compacted = f.col("kind") == "metadata", f.col("topic").eqNullSafe(compacted.TOPIC)
+    return Tables(
+        read("history"),
+        timeline.where(~is_metadata),
+        timeline.where(is_metadata),
+        logs.where(~is_compacted),
+        logs.where(is_compacted),
+    )

@@ -28,6 +28,7 @@ from itertools import pairwise
 
 from checkers.hw_regression import claims_replication, is_accounted, is_justified, was_passed
 from checkers.views.history import History
+from checkers.views.metadata import Metadata
 from checkers.views.recorded_load import recorded_load
 from checkers.views.replica_logs import ReplicaLogs
 from checkers.views.row import ALL, NO_ACKS, Row, is_malformed, where
@@ -81,7 +82,7 @@ def _replica(run: str, key: tuple[int, str, int], finals: list[Row], offsets: li
     )  # fmt: skip
 
 
-def counts(history: History, timeline: Timeline) -> dict[str, int]:
+def counts(history: History, timeline: Timeline, metadata: Metadata) -> dict[str, int]:
     """Reference: how much there is of everything, by the names of ``answer.COUNTS``."""
     found: Counter[str] = Counter(dict.fromkeys(COUNTS, 0))
     for row in history.rows:
@@ -93,7 +94,10 @@ def counts(history: History, timeline: Timeline) -> dict[str, int]:
     found.update(_mismatched(history.rows))
     found["resent_values"] = len(history.resent)
     claims, watermarks = [send for send in history.sends if claims_replication(send)], WatermarkHistory(timeline.rows)
-    found["acked_below_high_watermark"] = sum(is_justified(timeline, send, watermarks) for send in claims)
+    told = {place: metadata.highest(place) for place in {send.where for send in claims}}
+    found["acked_below_high_watermark"] = sum(
+        is_justified(timeline, send, watermarks) or told[send.where] > (send.offset or 0) for send in claims
+    )
     found["acked_unaccounted"] = sum(
         not was_passed(timeline, send) and not is_accounted(timeline, send) for send in claims
     )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from checkers import lost_write
 from checkers.reference.acks_below_min_isr import acks_below_min_isr
@@ -14,9 +14,10 @@ from checkers.reference.refusals import refusals
 from checkers.reference.stalls import stalls
 from checkers.reference.unwatched import unwatched
 from checkers.views.history import History
+from checkers.views.metadata import Metadata
 from checkers.views.partition_ends import PartitionEnds
 from checkers.views.replica_logs import ReplicaLogs
-from checkers.views.row import Read, Row, where
+from checkers.views.row import Read, Row, detail, where
 from checkers.views.run_demands import RunDamage
 from checkers.views.timeline import Timeline
 from harness.facts import (
@@ -28,6 +29,8 @@ from harness.facts import (
     LogEpoch,
     LogFacts,
     LostRange,
+    MetadataEpoch,
+    MetadataRefusal,
     NodeFacts,
     ProducerLog,
     ReadEpoch,
@@ -124,6 +127,22 @@ def _producer_logs(logs: ReplicaLogs) -> Iterator[ProducerLog]:
             yield ProducerLog(logs.run, *key, first, last, len(records), len(numbers), offset, overlap, falls)
 
 
+# --------------------------------------------------------------------------------------------------------- metadata
+
+
+def _metadata(metadata: Metadata) -> Iterator[MetadataEpoch]:
+    for place, told in metadata.watermarks.items():
+        for epoch, rows in groupby(told, key=lambda row: int(row["leader_epoch"])):
+            answers = list(rows)
+            marks, times = [row["high_watermark"] for row in answers], [row["time_ns"] for row in answers]
+            yield MetadataEpoch(metadata.run, *place, epoch, min(marks), max(marks), min(times), max(times))
+
+
+def _refused(metadata: Metadata) -> Iterator[MetadataRefusal]:
+    reasons = Counter(why for row in metadata.rows if (why := detail(row).get("refused")) is not None)
+    yield from (MetadataRefusal(metadata.run, why, samples) for why, samples in sorted(reasons.items()))
+
+
 # ---------------------------------------------------------------------------------------------------------- history
 
 
@@ -206,7 +225,14 @@ def facts(views: Parts) -> Facts:
     """Everything that the rules on facts are given about one run."""
     ask = views.given_to
     return Facts(
-        NodeFacts(list(ask(_stretches)), list(ask(lags)), list(ask(stalls)), list(ask(unwatched))),
+        NodeFacts(
+            list(ask(_stretches)),
+            list(ask(lags)),
+            list(ask(stalls)),
+            list(ask(unwatched)),
+            list(ask(_metadata)),
+            list(ask(_refused)),
+        ),
         LogFacts(list(ask(_log_epochs)), list(ask(_producer_logs))),
         ClientFacts(
             list(ask(_silences)),

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from checkers.views.configured import Configured, is_watched
+from checkers.views.configured import Configured, is_watched, knows_states
 from checkers.views.expected import expected
 from harness.anomaly import AnomalyKind, Found
 from harness.checker import EvidenceTier
+from harness.facts import NodeFacts
 from harness.history.run_directory import Manifest
 
 
-def tier_of(configured: Configured) -> EvidenceTier:
+def tier_of(configured: Configured, node_facts: NodeFacts) -> EvidenceTier:
     """What was observed of a run; of an imported history, and of a cluster that only its clients saw, the least."""
-    if configured.guarantees.get("timeline") == "none" or not is_watched(configured):
-        return EvidenceTier.CLIENTS
+    if not _sees_brokers(configured):
+        return EvidenceTier.METADATA if node_facts.metadata else EvidenceTier.CLIENTS
     return EvidenceTier.SAMPLES if configured.sampled else EvidenceTier.BROKERS
 
 
 def reads_logs(manifest: Manifest) -> bool:
     """Whether replica logs are part of the evidence of a run."""
     configured = Configured(manifest.run, manifest.guarantees, expected(manifest), manifest.generation)
-    return tier_of(configured) is not EvidenceTier.CLIENTS
+    return _sees_brokers(configured)
+
+
+def _sees_brokers(configured: Configured) -> bool:
+    return knows_states(configured.guarantees) and is_watched(configured)
 
 
 def not_asked(tier: EvidenceTier, kinds: Mapping[str, AnomalyKind]) -> Sequence[str]:
@@ -38,6 +43,8 @@ def _can_show(tier: EvidenceTier, kind: AnomalyKind) -> bool:
     match tier:
         case EvidenceTier.CLIENTS:
             return kind.shown_by_clients
+        case EvidenceTier.METADATA:
+            return kind.shown_by_clients or kind.shown_by_metadata
         case EvidenceTier.SAMPLES:
             return kind.sampled.found is not Found.NONE
         case EvidenceTier.BROKERS:

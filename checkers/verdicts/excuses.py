@@ -27,14 +27,19 @@ from harness.anomaly import AnomalyKind, LossyFailure, Retention
 from harness.excuse import EXCUSES
 from harness.findings import Finding
 from harness.history.run_directory import Manifest
+from harness.model import NO_NODE
 from harness.parts import Parts
 
 
 def is_unobserved(
     configured: Configured, log_epochs: LogEpochs, manifest: Manifest, finding: Finding, kind: AnomalyKind
 ) -> bool:
-    """Whether the configuration permits what would excuse it, and no broker was there to tell of that."""
-    return not is_watched(configured) and "timeline" in tables_of_excuses(log_epochs, manifest, finding, kind)
+    """Whether the configuration permits what would excuse it, and no broker was there to tell of that.
+
+    A finding about what the cluster told a client has its excuse with it: an election, where the epochs differ.
+    """
+    unobserved = not is_watched(configured) and finding.node != NO_NODE
+    return unobserved and "timeline" in tables_of_excuses(log_epochs, manifest, finding, kind)
 
 
 def tables_of_excuses(log_epochs: LogEpochs, manifest: Manifest, finding: Finding, kind: AnomalyKind) -> Iterator[str]:

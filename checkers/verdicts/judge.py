@@ -18,6 +18,7 @@ from checkers.verdicts.run_parts import parts_of
 from checkers.verdicts.severity import Evidence, Severity, gravest, severity_of
 from checkers.verdicts.stories import stories
 from checkers.verdicts.verdict_reasons import Doubts, because
+from checkers.views import metadata
 from checkers.views.conclusion import Conclusion, kept
 from checkers.views.configured import Configured
 from checkers.views.extents import extents, group_of, ranges
@@ -91,12 +92,12 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     severity = cache(partial(severity_of, parts, accounts.gaps))
     found = _found(parts, own, severity)
     predicted = [Prediction(**one) for one in run.foreseen]
-    describe = partial(_account, witnesses, found.conclusions)
+    describe = partial(_account, witnesses, found.conclusions, parts.of(NodeFacts))
     classified = _classified(found, own, predicted, severity, account=describe, reason=partial(because, parts))
     open_questions = doubts(run, own, parts, found.findings)
     anomalies = [*classified.judged, *classified.rest]
     numbers = own.counts[run.manifest.run]
-    tier = tier_of(parts.of(Configured))
+    tier = parts.given_to(tier_of)
     unasked = not_asked(tier, KINDS)
     return RunVerdict(
         run=run.manifest.run,
@@ -111,7 +112,7 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
         counts=_counts(numbers, found.findings, run.faults, len(own.ends)),
         losses=tuple(parts.given_to(stories)),
         recovery=tuple(parts.given_to(recovery)),
-        limits=tuple(_limits(parts, tier, unasked, numbers["acked_unaccounted"])),
+        limits=tuple(_limits(parts, tier, unasked, numbers)),
         evidence=tier,
         not_asked=tuple(unasked),
         extents=tuple(extents(list(zip(found.findings, classified.judged, strict=True)), found.reach)),
@@ -144,13 +145,17 @@ def _classified(
     return _Classified([plain for plain, _ in pairs], [judged for _, judged in pairs], list(rest), unmet)
 
 
-def _limits(parts: Parts, tier: EvidenceTier, unasked: Sequence[str], unaccounted: int) -> Iterable[str]:
+def _limits(
+    parts: Parts, tier: EvidenceTier, unasked: Sequence[str], numbers: Mapping[str, int]
+) -> Iterable[str]:  # fmt: skip
     """What the evidence of this run cannot show, in sentences."""
     if unasked:
         yield unasked_sentence(tier, unasked, len(KINDS))
     states = parts.of(States)
-    if states.sampled:
-        yield from limits(parts.of(FaultJournal), parts.of(NodeFacts), unaccounted)
+    if parts.of(Configured).guarantees.get("timeline") == "metadata":
+        yield from metadata.limits(parts.of(NodeFacts), numbers["acked_all"], numbers["acked_below_high_watermark"])
+    elif states.sampled:
+        yield from limits(parts.of(FaultJournal), parts.of(NodeFacts), numbers["acked_unaccounted"])
     else:
         yield from unnamed_isrs(states.intervals, KINDS)
 
@@ -255,12 +260,15 @@ class Account(NamedTuple):
     attribution: Attribution | None = None
 
 
-def _account(witnesses: Witnesses, conclusions: Mapping[Finding, Conclusion], finding: Finding) -> Account:
+def _account(
+    witnesses: Witnesses, conclusions: Mapping[Finding, Conclusion], node_facts: NodeFacts, finding: Finding
+) -> Account:  # fmt: skip
     if finding in conclusions:
         return Account(conclusions[finding].why, conclusions[finding].evidence)
     promise, frames = _PROMISE_OF[finding.kind], witnesses.frames
     whose = promise.attribute(finding, frames) if frames is not None and isinstance(promise, AboutClients) else None
-    return Account(promise.why(finding), tuple(promise.evidence(finding, witnesses)), whose)
+    told = metadata.told_of(node_facts, finding, KINDS[finding.kind])
+    return Account(promise.why(finding) + told, tuple(promise.evidence(finding, witnesses)), whose)
 
 
 def _proved(own: Severity, attribution: Attribution | None) -> Severity:

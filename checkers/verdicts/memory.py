@@ -13,6 +13,7 @@ from checkers.views.configured import is_sampled, is_virtual, isr_wanted, lag_al
 from checkers.views.expected import expected
 from checkers.views.frames import Frames, not_understood
 from checkers.views.history import History
+from checkers.views.metadata import Metadata, parted
 from checkers.views.partition_ends import PartitionEnds
 from checkers.views.proofs_match import filed
 from checkers.views.recovery import comes_to_rest, healed_ns
@@ -38,13 +39,15 @@ def views_in_memory(manifest: Manifest, tables: Tables, faults: Sequence[Row], *
     ``faults_known``: whether the table of faults could be read, so that a run is known to have had them healed.
     """
     run, guarantees, trusted = manifest.run, manifest.guarantees, filed(faults, expected(manifest))
-    timeline, logs = Timeline(run, tables[1], is_sampled(guarantees)), ReplicaLogs(run, _but_compacted(tables[2]))
+    of_nodes, told = parted(tables[1])
+    timeline, logs = Timeline(run, of_nodes, is_sampled(guarantees)), ReplicaLogs(run, _but_compacted(tables[2]))
     marks = {place: leader["high_watermark"] for place, leader in timeline.final_leaders.items()}
     history = History(run, tables[0], marks)
     settled = faults_known and comes_to_rest(guarantees, faults, manifest.unrest)
     return Parts(
         history,
         timeline,
+        Metadata(run, told),
         logs,
         CompactedLogs(run, [row for row in tables[2] if row["topic"] == compacted.TOPIC]),
         PartitionEnds(history, timeline, logs),

@@ -56,7 +56,7 @@ def expected(manifest: Manifest) -> Expected | None:
     try:
         scenario: Mapping[str, Any] = manifest.configuration["scenario"]
         brokers = int(scenario["cluster"]["brokers"])
-        watched = manifest.guarantees.get("timeline") != "none"
+        watched = manifest.guarantees.get("timeline") not in ("metadata", "none")
         return Expected(
             nodes=(*range(brokers), CONTROLLER_ID) if watched else (),
             partitions=dict(_partitions(scenario["topics"], brokers if watched else None)),

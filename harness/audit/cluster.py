@@ -124,7 +124,7 @@ def audited(state: State, cluster: Named, load: Load, log: logging.Logger) -> Au
         )
     configuration, guarantees = stated(state, settings, len(told.brokers), load)
     # The audit's own journal has its topic.
-    target = BootstrapTarget(cluster, topic_configs(asked_for), NothingToUndo())
+    target = BootstrapTarget(cluster, topic_configs(asked_for), NothingToUndo(), None)
     clients = partial(ThreadedClients, cluster.access, log, None, cluster.prefix)
     return Audited(target, SystemClock(), clients, configuration, guarantees)
 

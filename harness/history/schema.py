@@ -64,9 +64,9 @@ def _c(
 
 DETAIL: Mapping[str, DetailType] = MappingProxyType(
     {
-        **dict.fromkeys(("reason", "cause", "source", "change", "epochs_unread"), "string"),
+        **dict.fromkeys(("reason", "cause", "source", "change", "epochs_unread", "refused"), "string"),
         **dict.fromkeys(("from_offset", "to_offset", "previous_leader", "controller_epoch"), "int"),
-        **dict.fromkeys(("broker", "controller", "unseen_ms"), "int"),
+        **dict.fromkeys(("broker", "controller", "unseen_ms", "asked_ns"), "int"),
         **dict.fromkeys(("clean", "elected_from_isr", "places"), "bool"),
         **dict.fromkeys(("elr", "last_known_elr", "voters", "previous_isr"), "list<int>"),
         "epochs": "list<pair>",
@@ -235,7 +235,8 @@ TIMELINE = Table(
     (
         _c("run", "string", "the run's id"),
         _c("node", "int32", "a broker's id, or 100 for the controller and for the decisions of several; "
-           "101, 102 ... for the lives of controller-1, controller-2 ...", least=0),
+           "101, 102 ... for the lives of controller-1, controller-2 ...; -1 of what the cluster told a client",
+           least=-1),
         _c("sequence", "int64", "the node's own gapless position, restarting at 0 with each incarnation", least=0),
         _c("incarnation", "int32", "how often the node had been started before", least=0),
         _c("time_ns", "int64", "when it happened"),
@@ -243,9 +244,9 @@ TIMELINE = Table(
         _c("kind", "string", "started, state (role, watermark, ISR or log end changed), truncation, log_start, "
            "storage_failed, election (controller only), isr (controller only), session (controller only), "
            "controller (KRaft's controllers have elected one of them), "
-           "final (as collected)",
+           "final (as collected), metadata (what the cluster told a client of a partition)",
            words=("started", "state", "truncation", "log_start", "storage_failed", "election", "isr", "session",
-                  "controller", "final")),
+                  "controller", "final", "metadata")),
         _c("topic", "string", "null for rows about the node itself", nullable=True),
         _c("partition", "int32", "as topic", nullable=True, least=0),
         _c("role", "string", "leader, follower or offline", nullable=True, words=("leader", "follower", "offline")),
@@ -263,7 +264,8 @@ TIMELINE = Table(
            "source}; of a state and of a final, where the broker had been up "
            "and was not looked at for long, {unseen_ms}; "
            "of final {source: live|disk, epochs: the leader epochs on disk with their start offsets, "
-           "or epochs_unread: why a live broker's are not known}", nullable=True, holds=DETAIL),
+           "or epochs_unread: why a live broker's are not known}; of metadata {asked_ns: when the question for the "
+           "watermark began, refused: why there is no answer}", nullable=True, holds=DETAIL),
     ),
 )  # fmt: skip
 

@@ -8,8 +8,11 @@ from typing import Any, Literal, NamedTuple, Protocol
 from harness.targets.leftovers import Leftovers
 from harness.targets.system import SystemSource
 
-Timeline = Literal["whole", "sampled", "none"]
-"""What the timelines of a kind's runs hold: every change of the brokers' states, samples of them, or nothing."""
+Timeline = Literal["whole", "sampled", "metadata", "none"]
+"""What the timelines of a kind's runs hold.
+
+Every change of the brokers' states, samples of them, samples of what the cluster tells clients, or nothing.
+"""
 
 
 class Tried(NamedTuple):

@@ -44,7 +44,8 @@ def versions(rows: PartitionRows, until_ns: int) -> Sequence[Version]:
         for s in states
         if s.role == "leader" and s.isr is not None
     ]
-    source = decided or sorted(believed)
+    told = [(s.time_ns, s.isr, "as clients were told") for s in rows.told if s.isr is not None]
+    source = decided or sorted(believed) or told
     firsts = [next(group) for _, group in groupby(source, key=lambda v: set(v[1]))]
     until = ends([t for t, _, _ in firsts], until_ns)
     return [Version(t, end, tuple(sorted(m)), by) for (t, m, by), end in zip(firsts, until, strict=True)]

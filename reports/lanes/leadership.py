@@ -55,6 +55,13 @@ def lane(frame: Frame, rows: PartitionRows, outages: Sequence[Outage], starts: M
     return Lane("leader, epoch", _ROW * max(1, len(lines)), join(lines), join(names))
 
 
+def told(frame: Frame, states: Sequence[State]) -> Lane:
+    """One row for what clients were told, thin where the leader did not answer."""
+    name = "as clients were told"
+    terms = [one._replace(why="by Metadata and ListOffsets") for one in believed(states, frame.window.end_ns)]
+    return Lane("leader, epoch", _ROW, _line(frame, name, terms, (), 0), text(LEFT - 6, 11, "told", class_="row-name"))
+
+
 def decided(changes: Sequence[Change], until_ns: int) -> list[Term]:
     """The terms of the leaders that the controller elected."""
     elections = _elections(changes)

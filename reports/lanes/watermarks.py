@@ -31,6 +31,29 @@ def lane(frame: Frame, rows: PartitionRows, outages: Sequence[Outage], height: f
     return Lane("high watermark", height, body, join(labels, _names(frame, y, rows, outages)))
 
 
+def told(frame: Frame, states: Sequence[State], height: float) -> Lane:
+    """The high watermark that clients were told, in the colour of the leader that Metadata named."""
+    known = [s for s in states if s.high_watermark is not None]
+    seen = [(s.time_ns, s.high_watermark or 0) for s in _within(frame.window, known)]
+    if not seen:
+        return Lane("high watermark", 15, text(LEFT + 2, 11, "not told", class_="quiet"))
+    y = Scale(min(mark for _, mark in seen), max(1, *(mark for _, mark in seen)), height - _MARGIN, _MARGIN)
+    reigns = [list(group) for _, group in groupby(known, key=lambda s: (s.leader, s.leader_epoch))]
+    until = [*(group[0].time_ns for group in reigns[1:]), frame.window.end_ns]
+    lines = []
+    for group, end_ns in zip(reigns, until, strict=True):
+        window = Window(frame.window.zero_ns, frame.window.start_ns, max(frame.window.start_ns, end_ns))
+        points = _changes([(s.time_ns, s.high_watermark or 0) for s in group if window.overlaps(s.time_ns, s.time_ns)])
+        drawn = [(frame.x(t), y.at(mark)) for t, mark in thinned(points, frame.window, frame.bins)]
+        title = f"told in epoch {group[0].leader_epoch}: {group[0].high_watermark} to {group[-1].high_watermark}"
+        if drawn:
+            path = steps(drawn, frame.x(min(end_ns, frame.window.end_ns)))
+            lines.append(tag("path", d=path, class_=f"hw {frame.colour(group[0].leader)}", title=title))
+    rules, labels = _offsets(y, round(y.low), round(y.high), height)
+    end = text(RIGHT + 6, y.at(seen[-1][1]) + 3.5, f"told {seen[-1][1]:,}", class_="end")
+    return Lane("high watermark", height, join(rules, lines), join(labels, [end]))
+
+
 def truncations(frame: Frame, cuts: Sequence[Truncation], *, sampled: bool = False) -> Lane:
     """Every truncation once more in a lane of its own, where none can hide; those of one bin share a mark.
 

@@ -92,7 +92,8 @@ def _legend() -> Iterator[str]:
         f"{_all(LossyFailure, 'L')}; <2.1 generations before that one, which do not promise it."
     )
     yield (
-        "* *Clients*: whether [what clients record](#evidence-tiers) shows some of them where no broker is observed."
+        "* *Clients*: whether [what clients record](#evidence-tiers) shows some of them where no broker is "
+        "observed, or what the cluster tells them of itself does (`metadata`)."
     )
     yield (
         "* *Sampled*: which of them a [sampled timeline](#sampled-timelines) shows (`leaders`: some, where every "
@@ -112,7 +113,7 @@ def _rows() -> Iterator[str]:
         if causes:
             causes += f" {_code('', kind.cause_at)}"
         sampled = f"{_FOUND[kind.sampled.found]} {_code('S', kind.sampled.unseen)}".strip()
-        clients = "yes" if kind.shown_by_clients else ""
+        clients = "yes" if kind.shown_by_clients else "metadata" if kind.shown_by_metadata else ""
         home = "" if module == name.replace("-", "_") else f" `{module}`"
         cells = (f"{shown}{home}", kind.meaning, needs, causes, " ".join(_excuses(kind)), clients, sampled)
         yield f"| {' | '.join(cells)} |"

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from checkers.views.configured import is_sampled
+from tests.checkers.answers import plant_answers
 from tests.checkers.client_randomness import (
     CLIENT_FALSIFICATIONS,
     IMPORTED,
@@ -136,11 +137,12 @@ def _end(story: Story, rng: random.Random) -> None:
 
 
 def _know_less(story: Story, rng: random.Random, manifest: dict[str, Any]) -> None:
-    """No brokers were there to be asked, or they were only asked now and then."""
+    """No brokers were there to be asked, or they were only asked now and then; clients may have been told something."""
     if manifest is IMPORTED:
         ask_only_clients(story, rng)
     elif is_sampled(manifest.get("guarantees", {})):
         story.timeline = some_of(story.timeline, rng, rng.choice((0.3, 0.7, 1)))
+    plant_answers(story, random.Random(f"{story.run}:answers"))
 
 
 def _calm_step(story: Story, rng: random.Random) -> None:

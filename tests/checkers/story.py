@@ -15,6 +15,7 @@ from typing import Any
 from harness.history.arrow import write_rows
 from harness.history.run_directory import Manifest, RunDirectory
 from harness.history.schema import HISTORY
+from harness.model import NO_NODE
 
 Row = dict[str, Any]
 NODES = (0, 1, 2)
@@ -53,12 +54,12 @@ class Story:
         self.orders: list[Row] | None = None
         self.broken_off: set[tuple[int, int]] = set()
         self.partitions = {p: Partition() for p in range(partitions)}
-        self.incarnations = dict.fromkeys((*NODES, CONTROLLER), 0)
-        self.sequences = dict.fromkeys((*NODES, CONTROLLER), 0)
+        self.incarnations = dict.fromkeys((*NODES, CONTROLLER, NO_NODE), 0)
+        self.sequences = dict.fromkeys((*NODES, CONTROLLER, NO_NODE), 0)
         self.now = 0
         self.ops = itertools.count()
         self.values = itertools.count()
-        for node in self.sequences:
+        for node in (*NODES, CONTROLLER):
             self.say(node, "started", None)
         for node in NODES:
             self.say(CONTROLLER, "session", None, {"broker": node, "change": "registered"})
@@ -287,7 +288,8 @@ class Story:
 
     def _ends(self) -> Iterator[Row]:
         """The final rows of lives that have none, which are about no partition, but of those that break off."""
-        rows = sorted(self.timeline, key=lambda row: (row["node"], row["incarnation"], row["sequence"]))
+        of_nodes = [row for row in self.timeline if row["node"] != NO_NODE]
+        rows = sorted(of_nodes, key=lambda row: (row["node"], row["incarnation"], row["sequence"]))
         lives = {(row["node"], row["incarnation"]): row for row in rows}
         ended = {(row["node"], row["incarnation"]) for row in rows if row["kind"] == "final"}
         for life in sorted(set(lives) - ended - self.broken_off):

@@ -11,9 +11,10 @@ from checkers import check
 from checkers.registry import KINDS
 from checkers.verdicts.memory import decided
 from harness.anomaly import Found
-from harness.checker import EvidenceTier, RunVerdict
+from harness.checker import EvidenceTier, Outcome, RunVerdict
 from tests.checkers.all_cases import CASES
-from tests.checkers.cases import Case
+from tests.checkers.answers import TOLD, answer, by_answers_alone
+from tests.checkers.cases import Case, lose_tail, write
 from tests.checkers.story import Story
 
 BY_CLIENTS = {name for name, kind in KINDS.items() if kind.shown_by_clients}
@@ -44,6 +45,7 @@ def test_clients_alone_show_some_of_each_kind_that_is_asked_and_of_no_other() ->
     ("timeline", "tier", "unasked"),
     [
         ("none", EvidenceTier.CLIENTS, KINDS.keys() - BY_CLIENTS),
+        ("metadata", EvidenceTier.METADATA, KINDS.keys() - BY_CLIENTS - {"hw-regression"}),
         ("sampled", EvidenceTier.SAMPLES, {name for name, kind in KINDS.items() if kind.sampled.found is Found.NONE}),
         ("", EvidenceTier.BROKERS, set()),
     ],
@@ -55,9 +57,54 @@ def test_a_verdict_names_its_tier_and_what_that_cannot_show(
     story.elect(1)
     story.send()
     story.finish()
+    if timeline == "metadata":
+        answer(story)
+        by_answers_alone(story)
     guarantees = {**story.manifest().guarantees, **({"timeline": timeline} if timeline else {})}
     [verdict] = check([story.write(tmp_path / "run", guarantees=guarantees)], engine="reference")
     assert (verdict.evidence, set(verdict.not_asked)) == (tier, unasked)
     said = [limit for limit in verdict.limits if limit.startswith(f"Evidence: {tier}. {len(unasked)} of {len(KINDS)} ")]
     assert bool(said) == bool(unasked)
     assert all(name in said[0] for name in unasked)
+
+
+def test_a_cluster_that_does_not_answer_is_known_by_its_clients_alone() -> None:
+    story = Story()
+    story.send()
+    answer(story, refused="_UNSUPPORTED_FEATURE")
+    story.finish()
+    by_answers_alone(story)
+    verdict = decided(story.manifest(guarantees=TOLD), (story.history, story.timeline, []), [])
+    assert (verdict.outcome, verdict.evidence) == (Outcome.PASS, EvidenceTier.CLIENTS)
+    assert any(
+        "told no high watermark of a leader's epoch (_UNSUPPORTED_FEATURE in 1 sample" in x for x in verdict.limits
+    )
+
+
+def test_a_lost_write_names_the_epochs_whose_leaders_told_of_it() -> None:
+    story = Story()
+    write(story, 6)
+    answer(story)
+    lose_tail(story, 4)
+    story.commit()
+    answer(story)
+    write(story, 3)
+    story.finish()
+    by_answers_alone(story)
+    verdict = decided(story.manifest(guarantees=TOLD), (story.history, story.timeline, []), [])
+    [said] = [one.why for one in verdict.anomalies if (one.kind, one.offset) == ("lost-write", 5)]
+    assert (
+        "The leader of epoch 0 told clients a high watermark of 6, above its offset, and that of epoch 1 one of 4"
+        in said
+    )
+
+
+def test_acknowledgements_that_no_watermark_covers_are_counted() -> None:
+    story = Story()
+    write(story, 3)
+    answer(story, mark=2)
+    story.finish()
+    by_answers_alone(story)
+    verdict = decided(story.manifest(guarantees=TOLD), (story.history, story.timeline, []), [])
+    assert (verdict.counts["acked_all"], verdict.counts["acked_below_high_watermark"]) == (3, 2)
+    assert "1 acknowledgements with acks=all are above every high watermark that the cluster told." in verdict.limits

@@ -265,7 +265,7 @@ def test_a_share_comes_with_its_interval() -> None:
 def test_what_the_load_left_out_is_told(passed: Callable[..., Path]) -> None:
     said = page(passed(3))
     assert "This run had no batch of several records: of bugs that need one it says nothing." in said
-    assert "No run records what brokers answer clients to ListOffsets" in said
+    assert "No run of the matrix records what brokers answer clients to ListOffsets" in said
 
 
 def test_logs_that_start_at_0_have_lost_no_old_records(tmp_path: Path, new_recording: Callable[[Any], Any]) -> None:

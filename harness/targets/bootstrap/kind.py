@@ -18,11 +18,14 @@ from harness.targets.bootstrap.administration import Administration
 from harness.targets.bootstrap.broker_numbers import BrokerNumbers
 from harness.targets.bootstrap.promises import UNTOLD, asked, known_settings, refuse_unmet, topic_configs
 from harness.targets.bootstrap.spelling import ARGUMENT, Named, named
-from harness.targets.bootstrap.target import LEFTOVERS, NAME, BootstrapTarget
+from harness.targets.bootstrap.target import LEFTOVERS, NAME, BootstrapTarget, sampler
 from harness.targets.kafka.layout import Control
 from harness.targets.leftovers import Leftovers, StartJournal
 from harness.targets.system import SpokenProtocol, System, Unsupported
 from harness.targets.target_kind import Timeline
+
+METADATA = "metadata"
+"""By what a run has seen the brokers, besides its clients."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +150,12 @@ class RunningCluster(System):
     def configuration(self) -> Mapping[str, Any]:
         """See :class:`harness.targets.system.System`."""
         client = {"client": self.client.recorded()} if self.client.values else {}
-        return {"settings": {**self.properties(), **self._promised()}, "brokers": list(self.told.brokers), **client}
+        return {
+            "settings": {**self.properties(), **self._promised()},
+            "brokers": list(self.told.brokers),
+            "seen_by": METADATA,
+            **client,
+        }
 
     def _promised(self) -> Mapping[str, Any]:
         names = ("min.insync.replicas", "unclean.leader.election.enable", "replica.lag.time.max.ms")
@@ -155,11 +163,11 @@ class RunningCluster(System):
 
     def evidence(self) -> Mapping[str, str]:
         """See :class:`harness.targets.system.System`."""
-        return {"timeline": "none"}
+        return {"timeline": "metadata"}
 
     def target(self, directory: Path, seed: int, journal: StartJournal) -> Target:
         """See :class:`harness.targets.system.System`."""
-        return BootstrapTarget(self.cluster, topic_configs(self.asked_for), journal)
+        return BootstrapTarget(self.cluster, topic_configs(self.asked_for), journal, sampler(self.cluster, directory))
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,9 +249,8 @@ class RunningKind:
         return f"{self.name}:{self.argument}"
 
     def timeline(self, configuration: Mapping[str, Any]) -> Timeline:
-        """See :class:`harness.targets.target_kind.TargetKind`."""
-        del configuration
-        return "none"
+        """See :class:`harness.targets.target_kind.TargetKind`; an audit's run has no such samples."""
+        return "metadata" if configuration.get("seen_by") == METADATA else "none"
 
     def may_combine(self, argument: str) -> bool:
         """Whether brokers may also be controllers; that is for the cluster to know."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from harness.client_properties import PLAINTEXT, Access
 from harness.errors import EnvironmentFault, UsageError
@@ -14,6 +15,7 @@ from harness.property_file import read_properties
 from harness.target import ClusterView, Target, TopicSpec
 from harness.targets.bootstrap.administration import Administration
 from harness.targets.bootstrap.broker_numbers import BrokerNumbers
+from harness.targets.bootstrap.metadata_sampler import MetadataClient, MetadataSampler
 from harness.targets.bootstrap.promises import unkept
 from harness.targets.bootstrap.spelling import Named
 from harness.targets.leftovers import Leftovers, StartJournal
@@ -30,6 +32,7 @@ class BootstrapTarget:
         cluster: what was named.
         configs: what its topics are created with.
         journal: records topics before they are created.
+        sampler: of what the cluster tells of the topics of the run; None: it is not asked while it runs.
         numbers: of its brokers, where they are known before :meth:`start`.
     """
 
@@ -37,14 +40,20 @@ class BootstrapTarget:
     controls: frozenset[type[Target]] = frozenset()
 
     def __init__(
-        self, cluster: Named, configs: Mapping[str, str], journal: StartJournal, numbers: BrokerNumbers | None = None
-    ) -> None:  # fmt: skip
+        self,
+        cluster: Named,
+        configs: Mapping[str, str],
+        journal: StartJournal,
+        sampler: MetadataSampler | None,
+        numbers: BrokerNumbers | None = None,
+    ) -> None:
         self._cluster = cluster
         self._configs = configs
         self._journal = journal
         self._administration = Administration(cluster.access)
         self._created: list[str] = []
         self._undeleted = ""
+        self._sampler = sampler
         self._numbers = numbers or BrokerNumbers(())
 
     def start(self) -> None:
@@ -56,6 +65,8 @@ class BootstrapTarget:
 
         What the cluster does not delete is among what remains.
         """
+        if self._sampler is not None:
+            self._sampler.stop()
         if self._created and not self._cluster.keeps_topics:
             try:
                 self._administration.delete(self._created)
@@ -88,6 +99,8 @@ class BootstrapTarget:
         asked = replace(topic, configs={**self._configs, **(topic.configs or {})})
         rights = ("Read", "Write") if self._cluster.keeps_topics else ("Read", "Write", "Delete")
         self._administration.create(asked, _TOPIC_TIMEOUT_S, rights)
+        if self._sampler is not None:
+            self._sampler.follow(topic)
         if different := list(unkept(asked.configs or {}, self._administration.topic_configs(topic.name))):
             raise EnvironmentFault(f"the cluster did not make topic {topic.name!r} as asked: {', '.join(different)}.")
 
@@ -110,6 +123,15 @@ class BootstrapTarget:
         if view.live and missing and self._administration.hides(missing):
             return ClusterView(view.time_ns, (), {}, None, ())
         return view
+
+    def metadata(self, run: str) -> Iterable[dict[str, Any]]:
+        """See :class:`harness.observations.TellsClients`."""
+        return () if self._sampler is None else self._sampler.rows(run, self._numbers.of)
+
+
+def sampler(cluster: Named, directory: Path) -> MetadataSampler:
+    """What samples the metadata of a cluster during a run, which keeps its files below ``directory``."""
+    return MetadataSampler(lambda: MetadataClient(cluster.access), directory / "metadata.jsonl")
 
 
 def _remove(what: Mapping[str, object]) -> Collection[str]:

@@ -18,6 +18,7 @@ from harness.target import Target, includes
 from harness.targets.bootstrap.kind import Bootstrap, RunningCluster, RunningKind, told_by
 from harness.targets.bootstrap.promises import topic_configs
 from harness.targets.bootstrap.spelling import Named, named
+from harness.targets.bootstrap.target import sampler
 from harness.targets.cluster.cluster_file import ClusterFile, read
 from harness.targets.cluster.commanded_node import NEEDED, CommandedNode
 from harness.targets.cluster.target import ClusterTarget, controls_of
@@ -73,7 +74,8 @@ class CommandedCluster(RunningCluster):
 
     def target(self, directory: Path, seed: int, journal: StartJournal) -> Target:
         """See :class:`harness.targets.system.System`."""
-        return ClusterTarget(self.cluster, self.nodes, topic_configs(self.asked_for), journal)
+        samples = sampler(self.cluster, directory)
+        return ClusterTarget(self.cluster, self.nodes, topic_configs(self.asked_for), journal, samples)
 
 
 @dataclass(frozen=True, slots=True)

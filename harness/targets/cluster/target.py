@@ -12,6 +12,7 @@ from harness.model import CONTROLLER, Link, is_broker, node_name
 from harness.target import ClusterView, Ending, Receipt
 from harness.targets.awaiting import await_that
 from harness.targets.bootstrap.broker_numbers import BrokerNumbers
+from harness.targets.bootstrap.metadata_sampler import MetadataSampler
 from harness.targets.bootstrap.spelling import Named
 from harness.targets.bootstrap.target import BootstrapTarget, accepts
 from harness.targets.cluster.commanded_node import NEEDED, CommandedNode, ProcessState
@@ -30,14 +31,20 @@ class ClusterTarget(BootstrapTarget):
         nodes: every node.
         configs: what the topics of the run are created with.
         journal: records what has to be undone, before it is done.
+        sampler: as of :class:`harness.targets.bootstrap.target.BootstrapTarget`.
     """
 
     name = NAME
 
     def __init__(
-        self, cluster: Named, nodes: Iterable[CommandedNode], configs: Mapping[str, str], journal: StartJournal
+        self,
+        cluster: Named,
+        nodes: Iterable[CommandedNode],
+        configs: Mapping[str, str],
+        journal: StartJournal,
+        sampler: MetadataSampler | None = None,
     ) -> None:
-        super().__init__(cluster, configs, journal)
+        super().__init__(cluster, configs, journal, sampler)
         described = {node.name: node for node in nodes}
         numbers = BrokerNumbers(int(name) for name in described if is_broker(name))
         self._names = {name: node_name(numbers.of(int(name))) if is_broker(name) else name for name in described}

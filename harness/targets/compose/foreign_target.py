@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from harness.targets.bootstrap.administration import Administration
 from harness.targets.bootstrap.broker_numbers import BrokerNumbers
 from harness.targets.bootstrap.promises import STATED, asked, topic_configs
 from harness.targets.bootstrap.spelling import Named
-from harness.targets.bootstrap.target import BootstrapTarget
+from harness.targets.bootstrap.target import BootstrapTarget, sampler
 from harness.targets.compose.beside import Surroundings
 from harness.targets.compose.foreign_file import DISK_LABEL, LISTENER
 from harness.targets.compose.foreign_listener import wants
@@ -82,7 +82,14 @@ class ForeignTarget(HarmedNodes):
         stated = {name: value for name, value in self._promised.items() if name in STATED and name in told}
         configs = topic_configs(asked({**stated, **self._settings}, told))
         numbers = BrokerNumbers(self._kafka_ids, in_their_order=True)
-        self._clients = BootstrapTarget(cluster, configs, self._journal, numbers)
+        samples = sampler(cluster, self._directory)
+        self._clients = BootstrapTarget(cluster, configs, self._journal, samples, numbers)
+
+    def stop(self) -> None:
+        """See :class:`harness.target.Target`: first, what its clients are told is asked for a last time."""
+        if self._clients is not None:
+            self._clients.stop()
+        super().stop()
 
     def _overlay(self, run: Surroundings) -> dict[str, Any]:
         return overlay(self._foreign.file, self._written, run)
@@ -185,6 +192,10 @@ class ForeignTarget(HarmedNodes):
     def view(self) -> ClusterView:
         """See :class:`harness.target.Target`: by the word of Metadata."""
         return self._seen_by_clients.view()
+
+    def metadata(self, run: str) -> Iterable[dict[str, Any]]:
+        """See :class:`harness.observations.TellsClients`."""
+        return self._seen_by_clients.metadata(run)
 
     # ------------------------------------------------------------------------------------------------ disks
 

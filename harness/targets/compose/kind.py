@@ -14,6 +14,7 @@ from harness.controls import DiskContents, DiskSpace, Kills, Links, Pauses, Powe
 from harness.errors import UsageError
 from harness.model import CLIENTS
 from harness.target import Target, includes
+from harness.targets.bootstrap.kind import KIND as RUNNING
 from harness.targets.compose import foreign_stack, inspected_stack
 from harness.targets.compose.compose_file import has_kafka
 from harness.targets.compose.foreign_file import names_listeners
@@ -116,9 +117,9 @@ class ComposeKind:
         return True
 
     def timeline(self, configuration: Mapping[str, Any]) -> Timeline:
-        """See :class:`harness.targets.target_kind.TargetKind`: none where clients alone have seen the brokers."""
+        """See :class:`harness.targets.target_kind.TargetKind`: what clients alone have seen is no state of a broker."""
         recorded = configuration.get("compose") or {}
-        return "none" if recorded.get("seen_by") == CLIENTS else "sampled"
+        return RUNNING.timeline(configuration) if recorded.get("seen_by") == CLIENTS else "sampled"
 
     def with_pattern(self, argument: str, pattern: str) -> str:
         """The argument with a pattern of the names of the services that are brokers."""

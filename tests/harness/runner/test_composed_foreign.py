@@ -100,7 +100,7 @@ def test_run_json_says_that_clients_alone_have_seen_it_and_a_run_that_says_other
     planned: Planned,
 ) -> None:
     told = manifest(planned(), "r", now())
-    assert told.guarantees["timeline"] == "none"
+    assert told.guarantees["timeline"] == "metadata"
     assert told.configuration["compose"]["brokers"]["2"] == {
         "service": "redpanda-2",
         "image": "docker.redpanda.com/redpandadata/redpanda:v25.2.1",

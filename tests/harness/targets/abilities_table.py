@@ -33,9 +33,9 @@ TARGETS: Mapping[str, tuple[type[Target], EvidenceTier]] = {
     "simulated": (SimulatedTarget, EvidenceTier.BROKERS),
     "process": (ProcessTarget, EvidenceTier.SAMPLES),
     "compose": (ComposeTarget, EvidenceTier.SAMPLES),
-    FOREIGN: (ForeignTarget, EvidenceTier.CLIENTS),
-    "cluster": (ClusterTarget, EvidenceTier.CLIENTS),
-    "bootstrap": (BootstrapTarget, EvidenceTier.CLIENTS),
+    FOREIGN: (ForeignTarget, EvidenceTier.METADATA),
+    "cluster": (ClusterTarget, EvidenceTier.METADATA),
+    "bootstrap": (BootstrapTarget, EvidenceTier.METADATA),
 }
 
 _SHARED = "tests/harness/targets/test_contract.py"

@@ -58,3 +58,8 @@ def test_a_kind_that_runs_a_generation_has_no_source_and_a_controller_of_its_own
 )
 def test_what_the_runs_of_a_kind_know_of_brokers(name: str, timeline: str) -> None:
     assert KINDS[name].timeline({}) == timeline
+
+
+@pytest.mark.parametrize("name", ["bootstrap", "cluster"])
+def test_a_run_that_asks_a_running_cluster_for_its_metadata_says_so(name: str) -> None:
+    assert KINDS[name].timeline({"seen_by": "metadata"}) == "metadata"

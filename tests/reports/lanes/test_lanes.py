@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
-from harness.model import TopicPartition
+from harness.model import NO_NODE, TopicPartition
 from reports.lanes import faults, isr, leadership, sends, watermarks
 from reports.lanes.frame import LEFT, RIGHT, Frame, Outage
 from reports.rows import Change, Fault, Send, State, Truncation
@@ -147,3 +148,20 @@ def test_a_lane_without_rows_says_so() -> None:
     assert "none" in faults.lane(FRAME, []).body
     assert "unknown" in isr.lane(FRAME, nothing).body
     assert "none" in watermarks.truncations(FRAME, []).body
+
+
+def told(time: int, leader: int, epoch: int | None, mark: int | None) -> State:
+    """What the cluster told a client; without an epoch there was no answer for the watermark."""
+    role = None if epoch is None else "leader"
+    return State(NO_NODE, time, time, "metadata", role, leader, epoch, mark, None, None, (0, 1))
+
+
+def test_what_clients_were_told_is_drawn_by_leader_and_epoch_and_a_leader_without_an_answer_is_thin() -> None:
+    states = [told(0, 0, 0, 5), told(300, 0, 0, 9), told(500, 0, None, None), told(700, 1, 1, 9)]
+    body = leadership.told(FRAME, states).body
+    assert "as clients were told: broker 0 leads, epoch 0" in body
+    assert (body.count('class="band b0"'), body.count('class="follows b0"'), body.count('class="band b1"')) == (1, 1, 1)
+    lane = watermarks.told(FRAME, states, 100)
+    assert ("told in epoch 0: 5 to 9" in lane.body, "told in epoch 1: 9 to 9" in lane.body) == (True, True)
+    assert "told 9</text>" in lane.gutter
+    assert isr.versions(replace(known([]), told=states), 1000)[0].source == "as clients were told"

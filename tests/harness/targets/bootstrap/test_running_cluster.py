@@ -19,11 +19,12 @@ import pytest
 import reports
 from checkers import check
 from checkers.completeness.guarantees_are_configured import misstated
-from harness.checker import Outcome, RunVerdict
+from harness.checker import EvidenceTier, Outcome, RunVerdict, Verdict
 from harness.client_properties import Access
 from harness.client_tasks.final_reader import FinalReader
 from harness.errors import EnvironmentFault, UsageError
 from harness.history.run_directory import RunDirectory
+from harness.model import NO_NODE
 from harness.runner import LeftBehind, plan, run
 from harness.runner.journal import heal_leftovers
 from harness.runner.manifest import manifest, now
@@ -32,7 +33,7 @@ from harness.targets.bootstrap import administration
 from harness.targets.bootstrap.administration import Administration
 from harness.targets.bootstrap.target import LEFTOVERS
 from harness.targets.builtin import BuiltinTarget
-from tests.harness.targets.bootstrap.running_builtin import losing_topics, running, topics
+from tests.harness.targets.bootstrap.running_builtin import deposing_the_first_leader, losing_topics, running, topics
 
 CALM = load("random-chaos")
 HURRIED = CALM.model_copy(update={"settle_s": 2.0})
@@ -76,18 +77,23 @@ def test_a_sound_cluster_passes_and_keeps_nothing_of_the_run(
     assert verdict.outcome is Outcome.PASS, verdict
     assert verdict.counts["acked_all"] > 0
     manifest = directory.manifest()
-    assert manifest.guarantees["timeline"] == "none"
+    assert manifest.guarantees["timeline"] == "metadata"
     assert manifest.guarantees["min_insync_replicas"] == 2
     assert len(manifest.configuration["left_out"]) == len(CALM.chaos.faults if CALM.chaos else ())
-    assert not directory.read_table("timeline")
+    assert {(row["node"], row["kind"]) for row in directory.read_table("timeline")} == {(NO_NODE, "metadata")}
+    assert (verdict.evidence, verdict.counts["acked_below_high_watermark"]) == (
+        EvidenceTier.METADATA,
+        verdict.counts["acked_all"],
+    )
     assert not directory.read_table("faults")
     assert not topics(cluster.bootstrap())
     reports.write(directory.path)
     page = directory.report_path.read_text()
-    assert "Evidence: clients only." in page
-    assert "brokers not observed" in page
+    assert "Evidence: clients and the cluster&#39;s metadata." in page
+    assert "leaders and high watermarks as clients were told" in page
     assert "truncations</text>" not in page
-    assert "high watermark</text>" not in page
+    assert "high watermark</text>" in page
+    assert "all of them seen below a leader&#39;s high watermark" in page
 
 
 def test_topics_stay_where_they_are_to_and_are_not_used_again(cluster: BuiltinTarget, tmp_path: Path) -> None:
@@ -113,6 +119,27 @@ def test_clients_alone_prove_what_brokers_do_wrong(bug: str, workload: str, kind
         _, verdict = judged(broken, tmp_path / "runs", 4, workload_name=workload)
     assert verdict.outcome is Outcome.VIOLATION, verdict
     assert kind in {one.kind for one in verdict.anomalies}
+
+
+def test_a_loss_is_seen_in_the_watermarks_that_the_cluster_tells(tmp_path: Path) -> None:
+    """A replica is elected that had long been out of the ISR, which no configuration permits."""
+    with running(tmp_path / "cluster", bugs="anybody_elected") as broken, deposing_the_first_leader(broken):
+        _, verdict = judged(broken, tmp_path / "runs", 7)
+    assert verdict.outcome is Outcome.VIOLATION, verdict
+    [fall, *_] = [one for one in verdict.anomalies if one.kind == "hw-regression"]
+    assert fall.verdict is Verdict.VIOLATION
+    lost = [one.why for one in verdict.anomalies if one.kind == "lost-write" and one.partition == fall.partition]
+    assert any("it vanished when that one was elected" in why for why in lost), lost
+
+
+def test_a_sound_cluster_whose_leader_is_deposed_tells_no_watermark_that_falls(
+    cluster: BuiltinTarget, tmp_path: Path
+) -> None:
+    with deposing_the_first_leader(cluster):
+        directory, verdict = judged(cluster, tmp_path, 7)
+    assert verdict.outcome is Outcome.PASS, verdict
+    epochs = {row["leader_epoch"] for row in directory.read_table("timeline")}
+    assert {0, 1} <= epochs
 
 
 def test_a_topic_that_is_gone_is_a_loss_though_no_final_read_can_show_it(

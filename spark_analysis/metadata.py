@@ -1,0 +1,34 @@
+"""What was each cluster's client told of leader epochs and high watermarks?"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from spark_analysis.tables import PLACE, Tables
+
+
+def watermarks(metadata: DataFrame) -> DataFrame:
+    """The answers that name a high watermark: rows of the timeline."""
+    return metadata.where(f.col("leader_epoch").isNotNull() & f.col("high_watermark").isNotNull())
+
+
+def highest(metadata: DataFrame) -> DataFrame:
+    """``run, topic, partition, told``: the highest high watermark that was told of each partition."""
+    return watermarks(metadata).groupBy(*PLACE).agg(f.max("high_watermark").alias("told"))
+
+
+def metadata_epochs(tables: Tables) -> DataFrame:
+    """The fields of :class:`harness.facts.MetadataEpoch`."""
+    return watermarks(tables.metadata).groupBy(*PLACE, "leader_epoch").agg(
+        f.min("high_watermark").alias("lowest"),
+        f.max("high_watermark").alias("highest"),
+        f.min("time_ns").alias("first_ns"),
+        f.max("time_ns").alias("last_ns"),
+    )  # fmt: skip
+
+
+def metadata_refusals(tables: Tables) -> DataFrame:
+    """The fields of :class:`harness.facts.MetadataRefusal`."""
+    why = tables.metadata.withColumn("refused", f.get_json_object("detail", "$.refused"))
+    return why.where(f.col("refused").isNotNull()).groupBy("run", "refused").agg(f.count("*").alias("samples"))

@@ -1,0 +1,38 @@
+"""What a cluster tells a client of a story's partitions: rows of the timeline that no node has written."""
+
+from __future__ import annotations
+
+import random
+
+from harness.model import NO_NODE
+from tests.checkers.story import GUARANTEES, Row, Story
+
+TOLD: Row = {**GUARANTEES, "timeline": "metadata"}
+"""The guarantees of a run whose brokers are known by such rows alone."""
+
+
+def answer(
+    story: Story, p: int = 0, *, epoch: int | None = None, mark: int | None = None, refused: str | None = None
+) -> None:
+    """The leader of a partition answers a client; what is not given is as it is."""
+    part = story.partitions[p]
+    mark = part.marks[part.leader] if mark is None else mark
+    told = {"leader_epoch": part.epoch if epoch is None else epoch, "high_watermark": mark} if refused is None else {}
+    detail = {"asked_ns": story.now} | ({} if refused is None else {"refused": refused})
+    story.say(NO_NODE, "metadata", p, detail, leader=part.leader, isr=sorted(part.isr), **told)
+
+
+def by_answers_alone(story: Story) -> None:
+    """Nothing else is known of brokers."""
+    story.timeline = [row for row in story.timeline if row["kind"] == "metadata"]
+    story.logs = []
+
+
+def plant_answers(story: Story, rng: random.Random) -> None:
+    """Now and then clients were told something, which may be stale, and may be wrong."""
+    if rng.random() < 0.3:
+        for p in story.partitions:
+            mark = 0
+            for epoch in sorted(rng.choices(range(4), k=rng.randrange(1, 7))):
+                mark = max(0, mark + rng.choice((0, 0, 1, 2, 3, 3, -1)))
+                answer(story, p, epoch=epoch, mark=mark, refused=rng.choice((None, None, None, "no answer")))
