@@ -11,6 +11,7 @@ from harness.clock import PacedClock
 from harness.fault import Fault
 from harness.model import TopicPartition
 from harness.runner import settle as settling
+from harness.runner.conditions import out_of_sync
 from harness.runner.fault_budget import FaultBudget
 from harness.runner.nemesis import Nemesis
 from harness.runner.planned_chaos import ChaosFault, PlannedChaos
@@ -20,7 +21,8 @@ from harness.target import ClusterView, Target
 
 _LOOK_S = 0.05
 _PATIENCE_S = 20.0
-"""How long the last faults of a round wait for the budget at most; see also ``_patience_to_end_s``."""
+"""How long the last faults of a round wait for the budget at most, and how long a cluster without any fault in force
+may stay broken before the brokers that moved clocks keep away are started again; see also ``_patience_to_end_s``."""
 
 
 class _Lasting(NamedTuple):
@@ -46,6 +48,8 @@ class OverlappingChaos:
         target: Target,
         nemesis: Nemesis,
         clock: PacedClock,
+        *,
+        by_wall_clock: bool,
     ) -> None:
         self._mix = list(chaos.faults.values())
         self._interval_s = chaos.rules.interval_s
@@ -66,6 +70,8 @@ class OverlappingChaos:
         self._lasting: list[_Lasting] = []
         self._seen = ClusterView(0, (), {})
         self._began = 0
+        self._by_wall_clock = by_wall_clock
+        self._calm_since_s = self._now_s()
 
     def unleash(self) -> None:
         """Inject, prove, wait, heal, prove, and again, several at a time."""
@@ -75,6 +81,7 @@ class OverlappingChaos:
             self._pass_time(self._drawn.uniform(*self._interval_s))
             if sum(not one.fault.traits.moves_clock for one in self._lasting) < self._at_once:
                 self._strike()
+            self._end_standstill()
         self._end_all()
         if self._is_first_round():
             self._catch_up_on_the_first_round()
@@ -98,6 +105,15 @@ class OverlappingChaos:
         self._nemesis.inject(name, aimed)
         self._budget.began(name, aimed, view)
         self._lasting.append(_Lasting(name, aimed, self._now_s() + self._drawn.uniform(*chosen.for_s)))
+
+    def _end_standstill(self) -> None:
+        """Start again the brokers whose clocks were moved, where no fault is in force and the cluster stays broken."""
+        if self._lasting or not self._by_wall_clock:
+            self._calm_since_s = self._now_s()
+        elif self._now_s() >= self._calm_since_s + _PATIENCE_S:
+            if out_of_sync(self._target, self._partitions):
+                settling.restart_the_misled(self._nemesis)
+            self._calm_since_s = self._now_s()
 
     def _aimed(self, chosen: ChaosFault) -> Fault | None:
         """Aimed by the last view, as a controller that is away has none. None: there is nothing to aim at."""

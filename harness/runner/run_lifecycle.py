@@ -334,7 +334,8 @@ def chaos_of(
     plan: Plan, chaos: PlannedChaos, target: Target, nemesis: Nemesis, clock: PacedClock
 ) -> Chaos | OverlappingChaos:
     """Random faults, one at a time or several."""
+    by_wall_clock = plan.system.schedules_by_wall_clock
     if chaos.rules.at_once > 1:
-        return OverlappingChaos(chaos, plan.partitions, target, nemesis, clock)
-    awaited = plan.partitions if plan.system.schedules_by_wall_clock else ()
+        return OverlappingChaos(chaos, plan.partitions, target, nemesis, clock, by_wall_clock=by_wall_clock)
+    awaited = plan.partitions if by_wall_clock else ()
     return Chaos(chaos, awaited, target, nemesis, clock)

@@ -64,9 +64,32 @@ class Dropping(ScriptedTarget):
         self._show()
 
     def _show(self) -> None:
-        isr = tuple(NodeId(node) for node in range(3) if not self.is_dead(str(node)).holds)
+        isr = tuple(NodeId(node) for node in range(3) if not self._away(str(node)))
         leader = isr[0] if isr else NodeId(-1)
         self.shown = cluster_view(3, {LEDGER: PartitionView(leader, 0, isr, tuple(map(NodeId, range(3))))})
+
+    def _away(self, node: str) -> bool:
+        return self.is_dead(node).holds
+
+
+class Misled(Dropping):
+    """A broker whose clock was moved stays out of the ISR until it is started again."""
+
+    def __init__(self) -> None:
+        super().__init__(shown=WHOLE)
+        self._misled: set[str] = set()
+
+    def offset_clock(self, node: str, offset_ms: int) -> None:
+        super().offset_clock(node, offset_ms)
+        self._misled.add(node)
+        self._show()
+
+    def restart(self, node: str) -> None:
+        self._misled.discard(node)
+        super().restart(node)
+
+    def _away(self, node: str) -> bool:
+        return node in self._misled or super()._away(node)
 
 
 class Unhurried(ScriptedTarget):
@@ -100,13 +123,19 @@ def made(text: str = TEXT, *, seed: int = 1, duration_s: float = 5.0, **override
 
 
 def unleashed(
-    tmp_path: Path, drawn: Plan, target: ScriptedTarget | None = None, clock: PacedClock | None = None
+    tmp_path: Path,
+    drawn: Plan,
+    target: ScriptedTarget | None = None,
+    clock: PacedClock | None = None,
+    *,
+    by_wall_clock: bool = False,
 ) -> Nemesis:
     target = target or Dropping(shown=WHOLE)
     clock = clock or VirtualScheduler()
     with Journal(tmp_path / "run") as journal:
         nemesis = Nemesis(target, journal, clock, drawn.seed, lambda line: None)
-        OverlappingChaos(mix_of(drawn), drawn.partitions, target, nemesis, clock).unleash()
+        mix, partitions = mix_of(drawn), drawn.partitions
+        OverlappingChaos(mix, partitions, target, nemesis, clock, by_wall_clock=by_wall_clock).unleash()
     assert not nemesis.active
     return nemesis
 
@@ -136,6 +165,20 @@ def test_a_power_loss_is_not_healed_before_a_slow_controller_has_dropped_the_bro
     target = Unhurried(clock, notices_s=30)
     unleashed(tmp_path, drawn, target, clock)
     assert target.isr_met == [(2, (1, 0))]
+
+
+@pytest.mark.parametrize("by_wall_clock", [True, False])
+def test_brokers_that_moved_clocks_keep_away_are_started_again_and_faults_go_on(
+    tmp_path: Path, *, by_wall_clock: bool
+) -> None:
+    mix = TEXT[TEXT.index("    - {fault: kill") :]
+    faults = ["clock, node: 2, offset_ms: 60000", "kill, node: leader", "power_loss, node: 2"]
+    drawn = made(TEXT.replace(mix, "".join(f"    - {{fault: {one}}}\n" for one in faults)), duration_s=60)
+    nemesis = unleashed(tmp_path, drawn, Misled(), by_wall_clock=by_wall_clock)
+    names = [record.name for record in nemesis.records]
+    assert any(name.startswith("restart of 2") for name in names) is by_wall_clock
+    losses = [record for record in nemesis.records if record.kind == "power_loss" and record.proven_ns]
+    assert (len(losses) > 1) is by_wall_clock
 
 
 def test_every_kind_comes_up_however_short_the_run_is(tmp_path: Path) -> None:
