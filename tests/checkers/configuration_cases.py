@@ -36,6 +36,12 @@ def acks_that_a_step_asks_for_are_asked_for(story: Story) -> None:
     quiet(story)
 
 
+@case(Outcome.PASS, **loaded(acks=[1], producers=1, idempotent=False))
+def what_is_sent_after_a_load_without_acks_all_is_asked_for(story: Story) -> None:
+    write(story, 1, acks=1)
+    quiet(story)
+
+
 @case(Outcome.INVALID, **configured(), reason="has sends with acks=1, and run.json's configuration asks for all")
 def acks_that_nothing_asks_for_make_the_run_invalid(story: Story) -> None:
     write(story, 1, acks=1)
