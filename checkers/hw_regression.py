@@ -7,7 +7,7 @@
   The high watermarks that clients were told (:mod:`checkers.views.metadata`) must not fall either, in the order of the
   leader epochs that the answers name, and within an epoch in that of the questions. A stale answer of a leader that
   was deposed is no breach: it names its epoch, in which no more was committed than its successor began with, and a
-  leader answers only when its watermark has come to where its log ended then (KIP-207).
+  leader since Kafka 2.2 answers only when its watermark has come to where its log ended then (KIP-207).
 * ``two-leaders``: two brokers led one partition in the same leader epoch.
 * ``unjustified-ack``: a send with acks=all was acknowledged at offset o, and by then no leader had had a high watermark
   above o; or no leader of the time of the send ever had one in that term.
@@ -22,7 +22,8 @@ so more evidence is required, and less is found: see :mod:`checkers.views.sample
 
 Severity: ``VIOLATION``. A ``hw-regression`` at the beginning of an epoch is ``DOCUMENTED`` when that epoch's election
 was unclean, or no leader began between an unclean one and it, and the configuration permits such
-elections. Of what clients were told no election is known, so there any epoch's may have been.
+elections. Of what clients were told no election is known, nor what the brokers are: a fall from one epoch to another
+is ``INDETERMINATE`` there.
 """
 
 from __future__ import annotations
@@ -212,7 +213,7 @@ def _falls_in_answers(metadata: Metadata) -> Iterator[Finding]:
                     metadata.run, "hw-regression", *place,
                     offset=after["high_watermark"],
                     leader_epoch=after["leader_epoch"],
-                    excuse=None if after["leader_epoch"] == before["leader_epoch"] else "unclean",
+                    excuse=None if after["leader_epoch"] == before["leader_epoch"] else "elected",
                     row=after["sequence"],
                     time_ns=after["time_ns"],
                     node=NO_NODE,

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 Excuse = Literal[
     "acks", "retention", "unclean", "down", "group", "interleaving", "entangled", "unread", "restart", "damage",
-    "unnumbered", "renumbered", "harmed", "exits", "bare", "unfinished", "overtaken",
+    "unnumbered", "renumbered", "harmed", "exits", "bare", "unfinished", "overtaken", "elected",
 ]  # fmt: skip
 """The names of the excuses; each has its record in :data:`EXCUSES`."""
 
@@ -100,6 +100,13 @@ _ALL = (
         meaning="an unclean election came after it",
         reason="an unclean election gave it up, which the configuration permits (guarantees.unclean_election)",
         guarantee=Guarantee("unclean_election", value=True),
+    ),
+    _plain(
+        "elected",
+        Effect.LEFT_OPEN,
+        meaning="another leader had been elected, of whose election only its epoch was told",
+        reason="of the election in between only the new epoch was told: it may have been unclean, and a leader of "
+        "before Kafka 2.2 (KIP-207) tells an earlier watermark until its followers have fetched",
     ),
     _plain(
         "damage",

@@ -63,7 +63,7 @@ def hw_regressions_in_answers(tables: Tables) -> DataFrame:
         steps.where(f.col("high_watermark") < f.col("high_watermark_before")),
         "hw-regression",
         offset="high_watermark",
-        excuse=f.when(~same_epoch, "unclean"),
+        excuse=f.when(~same_epoch, "elected"),
         row="sequence",
         other_offset="sequence_before",
         until="high_watermark_before",

@@ -35,17 +35,17 @@ def a_watermark_that_falls_in_answers_of_one_epoch_is_found(story: Story) -> Non
     told(story, (1, 5), (1, 2), (1, 6))
 
 
-@case(Outcome.VIOLATION, regression(4), guarantees=TOLD)
+@case(Outcome.INCONCLUSIVE, regression(4, "INDETERMINATE"), guarantees=TOLD)
 def a_new_leader_that_answers_less_than_was_committed_is_found(story: Story) -> None:
     told(story, (0, 6), (1, 4), (1, 6))
 
 
-@case(Outcome.VIOLATION, regression(4), guarantees=TOLD)
+@case(Outcome.INCONCLUSIVE, regression(4, "INDETERMINATE"), guarantees=TOLD)
 def a_deposed_leader_that_goes_on_committing_is_found(story: Story) -> None:
     told(story, (0, 3), (1, 4), (0, 6))
 
 
-@case(Outcome.PASS, regression(4, "DOCUMENTED"), guarantees=UNCLEAN)
+@case(Outcome.INCONCLUSIVE, regression(4, "INDETERMINATE"), guarantees=UNCLEAN)
 def any_election_may_have_been_unclean_where_that_is_permitted(story: Story) -> None:
     told(story, (0, 6), (1, 4), (1, 6))
 
@@ -65,7 +65,8 @@ def what_was_not_answered_proves_nothing(story: Story) -> None:
     by_answers_alone(story)
 
 
-@case(Outcome.VIOLATION, lost(4), lost(5), *DIFFERENT, regression(4), guarantees=TOLD)  # fmt: skip
+@case(Outcome.VIOLATION, lost(4), lost(5), *DIFFERENT, ("nonmonotonic-send", "VIOLATION", 4),
+      regression(4, "INDETERMINATE"), guarantees=TOLD)  # fmt: skip
 def a_lost_tail_shows_in_what_clients_are_told(story: Story) -> None:
     write(story, 6)
     answer(story)
