@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -23,9 +24,15 @@ settings.load_profile("seawall")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+
 # `timeout` ends what takes too long by SIGTERM, which ends Python without the end of any fixture: nodes, containers
-# and rules of packet filters would stay.
-signal.signal(signal.SIGTERM, signal.default_int_handler)
+# and rules of packet filters would stay. A second one does not end the fixtures.
+def _end(number: int, frame: FrameType | None) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.default_int_handler(number, frame)
+
+
+signal.signal(signal.SIGTERM, _end)
 
 _TESTS = Path(__file__).parent
 _SPARK = "tests/spark_analysis"

@@ -86,10 +86,11 @@ class FinalReader:
         return all(one.error for one in list(self._unread.values()))
 
     def _has_ceased_to_linger(self) -> bool:
-        """Whether no partition is read on beyond its bounds for what was acknowledged."""
+        """Whether no partition is read on beyond its bounds for what was acknowledged, or waits behind one that is."""
         left = list(self._unread.items())
         reached = (name for name, one in left if one.end is not None and (one.position or 0) >= one.end)
-        return self._has_read_all_it_can() or not any(map(self._lacks, reached))
+        lingers = any(map(self._lacks, reached)) or not all(one.begun or one.error for _, one in left)
+        return self._has_read_all_it_can() or not lingers
 
     async def _read_all(self, clients: Clients, partitions: Sequence[TopicPartition]) -> None:
         """Read one after the other to its end; one whose consumer fails comes up again after the others."""

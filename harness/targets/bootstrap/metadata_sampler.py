@@ -71,12 +71,16 @@ class MetadataClient:
         It asks one broker about topics, again and again, also when that has died; about the whole cluster it asks any.
         """
         found = {}
-        with calling():
-            asked = self._client.describe_topics(TopicCollection(list(topics)), request_timeout=_TIMEOUT_S)
+        try:
+            with calling():
+                asked = self._client.describe_topics(TopicCollection(list(topics)), request_timeout=_TIMEOUT_S)
+        except ClientError:
+            return {}
+        within = _Patience()
         for topic, answer in asked.items():
             try:
                 with calling():
-                    partitions = answer.result(timeout=2 * _TIMEOUT_S).partitions
+                    partitions = answer.result(timeout=within.left_s()).partitions
             except (ClientError, TimeoutError):
                 return {one: known for one, known in self._of_all().items() if one.topic in topics}
             for one in partitions:
@@ -99,17 +103,31 @@ class MetadataClient:
     def latest(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, Latest | str]:
         """What the leader of each partition answers, or why there is no answer, in a word or few."""
         wanted = {Asked(*one): OffsetSpec.latest() for one in partitions}  # type: ignore[no-untyped-call]
-        with calling():
-            asked = self._client.list_offsets(
-                wanted, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=_TIMEOUT_S
-            )
-        return {TopicPartition(one.topic, one.partition): _latest(answer) for one, answer in asked.items()}
+        try:
+            with calling():
+                asked = self._client.list_offsets(
+                    wanted, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=_TIMEOUT_S
+                )
+        except ClientError as refusal:
+            return dict.fromkeys(partitions, refusal.name)
+        within = _Patience()
+        return {TopicPartition(one.topic, one.partition): _latest(answer, within) for one, answer in asked.items()}
 
 
-def _latest(answer: Any) -> Latest | str:
+class _Patience:
+    """For how long all answers of one question are waited for together."""
+
+    def __init__(self) -> None:
+        self._until_s = time.monotonic() + 2 * _TIMEOUT_S
+
+    def left_s(self) -> float:
+        return max(0.0, self._until_s - time.monotonic())
+
+
+def _latest(answer: Any, within: _Patience) -> Latest | str:
     try:
         with calling():
-            told = answer.result(timeout=2 * _TIMEOUT_S)
+            told = answer.result(timeout=within.left_s())
     except ClientError as refusal:
         return refusal.name
     except TimeoutError:

@@ -11,7 +11,10 @@ from harness.targets.addresses import Address
 _TIMEOUT_S = 1.0
 _MECHANISM = b"PLAIN"
 _HANDSHAKE = struct.pack(">hhih", 17, 0, 0, -1) + struct.pack(">h", len(_MECHANISM)) + _MECHANISM
-"""A SaslHandshake request, version 0, with no client id. A listener without SASL offers no mechanism."""
+"""A SaslHandshake request, version 0, with no client id. Kafka's listener without SASL offers no mechanism."""
+
+_METADATA = struct.pack(">hhihi", 3, 1, 0, -1, -1)
+"""A Metadata request, version 1, about all topics. A listener that wants SASL first ends the connection for it."""
 
 _OFFERED = struct.Struct(">ihi")
 """What its answer begins with: correlation id, error code, and how many mechanisms are offered."""
@@ -24,7 +27,7 @@ def wants(address: Address) -> str:
     """What the listener at ``address`` wants of clients beyond plain text; empty: nothing that it would tell."""
     if _speaks_tls(address):
         return "TLS"
-    return "SASL" if _offers_mechanisms(address) else ""
+    return "SASL" if _offers_mechanisms(address) and _hangs_up_on_metadata(address) else ""
 
 
 def _speaks_tls(address: Address) -> bool:
@@ -51,3 +54,18 @@ def _offers_mechanisms(address: Address) -> bool:
     except (OSError, struct.error):
         return False
     return bool(correlation == 0 and offered > 0)
+
+
+def _hangs_up_on_metadata(address: Address) -> bool:
+    """Whether it ends the connection of a client that asks before it has authenticated.
+
+    Brokers of some makes name mechanisms to any client, and answer this one.
+    """
+    try:
+        with socket.create_connection(address, _TIMEOUT_S) as connection:
+            connection.sendall(struct.pack(">i", len(_METADATA)) + _METADATA)
+            return connection.recv(4) == b""
+    except ConnectionResetError:
+        return True
+    except OSError:
+        return False

@@ -87,9 +87,11 @@ class ForeignTarget(HarmedNodes):
 
     def stop(self) -> None:
         """See :class:`harness.target.Target`: first, what its clients are told is asked for a last time."""
-        if self._clients is not None:
-            self._clients.stop()
-        super().stop()
+        try:
+            if self._clients is not None:
+                self._clients.stop()
+        finally:
+            super().stop()
 
     def _overlay(self, run: Surroundings) -> dict[str, Any]:
         return overlay(self._foreign.file, self._written, run)

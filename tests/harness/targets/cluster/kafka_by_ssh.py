@@ -12,7 +12,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,6 +90,7 @@ def kafka_by_ssh(directory: Path, version: str, **settings: str) -> Iterator[str
         _do("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(keys / name))
     shutil.copy(keys / "user.pub", keys / "authorized")
     machines = [Machine(node, directory / str(node)) for node in (CONTROLLER, *BROKERS)]
+    _remove_what_is_left(machines)
     with ExitStack() as undo:
         _do("ip", "link", "add", BRIDGE, "type", "bridge")
         undo.callback(_do, "ip", "link", "delete", BRIDGE)
@@ -110,6 +111,17 @@ def kafka_by_ssh(directory: Path, version: str, **settings: str) -> Iterator[str
         path = directory / "cluster.yml"
         path.write_text(yaml.safe_dump(file))
         yield f"cluster:{path}"
+
+
+def _remove_what_is_left(machines: Sequence[Machine]) -> None:
+    """Of a cluster whose tests were killed."""
+    for machine in machines:
+        inside = subprocess.run(("ip", "netns", "pids", machine.name), capture_output=True, text=True, check=False)
+        for pid in map(int, inside.stdout.split()):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        subprocess.run(("ip", "netns", "delete", machine.name), capture_output=True, check=False)
+    subprocess.run(("ip", "link", "delete", BRIDGE), capture_output=True, check=False)
 
 
 @contextmanager

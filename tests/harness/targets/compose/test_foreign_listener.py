@@ -96,3 +96,18 @@ def test_where_nothing_listens_nothing_is_wanted() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = server.getsockname()
     assert wants(address) == ""
+
+
+def test_a_listener_that_offers_mechanisms_and_answers_all_the_same_wants_nothing() -> None:
+    offering = handshaken(2)
+
+    def answer(connection: socket.socket) -> None:
+        if struct.unpack(">i", connection.recv(4, socket.MSG_PEEK))[0] < 1000:
+            api_key = struct.unpack(">ih", connection.recv(6, socket.MSG_PEEK))[1]
+            if api_key == 3:
+                connection.sendall(struct.pack(">i", 4) + connection.recv(12)[-4:])
+            else:
+                offering(connection)
+
+    with listener(answer) as address:
+        assert wants(address) == ""
