@@ -180,10 +180,12 @@ def _committed(run: Run) -> str:
         return ""
     if not claims:
         return ", none with acks=all"
-    if not run.watched and run.verdict.evidence is not EvidenceTier.METADATA:
+    told = run.verdict.evidence is EvidenceTier.METADATA
+    if not run.watched and not told:
         return f", {claims:,} with acks=all"
     seen = "all" if below == claims else "none" if not below else f"{below:,}"
-    return f", {claims:,} with acks=all, {seen} of them seen below a leader's high watermark"
+    how = "at offsets below a high watermark that the cluster told" if told else "seen below a leader's high watermark"
+    return f", {claims:,} with acks=all, {seen} of them {how}"
 
 
 def _lost(run: Run, acknowledged: int) -> str:

@@ -16,7 +16,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import reports
-from harness.checker import Anomaly, Evidence, Outcome, Prediction, RunVerdict, Verdict
+from harness.checker import Anomaly, Evidence, EvidenceTier, Outcome, Prediction, RunVerdict, Verdict
 from harness.cli import main
 from harness.errors import ExitCode, InvalidRun
 from harness.history.run_directory import Manifest, RunDirectory
@@ -111,6 +111,15 @@ def test_writes_below_a_high_watermark_are_counted_among_those_with_acks_all(
     verdict = RunVerdict("", Outcome.PASS, "python", counts={"sends_ok": 1891, **named})
     said = words(page(double_failover_recording.write(tmp_path / "run", verdict)))
     assert f"1,891 writes acknowledged{sentence}; none lost." in said
+
+
+def test_a_told_watermark_above_an_offset_need_not_be_of_the_record_there(
+    tmp_path: Path, double_failover_recording: Any
+) -> None:
+    counts = {"sends_ok": 7, "acked_all": 7, "acked_below_high_watermark": 7}
+    verdict = RunVerdict("", Outcome.PASS, "python", counts=counts, evidence=EvidenceTier.METADATA)
+    said = words(page(double_failover_recording.write(tmp_path / "run", verdict)))
+    assert "7 with acks=all, all of them at offsets below a high watermark that the cluster told; none lost." in said
 
 
 @pytest.mark.parametrize(
