@@ -93,7 +93,7 @@ def test_a_sound_cluster_passes_and_keeps_nothing_of_the_run(
     assert "leaders and high watermarks as clients were told" in page
     assert "truncations</text>" not in page
     assert "high watermark</text>" in page
-    assert "all of them seen below a leader&#39;s high watermark" in page
+    assert "all of them at offsets below a high watermark that the cluster told" in page
 
 
 def test_topics_stay_where_they_are_to_and_are_not_used_again(cluster: BuiltinTarget, tmp_path: Path) -> None:
