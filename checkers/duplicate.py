@@ -13,7 +13,8 @@ and the guarantee counts. Where a table that may hold the reason has a gap, it i
 ``DOCUMENTED``, too, where every copy is in the final leader's log, and each was sent under another producer id or in
 another epoch of it: a leader compares sequence numbers within an epoch alone, so that it was the client who sent the
 record anew. librdkafka does, where records of any partition time out, or OUT_OF_ORDER_SEQUENCE_NUMBER answers a request
-behind one that failed (its issue 4953): it goes on in the next epoch, and sends again what may be stored already.
+behind one that failed (its issue 4953): it goes on in the next epoch, and sends again what may be stored already. Where
+clients alone are known that is ``INDETERMINATE``, unless the answer came too soon for a client to send again.
 
 A client that learns that its record is lost rightly sends it again. So it is ``DOCUMENTED``, too, when the final
 leader's log has the value at one offset at most, and the copies at the others were given up by an unclean election that
@@ -27,7 +28,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from checkers.inconsistent_offsets import Sighting, places, sightings
-from checkers.views.configured import Configured, is_watched
+from checkers.views.configured import Configured, is_watched, knows_states
 from checkers.views.fault_journal import FaultJournal
 from checkers.views.frames import Frames
 from checkers.views.history import History
@@ -108,6 +109,13 @@ def permitted(finding: Finding, states: States, configured: Configured, journal:
     ):
         return ""
     return "producers are not idempotent (guarantees.idempotent_producers)"
+
+
+def doubt(finding: Finding, configured: Configured) -> str:
+    """Whether a client may have numbered it anew, where no log tells, and it may have been sent again; empty: no."""
+    if finding.excuse != "unnumbered" or knows_states(configured.guarantees):
+        return ""
+    return "no log tells whether its producer had numbered it anew, so that no leader could know it again"
 
 
 def attribute(finding: Finding, frames: Frames) -> Attribution:

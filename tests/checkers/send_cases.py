@@ -106,6 +106,25 @@ def where_a_record_is_that_lies_there_twice_nobody_can_say(story: Story) -> None
     only_clients(story)
 
 
+def stored_twice(story: Story, result: str) -> None:
+    """Clients alone see that a record lies there twice, whose send ended so."""
+    write(story, 1)
+    value = story.send(result=result)
+    story.append(0, value, (1, 2))
+    poll(story, 900, [0, 1, 2], final=True)
+    only_clients(story)
+
+
+@case(Outcome.INCONCLUSIVE, ("duplicate", "INDETERMINATE", 1), guarantees=GUARANTEES | {"timeline": "none"})
+def where_clients_alone_are_known_one_may_have_numbered_a_record_anew(story: Story) -> None:
+    stored_twice(story, "info")
+
+
+@case(Outcome.VIOLATION, ("duplicate", "VIOLATION", 1), guarantees=GUARANTEES | {"timeline": "none"})
+def but_none_whose_first_try_was_answered_at_once(story: Story) -> None:
+    stored_twice(story, "ok")
+
+
 def twice(story: Story, *authors: tuple[int | None, int | None]) -> None:
     """A record, and another one that lies there twice; each copy as the producer id and epoch has it."""
     write(story, 1)

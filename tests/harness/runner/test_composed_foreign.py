@@ -78,7 +78,7 @@ def test_a_disk_needs_a_volume_and_a_clock_the_shim_and_links_two_brokers(planne
     made = planned(IN_VARIABLES, no_clock=STATIC, **ONE)
     said = " ".join(mix_of(made).left_out.values())
     assert f"cannot do 'clock'. {STATIC}" in said
-    assert "cannot do 'disk_full'. Service 'tansu' does not mount exactly one volume: give it one for its data, and name it" in said
+    assert "cannot do 'disk_full'. Service 'tansu' does not mount exactly one volume: give it one for its data" in said
     assert "'partition' cuts brokers off from each other, and stack.yml has one." in said
     with pytest.raises(UsageError, match="does not mount exactly one volume: give it one for its data"):
         planned(IN_VARIABLES, with_faults({"fault": "disk_full", "node": "any"}), **ONE)
