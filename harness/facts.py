@@ -245,7 +245,7 @@ class MetadataEpoch(NamedTuple):
     """What the cluster told a client of one partition in one leader epoch, in answers to ListOffsets.
 
     Attributes:
-        lowest: the lowest high watermark that was told; ``highest``: the highest.
+        lowest: the lowest high watermark that the leader told; ``highest``: the highest.
         first_ns: when the first of these answers had come; ``last_ns``: the last.
     """
 

@@ -1,4 +1,4 @@
-"""What was each cluster's client told of leader epochs and high watermarks?"""
+"""What did each cluster tell its client of leader epochs and high watermarks?"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def watermarks(metadata: DataFrame) -> DataFrame:
 
 
 def highest(metadata: DataFrame) -> DataFrame:
-    """``run, topic, partition, told``: the highest high watermark that was told of each partition."""
+    """``run, topic, partition, told``: the highest high watermark that the cluster told of each partition."""
     return watermarks(metadata).groupBy(*PLACE).agg(f.max("high_watermark").alias("told"))
 
 

@@ -42,7 +42,7 @@ class Metadata:
         return found
 
     def highest(self, place: TopicPartition) -> int:
-        """The highest high watermark that was told of a partition; 0: none."""
+        """The highest high watermark that the cluster told of a partition; 0: none."""
         return max((row["high_watermark"] for row in self.watermarks.get(place, ())), default=0)
 
 
@@ -86,9 +86,9 @@ def limits(node_facts: NodeFacts, acked: int, below: int) -> Iterator[str]:
     """What the answers leave open, in sentences.
 
     Args:
-        node_facts: with what was told, and what was not.
+        node_facts: with what the cluster answered, and what it refused.
         acked: how many acknowledgements with acks=all there are that name an offset.
-        below: how many of them are below some high watermark that was told.
+        below: how many of them are below some high watermark that the cluster told.
     """
     refusals = sorted(node_facts.metadata_refusals, key=lambda one: (-one.samples, one.refused))
     if not node_facts.metadata:

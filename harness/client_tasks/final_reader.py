@@ -35,8 +35,8 @@ class FinalReader:
             log reaches, only that shows that the read is complete (:mod:`checkers.views.final_reads`).
 
     Where something behind the end of a partition was acknowledged, the read goes on for :data:`LONGEST_LINGERING_S`, if
-    it lingers, or has committed records: their end is the last stable offset, and the markers of transactions that have
-    ended may come after it was told.
+    it lingers, or has committed records: their end is the last stable offset, and the leader may append the markers of
+    transactions that have ended after it has answered with that.
     """
 
     def __init__(
