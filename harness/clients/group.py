@@ -47,9 +47,9 @@ class GroupClient:
         return commit(self._consumer, offsets)
 
     def close(self) -> None:
-        """Close the connections."""
-        with suppress(ClientError), calling():
-            self._consumer.close()
+        """Close the connections; a close that does not come to its end is given up."""
+        with suppress(ClientError):
+            within(self._consumer.close, PATIENCE_S)
 
 
 def assigned(partition: TopicPartition, offset: Offset, leader_epoch: int) -> Assigned:

@@ -8,11 +8,12 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, cimpl
 
 from harness.client_properties import Access
 from harness.errors import EnvironmentFault
@@ -78,6 +79,10 @@ class ClientError(Exception):
         return str(self.error.name())
 
 
+_CALLER: ContextVar[int] = getattr(cimpl, "_reentry_identity_var", ContextVar("caller", default=0))
+"""By which confluent-kafka's consumers tell their callers apart; 0: by the id of the thread."""
+
+
 @contextmanager
 def calling() -> Iterator[None]:
     """Raise whatever a call of librdkafka raises as :class:`ClientError`.
@@ -103,14 +108,17 @@ def calling() -> Iterator[None]:
 def within(call: Callable[[], object], timeout_s: float) -> None:
     """Run a call of librdkafka that may never return, whatever time it is given; at most for ``timeout_s``.
 
-    A call that is not over by then goes on in a daemon thread, which keeps its client from being destroyed.
+    A call that is not over by then goes on in a daemon thread, which keeps its client from being destroyed. A consumer
+    lets one thread call it at a time; for it, that thread is the present one, which may be within a callback.
 
     Raises:
         ClientError: it has failed; ``_TIMED_OUT``: it is not over.
     """
     ended: list[BaseException | None] = []
+    caller = _CALLER.get() or threading.get_ident()
 
     def run() -> None:
+        _CALLER.set(caller)
         try:
             with calling():
                 call()

@@ -11,9 +11,9 @@ from confluent_kafka import TopicPartition as Assigned
 
 from harness.client_ports import LEFT_UNKNOWN, CommittedOffset, Isolation, Membership, Polled
 from harness.client_properties import Access
-from harness.clients.group import assigned, commit, committed, generation_of
+from harness.clients.group import PATIENCE_S, assigned, commit, committed, generation_of
 from harness.clients.library import OnRebalance
-from harness.clients.librdkafka import ClientError, calling, configuration, made
+from harness.clients.librdkafka import ClientError, calling, configuration, made, within
 from harness.clients.reader import consumed, reading
 from harness.model import NO_GENERATION, TopicPartition
 
@@ -54,6 +54,7 @@ class GroupConsumer:
         is_classic = membership.protocol == "classic"
         self._incremental = not is_classic or membership.assignor == "cooperative-sticky"
         self._is_lost_in_doubt = False
+        self._is_gone = False
         session_ms = round(membership.session_timeout_s * 1000)
         static = {} if membership.instance is None else {"group.instance.id": membership.instance}
         self._consumer = made(
@@ -106,13 +107,20 @@ class GroupConsumer:
         return self._consumer.consumer_group_metadata()
 
     def close(self) -> None:
-        """Leave the group, unless it is a static member, and close the connections."""
-        with suppress(ClientError), calling():
-            self._consumer.close()
+        """Leave the group, unless it is a static member, and close the connections.
+
+        librdkafka may not come to the end of that while the coordinator is away: it is given up after twice
+        :data:`~harness.clients.group.PATIENCE_S`, and what it calls back from then on is not heard.
+        """
+        with suppress(ClientError):
+            within(self._consumer.close, 2 * PATIENCE_S)
+        self._is_gone = True
 
     # ------------------------------------------------------------------------------------ librdkafka's callbacks
 
     def _gained(self, consumer: Consumer, partitions: list[Assigned]) -> None:
+        if self._is_gone:
+            return
         names = _names(partitions)
         self._has.update(names)
         begins = self._rebalanced("assigned", names)
@@ -125,11 +133,15 @@ class GroupConsumer:
             self._begun.update(begins)
 
     def _giving_up(self, consumer: Consumer, partitions: list[Assigned]) -> None:
+        if self._is_gone:
+            return
         self._rebalanced("revoked", _names(partitions))
         self._forget(partitions)
         self._release(consumer, partitions)
 
     def _lost(self, consumer: Consumer, partitions: list[Assigned]) -> None:
+        if self._is_gone:
+            return
         self._forget(partitions)
         self._rebalanced("lost", _names(partitions))
         self._release(consumer, partitions)

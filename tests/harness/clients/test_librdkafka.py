@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import socket
+import time
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from harness.client_properties import Access
-from harness.clients.librdkafka import ClientError, calling, close_log, configuration, file_log, made
+from harness.clients.librdkafka import ClientError, calling, close_log, configuration, file_log, made, within
 from harness.errors import EnvironmentFault
 
 FENCED = KafkaException(KafkaError(KafkaError._FENCED, fatal=True))
@@ -37,6 +38,31 @@ def test_whatever_librdkafka_raises_is_one_kind_of_error_with_a_name(raised: Exc
 def test_what_is_not_librdkafkas_stays_what_it_is(raised: Exception) -> None:
     with pytest.raises(type(raised)), calling():
         raise raised
+
+
+def test_a_bounded_call_within_a_callback_of_its_consumer_does_not_wait_for_the_callbacks_end() -> None:
+    found: list[str] = []
+
+    def failed(_: KafkaError) -> None:
+        if not found:
+            within(lambda: found.append(consumer.memberid()), 20)
+
+    settings = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0, "error_cb": failed}
+    consumer = Consumer(settings)
+    consumer.subscribe(["t"])
+    deadline = time.monotonic() + 60
+    while not found and time.monotonic() < deadline:
+        consumer.consume(1, 1.0)
+    assert len(found) == 1
+    within(consumer.close, 20)
+
+
+def test_a_call_that_is_given_up_does_not_keep_its_consumer_from_the_next_one() -> None:
+    consumer = Consumer({"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0})
+    with pytest.raises(ClientError) as given_up:
+        within(lambda: consumer.consume(1, 3600.0), 0.05)
+    assert given_up.value.name == "_TIMED_OUT"
+    assert consumer.assignment() == []
 
 
 def test_clients_ask_for_ipv4_but_where_the_c_library_would_resolve_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -204,3 +204,18 @@ def test_a_commit_whose_coordinator_does_not_come_back_ends_all_the_same(monkeyp
     monkeypatch.setattr(group, "PATIENCE_S", 0.05)
     assert group.commit(cast("Consumer", Waiting()), {FIRST: CommittedOffset(1)}) == "_TIMED_OUT"
     ended.set()
+
+
+def test_a_close_that_does_not_come_to_its_end_is_given_up_and_calls_back_in_vain(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    script, ended = Script(monkeypatch, BEGINS), threading.Event()
+    script.poll(("on_assign", (0, 1)))
+    monkeypatch.setattr(module, "PATIENCE_S", 0.02)
+    monkeypatch.setattr(script.consumer, "close", ended.wait, raising=False)
+    script.member.close()
+    script.consumer.call("on_revoke", 0, 1)
+    script.consumer.call("on_lost", 0, 1)
+    script.consumer.call("on_assign", 0)
+    assert script.changes == [("assigned", [0, 1])]
+    ended.set()
