@@ -26,6 +26,7 @@ from harness.errors import UsageError
 from harness.findings import QUIET_NS
 from harness.model import TopicPartition
 from harness.runner.unknown_topics import unknown_topics
+from harness.signals import postponed
 
 LOOK_S = 5.0
 """How often the audit asks for the leaders."""
@@ -100,8 +101,9 @@ class Audit:
         self._journal = journal
         self._judge = judge
         self._tell = tell
-        self._ledger, latest_ns = journal.ledger()
         self._past = results.read(journal.directory)
+        self._reported = {past.window for past in self._past}
+        self._ledger, latest_ns = journal.ledger(self._reported)
         self._clock = AuditClock(cluster.clock, latest_ns)
         self._latest_ns = latest_ns
         self._partitions = [TopicPartition(state.topic, number) for number in range(state.partitions)]
@@ -162,15 +164,14 @@ class Audit:
         self._clients.end_sends()
         try:
             for (window, begin_ns), (_, end_ns) in itertools.pairwise(borders):
-                if begin_ns < end_ns and not self._is_gone:
+                if begin_ns < end_ns and window not in self._reported and not self._is_gone:
                     self._close(window, Span(begin_ns, end_ns, self._blind_s.get(window, 0.0)))
         finally:
             self._clients.stop()
 
     def _interrupted(self) -> list[int]:
         """The windows in which the audit was killed: they were not judged."""
-        judged = {past.window for past in self._past}
-        return [number for number in self._journal.windows() if number not in judged]
+        return [number for number in self._journal.windows() if number not in self._reported]
 
     def _go_on(self, interrupted: Sequence[int]) -> None:
         """Judge what was sent in windows in which the audit was killed."""
@@ -237,26 +238,25 @@ class Audit:
             answers=tuple(self._answers(window, [*changes, *told], lost)),
             run_directory=path,
         )
-        results.append(self._journal.directory, result)
-        self._lost += lost
-        self._answered.update((one.event, one.at) for one in result.answers if one.told)
-        self._leaders.note(reading, changes, read_ns)
-        self._carry_on(span, own, [*tails, *reading.polls], judged, reading)
-        self._ledger.forget(old)
-        self._journal.forget(self._ledger)
-        self._tell(Told(result, span.end_ns, _acks_ns(own), [] if span.interrupted else _reads_ns(own)))
+        ended = [one for one in judged.sends if not (reading.is_sound(one) or reading.is_undecided(one))]
+        with postponed():
+            self._journal.judged(ended, window)
+            results.append(self._journal.directory, result)
+            self._reported.add(window)
+            self._lost += lost
+            self._answered.update((one.event, one.at) for one in result.answers if one.told)
+            self._leaders.note(reading, changes, read_ns)
+            self._carry_on(span, own, [*tails, *reading.polls], reading)
+            self._ledger.forget([*ended, *old])
+            self._journal.forget(self._ledger)
+            self._tell(Told(result, span.end_ns, _acks_ns(own), [] if span.interrupted else _reads_ns(own)))
 
-    def _carry_on(
-        self, span: Span, own: Sequence[CanarySend], polls: Sequence[Poll], judged: Accused, reading: Reading
-    ) -> None:
-        """Forget what the audit has reported; it closes a window again whose closing a signal has cut short."""
+    def _carry_on(self, span: Span, own: Sequence[CanarySend], polls: Sequence[Poll], reading: Reading) -> None:
+        """Note what the audit has reported."""
         self._foreign.note(polls)
         for send in self._ledger.sends.copy().values():
             if send.kind == "ok" and reading.is_sound(send):
                 send.seen_ns = max(send.seen_ns, reading.polls[0].begun_ns)
-        ended = [one for one in judged.sends if not (reading.is_sound(one) or reading.is_undecided(one))]
-        self._journal.judged(ended)
-        self._ledger.forget(ended)
         if self._clients is not None and not span.interrupted:
             self._availability.note(own, self._held_ns)
             self._clients.forget_polls(span.end_ns)

@@ -17,7 +17,7 @@ import fcntl
 import json
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Literal
@@ -132,10 +132,13 @@ class Journal:
         """A send has ended; the line is in the file of the present window."""
         self._write(["e", send.value, send.kind, send.offset, send.error, send.ended_ns])
 
-    def judged(self, sends: Iterable[CanarySend]) -> None:
-        """They were judged for good, and are not carried any more."""
+    def judged(self, sends: Iterable[CanarySend], window: int) -> None:
+        """They are judged for good with a window, and not carried any more from when ``audit.jsonl`` has its line on.
+
+        So what a kill interrupts is reported once: the window is judged again with them, or was, and they are gone.
+        """
         for send in sends:
-            self._write(["j", send.value])
+            self._write(["j", send.value, window])
 
     def _write(self, line: Sequence[object]) -> None:
         with self._writing, writing_below(self.directory):
@@ -153,16 +156,19 @@ class Journal:
         """The windows that have a file, ascending."""
         return sorted(int(path.stem) for path in (self.directory / _SENDS).glob("*.jsonl"))
 
-    def ledger(self) -> tuple[Ledger, int]:
+    def ledger(self, reported: Collection[int]) -> tuple[Ledger, int]:
         """The sends of all files, and the time of the last line; 0: there is none.
 
         A send that is still under way there has an unknown outcome.
+
+        Args:
+            reported: the windows that have a line in ``audit.jsonl``.
         """
         found, latest_ns = Ledger(), 0
         for window in self.windows():
             for line in self._lines(window):
                 match line:
-                    case ["j", int(value)]:
+                    case ["j", int(value), int(judged)] if judged in reported:
                         found.sends.pop(value, None)
                     case ["b", int(value), int(partition), int(process), int(at_ns), int(timestamp_ms)]:
                         found.add(CanarySend(window, value, partition, ProcessId(process), at_ns, timestamp_ms))

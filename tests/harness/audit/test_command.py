@@ -75,6 +75,9 @@ def test_a_sound_cluster_passes_and_keeps_nothing_of_the_audit(tmp_path: Path, s
     out, metrics = tmp_path / "audit", tmp_path / "seawall.prom"
     with running(tmp_path / "cluster") as cluster:
         target = f"bootstrap:{cluster.bootstrap()}"
+        refused = seawall("audit", "--target", target, "--out", out, *QUICK, "--for", "4s", "--replication", 4)
+        assert "replication" in refused.err.lower()
+        assert refused.code == ExitCode.ENVIRONMENT
         said = seawall("audit", "--target", target, "--out", out, *QUICK, "--for", "4s", "--metrics", metrics)
         assert topics(cluster.bootstrap()) == set()
     assert said.code == ExitCode.PASS, said.err
@@ -143,6 +146,30 @@ def test_a_broker_that_comes_back_empty_is_found_in_the_window_in_which_it_does(
     assert all("lost-write" in one["anomalies"] for one in lossy)
     assert {one["outcome"] for one in found if one["window"] <= before} == {"pass"}
     assert {loss["partition"] for one in lossy for loss in one["losses"]} == {lossy[0]["losses"][0]["partition"]}
+
+
+@pytest.mark.nightly("no broker for longer than a window")
+def test_an_audit_outlives_an_outage_of_the_whole_cluster(tmp_path: Path) -> None:
+    out = tmp_path / "audit"
+    with running(tmp_path / "cluster") as cluster:
+        patient = (*QUICK[:-1], "10m")  # what an outage delays is not given up for its age
+        words = ("--target", f"bootstrap:{cluster.bootstrap()}", "--out", out, *patient)
+        with begun(*words) as process:
+            await_windows(process, out, 1)
+            before = len(windows(out))
+            for number in range(3):
+                cluster.kill(str(number))
+            await_windows(process, out, before + 2)
+            for number in range(3):
+                cluster.restart(str(number))
+            await_windows(process, out, before + 5)
+            os.kill(process.pid, signal.SIGTERM)
+            process.wait(120)
+    found = windows(out)
+    assert sum(one["lost"] for one in found) == 0
+    assert {one["outcome"] for one in found} == {"pass", "inconclusive"}
+    assert found[-1]["outcome"] == "pass"
+    assert min(part["availability"] for one in found for part in one["partitions"]) < 0.5
 
 
 @pytest.mark.nightly("a topic must be missing for ten seconds")

@@ -28,7 +28,7 @@ def written(directory: Path) -> Journal:
 
 
 def test_every_send_is_known_again_and_one_under_way_has_an_unknown_outcome(tmp_path: Path) -> None:
-    ledger, latest_ns = written(tmp_path).ledger()
+    ledger, latest_ns = written(tmp_path).ledger(())
     assert [(one.window, one.value, one.kind) for one in ledger.sends.values()] == [
         (1, 10, "ok"),
         (1, 11, "ok"),
@@ -42,15 +42,16 @@ def test_a_line_that_was_not_written_to_its_end_is_left_out(tmp_path: Path) -> N
     journal = written(tmp_path)
     with (tmp_path / "sends/000002.jsonl").open("a") as file:
         file.write('["b",22,0,')
-    assert len(journal.ledger()[0].sends) == 4
+    assert len(journal.ledger(())[0].sends) == 4
 
 
-def test_what_was_judged_for_good_is_not_carried_after_a_restart(tmp_path: Path) -> None:
+def test_what_was_judged_for_good_is_not_carried_after_a_restart_once_its_window_has_a_line(tmp_path: Path) -> None:
     journal = written(tmp_path)
     with journal.held():
         journal.open_window(3)
-        journal.judged([journal.ledger()[0].sends[11]])
-    assert list(Journal(tmp_path).ledger()[0].sends) == [10, 20, 21]
+        journal.judged([journal.ledger(())[0].sends[11]], 2)
+    assert list(Journal(tmp_path).ledger({1, 2})[0].sends) == [10, 20, 21]
+    assert list(Journal(tmp_path).ledger({1})[0].sends) == [10, 11, 20, 21]
 
 
 def test_files_of_windows_of_which_nothing_is_carried_are_removed_but_for_the_newest(tmp_path: Path) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import random
+import shutil
+import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
+from harness.audit import result
 from harness.audit.audit import Told
 from harness.audit.result import WindowResult
 from harness.checker import Outcome
+from harness.targets.simulated import SimulatedTarget
 from tests.harness.audit.virtual import Meddler, audit, simulated
 
 UNCLEAN = {"min.insync.replicas": 1, "unclean.leader.election.enable": True}
@@ -95,31 +99,67 @@ def test_a_loss_by_an_election_that_the_configuration_permits_decides_nothing_an
     assert lost_in(found) == {3: 120}
 
 
+def forgotten(target: SimulatedTarget) -> None:
+    """Broker 1 comes back with an empty disk."""
+    target.kill("1")
+    target.wipe_disk("1")
+    target.restart("1")
+
+
 def test_records_of_earlier_windows_that_are_lost_later_are_found_then(tmp_path: Path) -> None:
     settings = {"min.insync.replicas": 1}
     with simulated(tmp_path, settings) as target:
-
-        def forget() -> None:
-            target.kill("1")
-            target.wipe_disk("1")
-            target.restart("1")
-
-        found = results(
-            audit(
-                tmp_path,
-                target,
-                for_s=300,
-                replication_factor=1,
-                due=lambda clock: clock.due.update({130: forget}),
-                settings=settings,
-            )
-        )
+        due = lambda clock: clock.due.update({130: lambda: forgotten(target)})  # noqa: E731
+        found = results(audit(tmp_path, target, for_s=300, replication_factor=1, due=due, settings=settings))
         again = results(audit(tmp_path, target, for_s=60, replication_factor=1, settings=settings))
     assert [one.outcome is Outcome.VIOLATION for one in found] == [False, False, True, False, False]
     assert lost_in(found) == {3: 130}
     [loss] = found[2].losses
     assert loss.sent_in == {"1": 60, "2": 60, "3": 10}
     assert [(one.window, one.outcome, one.lost, one.carried > 0) for one in again] == [(6, Outcome.PASS, 0, True)]
+
+
+@pytest.mark.parametrize("has_line", [False, True], ids=["before", "after"])
+def test_a_loss_is_counted_once_though_the_audit_is_killed_as_it_writes_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_line: bool
+) -> None:
+    settings, killed = {"min.insync.replicas": 1}, tmp_path / "killed"
+    append = result.append
+
+    def appended(directory: Path, window: WindowResult) -> None:
+        if window.window == 3 and not has_line:
+            shutil.copytree(directory, killed / "audit")
+        append(directory, window)
+        if window.window == 3 and has_line:
+            shutil.copytree(directory, killed / "audit")
+
+    monkeypatch.setattr(result, "append", appended)
+    with simulated(tmp_path, settings) as target:
+        due = lambda clock: clock.due.update({130: lambda: forgotten(target)})  # noqa: E731
+        audit(tmp_path, target, for_s=180, replication_factor=1, due=due, settings=settings)
+        monkeypatch.undo()
+        audit(killed, target, for_s=60, replication_factor=1, settings=settings)
+    found = result.read(killed / "audit")
+    assert [one.window for one in found] == [1, 2, 3, 4]
+    assert found[2].lost > 0
+    assert sum(one.lost for one in found) + found[-1].undecided == 130
+
+
+def test_a_window_has_one_line_though_a_signal_comes_as_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {"min.insync.replicas": 2}
+    append = result.append
+
+    def appended(directory: Path, window: WindowResult) -> None:
+        append(directory, window)
+        if window.window == 1:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(result, "append", appended)
+    with simulated(tmp_path, settings) as target:
+        audit(tmp_path, target, for_s=300, settings=settings)
+    assert [one.window for one in result.read(tmp_path / "audit")] == [1, 2]
 
 
 def test_a_leader_that_acknowledges_before_its_followers_have_it_is_found(tmp_path: Path) -> None:
