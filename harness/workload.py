@@ -150,6 +150,16 @@ class WorkloadParameters(BaseModel, ABC):
         return self.numbers_records or ALL_ACKS not in self.asked_acks
 
     @property
+    def acknowledges_in_turn(self) -> bool:
+        """Whether a producer that numbers its records has one batch under way at a time.
+
+        Where it has several, it may take one whose answer it has lost for stored when a later one is acknowledged, as
+        librdkafka does, and a broker may say of one that it has it, and not where. Such an acknowledgement names no
+        offset.
+        """
+        return True
+
+    @property
     def stands_alone(self) -> bool:
         """Whether it cannot be a part of several workloads on the same partitions."""
         return False

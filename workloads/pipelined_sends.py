@@ -120,6 +120,11 @@ class PipelinedSendsParameters(WorkloadParameters):
         return self.idempotent
 
     @property
+    def acknowledges_in_turn(self) -> bool:
+        """See :class:`harness.workload.WorkloadParameters`."""
+        return not self.idempotent or self.in_flight == 1
+
+    @property
     def asked_acks(self) -> frozenset[int]:
         """See :class:`harness.workload.WorkloadParameters`."""
         return frozenset(map(self.acks_of, range(self.producers)))

@@ -80,6 +80,11 @@ class SeveralWorkloadsParameters(WorkloadParameters):
         return all(load.numbers_records for _, load in self.loads)
 
     @property
+    def acknowledges_in_turn(self) -> bool:
+        """See :class:`harness.workload.WorkloadParameters`."""
+        return all(load.acknowledges_in_turn for _, load in self.loads)
+
+    @property
     def asked_acks(self) -> frozenset[int]:
         """See :class:`harness.workload.WorkloadParameters`."""
         return frozenset().union(*(load.asked_acks for _, load in self.loads if load.has_background_load))

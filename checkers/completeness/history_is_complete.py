@@ -205,17 +205,31 @@ def invalid(history: Sequence[HistoryGap], numbers: Mapping[str, int]) -> Iterat
 def unplaced(manifest: Manifest, numbers: Mapping[str, int]) -> Iterator[str]:
     """A sentence when acknowledgements lack the offset that a broker returns with them, unless acks=0 was asked for.
 
-    A duplicate of a batch that the broker has stored and no longer remembers is an exception: it is answered with
-    DUPLICATE_SEQUENCE_NUMBER alone. This takes several batches of an idempotent producer under way at one time, which
-    only schedules send. Which fields the clients of an imported history recorded is not known.
+    They may where an idempotent producer has several batches under way, which a workload says, and a schedule may do:
+    see :attr:`harness.workload.WorkloadParameters.acknowledges_in_turn`. Which fields the clients of an imported
+    history recorded is not known.
     """
-    steps = manifest.configuration.get("scenario", {}).get("schedule") or ()
-    repeats = any((step.get("send") or {}).get("idempotent") for step in steps)
-    if numbers["acked_nowhere"] and "target" in manifest.configuration and not repeats:
+    if numbers["acked_nowhere"] and "target" in manifest.configuration and not _may_lack_offsets(manifest):
         yield (
             f"{numbers['acked_nowhere']} acknowledgements of acks=all or acks=1 name no offset, as each has to: what "
             "they promise cannot be checked."
         )
+
+
+def placed_anywhere(manifest: Manifest, numbers: Mapping[str, int]) -> Iterator[str]:
+    """A sentence about acknowledgements that need not name an offset, and do not."""
+    if numbers["acked_nowhere"] and _may_lack_offsets(manifest):
+        yield (
+            f"{numbers['acked_nowhere']:,} acknowledgements name no offset, as those of pipelined batches need not: "
+            "that the record is in its partition was asked, and not where."
+        )
+
+
+def _may_lack_offsets(manifest: Manifest) -> bool:
+    load = recorded_load(manifest.configuration)
+    steps = manifest.configuration.get("scenario", {}).get("schedule") or ()
+    repeats = any((step.get("send") or {}).get("idempotent") for step in steps)
+    return repeats or (load is not None and not load.acknowledges_in_turn)
 
 
 def idle(manifest: Manifest, numbers: Mapping[str, int]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from functools import cache, partial
 from types import MappingProxyType
 from typing import NamedTuple
 
+from checkers.completeness.history_is_complete import placed_anywhere
 from checkers.completeness.nodes_are_accounted import unnamed_isrs
 from checkers.registry import KINDS, PROMISES, AboutClients, Promise, conclude, rule_of
 from checkers.verdicts.accounts import account, doubts
@@ -112,7 +113,7 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
         counts=_counts(numbers, found.findings, run.faults, len(own.ends)),
         losses=tuple(parts.given_to(stories)),
         recovery=tuple(parts.given_to(recovery)),
-        limits=tuple(_limits(parts, tier, unasked, numbers)),
+        limits=(*_limits(parts, tier, unasked, numbers), *placed_anywhere(run.manifest, numbers)),
         evidence=tier,
         not_asked=tuple(unasked),
         extents=tuple(extents(list(zip(found.findings, classified.judged, strict=True)), found.reach)),
