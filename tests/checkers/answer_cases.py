@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from harness.checker import Outcome
+from harness.detection.withheld import samples
 from harness.history.delete_records_log import GAVE_UP, LOST
 from tests.checkers.cases import case, lost, write
 from tests.checkers.order_cases import PERMITTED, configured, order
-from tests.checkers.sampling import SAMPLED, samples
+from tests.checkers.sampling import SAMPLED
 from tests.checkers.story import CONTROLLER, Row, Story
 
 SENT_NS, ANSWERED_NS = 100_000_000, 200_000_000

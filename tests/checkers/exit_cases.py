@@ -7,10 +7,11 @@ from typing import Any
 
 from faults import traits_of
 from harness.checker import Outcome
+from harness.detection.withheld import samples
 from harness.fault import ProcessEffect
 from harness.model import CLIENTS
 from tests.checkers.cases import case, write
-from tests.checkers.sampling import SAMPLED, samples
+from tests.checkers.sampling import SAMPLED
 from tests.checkers.story import Story
 
 MS = 1_000_000

@@ -6,12 +6,13 @@ Importing this module adds them to ``CASES``.
 from __future__ import annotations
 
 from harness.checker import Outcome
+from harness.detection.withheld import samples
 from harness.findings import KEPT_PER_GROUP
 from tests.checkers.cases import Expected, case, lose_tail, lost, regression, write
 from tests.checkers.client_cases import two_partitions
 from tests.checkers.clients import Sent, poll, transact
 from tests.checkers.excuse_cases import LEAST_2, UNCLEAN, darken
-from tests.checkers.sampling import SAMPLED, samples
+from tests.checkers.sampling import SAMPLED
 from tests.checkers.story import NODES, Story
 from tests.checkers.transaction_cases import closed, closed_by_the_next_abort, mark, marked
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from harness.checker import Outcome
+from harness.detection.withheld import samples
 from tests.checkers.cases import case, lose_tail, lost, regression, write
-from tests.checkers.sampling import samples
 from tests.checkers.story import GUARANTEES, Row, Story
 
 

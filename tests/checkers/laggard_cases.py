@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.checker import Outcome
+from harness.detection.withheld import samples
 from tests.checkers.cases import case, write
 from tests.checkers.lineage_cases import SETTLES
-from tests.checkers.sampling import SAMPLED, samples
+from tests.checkers.sampling import SAMPLED
 from tests.checkers.story import Story
 
 ALLOWED_MS = 40

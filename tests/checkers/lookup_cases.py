@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from harness.checker import Outcome
+from harness.detection.withheld import samples
 from tests.checkers.cases import Expected, case, lose_tail, lost, regression, write
 from tests.checkers.excuse_cases import LEAST_2, UNCLEAN
 from tests.checkers.group_cases import lose_power
 from tests.checkers.lookups import look_up, read
 from tests.checkers.order_cases import configured, order
 from tests.checkers.reset_cases import ask_after_a_failover
-from tests.checkers.sampling import SAMPLED, samples
+from tests.checkers.sampling import SAMPLED
 from tests.checkers.story import NODES, Story
 
 ORDERED = configured(order(2)) | {"guarantees": SAMPLED | {"retention": True}}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from harness.checker import Outcome
+from harness.detection.withheld import samples
 from tests.checkers.cases import case, lost, regression, write
-from tests.checkers.sampling import SAMPLED, samples
+from tests.checkers.sampling import SAMPLED
 from tests.checkers.story import NODES, Story
 from tests.checkers.timeline_cases import decide
 

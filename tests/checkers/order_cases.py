@@ -6,9 +6,10 @@ import json
 from typing import Any
 
 from harness.checker import Outcome
+from harness.detection.withheld import samples
 from tests.checkers.cases import case, lost, write
 from tests.checkers.rest_cases import AIMLESS
-from tests.checkers.sampling import SAMPLED, samples
+from tests.checkers.sampling import SAMPLED
 from tests.checkers.story import GUARANTEES, NODES, Row, Story
 
 PERMITTED = GUARANTEES | {"retention": True}

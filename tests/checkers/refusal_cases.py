@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from harness.checker import Outcome
+from harness.detection.withheld import samples
 from tests.checkers.cases import case, lose_tail, lost, regression, write
 from tests.checkers.client_randomness import IMPORTED
 from tests.checkers.reader_cases import only_clients
-from tests.checkers.sampling import SAMPLED, samples
+from tests.checkers.sampling import SAMPLED
 from tests.checkers.story import CONTROLLER, GUARANTEES, NODES, Story
 
 UNJUSTIFIED = ("unjustified-refusal", "VIOLATION", None)

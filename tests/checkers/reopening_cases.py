@@ -6,8 +6,9 @@ import json
 from typing import Any
 
 from harness.checker import Outcome
+from harness.detection.withheld import samples
 from tests.checkers.cases import case, write
-from tests.checkers.sampling import SAMPLED, samples
+from tests.checkers.sampling import SAMPLED
 from tests.checkers.story import GUARANTEES, NODES, Row, Story
 
 VIRTUAL: dict[str, Any] = {"guarantees": GUARANTEES | {"time": "virtual"}}

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.checker import Outcome
+from harness.detection.withheld import samples
 from harness.findings import RESENT_NS
 from tests.checkers.cases import case, write
-from tests.checkers.sampling import SAMPLED, samples
+from tests.checkers.sampling import SAMPLED
 from tests.checkers.story import GUARANTEES, NODES, Row, Story
 
 PLAIN: dict[str, Any] = {"guarantees": GUARANTEES | {"idempotent_producers": False}}

@@ -6,9 +6,10 @@ import json
 from typing import Any
 
 from harness.checker import Outcome
+from harness.detection.withheld import samples
 from tests.checkers.cases import case, write
 from tests.checkers.lineage_cases import SETTLES, STUCK
-from tests.checkers.sampling import SAMPLED, samples
+from tests.checkers.sampling import SAMPLED
 from tests.checkers.story import GUARANTEES, Story
 
 SEEN: dict[str, Any] = {

@@ -10,13 +10,14 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.checker import Outcome
+from harness.detection.withheld import samples
 from harness.findings import KEPT_PER_GROUP
 from harness.history.delete_records_log import GAVE_UP
 from tests.checkers.cases import case, lost, regression, write
 from tests.checkers.client_cases import two_partitions
 from tests.checkers.clients import Sent, poll, transact
 from tests.checkers.order_cases import PERMITTED, configured, order, retire
-from tests.checkers.sampling import SAMPLED, samples
+from tests.checkers.sampling import SAMPLED
 from tests.checkers.story import NODES, Row, Story
 
 REUSED = (

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.checker import Outcome
+from harness.detection.withheld import samples
 from tests.checkers.cases import case, lose_tail, lost, regression, write
-from tests.checkers.sampling import SAMPLED, samples
+from tests.checkers.sampling import SAMPLED
 from tests.checkers.story import CONTROLLER, Row, Story
 
 UNCLEAN: Row = SAMPLED | {"unclean_election": True}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from harness.checker import Outcome
+from harness.detection.withheld import samples
 from tests.checkers.cases import case, write
 from tests.checkers.laggard_cases import STALLED, S, come_back
-from tests.checkers.sampling import SAMPLED, samples
+from tests.checkers.sampling import SAMPLED
 from tests.checkers.story import Story
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from harness.checker import Outcome
+from harness.detection.withheld import samples
 from tests.checkers.cases import case, lost, write
-from tests.checkers.sampling import SAMPLED, samples
+from tests.checkers.sampling import SAMPLED
 from tests.checkers.story import GUARANTEES, NODES, Partition, Story
 
 
@@ -23,6 +24,20 @@ def a_leader_that_leads_on_keeps_what_it_has_acknowledged(story: Story) -> None:
 @case(Outcome.PASS, lost(None, "WEAK"))
 def who_waits_for_nobody_is_promised_nothing(story: Story) -> None:
     drop(story, acks=0)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, lost(None))
+def a_record_that_all_are_said_to_have_is_lost_when_it_is_nowhere_though_no_place_was_named(story: Story) -> None:
+    write(story, 2)
+    story.send(append=False, offset=None)
+    story.finish()
+
+
+@case(Outcome.PASS)
+def a_record_that_is_somewhere_is_not_lost_though_no_place_was_named(story: Story) -> None:
+    write(story, 2)
+    story.send(offset=None)
     story.finish()
 
 

@@ -13,13 +13,14 @@ import pytest
 import checkers
 from harness import runner
 from harness.checker import Outcome, RunVerdict
+from harness.detection.withheld import samples
 from harness.errors import EnvironmentFault, ExitCode, InvalidRun
 from harness.history.run_directory import RunDirectory
 from harness.replication.knobs import CURRENT_GENERATION
 from harness.runner import Plan, Reporter
 from harness.runner.run_progress import Watch
 from tests.checkers.all_cases import CASES
-from tests.checkers.sampling import SAMPLED, samples
+from tests.checkers.sampling import SAMPLED
 from tests.checkers.story import Story
 from tests.harness.cli.calling import Seawall
 from tests.harness.runner.mix_of import mix_of
