@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 import struct
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Assigned
 
 from harness.client_ports import CommittedOffset
 from harness.client_properties import Access
-from harness.clients.librdkafka import ClientError, calling, configuration, made, within
+from harness.clients.librdkafka import ClientError, calling, closed, configuration, made, within
 from harness.errors import EnvironmentFault
 from harness.model import NO_EPOCH, Offset, TopicPartition
 
@@ -47,9 +46,8 @@ class GroupClient:
         return commit(self._consumer, offsets)
 
     def close(self) -> None:
-        """Close the connections; a close that does not come to its end is given up."""
-        with suppress(ClientError):
-            within(self._consumer.close, PATIENCE_S)
+        """Close the connections."""
+        closed(self._consumer)
 
 
 def assigned(partition: TopicPartition, offset: Offset, leader_epoch: int) -> Assigned:

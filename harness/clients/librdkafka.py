@@ -13,7 +13,7 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException, cimpl
+from confluent_kafka import Consumer, KafkaError, KafkaException, cimpl
 
 from harness.client_properties import Access
 from harness.errors import EnvironmentFault
@@ -79,6 +79,9 @@ class ClientError(Exception):
         return str(self.error.name())
 
 
+CLOSES_WITHIN_S = 30.0
+"""How long a consumer may take to close."""
+
 _CALLER: ContextVar[int] = getattr(cimpl, "_reentry_identity_var", ContextVar("caller", default=0))
 """By which confluent-kafka's consumers tell their callers apart; 0: by the id of the thread."""
 
@@ -134,6 +137,12 @@ def within(call: Callable[[], object], timeout_s: float) -> None:
         raise ClientError(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 (librdkafka's own code)
     if ended[0] is not None:
         raise ended[0]
+
+
+def closed(consumer: Consumer, within_s: float = CLOSES_WITHIN_S) -> None:
+    """Close a consumer, unless that has not come to its end after ``within_s``: librdkafka may wait for ever."""
+    with suppress(ClientError):
+        within(consumer.close, within_s)
 
 
 def made(kind: Callable[[Configuration], ClientT], settings: Configuration) -> ClientT:

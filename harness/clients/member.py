@@ -13,7 +13,7 @@ from harness.client_ports import LEFT_UNKNOWN, CommittedOffset, Isolation, Membe
 from harness.client_properties import Access
 from harness.clients.group import PATIENCE_S, assigned, commit, committed, generation_of
 from harness.clients.library import OnRebalance
-from harness.clients.librdkafka import ClientError, calling, configuration, made, within
+from harness.clients.librdkafka import CLOSES_WITHIN_S, ClientError, calling, closed, configuration, made
 from harness.clients.reader import consumed, reading
 from harness.model import NO_GENERATION, TopicPartition
 
@@ -109,11 +109,10 @@ class GroupConsumer:
     def close(self) -> None:
         """Leave the group, unless it is a static member, and close the connections.
 
-        librdkafka may not come to the end of that while the coordinator is away: it is given up after twice
-        :data:`~harness.clients.group.PATIENCE_S`, and what it calls back from then on is not heard.
+        A rebalance within it may commit. Where librdkafka does not come to the end of it, what it calls back from then
+        on is not heard.
         """
-        with suppress(ClientError):
-            within(self._consumer.close, 2 * PATIENCE_S)
+        closed(self._consumer, CLOSES_WITHIN_S + PATIENCE_S)
         self._is_gone = True
 
     # ------------------------------------------------------------------------------------ librdkafka's callbacks

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, MutableMapping
-from contextlib import suppress
 from typing import cast
 
 from confluent_kafka import (
@@ -20,7 +19,7 @@ from harness import payload
 from harness.client_ports import MOVED_ERRORS, TRUNCATED, Bounds, Isolation, OffsetForTime, Polled
 from harness.client_properties import Access
 from harness.clients.group import assigned
-from harness.clients.librdkafka import ClientError, Configuration, calling, configuration, made
+from harness.clients.librdkafka import ClientError, Configuration, calling, closed, configuration, made
 from harness.errors import EnvironmentFault
 from harness.history.polls import OutOfRange
 from harness.history.recorder import PolledRecord
@@ -106,8 +105,7 @@ class Reader:
 
     def close(self) -> None:
         """Close the connections."""
-        with suppress(ClientError), calling():
-            self._consumer.close()
+        closed(self._consumer)
 
 
 def reading(isolation: Isolation) -> Configuration:

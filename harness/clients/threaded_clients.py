@@ -6,6 +6,7 @@ What a task awaits blocks its thread, so a coroutine never suspends: one ``send(
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
@@ -49,6 +50,9 @@ from harness.share_ports import Acquired, ShareMembership
 ResultT = TypeVar("ResultT")
 
 _LOOK_S = 0.02
+_ENDS_WITHIN_S = 300.0
+"""How long clients may take to end, beyond the time for which the slowest waits for its answer. A call of a library
+that never returns, which librdkafka has known, must not hold up a run for ever."""
 
 
 class ThreadTask(Generic[ResultT]):
@@ -67,9 +71,18 @@ class ThreadTask(Generic[ResultT]):
             raise self._failures[0]
         return self._results[0] if self._results else None
 
-    def join(self, timeout_s: float | None) -> None:
+    def join(self, timeout_s: float) -> None:
         """Wait until it has ended, but no longer than ``timeout_s``."""
         self._thread.join(timeout_s)
+
+    def waits_in(self) -> str:
+        """The function in which it is now; empty: it has ended."""
+        frame = sys._current_frames().get(self._thread.ident or 0)  # noqa: SLF001 - documented, and the only way
+        while frame is not None and frame.f_code.co_filename == threading.__file__:
+            frame = frame.f_back
+        if frame is None or not self._thread.is_alive():
+            return ""
+        return f"{frame.f_code.co_qualname} ({frame.f_code.co_filename}, line {frame.f_lineno})"
 
     def _run(self) -> None:
         try:
@@ -107,6 +120,7 @@ class ThreadedClients:
         self._log = log
         self._stop = threading.Event()
         self._tasks: list[ThreadTask[Any]] = []
+        self._slowest_s = 0.0
 
     @property
     def stopping(self) -> bool:
@@ -147,13 +161,22 @@ class ThreadedClients:
 
     def join(self, timeout_s: float | None = None) -> None:
         """See :class:`harness.client_ports.Clients`."""
+        until_s = time.monotonic() + self._slowest_s + _ENDS_WITHIN_S
         for task in self._tasks:
-            task.join(timeout_s)
+            task.join(max(0.0, until_s - time.monotonic()) if timeout_s is None else timeout_s)
+        waiting = [where for task in self._tasks if timeout_s is None and (where := task.waits_in())]
         while self._tasks:
             self._tasks.pop(0).result()
+        if waiting:
+            raise EnvironmentFault(
+                f"{len(waiting)} clients did not end within {self._slowest_s + _ENDS_WITHIN_S:g} s of their stop; the "
+                f"first is in {waiting[0]}.",
+                "See clients.log in the run directory; another client library is an option: workload.client.",
+            )
 
     def producer(self, name: str, acks: int, timeout_s: float, manner: Manner = PLAIN) -> _Producer:
         """See :class:`harness.client_ports.Clients`."""
+        self._slowest_s = max(self._slowest_s, timeout_s)
         return _Producer(self._library.sender(self._named(name), acks, timeout_s, manner), self._stop)
 
     def transactional_producer(
@@ -164,6 +187,7 @@ class ThreadedClients:
         numbered: bool = False,
     ) -> _TransactionalProducer:
         """See :class:`harness.client_ports.TransactionalClients`."""
+        self._slowest_s = max(self._slowest_s, timeout_s)
         return _TransactionalProducer(self._library.transactional_sender(self._named(name), timeout_s))
 
     def wire_producer(self, name: str, timeout_s: float, version: int) -> WireTransactions:

@@ -211,7 +211,8 @@ def test_a_close_that_does_not_come_to_its_end_is_given_up_and_calls_back_in_vai
 ) -> None:
     script, ended = Script(monkeypatch, BEGINS), threading.Event()
     script.poll(("on_assign", (0, 1)))
-    monkeypatch.setattr(module, "PATIENCE_S", 0.02)
+    monkeypatch.setattr(module, "PATIENCE_S", 0.01)
+    monkeypatch.setattr(module, "CLOSES_WITHIN_S", 0.01)
     monkeypatch.setattr(script.consumer, "close", ended.wait, raising=False)
     script.member.close()
     script.consumer.call("on_revoke", 0, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,8 +12,10 @@ import pytest
 
 from harness.client_ports import ClientContext, RealTime
 from harness.client_properties import Access
+from harness.clients import threaded_clients
 from harness.clients.threaded_clients import ThreadedClients
 from harness.clock import SystemClock
+from harness.errors import EnvironmentFault
 from harness.history.kept_recorder import KeptRecorder
 from harness.workload import Workload
 
@@ -60,6 +63,23 @@ def test_a_task_that_hangs_holds_up_no_join_with_a_limit(clients: ThreadedClient
     clients.begin(clients.sleep(3600))
     clients.join(0.05)
     clients.stop()
+
+
+def test_a_call_that_never_returns_does_not_hold_up_the_end_for_ever(
+    clients: ThreadedClients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over = threading.Event()
+
+    async def called() -> None:
+        over.wait()
+
+    monkeypatch.setattr(threaded_clients, "_ENDS_WITHIN_S", 0.05)
+    clients.begin(called())
+    clients.stop()
+    with pytest.raises(EnvironmentFault, match=r"1 clients did not end .* first is in .*called") as caught:
+        clients.join()
+    assert Path(__file__).name in caught.value.sentence
+    over.set()
 
 
 def test_the_failure_of_a_task_is_raised(clients: ThreadedClients) -> None:
