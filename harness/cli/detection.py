@@ -14,9 +14,11 @@ from harness.cli.terminal import progress, stdout
 from harness.errors import UsageError
 
 if TYPE_CHECKING:
+    from harness.detection.figures import Figures
     from harness.detection.matrix import Matrix, Score
 
 _SEEDS = 40
+_SEEDS_OF_TIERS = 20
 
 
 def detection(
@@ -29,56 +31,59 @@ def detection(
         Path | None, typer.Option("--json", metavar="FILE", help="Where to write the figures; other bugs' stay there.")
     ] = None,
     docs: Annotated[Path | None, typer.Option(metavar="FILE", help="Where to write them as a page.")] = None,
+    tiers: Annotated[
+        bool,
+        typer.Option("--tiers", help="By tier of evidence alone, in the best cells of the file of --json."),
+    ] = False,
 ) -> None:
     """Measure the detection matrix: every switchable bug in every mix of load and faults, against runs without it.
 
-    All of it takes an hour or so on two cores. With --bugs, the others' figures in the file of --json are kept.
+    Then each bug is tried again where it is found most, and judged with evidence withheld, tier by tier. All of it
+    takes an hour and a half or so on two cores. With --bugs, the others' figures in the file of --json are kept.
     """
+    from harness.detection.by_tier import measure_tiers
     from harness.detection.document import document
-    from harness.detection.matrix import from_json, measure, to_json
+    from harness.detection.figures import Figures, figures_from_json, figures_to_json, joined
+    from harness.detection.matrix import Matrix, measure
     from harness.detection.table import chosen
 
-    known = _known(json_) if bugs and json_ is not None else None
-    say = progress()
-    matrix = measure(chosen(bugs), seeds, jobs or os.cpu_count() or 1, lambda done, of: say(f"{done} of {of} tasks"))
+    known = _known(json_) if (bugs or tiers) and json_ is not None else None
+    if tiers and known is None:
+        raise UsageError("--tiers needs the figures of the matrix.", "Name their file with --json.")
+    say, processes, wanted = progress(), jobs or os.cpu_count() or 1, chosen(bugs)
+
+    def seen(done: int, of: int) -> None:
+        say(f"{done} of {of} tasks")
+
+    matrix = Matrix({}, {}) if tiers else measure(wanted, seeds, processes, seen)
     _show(matrix)
-    if known is not None:
-        matrix = _joined(known, matrix)
-    written = json.dumps(to_json(matrix), indent=1, sort_keys=True) + "\n"
+    figures = joined(known, Figures(matrix, {})) if known is not None else Figures(matrix, {})
+    by_tier = measure_tiers(wanted, figures.matrix, min(seeds, _SEEDS_OF_TIERS), processes, seen)
+    figures = joined(figures, Figures(Matrix({}, {}), by_tier))
+    written = json.dumps(figures_to_json(figures), indent=1, sort_keys=True) + "\n"
     if json_ is not None:
         json_.write_text(written)
-    if docs is not None:
-        docs.write_text(document(from_json(json.loads(written))))  # the page has the file's figures, rounded as there
+    if docs is not None:  # the page has the file's figures, rounded as there
+        docs.write_text(document(figures_from_json(json.loads(written))))
 
 
-def _known(path: Path) -> Matrix | None:
+def _known(path: Path) -> Figures | None:
     """The figures in a file, read before the hours of measuring; None: there is no such file.
 
     Raises:
         UsageError: it holds something else.
     """
-    from harness.detection.matrix import from_json
+    from harness.detection.figures import figures_from_json
     from harness.documents import Unfit, json_file
 
     try:
-        return from_json(json_file(path))
+        return figures_from_json(json_file(path))
     except FileNotFoundError:
         return None
     except (OSError, Unfit) as error:
         raise UsageError(f"{path} cannot be read: {error}.") from None
     except (KeyError, TypeError, ValueError, AttributeError):
         raise UsageError(f"{path} is no file of this matrix.", "Name another with --json.") from None
-
-
-def _joined(known: Matrix, measured: Matrix) -> Matrix:
-    """The known figures, with new ones in place of old ones."""
-    from harness.detection.matrix import Matrix
-    from harness.detection.table import TABLE
-
-    scores = {**known.scores, **measured.scores}
-    return Matrix(
-        {bug.name: scores[bug.name] for bug in TABLE if bug.name in scores}, {**known.controls, **measured.controls}
-    )
 
 
 def _show(matrix: Matrix) -> None:

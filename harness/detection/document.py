@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from checkers import lost_acknowledgement, lost_topic, unprocessed, withheld_record
 from checkers.registry import KINDS
-from harness.detection.matrix import Matrix, Score
+from harness.detection.by_tier import TIERS, ByTier
+from harness.detection.figures import Figures
+from harness.detection.matrix import Matrix, Score, best_cell
 from harness.detection.mixes import CHAOS, FAULTS, OF_SOME, SYNTHETIC, WORKLOADS, Mix, faults_at, workloads_at
 from harness.detection.table import TABLE
 from harness.detection.trial import SCENARIO, Cell
@@ -39,18 +41,19 @@ OF_RUNNING_CLUSTERS = tuple(kind.name for kind in lost_topic.KINDS)
 _RANDOM, _SCHEDULE, _MADE_UP, _NOT = "random", "schedule", "made up", "not"
 """The kinds of proof that the checkers find a bug, the strongest first."""
 
-_ORDER = {mix.name: at for at, mix in enumerate(FAULTS)}
 _DEPTHS: Mapping[str, str] = {CORE: "the bare core", STACK: "the whole broker", SYNTHETIC: "made-up histories"}
 
 
-def document(matrix: Matrix) -> str:
+def document(figures: Figures) -> str:
     """The text of ``docs/detection.md``."""
+    matrix = figures.matrix
     shown = [bug for bug in TABLE if bug.name in matrix.scores]
     parts = [
         _INTRODUCTION,
         "\n".join(_mixes()),
         "\n".join(_summary(matrix, shown)),
         "\n".join(_missed(matrix, shown)),
+        "\n".join(_by_tier(figures.tiers)),
         "\n".join(_kinds(matrix, shown)),
         "\n".join(_controls(matrix)),
         "\n".join(_cells(matrix, shown)),
@@ -144,7 +147,9 @@ def _line(bug: Bug, scores: Mapping[Cell, Score]) -> str:
         shown = next(score for score in scores.values() if score.found)
         return f"{begun}| a schedule | | {_until(shown)} | 0 | {_as(scores.values())} |"
     drawn = {cell: score for cell, score in scores.items() if _is_random(cell)}
-    cell, best = max(drawn.items(), key=lambda item: (item[1].interval.low, -_ORDER.get(item[0].faults, 0)))
+    cell = best_cell(drawn)
+    assert cell is not None, "it is found in a random cell"
+    best = drawn[cell]
     if bug.depth == SYNTHETIC:
         return f"{begun}| {_share(best)} | {_as(drawn.values())} |"
     quiet = [score for cell, score in drawn.items() if cell.faults == "none"]
@@ -197,6 +202,27 @@ def _bound(scores: Mapping[Cell, Score]) -> str:
     """What not to have found it in the largest single cell rules out."""
     largest = max((score for cell, score in scores.items() if _is_random(cell)), key=lambda score: score.tried)
     return f"{100 * largest.interval.high:.0f} % of the runs of a cell (0/{largest.tried})"
+
+
+def _by_tier(tiers: Mapping[str, ByTier]) -> Iterator[str]:
+    yield _BY_TIER
+    tried = sum(one.tried for one in tiers.values())
+    yield f"\n{len(tiers)} bugs, {tried} runs.\n"
+    yield "| evidence | bugs found | runs found | of the others not passed | controls accused |"
+    yield "|---|---|---|---|---|"
+    for tier, name in TIERS.items():
+        found, doubted, alarms = (
+            sum(getattr(one, counted)[name] for one in tiers.values()) for counted in ("found", "doubted", "alarms")
+        )
+        yield f"| {tier} | {sum(one.found[name] > 0 for one in tiers.values())} | {found} | {doubted} | {alarms} |"
+    alike = [bug for bug, one in tiers.items() if len({one.found[name] for name in TIERS.values()}) == 1]
+    yield f"\nFound in as many runs whatever the tier: {', '.join(f'`{bug}`' for bug in alike)}.\n"
+    yield "The others:\n"
+    yield f"| bug | in | runs | {' | '.join(TIERS.values())} |\n|---|---|---|{'---|' * len(TIERS)}"
+    for bug, one in tiers.items():
+        if bug not in alike:
+            found = " | ".join(str(one.found[name]) for name in TIERS.values())
+            yield f"| `{bug}` | {_place(one.cell)} | {one.tried} | {found} |"
 
 
 def _kinds(matrix: Matrix, bugs: Sequence[Bug]) -> Iterator[str]:
@@ -328,12 +354,22 @@ _HOW_A_BUG_IS_SHOWN = """\
 * *As*: the anomaly that came up in most runs, and how many other kinds did; [below](#which-bug-causes-which-anomaly)
   are all."""
 
+_BY_TIER = """\
+## By tier of evidence
+
+What a run can show depends on what was [observed](anomalies.md#evidence-tiers). Each bug is tried again in the cell
+where the whole evidence finds it most, with seeds of its own, and every run is judged four times: by all that the
+brokers recorded (*brokers*), and with evidence withheld: as if their states had been sampled as those of real Kafka are
+(*samples*), as if a client had asked the cluster about its partitions four times a second (*metadata*, without replica
+logs), and as if its clients alone had been there (*clients*). Faults are known in each of them. A run in which a bug is
+not found has not always passed: some are called inconclusive."""
+
 _UNREACHED = """
 However it is played, the load that `random-chaos` has by itself leaves things out. Every record is alone in its
 batch, and uncompressed. Logs stay in their first segment, which holds 64 MB (`log.segment.bytes`), and nothing is
-deleted from them. No run, with this load or another, records what brokers answer clients to ListOffsets, the high
-watermark in their answers to a consumer's Fetch, or the ISR in those to Metadata: the checkers do not see a broker that
-is wrong in these alone."""
+deleted from them. Only runs on [running clusters](targets.md#a-running-cluster) record what brokers answer clients to
+ListOffsets and Metadata, and none the high watermark in their answers to a consumer's Fetch: the checkers do not see a
+broker that is wrong in these alone."""
 
 _INTRODUCTION = """\
 # What the checkers find

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from harness.detection.mixes import OF_SOME, OWN_LOADS, SYNTHETIC, faults_at, workloads_at
+from harness.detection.mixes import FAULTS, OF_SOME, OWN_LOADS, SYNTHETIC, faults_at, workloads_at
 from harness.detection.table import TABLE
 from harness.detection.trial import BROKEN, SCENARIO, Cell, Trial, attempt
 from harness.model import CORE, STACK
@@ -25,6 +25,8 @@ SEEDS_APART = 1_000_000
 """How far the seeds of one cell are from those of the next."""
 
 _FAR_BEHIND = 1_000
+
+_ORDER = {mix.name: at for at, mix in enumerate(FAULTS)}
 
 
 @dataclass(slots=True)
@@ -116,6 +118,9 @@ class _Task(NamedTuple):
     bugs: tuple[Bug, ...]
 
 
+Task = TypeVar("Task")
+Done = TypeVar("Done")
+
 _Row = tuple[Cell, int, dict[str, Trial]]
 """The trials of one seed by the bug's name; the control's is empty."""
 
@@ -142,6 +147,18 @@ def first_seed(cell: Cell) -> int:
     return SEEDS_APART * _position()[cell]
 
 
+def best_cell(scores: Mapping[Cell, Score]) -> Cell | None:
+    """Where a bug is found most; a schedule where no random cell shows it; None: it is not found.
+
+    Of cells alike the one with the fewest kinds of faults.
+    """
+    found = [cell for cell, score in scores.items() if score.found]
+    drawn = [cell for cell in found if cell.workload != SCENARIO]
+    if not drawn:
+        return found[0] if found else None
+    return max(drawn, key=lambda cell: (scores[cell].interval.low, -_ORDER.get(cell.faults, 0)))
+
+
 @cache
 def _position() -> Mapping[Cell, int]:
     """Every cell's, schedules last, so that a new one moves no other cell; those of a load of some bugs far behind."""
@@ -155,19 +172,24 @@ def _position() -> Mapping[Cell, int]:
 def measure(bugs: Sequence[Bug], seeds: int, jobs: int, seen: Callable[[int, int], None]) -> Matrix:
     """Run everything in ``jobs`` processes; ``seen`` takes how many tasks are done, and of how many."""
     tasks = list(_tasks(bugs, seeds))
-    rows: list[_Row] = []
+    return collected(row for rows in performed(_perform, tasks, jobs, seen) for row in rows)
+
+
+def performed(
+    perform: Callable[[Task], Done], tasks: Sequence[Task], jobs: int, seen: Callable[[int, int], None]
+) -> Iterator[Done]:
+    """What comes of each task, in no order, in ``jobs`` processes; ``seen`` as in :func:`measure`."""
     if jobs == 1:
         for number, task in enumerate(tasks, 1):
-            rows += _perform(task)
+            yield perform(task)
             seen(number, len(tasks))
-        return collected(rows)
+        return
     with workers(jobs, _prepare) as pool:
         with withheld():
-            running = [pool.submit(_perform, task) for task in tasks]
+            running = [pool.submit(perform, task) for task in tasks]
         for number, done in enumerate(as_completed(running), 1):
-            rows += done.result()
+            yield done.result()
             seen(number, len(tasks))
-    return collected(rows)
 
 
 def collected(rows: Iterable[_Row]) -> Matrix:
@@ -221,9 +243,9 @@ def to_json(matrix: Matrix) -> dict[str, Any]:
     return {
         "does": {bug.name: bug.does for bug in TABLE if bug.name in matrix.scores},
         "loads": OWN_LOADS,
-        "controls": {_name(cell): _plain(control) for cell, control in sorted(matrix.controls.items())},
+        "controls": {name_of(cell): _plain(control) for cell, control in sorted(matrix.controls.items())},
         "bugs": {
-            bug: {_name(cell): _plain(score) for cell, score in sorted(scores.items())}
+            bug: {name_of(cell): _plain(score) for cell, score in sorted(scores.items())}
             for bug, scores in matrix.scores.items()
         },
     }
@@ -231,19 +253,21 @@ def to_json(matrix: Matrix) -> dict[str, Any]:
 
 def from_json(document: Mapping[str, Any]) -> Matrix:
     """The inverse of :func:`to_json`."""
-    controls = {_cell(name): Control(**_counted(one, "alarms")) for name, one in document["controls"].items()}
+    controls = {cell_named(name): Control(**_counted(one, "alarms")) for name, one in document["controls"].items()}
     scores = {
-        bug: {_cell(name): Score(**_counted(one, "kinds")) for name, one in cells.items()}
+        bug: {cell_named(name): Score(**_counted(one, "kinds")) for name, one in cells.items()}
         for bug, cells in document["bugs"].items()
     }
     return Matrix(scores, controls)
 
 
-def _name(cell: Cell) -> str:
+def name_of(cell: Cell) -> str:
+    """The cell in one word."""
     return "/".join(cell)
 
 
-def _cell(name: str) -> Cell:
+def cell_named(name: str) -> Cell:
+    """The inverse of :func:`name_of`."""
     return Cell(*name.split("/"))
 
 

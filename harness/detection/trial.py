@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from checkers.verdicts.memory import decided
-from harness.checker import Outcome, Verdict
+from harness.checker import EvidenceTier, Outcome, Verdict
 from harness.detection.mixes import SYNTHETIC, core_setup, stack_scenario
 from harness.detection.synthetic import told
+from harness.detection.withheld import withheld
 from harness.history.run_directory import Manifest
 from harness.model import STACK
 from harness.replication.knobs import Knobs, written
@@ -31,6 +32,7 @@ OWN_SCENARIOS = tuple(sorted(path.stem for path in _OWN_SCENARIOS.glob("*.yaml")
 """The names of the scenarios below this package."""
 
 _MOST_CPU_S = 10.0
+_ALL = (EvidenceTier.BROKERS,)
 
 BROKEN = "broken"
 """The outcome of a trial in which the simulator itself could not go on, for an assertion failed."""
@@ -72,7 +74,7 @@ class Trial(NamedTuple):
         return self.outcome == Outcome.PASS
 
 
-class _Left(NamedTuple):
+class Left(NamedTuple):
     """What a run leaves behind."""
 
     manifest: Manifest
@@ -83,15 +85,31 @@ class _Left(NamedTuple):
 
 def attempt(cell: Cell, seed: int, bug: str, knobs: Mapping[str, str]) -> Trial:
     """Run ``seed`` in ``cell`` with the bug named ``bug``, which ``knobs`` switch on; empty: without any."""
+    return attempt_in(_ALL, cell, seed, bug, knobs)[EvidenceTier.BROKERS]
+
+
+def attempt_in(
+    tiers: Sequence[EvidenceTier], cell: Cell, seed: int, bug: str, knobs: Mapping[str, str]
+) -> Mapping[EvidenceTier, Trial]:
+    """The same, judged by the evidence of each of ``tiers``."""
     begun = time.process_time()
     try:
         with limited(_MOST_CPU_S):
-            left = _LEFT.get(cell.depth, _core)(cell, seed, bug, knobs)
+            left = left_behind(cell, seed, bug, knobs)
     except (Exception, Endless):  # the simulator need not survive a broken broker, but a sound one
         if not bug:
             raise
-        return Trial(BROKEN, cpu_s=time.process_time() - begun)
-    verdict = decided(left.manifest, left.tables, left.faults)
+        return dict.fromkeys(tiers, Trial(BROKEN, cpu_s=time.process_time() - begun))
+    return {tier: _judged(tier, left, begun) for tier in tiers}
+
+
+def left_behind(cell: Cell, seed: int, bug: str, knobs: Mapping[str, str]) -> Left:
+    """What the run of ``seed`` leaves behind, with a bug or without."""
+    return _LEFT.get(cell.depth, _core)(cell, seed, bug, knobs)
+
+
+def _judged(tier: EvidenceTier, left: Left, begun: float) -> Trial:
+    verdict = decided(*withheld(tier, left.manifest, left.tables), left.faults)
     kinds = [one.kind for one in verdict.anomalies if one.verdict is Verdict.VIOLATION]
     return Trial(
         verdict.outcome.value,
@@ -127,7 +145,7 @@ class Endless(BaseException):
     """A trial takes too much of the processor; no handler of the code under test catches it."""
 
 
-def _core(cell: Cell, seed: int, _: str, knobs: Mapping[str, str]) -> _Left:
+def _core(cell: Cell, seed: int, _: str, knobs: Mapping[str, str]) -> Left:
     setup = core_setup(cell.workload, cell.faults, knobs)
     world = run_of(seed, setup, recorded=True)
     finished, recording = world.run(), world.recording
@@ -135,10 +153,10 @@ def _core(cell: Cell, seed: int, _: str, knobs: Mapping[str, str]) -> _Left:
     manifest = recording.manifest(setup.generation)
     manifest = replace(manifest, guarantees={**manifest.guarantees, "settles": True, "unclean_election": False})
     tables = (recording.history, recording.timeline, recording.replica_logs)
-    return _Left(manifest, tables, recording.faults, finished.virtual_ns / 1e9)
+    return Left(manifest, tables, recording.faults, finished.virtual_ns / 1e9)
 
 
-def _stack(cell: Cell, seed: int, _: str, knobs: Mapping[str, str]) -> _Left:
+def _stack(cell: Cell, seed: int, _: str, knobs: Mapping[str, str]) -> Left:
     overrides = {f"replication.{name}": value for name, value in knobs.items()}
     if cell.workload == SCENARIO:
         scenario = scenario_of(cell.faults)
@@ -151,7 +169,7 @@ def _stack(cell: Cell, seed: int, _: str, knobs: Mapping[str, str]) -> _Left:
     timeline = archive.tables.get("timeline", ())
     tables = (archive.history, timeline, archive.tables.get("replica_logs", ()))
     times = [row["time_ns"] for row in archive.history] or [0]
-    return _Left(rehearsal.manifest, tables, archive.tables.get("faults", ()), (max(times) - min(times)) / 1e9)
+    return Left(rehearsal.manifest, tables, archive.tables.get("faults", ()), (max(times) - min(times)) / 1e9)
 
 
 def scenario_of(name: str) -> Scenario:
@@ -167,9 +185,9 @@ def _sound(scenario: Scenario) -> Mapping[str, str]:
     }
 
 
-def _synthetic(_: Cell, seed: int, bug: str, __: Mapping[str, str]) -> _Left:
+def _synthetic(_: Cell, seed: int, bug: str, __: Mapping[str, str]) -> Left:
     manifest, tables = told(seed, bug)
-    return _Left(manifest, tables, (), 0.0)
+    return Left(manifest, tables, (), 0.0)
 
 
 _LEFT = {STACK: _stack, SYNTHETIC: _synthetic}

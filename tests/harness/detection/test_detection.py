@@ -17,6 +17,7 @@ from checkers.registry import KINDS
 from checkers.verdicts.memory import decided
 from harness.broker.settings import Settings
 from harness.checker import Verdict
+from harness.detection.by_tier import TIERS
 from harness.detection.document import (
     NO_BROKER,
     NO_VIOLATION,
@@ -25,16 +26,16 @@ from harness.detection.document import (
     OF_SHARE_GROUPS,
     document,
 )
+from harness.detection.figures import Figures, figures_from_json, figures_to_json
 from harness.detection.matrix import (
     SEEDS_APART,
     Matrix,
     Score,
+    best_cell,
     cells_of,
     collected,
     first_seed,
-    from_json,
     measure,
-    to_json,
 )
 from harness.detection.mixes import FAULTS, SYNTHETIC
 from harness.detection.synthetic import HARM, told
@@ -55,7 +56,8 @@ FOR_SECONDS = ("stale_truncation_applied", "unreadable_acknowledged")
 
 PAGE = Path(__file__).parents[3] / "docs" / "detection.md"
 _COST = {mix.name: at for at, mix in enumerate(FAULTS)}
-MEASURED = from_json(json.loads(POWER_FILE.read_text()))
+FIGURES = figures_from_json(json.loads(POWER_FILE.read_text()))
+MEASURED = FIGURES.matrix
 
 
 def shown_by(bug: Bug) -> tuple[Cell, int] | None:
@@ -94,7 +96,7 @@ def test_bugs_are_switched_on_in_the_order_of_the_table_and_unknown_ones_refused
 
 
 def test_the_page_is_what_was_measured() -> None:
-    assert PAGE.read_text() == document(MEASURED), "measure again with `seawall detection`"
+    assert PAGE.read_text() == document(FIGURES), "measure again with `seawall detection`"
 
 
 def test_the_page_says_what_the_load_of_random_chaos_leaves_out() -> None:
@@ -163,7 +165,18 @@ def test_a_kind_that_is_never_a_violation_is_shown_by_a_bug_all_the_same(kind: s
 
 
 def test_figures_are_read_as_they_were_written() -> None:
-    assert from_json(json.loads(json.dumps(to_json(MEASURED)))) == MEASURED
+    assert figures_from_json(json.loads(json.dumps(figures_to_json(FIGURES)))) == FIGURES
+
+
+def test_every_bug_that_is_found_was_measured_in_each_tier_and_no_tier_accused_a_control() -> None:
+    assert set(FIGURES.tiers) == {bug.name for bug in TABLE if best_cell(MEASURED.scores[bug.name]) is not None}
+    assert not {bug: one.alarms for bug, one in FIGURES.tiers.items() if one.alarms.total()}
+
+
+def test_less_evidence_never_finds_more_bugs() -> None:
+    shares = [sum(one.found[name] for one in FIGURES.tiers.values()) for name in TIERS.values()]
+    assert shares == sorted(shares)
+    assert shares[0] < shares[-1]
 
 
 def test_seeds_whose_control_is_not_sound_do_not_count() -> None:
@@ -200,7 +213,7 @@ def test_the_page_says_whether_cells_share_seeds() -> None:
     bug, (first, second) = TABLE[0], list(cells_of(TABLE[0]))[:2]
     shared, own = Score(tried=2, found=1, first=1), Score(tried=2, found=1, first=first_seed(second) + 1)
     for score, says in ((shared, "taken with the same seeds in every cell"), (own, "has seeds of its own")):
-        assert says in document(Matrix({bug.name: {first: shared, second: score}}, {}))
+        assert says in document(Figures(Matrix({bug.name: {first: shared, second: score}}, {}), {}))
 
 
 def test_the_page_tells_the_kinds_of_proof_apart() -> None:
@@ -208,7 +221,8 @@ def test_the_page_tells_the_kinds_of_proof_apart() -> None:
     missed, found = Score(tried=2), Score(tried=1, found=1, first=0)
     bugs = [bug.name for bug in TABLE if bug.depth == STACK][:2]
     scores = {bugs[0]: {random: missed, schedule: found}, bugs[1]: {random: found, schedule: found}}
-    page = document(Matrix({**scores, "transaction_reordered": {Cell(SYNTHETIC, "single", "none"): found}}, {}))
+    made_up = {"transaction_reordered": {Cell(SYNTHETIC, "single", "none"): found}}
+    page = document(Figures(Matrix({**scores, **made_up}, {}), {}))
     assert "1 are found by random load and faults, 1 only by a schedule made for them, and 1 only in made-up" in page
     (only, both) = (next(line for line in page.splitlines() if line.startswith(f"| `{bug}`")) for bug in bugs)
     assert "| a schedule | | 0.0/0.00 |" in only
@@ -218,7 +232,8 @@ def test_the_page_tells_the_kinds_of_proof_apart() -> None:
 
 def test_what_is_missed_is_bounded_by_the_largest_cell_alone() -> None:
     cells = list(cells_of(TABLE[0]))
-    page = document(Matrix({TABLE[0].name: dict(zip(cells, map(Score, (12, 10, 12)), strict=False))}, {}))
+    scores = dict(zip(cells, map(Score, (12, 10, 12)), strict=False))
+    page = document(Figures(Matrix({TABLE[0].name: scores}, {}), {}))
     assert "| 34 | 0 |" in page
     assert "24 % of the runs of a cell (0/12)" in page
 
