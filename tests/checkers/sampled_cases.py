@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from harness.checker import Outcome
@@ -17,7 +17,7 @@ LONG = 10_000_000_000
 UNSEEN = "[12] acknowledgements with acks=all are above every high watermark"
 
 
-def see(story: Story, is_seen: Callable[[Row], bool] = lambda row: True) -> None:
+def see(story: Story, is_seen: Callable[[Mapping[str, Any]], bool] = lambda row: True) -> None:
     """End the story; of what its brokers said only that is known."""
     story.finish()
     story.timeline = samples(story.timeline, is_seen)
@@ -199,7 +199,7 @@ def lose_without_epochs(story: Story, *, clean: bool = True, after_ns: int = LON
     write(story, 2)
 
 
-def see_without_epochs(story: Story, is_seen: Callable[[Row], bool] = lambda row: True) -> None:
+def see_without_epochs(story: Story, is_seen: Callable[[Mapping[str, Any]], bool] = lambda row: True) -> None:
     """End the story; its records are of format 1."""
     see(story, is_seen)
     for row in story.history:

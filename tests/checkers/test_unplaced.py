@@ -24,7 +24,7 @@ def loaded(**parameters: Any) -> dict[str, Any]:
     return {"workload": {"name": "pipelined_sends", **parameters}}
 
 
-IN_TURN = (
+IN_TURN: tuple[dict[str, Any], ...] = (
     {},
     {"scenario": {"schedule": None}},
     scheduled(),
