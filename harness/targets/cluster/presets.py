@@ -20,7 +20,7 @@ _PACKET_FILTERS = {
     ),
     "reach": """timeout 1 bash -c ': <> "/dev/tcp/$0/$1"' "$PEER_ADDRESS" "$PEER_PORT\"""",
     "dropped": (
-        "$SUDO iptables -w -nvxL INPUT | "
+        'rules=$($SUDO iptables -w -nvxL INPUT) || exit; printf "%s\\n" "$rules" | '
         """awk -v s="$PEER_ADDRESS" -v d="$ADDRESS" '$3 == "DROP" && $8 == s && $9 == d {n += $1} END {print n + 0}'"""
     ),
 }

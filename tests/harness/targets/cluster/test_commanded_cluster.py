@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -45,7 +46,10 @@ from tests.harness.targets.cluster.plain_cluster import PlainCluster, plain_clus
 CHAOS = load("random-chaos")
 SEED = 7
 KILL = {"fault": "kill", "node": "leader"}
-FILTERED = pytest.mark.skipif(os.geteuid() != 0, reason="packet filters are root's to set")
+FILTERED = pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("iptables") is None,
+    reason="packet filters are root's to set, by iptables: apt-get install iptables",
+)
 LATE = pytest.mark.nightly("a run more on plain processes; by day one with all faults, and a broken cluster")
 KILLED_AGAIN = pytest.mark.nightly("kills one more run; by day one, and test_commanded_node undoes every harm")
 MISCHIEF = [KILL, {"fault": "pause", "node": "leader"}, {"fault": "partition", "isolate": "leader"}]
@@ -305,3 +309,9 @@ def test_doctor_tries_each_node_and_says_what_it_has_not_tried(cluster: PlainClu
     assert "node 0: transport: node" not in said.out
     assert "it does not run a shell" in said.out
     assert seawall("doctor", "--target", "builtin").code == ExitCode.USAGE
+
+
+def test_doctor_says_that_packets_cannot_be_filtered(cluster: PlainCluster, seawall: Seawall) -> None:
+    said = seawall("doctor", "--target", cluster.written("unprivileged.yml", variables={"SUDO": "false"}))
+    assert said.code == ExitCode.ENVIRONMENT
+    assert "command 'dropped' failed, exit status 1" in said.out
