@@ -238,7 +238,7 @@ class Audit:
             answers=tuple(self._answers(window, [*changes, *told], lost)),
             run_directory=path,
         )
-        ended = [one for one in judged.sends if not (reading.is_sound(one) or reading.is_undecided(one))]
+        ended = [one for one in judged.sends if reading.is_amiss(one)]
         with postponed():
             self._journal.judged(ended, window)
             results.append(self._journal.directory, result)

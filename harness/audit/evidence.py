@@ -39,7 +39,7 @@ class Accused(NamedTuple):
 def accused(window: int, ledger: Ledger, reading: Reading) -> Accused:
     """What is to be judged with a window, after everything was read."""
     own = ledger.of_window(window)
-    carried = [one for one in ledger.before(window) if not (reading.is_sound(one) or reading.is_undecided(one))]
+    carried = [one for one in ledger.before(window) if reading.is_amiss(one)]
     sound = {send.partition for send in own} - {send.partition for send in carried}
     sound -= {send.partition for send in own if not reading.is_sound(send)}
     values = [record.value for partition, record in sorted(reading.last.items()) if partition not in sound]

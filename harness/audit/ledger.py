@@ -121,6 +121,10 @@ class Reading:
         came = send.partition in self._exhausted and send.read_ns is not None and self.reached(send.partition) > 0
         return self.is_behind_the_end(send) and not came
 
+    def is_amiss(self, send: CanarySend) -> bool:
+        """Whether it is neither sound nor undecided."""
+        return not (self.is_sound(send) or self.is_undecided(send))
+
     def is_gone(self, send: CanarySend) -> bool:
         """Whether an acknowledged record is known not to be at its offset any more."""
         if send.kind != "ok" or self.is_undecided(send):

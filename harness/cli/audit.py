@@ -79,7 +79,7 @@ def audit(
             raise UsageError(f"{out} holds no audit, and no cluster is named.", "Name one by --target.")
         if state is not None and state.ended:
             raise UsageError(f"the audit in {out} has ended.", "Name another directory.")
-        state = _going_on(journal, state, target, partitions, replication, keep) if state is not None else None
+        state = _going_on(state, target, partitions, replication, keep) if state is not None else None
         times = _seconds("--window", window), None if for_ is None else _seconds("--for", for_)
         load_of = _load(rate, size)
         if state is None:
@@ -114,9 +114,8 @@ def _tell_events(journal: Journal, events: Sequence[str]) -> None:
 
 
 def _going_on(
-    journal: Journal, state: State, target: str | None, partitions: int | None, replication: int | None,
-    keep: str | None,
-) -> State | None:  # fmt: skip
+    state: State, target: str | None, partitions: int | None, replication: int | None, keep: str | None
+) -> State | None:
     """The state of an audit that goes on: its topic was made when it began; None: it was refused, so it begins anew.
 
     The topic may be there all the same, of a creation that was not answered; it is deleted.

@@ -55,9 +55,11 @@ def detection(
     def seen(done: int, of: int) -> None:
         say(f"{done} of {of} tasks")
 
-    matrix = Matrix({}, {}) if tiers else measure(wanted, seeds, processes, seen)
-    _show(matrix)
-    figures = joined(known, Figures(matrix, {})) if known is not None else Figures(matrix, {})
+    figures = known or Figures(Matrix({}, {}), {})
+    if not tiers:
+        matrix = measure(wanted, seeds, processes, seen)
+        _show(matrix)
+        figures = joined(figures, Figures(matrix, {}))
     by_tier = measure_tiers(wanted, figures.matrix, min(seeds, _SEEDS_OF_TIERS), processes, seen)
     figures = joined(figures, Figures(Matrix({}, {}), by_tier))
     written = json.dumps(figures_to_json(figures), indent=1, sort_keys=True) + "\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
 from confluent_kafka import Consumer
@@ -16,6 +16,8 @@ from harness.clients.library import OnRebalance
 from harness.clients.librdkafka import CLOSES_WITHIN_S, ClientError, calling, closed, configuration, made
 from harness.clients.reader import consumed, reading
 from harness.model import NO_GENERATION, TopicPartition
+
+_Callback = Callable[[Consumer, list[Assigned]], None]
 
 _HEARTBEATS = 10
 """How many heartbeats fit into a session."""
@@ -70,7 +72,10 @@ class GroupConsumer:
             },
         )
         self._consumer.subscribe(
-            membership.topics, on_assign=self._gained, on_revoke=self._giving_up, on_lost=self._lost
+            membership.topics,
+            on_assign=self._while_here(self._gained),
+            on_revoke=self._while_here(self._giving_up),
+            on_lost=self._while_here(self._lost),
         )
 
     def poll(self, max_records: int, timeout_s: float) -> Polled:
@@ -117,9 +122,16 @@ class GroupConsumer:
 
     # ------------------------------------------------------------------------------------ librdkafka's callbacks
 
+    def _while_here(self, callback: _Callback) -> _Callback:
+        """What librdkafka calls back; not heard once the member has closed."""
+
+        def called(consumer: Consumer, partitions: list[Assigned]) -> None:
+            if not self._is_gone:
+                callback(consumer, partitions)
+
+        return called
+
     def _gained(self, consumer: Consumer, partitions: list[Assigned]) -> None:
-        if self._is_gone:
-            return
         names = _names(partitions)
         self._has.update(names)
         begins = self._rebalanced("assigned", names)
@@ -132,15 +144,11 @@ class GroupConsumer:
             self._begun.update(begins)
 
     def _giving_up(self, consumer: Consumer, partitions: list[Assigned]) -> None:
-        if self._is_gone:
-            return
         self._rebalanced("revoked", _names(partitions))
         self._forget(partitions)
         self._release(consumer, partitions)
 
     def _lost(self, consumer: Consumer, partitions: list[Assigned]) -> None:
-        if self._is_gone:
-            return
         self._forget(partitions)
         self._rebalanced("lost", _names(partitions))
         self._release(consumer, partitions)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from typing import NamedTuple, cast
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError
 from confluent_kafka import TopicPartition as Assigned
 
 from harness.client_properties import Access
-from harness.clients.librdkafka import ClientError, calling, configuration, made
+from harness.clients.librdkafka import ClientError, calling, closed, configuration, made
 from harness.clients.reader import reading
 from harness.model import Offset, TopicPartition
 from harness.payload import Headers
@@ -79,8 +78,7 @@ class OutputReader:
 
     def close(self) -> None:
         """Close the connections."""
-        with suppress(ClientError), calling():
-            self._consumer.close()
+        closed(self._consumer)
 
 
 def bounds(
@@ -111,7 +109,7 @@ def bounds(
             ends.append(int(answer[1]))
         return ends
     finally:
-        consumer.close()
+        closed(consumer)
 
 
 def read_to_the_end(

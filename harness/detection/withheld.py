@@ -1,8 +1,8 @@
 """Withholds evidence of a run, so that it is judged as a run of a lower evidence tier would be.
 
-* *Samples*: of each replica the last state in :data:`LOOK_INTERVAL_NS`, without its ISR and partition epoch, much as
-  the sampler of real Kafka records it, which also repeats a state that lasts; and every decision of the controller. No
-  truncation, and no beginning of a log that moved.
+* *Samples*: of each replica the last state in the time between two looks of the sampler of real Kafka, without its ISR
+  and partition epoch, much as that records it, which also repeats a state that lasts; and every decision of the
+  controller. No truncation, and no beginning of a log that moved.
 * *Metadata*: no replica logs; four times a second the leader's epoch and high watermark, and who leads, as a client is
   told by a broker that is never cut off. So this is the best that a client can be told.
 * *Clients*: the history and the faults alone.
@@ -20,12 +20,13 @@ from harness.checker import EvidenceTier
 from harness.history.run_directory import Manifest
 from harness.model import CONTROLLER_ID, NO_NODE
 from harness.runner.archive import Rows
+from harness.targets.kafka.timeline_sampler import LOOK_INTERVAL_S
 
 Row = Mapping[str, Any]
 Tables = tuple[Rows, Rows, Rows]
 """The history, the timeline and the replica logs."""
 
-LOOK_INTERVAL_NS = 40_000_000
+_LOOK_INTERVAL_NS = round(LOOK_INTERVAL_S * 1e9)
 _ASK_INTERVAL_NS = 250_000_000
 
 
@@ -74,7 +75,7 @@ def _looked_at(timeline: Sequence[Row]) -> Callable[[Row], bool]:
     last: dict[tuple[Any, ...], int] = {}
     for row in timeline:
         if row["kind"] == "state" and row["node"] != CONTROLLER_ID:
-            last[*_replica(row), row["incarnation"], row["time_ns"] // LOOK_INTERVAL_NS] = id(row)
+            last[*_replica(row), row["incarnation"], row["time_ns"] // _LOOK_INTERVAL_NS] = id(row)
     looked_at = set(last.values())
     return lambda row: id(row) in looked_at
 
