@@ -32,6 +32,7 @@ from harness.targets.node_logs import copy_logs
 from harness.validation import Document, validated
 
 _KILL_TIMEOUT_S = 5.0
+_COMMANDS_TIMEOUT_S = 60.0
 _POLL_S = 0.02
 _PARTIAL = ".partial"
 TEMPORARY = "seawall-cluster-"
@@ -101,6 +102,7 @@ class Entries:
         nodes: its node processes by name.
         faults: each fault in force by name.
         leftovers: what may be left besides, in the order in which it came.
+        commands: by name, the last process that did or undid what a leftover tells of; it may be under way.
     """
 
     owner: ProcessMark
@@ -109,6 +111,7 @@ class Entries:
     nodes: Mapping[str, ProcessMark] = field(default_factory=dict)
     faults: Mapping[str, FaultMark] = field(default_factory=dict)
     leftovers: Sequence[Leftover] = ()
+    commands: Mapping[str, ProcessMark] = field(default_factory=dict)
 
 
 class Undo(Protocol):
@@ -136,6 +139,9 @@ class NothingToUndo:
         """See :class:`harness.targets.leftovers.StartJournal`."""
 
     def leftover_coming(self, kind: str, what: Mapping[str, Any]) -> None:
+        """See :class:`harness.targets.leftovers.StartJournal`."""
+
+    def command_started(self, name: str, pid: int) -> None:
         """See :class:`harness.targets.leftovers.StartJournal`."""
 
 
@@ -177,6 +183,11 @@ class Journal:
         """
         left_outside.require_removable(kind)
         self._change(leftovers=[*self._entries.leftovers, Leftover(kind, what)])
+
+    def command_started(self, name: str, pid: int) -> None:
+        """See :class:`harness.targets.leftovers.StartJournal`."""
+        with suppress(psutil.NoSuchProcess):
+            self._change(commands={**self._entries.commands, name: ProcessMark.of(pid)})
 
     def fault_coming(self, name: str, kind: str, parameters: Mapping[str, Any]) -> None:
         """Record a fault before it is injected."""
@@ -263,14 +274,16 @@ def _removed(path: Path) -> str | None:
 
 def _finished(path: Path, entries: Entries) -> str:
     """Clean up after the dead harness that wrote the journal; returns a line about it."""
-    what = _what(entries)
+    abandoned = f"{_what(entries)} was abandoned by process {entries.owner.pid}"
     killed = [name for name, mark in entries.nodes.items() if _killed(mark)]
     if alive := [f"{name} (process {mark.pid})" for name, mark in entries.nodes.items() if mark.process() is not None]:
-        return f"{what} was abandoned by process {entries.owner.pid}, and its nodes still run: {', '.join(alive)}."
+        return f"{abandoned}, and its nodes still run: {', '.join(alive)}."
+    if late := _under_way(entries.commands):
+        return f"{abandoned}, and its commands are under way: {', '.join(late)}."
     mended = log_dirs.mend_all(Path(entries.run_directory))
     removed, problems = _removed_outside(entries.leftovers)
     if problems:
-        return f"{what} was abandoned by process {entries.owner.pid}, and {' '.join(problems)}"
+        return f"{abandoned}, and {' '.join(problems)}"
     gathered: list[str] = []
     if entries.is_temporary and Path(entries.run_directory).name.startswith(TEMPORARY):
         shutil.rmtree(entries.run_directory, ignore_errors=True)
@@ -282,10 +295,17 @@ def _finished(path: Path, entries: Entries) -> str:
     put_back = f"; put back {', '.join(mended)}" if mended else ""
     put_back += f"; removed {', '.join(removed)}" if removed else ""
     put_back += f"; what its nodes left is in {', '.join(gathered)}" if gathered else ""
-    return (
-        f"{what} was abandoned by process {entries.owner.pid}: "
-        f"killed its nodes ({nodes}); faults that were in force: {faults}{put_back}."
-    )
+    return f"{abandoned}: killed its nodes ({nodes}); faults that were in force: {faults}{put_back}."
+
+
+def _under_way(commands: Mapping[str, ProcessMark]) -> list[str]:
+    """Wait for the ends of the commands of a dead harness; returns those that have not ended."""
+    deadline = time.monotonic() + _COMMANDS_TIMEOUT_S
+    while True:
+        late = [f"{name} (process {mark.pid})" for name, mark in commands.items() if mark.process() is not None]
+        if not late or time.monotonic() >= deadline:
+            return late
+        time.sleep(_POLL_S)
 
 
 def _removed_outside(leftovers: Sequence[Leftover]) -> tuple[list[str], list[str]]:

@@ -26,6 +26,17 @@ class StartJournal(Protocol):
         """
         ...
 
+    def command_started(self, name: str, pid: int) -> None:
+        """Record, before it does anything, that process ``pid`` does or undoes what a leftover tells of.
+
+        It outlives a harness that is killed: ``seawall heal`` waits for its end before it removes any leftover.
+
+        Args:
+            name: what is done; the process that had the name before has ended.
+            pid: its id.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Leftovers:

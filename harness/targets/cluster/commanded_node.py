@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from harness.controls import Kills, Links, Pauses, Shutdowns
@@ -107,13 +107,15 @@ class CommandedNode:
         lines = [f"{key}={shlex.quote(value)}" for key, value in self._variables.items()]
         return words(transport, "\n".join([*lines, _STATE % self._commands["pid"][1]]))
 
-    def perform(self, name: str, peer: CommandedNode | None = None) -> str:
-        """Run one of its commands; returns what it printed.
+    def perform(
+        self, name: str, peer: CommandedNode | None = None, started: Callable[[int], None] | None = None
+    ) -> str:
+        """Run one of its commands; returns what it printed. ``started`` is as of :func:`run`.
 
         Raises:
             EnvironmentFault: it failed.
         """
-        ran = run(self.command_line(name, peer))
+        ran = run(self.command_line(name, peer), started)
         if ran.status:
             raise EnvironmentFault(f"node {self.name}: command {name!r} failed, {ran.in_words}.")
         return ran.printed

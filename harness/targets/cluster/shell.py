@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from harness.errors import EnvironmentFault
@@ -15,6 +16,8 @@ TIMEOUT_S = 60.0
 """For how long one command may run."""
 
 _MOST_CHARS = 200
+_AFTER_A_LINE = 'read -r _ && exec "$@" </dev/null'
+"""Becomes the command that is its arguments when its input has a line; ends when that ends without one."""
 
 
 class Ran(NamedTuple):
@@ -43,31 +46,53 @@ def words(transport: Transport, script: str) -> Sequence[str]:
     return *(transport.argv or ()), *shell
 
 
-def run(command: Sequence[str]) -> Ran:
-    """Run a command line to its end.
+def run(command: Sequence[str], started: Callable[[int], None] | None = None) -> Ran:
+    """Run a command line to its end, also while a signal interrupts this.
 
     Its output goes to files: a node that it starts may keep it open.
+
+    Args:
+        command: the words.
+        started: is called with the id of its process before the command does anything, which it never does if this
+            process ends in that call; None: none is to know.
 
     Raises:
         EnvironmentFault: it cannot be started, or has not ended within :data:`TIMEOUT_S`.
     """
     with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as complained:
         try:
-            ended = subprocess.run(
-                list(command),
-                stdin=subprocess.DEVNULL,
+            process = subprocess.Popen(
+                command if started is None else ("sh", "-c", _AFTER_A_LINE, "sh", *command),
+                stdin=subprocess.DEVNULL if started is None else subprocess.PIPE,
                 stdout=printed,
                 stderr=complained,
                 start_new_session=True,
-                timeout=TIMEOUT_S,
-                check=False,
             )
         except OSError as error:
             raise EnvironmentFault(f"{command[0]} cannot be started: {error.strerror}.") from None
+        try:
+            if started is not None:
+                started(process.pid)
+            process.communicate(None if started is None else b"\n", timeout=TIMEOUT_S)
         except subprocess.TimeoutExpired:
+            process.kill()
             raise EnvironmentFault(f"{command[0]} has not ended within {TIMEOUT_S:g} s.") from None
+        finally:
+            _await_end(process)
         texts = []
         for output in (printed, complained):
             output.seek(0)
             texts.append(output.read().decode(errors="replace"))
-    return Ran(ended.returncode, *texts)
+    return Ran(process.returncode, *texts)
+
+
+def _await_end(process: subprocess.Popen[bytes]) -> None:
+    """Wait for the end of a command that was started, also when a signal ended the wait: its undo comes later."""
+    if process.stdin is not None:
+        with suppress(BrokenPipeError):
+            process.stdin.close()
+    try:
+        process.wait(TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

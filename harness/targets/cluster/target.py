@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 from harness.errors import EnvironmentFault, NoSuchProbe
@@ -69,10 +70,9 @@ class ClusterTarget(BootstrapTarget):
 
     def stop(self) -> None:
         """See :class:`harness.target.Target`: undoes what no fault has undone, too."""
-        for what, harm in reversed(list(self._harms.items())):
+        for harm in reversed(list(self._harms.values())):
             with suppress(EnvironmentFault):
-                undo(harm)
-                del self._harms[what]
+                self._undo(harm)
         super().stop()
 
     def remains(self) -> Sequence[str]:
@@ -120,16 +120,14 @@ class ClusterTarget(BootstrapTarget):
     def restart(self, node: str) -> None:
         """See :class:`harness.controls.Kills`."""
         harm = self._end_of(node)
-        undo(harm)
+        self._undo(harm)
         harm.await_broker()
         self._killed.pop(node, None)
         self._shut_down.pop(node, None)
-        self._harms.pop(harm.what, None)
 
     def pause(self, node: str) -> None:
         """See :class:`harness.controls.Pauses`."""
-        self._record(of_pause(self._nodes[node]))
-        self._nodes[node].perform("pause")
+        self._harm(of_pause(self._nodes[node]), self._nodes[node], "pause")
 
     def is_paused(self, node: str) -> Receipt:
         """See :class:`harness.controls.Pauses`."""
@@ -140,9 +138,7 @@ class ClusterTarget(BootstrapTarget):
 
     def resume(self, node: str) -> None:
         """See :class:`harness.controls.Pauses`."""
-        harm = of_pause(self._nodes[node])
-        undo(harm)
-        self._harms.pop(harm.what, None)
+        self._undo(of_pause(self._nodes[node]))
 
     def shut_down(self, node: str) -> None:
         """See :class:`harness.controls.Shutdowns`."""
@@ -178,9 +174,8 @@ class ClusterTarget(BootstrapTarget):
         process = self._nodes[node].state()
         if process is None:
             raise EnvironmentFault(f"node {node} has no process.")
-        self._record(self._end_of(node))
         ended[node] = process
-        self._nodes[node].perform(command)
+        self._harm(self._end_of(node), self._nodes[node], command)
 
     def _end_of(self, node: str) -> Harm:
         path = self._cluster.client.path
@@ -210,15 +205,12 @@ class ClusterTarget(BootstrapTarget):
         """See :class:`harness.controls.Links`: the destination drops the packets of the source."""
         for link in links:
             source, destination = self._ends(link)
-            self._record(of_cut(source, destination))
-            destination.perform("cut", source)
+            self._harm(of_cut(source, destination), destination, "cut", source)
 
     def mend(self, links: Sequence[Link]) -> None:
         """See :class:`harness.controls.Links`."""
         for link in links:
-            harm = of_cut(*self._ends(link))
-            undo(harm)
-            self._harms.pop(harm.what, None)
+            self._undo(of_cut(*self._ends(link)))
 
     def is_cut(self, link: Link) -> Receipt:
         """See :class:`harness.controls.Links`: no connection opens, and the destination has dropped what asked for it.
@@ -246,12 +238,17 @@ class ClusterTarget(BootstrapTarget):
                 raise EnvironmentFault(f"there is no node {end!r}; the nodes are {', '.join(self.nodes())}.")
         return self._nodes[link.source], self._nodes[link.destination]
 
-    def _record(self, harm: Harm) -> None:
-        """Have the journal know it before it is done, and :meth:`stop` until it is undone."""
+    def _harm(self, harm: Harm, node: CommandedNode, command: str, peer: CommandedNode | None = None) -> None:
+        """Do it by a command, which the journal knows before, and :meth:`stop` until it is undone."""
         self._harms[harm.what] = harm
         if harm.what not in self._recorded:
             self._journal.leftover_coming(NAME, asdict(harm))
             self._recorded.add(harm.what)
+        node.perform(command, peer, partial(self._journal.command_started, harm.what))
+
+    def _undo(self, harm: Harm) -> None:
+        undo(harm, partial(self._journal.command_started, harm.what))
+        self._harms.pop(harm.what, None)
 
 
 def controls_of(nodes: Iterable[CommandedNode]) -> frozenset[type[Any]]:

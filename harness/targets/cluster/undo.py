@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,15 +98,17 @@ def of_cut(source: CommandedNode, destination: CommandedNode) -> Harm:
     return Harm(what, destination.name, destination.command_line("mend", source))
 
 
-def undo(harm: Harm) -> bool:
+def undo(harm: Harm, started: Callable[[int], None] | None = None) -> bool:
     """Undo it, unless its node shows nothing of it; returns whether something was to be done.
+
+    ``started`` is as of :func:`harness.targets.cluster.shell.run`.
 
     Raises:
         EnvironmentFault: the command failed, or had no effect.
     """
     if harm.is_undone():
         return False
-    ran = run(harm.undo)
+    ran = run(harm.undo, started)
     if ran.status:
         raise EnvironmentFault(f"the {harm.what} is not undone: its command failed, {ran.in_words}.")
     deadline = time.monotonic() + START_TIMEOUT_S

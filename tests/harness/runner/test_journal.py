@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import pytest
 from harness import births, documents
 from harness.errors import EnvironmentFault
 from harness.history.run_directory import Manifest, RunDirectory
+from harness.runner import journal as journals
 from harness.runner.journal import (
     Entries,
     FaultMark,
@@ -40,6 +41,7 @@ def dead_harness(
     *,
     is_temporary: bool = False,
     leftovers: Sequence[Leftover] = (),
+    commands: Mapping[str, ProcessMark] | None = None,
 ) -> Path:
     """A journal as a harness that was killed in the middle of a run leaves it."""
     gone = subprocess.Popen(SLEEP)
@@ -47,7 +49,7 @@ def dead_harness(
     gone.kill()
     gone.wait()
     path = journal_directory() / "dead.json"
-    entries = Entries(owner, str(run), is_temporary, nodes, {"frozen": FaultMark("pause")}, leftovers)
+    entries = Entries(owner, str(run), is_temporary, nodes, {"frozen": FaultMark("pause")}, leftovers, commands or {})
     path.write_text(json.dumps(asdict(entries)))
     return path
 
@@ -285,6 +287,21 @@ def test_an_entry_that_is_no_projects_is_still_there_and_says_so(tmp_path: Path)
     [line] = heal_leftovers()
     assert "its containers are still there: project: 3 is refused" in line
     assert path.exists()
+
+
+def test_while_a_command_of_a_dead_harness_is_under_way_nothing_is_undone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journals, "_COMMANDS_TIMEOUT_S", 0.1)
+    with subprocess.Popen(SLEEP) as command:
+        commands = {"cut 0->1": ProcessMark.of(command.pid)}
+        path = dead_harness(tmp_path, {}, leftovers=[Leftover("nothing", {})], commands=commands)
+        [line] = heal_leftovers()
+        assert f"its commands are under way: cut 0->1 (process {command.pid})." in line
+        assert path.exists()
+        command.kill()
+    [line] = heal_leftovers()
+    assert "under way" not in line
 
 
 def test_the_journal_of_another_version_is_left_to_it_once_its_harness_is_dead(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ from harness.targets.leftovers import StartJournal
 from tests.harness.cli.calling import Seawall
 from tests.harness.cli.conftest import seawall as seawall  # noqa: PLC0414 - a fixture
 from tests.harness.targets.bootstrap.running_builtin import losing_topics, topics
-from tests.harness.targets.cluster.plain_cluster import PlainCluster, plain_cluster
+from tests.harness.targets.cluster.plain_cluster import ROOT, PlainCluster, plain_cluster
 
 CHAOS = load("random-chaos")
 SEED = 7
@@ -254,6 +254,30 @@ def test_what_a_killed_seawall_has_done_is_undone_by_the_next(
     assert any(word in said for word in ("end of node", "pause of node", "cut "))
     assert "topic" in said
     assert not harmed(cluster)
+
+
+CUT = """\
+import sys
+from pathlib import Path
+from harness.model import Link
+from harness.runner.journal import Journal
+from tests.harness.targets.cluster.test_commanded_cluster import target_of
+with Journal(Path(sys.argv[2])) as journal:
+    target_of(sys.argv[1], journal).cut([Link("0", "1")])
+"""
+
+
+def test_a_cut_that_a_killed_seawall_has_begun_is_undone_when_it_is_done(cluster: PlainCluster, tmp_path: Path) -> None:
+    begun, made = tmp_path / "begun", tmp_path / "made"
+    slow = {"cut": f"touch {begun}; sleep 1; touch {made}", "mend": f"rm -f {made}"}
+    target = cluster.written("slow-cut.yml", commands={**cluster.file["commands"], **slow})
+    with subprocess.Popen([sys.executable, "-c", CUT, target, str(tmp_path)], cwd=ROOT) as harness:
+        await_that(begun.exists, "the cut has not begun", (), 30, 0.01)
+        harness.kill()
+    assert not made.exists()
+    assert "cut 0->1" in " ".join(heal_leftovers())
+    time.sleep(1.5)
+    assert not made.exists()
 
 
 def test_a_node_that_the_next_has_started_is_a_broker_again_when_that_ends(cluster: PlainCluster) -> None:

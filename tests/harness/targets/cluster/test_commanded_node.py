@@ -237,3 +237,21 @@ def vars_of(harm: Any) -> Mapping[str, Any]:
 
 def words_of(transport: Mapping[str, Any]) -> Sequence[str]:
     return words(Transport.model_validate(transport), ":")
+
+
+def test_a_command_does_nothing_before_its_process_is_recorded(tmp_path: Path) -> None:
+    done, before = tmp_path / "done", []
+
+    def unwritable(_: int) -> None:
+        raise OSError
+
+    assert run(("touch", str(done)), lambda pid: before.append((pid, done.exists()))).status == 0
+    [(pid, was_done)] = before
+    assert pid
+    assert not was_done
+    assert done.exists()
+    done.unlink()
+    with pytest.raises(OSError):  # noqa: PT011 - the one above
+        run(("touch", str(done)), unwritable)
+    assert not done.exists()
+    assert run(("missing-program",), lambda _: None).status == 127
