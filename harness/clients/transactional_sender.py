@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, Message, Producer
 from harness.client_ports import ABORTED, CommittedOffset, Transacted
 from harness.client_properties import Access
 from harness.clients.group import assigned
-from harness.clients.librdkafka import ClientError, calling, configuration, made, within
+from harness.clients.librdkafka import CLOSES_WITHIN_S, ClientError, calling, configuration, made, within
 from harness.clients.sender import produce
 from harness.history.sends import Completion
 from harness.model import Offset, TopicPartition
@@ -145,10 +145,18 @@ class TransactionalSender:
         return Transacted(kind, offsets, error)
 
     def close(self) -> None:
-        """Forget whatever is outstanding and close the connections."""
+        """Forget whatever is outstanding, and close the connections, for good.
+
+        librdkafka's producer, with a thread for each broker, ends with the last reference to it. This sender may be
+        part of a cycle of references, which the garbage collector, seldom at work in a run, would have to find.
+        """
         with suppress(ClientError), calling():
             self._producer.purge(in_queue=True, in_flight=True, blocking=False)
             self._producer.poll(0)
+        last = [self._producer]
+        del self._producer
+        with suppress(ClientError):
+            within(last.clear, CLOSES_WITHIN_S)
 
 
 def _delivered(offsets: list[Offset | None], index: int, error: KafkaError | None, message: Message) -> None:

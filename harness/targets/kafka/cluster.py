@@ -191,6 +191,10 @@ class KafkaCluster(RealKafka[KafkaNode]):
         if node == CONTROLLER:
             self._give_control()
 
+    def _came_up(self, node: str) -> bool:
+        self.proxies.require_running()
+        return super()._came_up(node)
+
     def start_and_die(self, node: str) -> None:
         """See :class:`harness.controls.Processes`."""
         process = self._resting(node)

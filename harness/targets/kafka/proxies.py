@@ -18,6 +18,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -106,6 +107,15 @@ class Proxies:
             self._process.wait(_REAP_TIMEOUT_S)
         while self._witnesses:
             self._witnesses.popitem()[1].close()
+
+    def require_running(self) -> None:
+        """Check that the process has not ended.
+
+        Raises:
+            EnvironmentFault: it has, so that no node reaches another one, nor a client any; names what it said last.
+        """
+        if self._process is not None and self._process.poll() is not None:
+            raise EnvironmentFault(f"the {_NAME} between the nodes have ended: {self._log_tail(1)}.")
 
     @property
     def pid(self) -> int | None:
@@ -217,8 +227,11 @@ class Proxies:
         try:
             return ask(_NAME, self._control, self._secret, timeout_s, **request)
         except NoAnswer as problem:
-            log = (self._directory / "proxies.log").read_text(errors="replace").splitlines()
-            raise EnvironmentFault(f"{problem} Their log ends with: {' | '.join(log[-5:]) or '(nothing)'}") from None
+            raise EnvironmentFault(f"{problem} Their log ends with: {self._log_tail(5)}") from None
+
+    def _log_tail(self, lines: int) -> str:
+        log = (self._directory / "proxies.log").read_text(errors="replace").splitlines()
+        return " | ".join(log[-lines:]) or "(nothing)"
 
     def _config(self, control: int) -> dict[str, Any]:
         routes = [
@@ -344,9 +357,16 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the launcher ends this process
     die_with(config["parent_pid"])
     open_many_files()
-    asyncio.run(
-        _Process(config["routes"], config["taps"]).run(socket.socket(fileno=config["control"]), receive_secret())
-    )
+    control = socket.socket(fileno=config["control"])
+    try:
+        asyncio.run(_Process(config["routes"], config["taps"]).run(control, receive_secret()))
+    except ExceptionGroup as failed:  # such as one for each connection, when there are too many of them
+        traceback.print_exception(failed, limit=-1)
+        sys.exit(f"FATAL: {_first(failed)}")
+
+
+def _first(failed: BaseException) -> BaseException:
+    return _first(failed.exceptions[0]) if isinstance(failed, BaseExceptionGroup) else failed
 
 
 if __name__ == "__main__":

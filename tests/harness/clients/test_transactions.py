@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -122,3 +123,15 @@ def test_a_call_that_does_not_return_holds_the_process_up(monkeypatch: pytest.Mo
     assert Hanging.made == 2
     forever.set()
     sender.close()
+
+
+def test_a_closed_producer_has_no_threads_whatever_refers_to_its_sender() -> None:
+    before = threads_of_librdkafka()
+    sender = TransactionalSender(Access("127.0.0.1:1"), "closed", 1.0, logging.getLogger("test"))
+    assert threads_of_librdkafka() > before
+    sender.close()
+    assert threads_of_librdkafka() == before
+
+
+def threads_of_librdkafka() -> int:
+    return sum(one.read_text().startswith("rdk:") for one in Path("/proc/self/task").glob("*/comm"))
