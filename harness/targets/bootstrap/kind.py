@@ -279,3 +279,13 @@ class BootstrapKind(RunningKind):
 
 
 KIND = BootstrapKind()
+
+
+def without_its_log(spelling: str, fault: Fault) -> Unsupported | None:
+    """Why a cluster whose brokers' own logs are not read cannot have ``fault``; None: that does not matter."""
+    if not getattr(fault, "must_refuse", False):
+        return None
+    return Unsupported(
+        f"{fault.kind!r} with must_refuse is proven by the broker's own log, and that of {spelling!r} is not known.",
+        "Leave must_refuse out: then a file that does not fit on the disk is the proof.",
+    )

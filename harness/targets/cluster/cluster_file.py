@@ -16,7 +16,7 @@ from harness.json_schema import published, schema_of
 from harness.model import CONTROLLER
 from harness.validation import validated
 
-OWN_VARIABLES = frozenset({"ID", "ADDRESS", "PORT", "PEER_ADDRESS", "PEER_PORT", "PID"})
+OWN_VARIABLES = frozenset({"ID", "ADDRESS", "PORT", "PEER_ADDRESS", "PEER_PORT", "PID", "FREE_BYTES"})
 """The shell variables that seawall sets for a command."""
 
 Words = tuple[str, ...]
@@ -69,6 +69,10 @@ class Commands(_Part):
         mend: undo that; harmless when nothing is dropped.
         reach: open a connection from this node to ``$PEER_ADDRESS`` and ``$PEER_PORT``; fail soon if none is.
         dropped: print how many packets from ``$PEER_ADDRESS`` the cut has dropped here; 0 where there is none.
+        fill: leave ``$FREE_BYTES`` on the file system of the node's data, by a file beside them.
+        free: remove that file; harmless when there is none.
+        write: write 64 KiB beside the node's data, and remove them; print ``written``, or ``full`` when there is no
+            space for them.
     """
 
     pid: Text | None = None
@@ -81,6 +85,9 @@ class Commands(_Part):
     mend: Text | None = None
     reach: Text | None = None
     dropped: Text | None = None
+    fill: Text | None = None
+    free: Text | None = None
+    write: Text | None = None
 
     def given(self) -> Mapping[str, str]:
         """Those that there are, by name."""

@@ -6,11 +6,11 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from harness.controls import Kills, Links, Pauses, Shutdowns
+from harness.controls import DiskSpace, Kills, Links, Pauses, Shutdowns
 from harness.errors import EnvironmentFault
 from harness.target import Target
 from harness.targets.cluster.cluster_file import ClusterFile, Node, Transport
-from harness.targets.cluster.presets import PRESETS, Preset
+from harness.targets.cluster.presets import PRESETS, TO_BE_SET, Preset
 from harness.targets.cluster.shell import Ran, run, words
 
 NEEDED: Mapping[type[Target], Sequence[str]] = {
@@ -18,6 +18,7 @@ NEEDED: Mapping[type[Target], Sequence[str]] = {
     Shutdowns: ("pid", "stop", "start"),
     Pauses: ("pid", "pause", "resume"),
     Links: ("cut", "mend", "reach", "dropped"),
+    DiskSpace: ("pid", "stop", "start", "fill", "free", "write"),
 }
 """By what can be done to a cluster, the commands that each of its nodes needs for that."""
 
@@ -78,6 +79,9 @@ class CommandedNode:
         for name in NEEDED[control]:
             if not self.has(name):
                 return f"command {name!r}"
+            for variable in sorted(TO_BE_SET):
+                if f"${variable}" in self._commands[name][1] and not self._variables.get(variable):
+                    return f"variable {variable!r}"
         if control is Links and (self.address is None or self.port is None):
             return "address and port"
         return None
@@ -90,12 +94,21 @@ class CommandedNode:
         """
         return run(words(self._transport, ":"))
 
-    def command_line(self, name: str, peer: CommandedNode | None = None) -> Sequence[str]:
-        """The command line, for this machine, that runs a command of the node; ``peer``: the other end of a link."""
+    def command_line(
+        self, name: str, peer: CommandedNode | None = None, free_bytes: int | None = None
+    ) -> Sequence[str]:
+        """The command line, for this machine, that runs a command of the node.
+
+        Args:
+            name: of the command.
+            peer: the other end of a link.
+            free_bytes: how much space is to be left.
+        """
         transport, text = self._commands[name]
         own = {"ADDRESS": self.address, "PORT": self.port}
         other = {"PEER_ADDRESS": peer.address, "PEER_PORT": peer.port} if peer is not None else {}
-        variables = {**self._variables, **{key: value for key, value in {**own, **other}.items() if value is not None}}
+        given = {**own, **other, "FREE_BYTES": free_bytes}
+        variables = {**self._variables, **{key: value for key, value in given.items() if value is not None}}
         lines = [f"{key}={shlex.quote(str(value))}" for key, value in variables.items()]
         if name != "pid" and "PID" in text and self.has("pid"):
             lines.append(f"PID=$({self._commands['pid'][1]})")
@@ -108,14 +121,18 @@ class CommandedNode:
         return words(transport, "\n".join([*lines, _STATE % self._commands["pid"][1]]))
 
     def perform(
-        self, name: str, peer: CommandedNode | None = None, started: Callable[[int], None] | None = None
+        self,
+        name: str,
+        peer: CommandedNode | None = None,
+        free_bytes: int | None = None,
+        started: Callable[[int], None] | None = None,
     ) -> str:
-        """Run one of its commands; returns what it printed. ``started`` is as of :func:`run`.
+        """Run one of its commands; returns what it printed. ``started`` is as of :func:`run`, the rest as above.
 
         Raises:
             EnvironmentFault: it failed.
         """
-        ran = run(self.command_line(name, peer), started)
+        ran = run(self.command_line(name, peer, free_bytes), started)
         if ran.status:
             raise EnvironmentFault(f"node {self.name}: command {name!r} failed, {ran.in_words}.")
         return ran.printed

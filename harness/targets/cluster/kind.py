@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from harness.client_properties import PLAINTEXT
-from harness.controls import DiskSpace, Kills, Links, LogDirectories, Power, WallClocks
+from harness.controls import Kills, Links, LogDirectories, Power, WallClocks
 from harness.errors import UsageError
 from harness.fault import Fault, nodes_named_by
 from harness.model import CLIENTS, is_broker
 from harness.property_file import read_properties
 from harness.scenario import Scenario
 from harness.target import Target, includes
-from harness.targets.bootstrap.kind import Bootstrap, RunningCluster, RunningKind, told_by
+from harness.targets.bootstrap.kind import Bootstrap, RunningCluster, RunningKind, told_by, without_its_log
 from harness.targets.bootstrap.promises import topic_configs
 from harness.targets.bootstrap.spelling import Named, named
 from harness.targets.bootstrap.target import sampler
@@ -32,7 +32,6 @@ _SHIM = "takes a library that is preloaded into a node, and seawall does not sta
 WHY_NOT: Mapping[type[Target], str] = {
     WallClocks: f"moving one node's clock {_SHIM}",
     Power: f"losing what was not flushed {_SHIM}",
-    DiskSpace: f"filling one node's disk, and nothing else of the machine, {_SHIM}",
     LogDirectories: f"failing a log directory under a broker {_SHIM}",
 }
 """Why a running cluster cannot be done what has no commands, in a clause."""
@@ -62,9 +61,16 @@ class CommandedCluster(RunningCluster):
         for node in self.nodes:
             if (missing := node.missing(needed[0])) is not None:
                 return Unsupported(f"{fault.kind!r} needs the {missing} of node {node.name}, which its file lacks.")
-        if needed[0] is Links and len(self.nodes) == 1:
+        if needed[0] is Links:
+            return self._unsupported_cut(fault)
+        if getattr(fault, "log_dir", None) is not None:
+            return Unsupported(f"{fault.kind!r} fills the disk of a node's data, and names one of them: log_dir.")
+        return without_its_log(self.spelling, fault)
+
+    def _unsupported_cut(self, fault: Fault) -> Unsupported | None:
+        if len(self.nodes) == 1:
             return Unsupported(f"{fault.kind!r} cuts nodes off from each other, and the file has one.")
-        if needed[0] is Links and CLIENTS in nodes_named_by(fault, ("links", "between")):
+        if CLIENTS in nodes_named_by(fault, ("links", "between")):
             return Unsupported(f"{fault.kind!r} at clients needs commands on their machine, which is seawall's own.")
         return None
 

@@ -25,6 +25,29 @@ _PACKET_FILTERS = {
     ),
 }
 
+_DISKS = {
+    "fill": """\
+[ "$(stat -c %d "$DATA")" != "$(stat -c %d /)" ] || { echo "DATA is on the root file system" >&2; exit 1; }
+size=$($SUDO stat -c %s "$DATA/.seawall-ballast" 2>/dev/null || echo 0) step=9223372036854775807
+while [ "$step" -ge 4096 ]; do
+    most=$(($(stat -fc '%f * %S' "$DATA") - FREE_BYTES))
+    [ "$step" -le "$most" ] || step=$most
+    [ "$step" -ge 4096 ] || break
+    if $SUDO fallocate -o "$size" -l "$step" "$DATA/.seawall-ballast"
+    then size=$((size + step))
+    else step=$((step / 2))
+    fi
+done
+[ "$size" -gt 0 ]""",
+    "free": '$SUDO rm -f "$DATA/.seawall-ballast"',
+    "write": """\
+said=$(LC_ALL=C $SUDO dd if=/dev/zero of="$DATA/.seawall-probe" bs=65536 count=1 conv=fsync 2>&1)
+status=$?
+$SUDO rm -f "$DATA/.seawall-probe" || exit
+[ $status != 0 ] || said=written
+case $said in written) echo written;; *"No space left on device"*) echo full;; *) echo "$said" >&2; exit 1;; esac""",
+}
+
 _BY_SYSTEMD = {
     "pid": 'systemctl show --property MainPID --value "$UNIT"',
     "kill": '$SUDO systemctl mask --runtime "$UNIT" && $SUDO systemctl kill --signal KILL "$UNIT"',
@@ -38,6 +61,10 @@ _KAFKA_IN_A_CONTAINER = (
     """case "$(tr '\\0' ' ' 2>/dev/null <"$one/cmdline")" in """
     """*java*kafka.Kafka*) echo "${one#/proc/}"; break;; esac; done"""
 )
+
+
+TO_BE_SET = frozenset({"PID_FILE", "DATA"})
+"""The variables without which a command that names them cannot be run; a preset has no value for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +86,19 @@ class Preset:
 
 PRESETS: Mapping[str, Preset] = {
     "processes": Preset(
-        {"pid": 'cat "$PID_FILE" 2>/dev/null', "stop": '$SUDO kill -TERM "$PID"', **_SIGNALS, **_PACKET_FILTERS},
-        {"SUDO": "", "PID_FILE": ""},
+        {
+            "pid": 'cat "$PID_FILE" 2>/dev/null',
+            "stop": '$SUDO kill -TERM "$PID"',
+            **_SIGNALS,
+            **_PACKET_FILTERS,
+            **_DISKS,
+        },
+        {"SUDO": "", "PID_FILE": "", "DATA": ""},
         "the variable PID_FILE and the command start",
         was_tried=True,
     ),
-    "systemd": Preset({**_BY_SYSTEMD, **_PACKET_FILTERS}, {"SUDO": "", "UNIT": "kafka"}),
-    "redpanda": Preset({**_BY_SYSTEMD, **_PACKET_FILTERS}, {"SUDO": "", "UNIT": "redpanda"}),
+    "systemd": Preset({**_BY_SYSTEMD, **_PACKET_FILTERS, **_DISKS}, {"SUDO": "", "UNIT": "kafka", "DATA": ""}),
+    "redpanda": Preset({**_BY_SYSTEMD, **_PACKET_FILTERS, **_DISKS}, {"SUDO": "", "UNIT": "redpanda", "DATA": ""}),
     "strimzi": Preset({"pid": _KAFKA_IN_A_CONTAINER, "start": ":", **_SIGNALS}, {"SUDO": ""}),
 }
 """By name. A mask keeps systemd from starting a killed unit again before it is to run; the kubelet starts a killed

@@ -17,11 +17,13 @@ from harness.targets.bootstrap.metadata_sampler import MetadataSampler
 from harness.targets.bootstrap.spelling import Named
 from harness.targets.bootstrap.target import BootstrapTarget, accepts
 from harness.targets.cluster.commanded_node import NEEDED, CommandedNode, ProcessState
-from harness.targets.cluster.undo import NAME, Harm, of_cut, of_end, of_pause, undo
+from harness.targets.cluster.undo import NAME, Harm, of_cut, of_end, of_full_disk, of_pause, undo
 from harness.targets.leftovers import StartJournal
 
 _SHUT_DOWN_TIMEOUT_S = 60.0
 _POLL_S = 0.1
+_WRITTEN, _FULL = "written", "full"
+"""What the command ``write`` prints."""
 
 
 class ClusterTarget(BootstrapTarget):
@@ -56,6 +58,7 @@ class ClusterTarget(BootstrapTarget):
         self._recorded: set[str] = set()
         self._killed: dict[str, ProcessState] = {}
         self._shut_down: dict[str, ProcessState] = {}
+        self._filled: set[str] = set()
 
     # ------------------------------------------------------------------------------------------------ life
 
@@ -124,6 +127,7 @@ class ClusterTarget(BootstrapTarget):
         harm.await_broker()
         self._killed.pop(node, None)
         self._shut_down.pop(node, None)
+        self._filled.discard(node)
 
     def pause(self, node: str) -> None:
         """See :class:`harness.controls.Pauses`."""
@@ -159,16 +163,31 @@ class ClusterTarget(BootstrapTarget):
         return ()
 
     def takes_writes(self, node: str) -> Receipt:
-        """See :class:`harness.observations.NodeStates`: that is not known."""
-        raise NoSuchProbe(f"the disk of node {node} is not looked at.")
+        """See :class:`harness.observations.NodeStates`."""
+        if not self._nodes[node].has("write"):
+            raise NoSuchProbe(f"the disk of node {node} is not looked at.")
+        said = self._said_of_disk(node)
+        return Receipt(said == _WRITTEN, f"node {node}: 64 KiB beside its data: {said}")
 
     def has_refused_write(self, node: str, log_dir: int | None = None) -> Receipt:
-        """See :class:`harness.observations.NodeStates`: that is not known, so that a node's end proves nothing."""
-        raise EnvironmentFault(f"node {node}: why it does not answer is not seen.")
+        """See :class:`harness.observations.NodeStates`: that is not known.
+
+        So the end of a node whose disk was not filled proves nothing.
+
+        Raises:
+            EnvironmentFault: it is such a node, and has ended.
+        """
+        del log_dir
+        if node not in self._filled and not self.is_running(node).holds:
+            raise EnvironmentFault(f"node {node}: why it does not answer is not seen.")
+        return Receipt(False, f"node {node}: what its program says of its disk is not seen")
 
     def offline_log_dirs(self, node: str) -> Sequence[int]:
-        """See :class:`harness.observations.NodeStates`: that is not known."""
-        raise NoSuchProbe(f"the log directories of node {node} are not looked at.")
+        """See :class:`harness.observations.NodeStates`.
+
+        That is not known: since a disk was full, a broker may do without what is on it until it is started again.
+        """
+        return [0] if node in self._filled else ()
 
     def _end(self, node: str, command: str, ended: dict[str, ProcessState]) -> None:
         process = self._nodes[node].state()
@@ -232,19 +251,61 @@ class ClusterTarget(BootstrapTarget):
         opens = source.succeeds("reach", destination)
         return Receipt(opens, f"{link}: {'a' if opens else 'no'} connection was opened")
 
+    # ------------------------------------------------------------------------------------------------ disks
+
+    def limit_disk(self, node: str, free_bytes: int | None, log_dir: int | None = None) -> None:
+        """See :class:`harness.controls.DiskSpace`: a file takes the rest. The node may end of that, at any time."""
+        assert log_dir is None, "the plan lets none be named"
+        disk = self._nodes[node]
+        if free_bytes is None:
+            self._undo(of_full_disk(disk))
+            return
+        self._filled.add(node)
+        self._record(self._end_of(node))
+        self._harm(of_full_disk(disk), disk, "fill", free_bytes=free_bytes)
+
+    def is_disk_full(self, node: str, log_dir: int | None = None) -> Receipt:
+        """See :class:`harness.controls.DiskSpace`: and the disk of no other node whose was not filled, too."""
+        del log_dir
+        said = self._said_of_disk(node)
+        if said == _FULL:
+            for other in self._nodes.keys() - self._filled:
+                if self._said_of_disk(other) == _FULL:
+                    return Receipt(False, f"node {node}: its disk is full, and so is that of node {other}")
+        return Receipt(said == _FULL, f"node {node}: 64 KiB beside its data: {said}")
+
+    def _said_of_disk(self, node: str) -> str:
+        said = self._nodes[node].perform("write").strip()
+        if said not in (_WRITTEN, _FULL):
+            raise EnvironmentFault(f"node {node}: command 'write' printed {said[:40]!r}, not {_WRITTEN} or {_FULL}.")
+        return said
+
+    # ------------------------------------------------------------------------------------------------ what is done
+
     def _ends(self, link: Link) -> tuple[CommandedNode, CommandedNode]:
         for end in link:
             if end not in self._nodes:
                 raise EnvironmentFault(f"there is no node {end!r}; the nodes are {', '.join(self.nodes())}.")
         return self._nodes[link.source], self._nodes[link.destination]
 
-    def _harm(self, harm: Harm, node: CommandedNode, command: str, peer: CommandedNode | None = None) -> None:
-        """Do it by a command, which the journal knows before, and :meth:`stop` until it is undone."""
+    def _harm(
+        self,
+        harm: Harm,
+        node: CommandedNode,
+        command: str,
+        peer: CommandedNode | None = None,
+        free_bytes: int | None = None,
+    ) -> None:
+        """Do it by a command."""
+        self._record(harm)
+        node.perform(command, peer, free_bytes, partial(self._journal.command_started, harm.what))
+
+    def _record(self, harm: Harm) -> None:
+        """Have the journal know it before it is done, and :meth:`stop` until it is undone."""
         self._harms[harm.what] = harm
         if harm.what not in self._recorded:
             self._journal.leftover_coming(NAME, asdict(harm))
             self._recorded.add(harm.what)
-        node.perform(command, peer, partial(self._journal.command_started, harm.what))
 
     def _undo(self, harm: Harm) -> None:
         undo(harm, partial(self._journal.command_started, harm.what))

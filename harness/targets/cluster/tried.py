@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from harness.controls import Kills, Links, Pauses, Shutdowns
+from harness.controls import DiskSpace, Kills, Links, Pauses, Shutdowns
 from harness.errors import EnvironmentFault
 from harness.target import Target
 from harness.targets.cluster.cluster_file import ClusterFile
@@ -13,7 +13,13 @@ from harness.targets.cluster.commanded_node import NEEDED, CommandedNode
 from harness.targets.cluster.presets import PRESETS
 from harness.targets.target_kind import Tried
 
-_IN_WORDS: dict[type[Target], str] = {Kills: "kill", Shutdowns: "shutdown", Pauses: "pause", Links: "cut"}
+_IN_WORDS: dict[type[Target], str] = {
+    Kills: "kill",
+    Shutdowns: "shutdown",
+    Pauses: "pause",
+    Links: "cut",
+    DiskSpace: "full disk",
+}
 
 
 def tried(file: ClusterFile, nodes: Sequence[CommandedNode]) -> Iterator[Tried]:
@@ -34,6 +40,8 @@ def _of_control(node: CommandedNode, control: type[Target], nodes: Sequence[Comm
         return Tried(what, None, f"not possible: there is no {missing}")
     if control is Links:
         return _look(what, lambda: _links_looked_at(node, nodes) + caveat)
+    if control is DiskSpace:
+        return _look(what, lambda: _disk_looked_at(node) + caveat)
     return _look(what, lambda: _process_looked_at(node, control) + caveat)
 
 
@@ -50,6 +58,13 @@ def _process_looked_at(node: CommandedNode, control: type[Target]) -> str:
         raise EnvironmentFault("command 'pid' prints the id of no process.")
     untried = " and ".join(repr(name) for name in NEEDED[control] if name != "pid")
     return f"process {process.pid} is there; not tried: {untried}"
+
+
+def _disk_looked_at(node: CommandedNode) -> str:
+    said = node.perform("write").strip()
+    if said != "written":
+        raise EnvironmentFault(f"command 'write' prints {said[:40]!r}, not 'written'.")
+    return "'write' works; not tried: 'fill' and 'free'"
 
 
 def _links_looked_at(node: CommandedNode, nodes: Sequence[CommandedNode]) -> str:

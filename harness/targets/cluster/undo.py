@@ -22,6 +22,8 @@ NAME = "cluster"
 
 START_TIMEOUT_S = 120.0
 _POLL_S = 0.1
+_ENDS_WITHIN_S = 2.0
+"""How long a broker may take to end whose last write was refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ class Harm:
         wants_awake: whether the process is to go on, instead of to exist.
         listener: where clients reach the broker that ended, as ``host:port``; empty: the node is none, or did not end.
         client: the path of the file of client properties; None: there is none.
+        lasts_s: for how long the node may still end of it once it is undone.
     """
 
     what: str
@@ -45,6 +48,7 @@ class Harm:
     wants_awake: bool = False
     listener: str = ""
     client: str | None = None
+    lasts_s: float = 0.0
 
     def is_undone(self) -> bool:
         """Whether the node's process shows nothing of it. Raises as :func:`state_by`."""
@@ -98,6 +102,12 @@ def of_cut(source: CommandedNode, destination: CommandedNode) -> Harm:
     return Harm(what, destination.name, destination.command_line("mend", source))
 
 
+def of_full_disk(node: CommandedNode) -> Harm:
+    """What fills the disk of its data."""
+    what = f"full disk of node {node.name}"
+    return Harm(what, node.name, node.command_line("free"), lasts_s=_ENDS_WITHIN_S)
+
+
 def undo(harm: Harm, started: Callable[[int], None] | None = None) -> bool:
     """Undo it, unless its node shows nothing of it; returns whether something was to be done.
 
@@ -124,5 +134,6 @@ def remove(what: Mapping[str, Any]) -> Sequence[str]:
     harm = Harm(**what)
     if not undo(harm):
         return []
+    time.sleep(harm.lasts_s)
     harm.await_broker()
     return [harm.what]

@@ -23,6 +23,7 @@ from harness.errors import UsageError
 from harness.fault import Fault, nodes_named_by
 from harness.model import CLIENTS
 from harness.target import Target, includes
+from harness.targets.bootstrap.kind import without_its_log
 from harness.targets.compose.foreign_file import DISK_LABEL, ForeignFile, understood
 from harness.targets.compose.foreign_image import why_no_clock
 from harness.targets.compose.images import provide_all
@@ -91,12 +92,8 @@ class ForeignStack:
         """
         if not includes(self.controls, fault.needs):
             return Unsupported(f"target {spelling!r} cannot do {fault.kind!r}.", self.lacks.get(fault.needs, ""))
-        if getattr(fault, "must_refuse", False):
-            return Unsupported(
-                f"{fault.kind!r} with must_refuse is proven by the broker's own log, and that of {spelling!r} is not "
-                "known.",
-                "Leave must_refuse out: then a file that does not fit on the disk is the proof.",
-            )
+        if (unproven := without_its_log(spelling, fault)) is not None:
+            return unproven
         named = nodes_named_by(fault, _LINKS)
         if includes((Links,), fault.needs) and len(self.file.brokers) == 1 and CLIENTS not in named:
             return Unsupported(f"{fault.kind!r} cuts brokers off from each other, and {self.file.path} has one.")

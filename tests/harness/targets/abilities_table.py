@@ -47,8 +47,9 @@ TESTS: Mapping[str, str] = {
     "stop": "test_a_node_that_is_asked_to_shut_down_and_started_again_costs_nothing",
     "pause": "test_every_fault_of_random_chaos_that_has_commands_is_proven_on_a_sound_cluster",
     "partition": "test_every_fault_of_random_chaos_that_has_commands_is_proven_on_a_sound_cluster",
+    "disk_full": "test_a_full_disk_is_proven_and_undone_and_costs_nothing",
 }
-"""By fault, the test of ``cluster``; the first four targets are asked for each fault by the shared suite."""
+"""By fault, the test in the directory of ``cluster``; the first four targets have the shared suite."""
 
 FILES = {
     **dict.fromkeys(("builtin", "simulated", "process", "compose"), _SHARED),

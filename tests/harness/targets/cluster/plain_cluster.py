@@ -6,6 +6,7 @@ import os
 import secrets
 import shlex
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -19,7 +20,7 @@ import yaml
 from harness.broker.settings import NodeConfig, Settings
 from harness.client_properties import Access
 from harness.errors import EnvironmentFault
-from harness.model import CONTROLLER_ID, NodeId, node_name
+from harness.model import CONTROLLER, CONTROLLER_ID, NodeId, node_name
 from harness.replication.knobs import CURRENT_GENERATION, generation
 from harness.targets.addresses import Addresses
 from harness.targets.bootstrap.administration import Administration
@@ -53,6 +54,22 @@ class PlainCluster:
     def pid(self, node: str) -> int:
         """The process id of a node, dead or alive."""
         return int((self.directory / f"{node}.pid").read_text())
+
+
+@contextmanager
+def disks(directory: Path) -> Iterator[None]:
+    """Give each node of a cluster in ``directory`` a disk of its own, of 32 MiB; takes root."""
+    mounted: list[Path] = []
+    try:
+        for node in ("0", "1", "2", CONTROLLER):
+            disk = directory / node / "data"
+            disk.mkdir(parents=True)
+            subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32m", "seawall-test", str(disk)], check=True)
+            mounted.append(disk)
+        yield
+    finally:
+        for disk in mounted:
+            subprocess.run(["umount", "--lazy", str(disk)], check=True)
 
 
 @contextmanager
@@ -96,7 +113,7 @@ def plain_cluster(directory: Path, bugs: str = "", **settings: Any) -> Iterator[
                 "id": name if node == CONTROLLER_ID else int(node),
                 "address": host,
                 "port": port,
-                "variables": {"PID_FILE": str(pid_file)},
+                "variables": {"PID_FILE": str(pid_file), "DATA": str(directory / name / "data")},
                 "commands": {"start": f"PYTHONPATH={ROOT} {shlex.join(program)} >>{shlex.quote(str(log))} 2>&1"},
             }
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import socket
 import struct
@@ -483,24 +482,3 @@ def test_what_passes_a_tapped_relay_is_not_recorded_or_comes_changed(tmp_path: P
     assert told == [(CLIENTS, "me", 1, 0), (CLIENTS, "me", 2, 0)]
     problems = [(row["peer"], row["problem"]) for row in rows if row["problem"]]
     assert problems == [("1", "there is no API with key 28271"), ("1", "a length that no frame has")]
-
-
-def test_proxies_that_have_too_many_connections_say_why_they_have_ended(tmp_path: Path) -> None:
-    layout = Layout.claim(2, Metadata.KRAFT)
-    one = Proxies(layout, tmp_path)
-    one.start()
-    try:
-        one.require_running()
-        assert one.pid is not None
-        process = psutil.Process(one.pid)
-        resource.prlimit(one.pid, resource.RLIMIT_NOFILE, (process.num_fds() + 20,) * 2)
-        one.cut([Link(CLIENTS, "0")])  # so that each connection waits
-        with ExitStack() as waiting:
-            for _ in range(40):
-                waiting.enter_context(socket.socket()).connect_ex(layout.seen_by(CLIENTS, "0", Listener.CLIENTS))
-            psutil.wait_procs([process], TIMEOUT_S)
-        with pytest.raises(EnvironmentFault, match=r"have ended: FATAL: .*Too many open files"):
-            one.require_running()
-    finally:
-        one.stop()
-        layout.release()
