@@ -55,6 +55,7 @@ class CommandedNode:
         name: of the node.
         address: its address for other nodes; None: the file does not say.
         port: the same.
+        transport: how a shell is reached on it.
     """
 
     def __init__(self, file: ClusterFile, node: Node) -> None:
@@ -62,7 +63,7 @@ class CommandedNode:
         self.name = node.name
         self.address = node.address
         self.port = node.port
-        self._transport = node.transport
+        self.transport = node.transport
         self._variables = {**preset.variables, **file.variables, **node.variables, "ID": node.name}
         there = {name: (node.transport, text) for name, text in preset.commands.items()}
         for commands, local in ((file.commands, file.local_commands), (node.commands, node.local_commands)):
@@ -92,7 +93,7 @@ class CommandedNode:
         Raises:
             EnvironmentFault: the program that reaches the node cannot be started, or does not end.
         """
-        return run(words(self._transport, ":"))
+        return run(words(self.transport, ":"))
 
     def command_line(
         self, name: str, peer: CommandedNode | None = None, free_bytes: int | None = None

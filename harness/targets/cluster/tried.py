@@ -8,7 +8,7 @@ from functools import partial
 from harness.controls import DiskSpace, Kills, Links, Pauses, Shutdowns
 from harness.errors import EnvironmentFault
 from harness.target import Target
-from harness.targets.cluster.cluster_file import ClusterFile
+from harness.targets.cluster.cluster_file import ClusterFile, Transport
 from harness.targets.cluster.commanded_node import NEEDED, CommandedNode
 from harness.targets.cluster.presets import PRESETS
 from harness.targets.target_kind import Tried
@@ -49,7 +49,13 @@ def _greeted(node: CommandedNode) -> str:
     ran = node.greet()
     if ran.status:
         raise EnvironmentFault(f"it does not run a shell, {ran.in_words}.")
-    return "it runs a shell"
+    return f"it runs a shell{_untried(node.transport)}"
+
+
+def _untried(transport: Transport) -> str:
+    """A clause on a transport by which no node has been harmed yet; empty: some have been."""
+    program = "docker" if transport.docker is not None else "kubectl" if transport.kubectl is not None else ""
+    return f"; {program} exec has not been tried on a cluster" if program else ""
 
 
 def _process_looked_at(node: CommandedNode, control: type[Target]) -> str:
