@@ -232,16 +232,18 @@ def journal_directory() -> Path:
     return directory
 
 
-def heal_leftovers(searched: Iterable[str] = ()) -> list[str]:
+def heal_leftovers(searched: Iterable[str] = (), *, forgets: bool = False) -> list[str]:
     """Clean up after every harness of this user that died: kill its nodes, remove what its target left, mark its run.
 
     Args:
         searched: the kinds of targets that search, besides, for what no journal names, such as containers.
+        forgets: whether what a target left and what cannot be removed now is given up, instead of being tried again.
 
     Returns:
         One line for each; empty when there was nothing to do.
     """
-    lines = [line for path in sorted(journal_directory().glob("*.json")) if (line := _heal(path)) is not None]
+    journals = sorted(journal_directory().glob("*.json"))
+    lines = [line for path in journals if (line := _heal(path, forgets=forgets)) is not None]
     for path in journal_directory().glob(f"*{_PARTIAL}"):
         pid = path.name.partition("-")[0]
         if not (pid.isdecimal() and start_time(pid)):
@@ -249,7 +251,7 @@ def heal_leftovers(searched: Iterable[str] = ()) -> list[str]:
     return [*lines, *(line for kind in searched for line in left_outside.remove_lost(kind))]
 
 
-def _heal(path: Path) -> str | None:
+def _heal(path: Path, *, forgets: bool) -> str | None:
     try:
         document = documents.json_file(path)
         entries = validated(_Document, document, "").root
@@ -259,7 +261,7 @@ def _heal(path: Path) -> str | None:
         return None
     if unknown := sorted(set(document) - {one.name for one in fields(Entries)}):
         return f"Left {path}, the journal of another version of seawall, which it takes to heal: it has {unknown[0]!r}."
-    return _finished(path, entries)
+    return _finished(path, entries, forgets=forgets)
 
 
 def _removed(path: Path) -> str | None:
@@ -272,7 +274,7 @@ def _removed(path: Path) -> str | None:
     return f"Removed the unreadable journal {path}."
 
 
-def _finished(path: Path, entries: Entries) -> str:
+def _finished(path: Path, entries: Entries, *, forgets: bool) -> str:
     """Clean up after the dead harness that wrote the journal; returns a line about it."""
     abandoned = f"{_what(entries)} was abandoned by process {entries.owner.pid}"
     killed = [name for name, mark in entries.nodes.items() if _killed(mark)]
@@ -282,7 +284,7 @@ def _finished(path: Path, entries: Entries) -> str:
         return f"{abandoned}, and its commands are under way: {', '.join(late)}."
     mended = log_dirs.mend_all(Path(entries.run_directory))
     removed, problems = _removed_outside(entries.leftovers)
-    if problems:
+    if problems and not forgets:
         return f"{abandoned}, and {' '.join(problems)}"
     gathered: list[str] = []
     if entries.is_temporary and Path(entries.run_directory).name.startswith(TEMPORARY):
@@ -295,6 +297,7 @@ def _finished(path: Path, entries: Entries) -> str:
     put_back = f"; put back {', '.join(mended)}" if mended else ""
     put_back += f"; removed {', '.join(removed)}" if removed else ""
     put_back += f"; what its nodes left is in {', '.join(gathered)}" if gathered else ""
+    put_back += f"; given up: {' '.join(problems).removesuffix('.')}" if problems else ""
     return f"{abandoned}: killed its nodes ({nodes}); faults that were in force: {faults}{put_back}."
 
 

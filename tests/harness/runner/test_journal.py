@@ -29,6 +29,8 @@ from harness.runner.journal import (
 )
 from harness.targets import log_dirs
 from harness.targets.compose.ownership import owner
+from tests.harness.cli.calling import Seawall
+from tests.harness.cli.conftest import seawall as seawall  # noqa: PLC0414 - a fixture
 from tests.harness.targets.compose.scripted_engine import ScriptedEngine, scripted_engine
 
 PROJECT = {"project": "seawall-00000001", "containers": ["seawall-00000001-kafka"]}
@@ -271,6 +273,19 @@ def test_while_the_engine_does_not_answer_it_is_not_forgotten_what_is_left_there
         [line] = heal_leftovers()
         assert "removed seawall-00000001_kafka_1" in line
         assert not engine.left
+
+
+def test_what_cannot_be_removed_is_given_up_when_that_is_wanted(tmp_path: Path, seawall: Seawall) -> None:
+    path = dead_harness(
+        tmp_path / "gone", {}, leftovers=[Leftover("bootstrap", {"bootstrap": "127.0.0.1:1", "topic": "t"})]
+    )
+    assert "topic 't' may still be at 127.0.0.1:1" in seawall("heal").out
+    assert path.exists()
+    said = seawall("heal", "--forget").out
+    assert "; given up: " in said
+    assert "topic 't' may still be at 127.0.0.1:1" in said
+    assert not path.exists()
+    assert "Nothing to heal." in seawall("heal", "--forget").out
 
 
 def test_what_a_lost_journal_told_of_is_found_on_the_engine_by_who_asks_for_containers(engine: ScriptedEngine) -> None:
