@@ -283,7 +283,11 @@ class ComposedNodes(OwnedNodes[ComposeNode]):
     def _speaks(self, node: str, address: Address) -> bool:
         """Whether a node whose containers run is ready."""
         del node
-        return ping_as_client(address, _ANSWER_TIMEOUT_S, lambda: 0) is None
+        return self._is_answered(address, _ANSWER_TIMEOUT_S)
+
+    def _is_answered(self, address: Address, timeout_s: float) -> bool:
+        """Whether a broker answers a request that any client may send it."""
+        return ping_as_client(address, timeout_s, lambda: 0) is None
 
     @abstractmethod
     def _all_know_each_other(self) -> bool:
@@ -309,7 +313,8 @@ class ComposedNodes(OwnedNodes[ComposeNode]):
     def toxics(self) -> Toxics:
         """The links between clients and the running brokers."""
         listeners = {node: ("127.0.0.1", port) for node, port in self.ports.clients.items()}
-        return Toxics(("127.0.0.1", self.ports.toxiproxy), listeners, ("127.0.0.1", self.ports.probe))
+        api, probe = ("127.0.0.1", self.ports.toxiproxy), ("127.0.0.1", self.ports.probe)
+        return Toxics(api, listeners, probe, self._is_answered)
 
     @cached_property
     def volumes(self) -> Volumes:

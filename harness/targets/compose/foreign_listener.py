@@ -25,17 +25,17 @@ _OTHER_PROTOCOL = ("WRONG_VERSION_NUMBER", "UNEXPECTED_EOF_WHILE_READING", "RECO
 
 def wants(address: Address) -> str:
     """What the listener at ``address`` wants of clients beyond plain text; empty: nothing that it would tell."""
-    if _speaks_tls(address):
+    if speaks_tls(address, _TIMEOUT_S):
         return "TLS"
     return "SASL" if _offers_mechanisms(address) and _hangs_up_on_metadata(address) else ""
 
 
-def _speaks_tls(address: Address) -> bool:
+def speaks_tls(address: Address, timeout_s: float) -> bool:
     """Whether it answers a TLS handshake, be it with a refusal."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:
-        with socket.create_connection(address, _TIMEOUT_S) as plain:
+        with socket.create_connection(address, timeout_s) as plain:
             context.wrap_socket(plain).close()
     except ssl.SSLError as refused:
         return refused.reason is not None and refused.reason not in _OTHER_PROTOCOL

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -85,4 +85,5 @@ class ForeignSource(Bootstrap):
 
 def source_of(stack: ForeignStack) -> ForeignSource:
     """What makes a system of it, which promises Kafka's defaults: brokers that do not run yet do not say."""
-    return ForeignSource(OF_ONE_RUN, Told(tuple(range(len(stack.file.brokers))), {}), stack)
+    told = Told(tuple(range(len(stack.file.brokers))), {})
+    return ForeignSource(replace(OF_ONE_RUN, client=stack.client), told, stack)

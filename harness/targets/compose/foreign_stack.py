@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harness.client_properties import ClientProperties
 from harness.controls import (
     ConnectionStalls,
     DiskContents,
@@ -33,7 +34,7 @@ from harness.targets.compose.rewriting import Stack, kept
 from harness.targets.compose.written_stack import WrittenStack
 from harness.targets.system import Unsupported
 
-_ALWAYS: frozenset[type[Target]] = frozenset({Kills, Pauses, Shutdowns, Links, WireTaps})
+_ALWAYS: frozenset[type[Target]] = frozenset({Kills, Pauses, Shutdowns, Links})
 _LINKS = ("links", "between", "isolate")
 
 
@@ -46,12 +47,14 @@ class ForeignStack:
         stack: the file as plain data; see :mod:`harness.targets.compose.rewriting`.
         services: the services to run: the brokers, and what they depend on.
         no_clock: why clocks cannot be moved, in a sentence; empty: they can.
+        client: what its brokers want of clients.
     """
 
     file: ForeignFile
     stack: Stack
     services: Sequence[str]
     no_clock: str
+    client: ClientProperties
 
     @property
     def no_disk(self) -> str:
@@ -69,7 +72,8 @@ class ForeignStack:
         """What can be done to its containers."""
         disks: set[type[Target]] = set() if self.no_disk else {DiskSpace}
         clocks: set[type[Target]] = set() if self.no_clock else {WallClocks}
-        return _ALWAYS | disks | clocks
+        taps: set[type[Target]] = set() if self.client.values else {WireTaps}
+        return _ALWAYS | disks | clocks | taps
 
     @property
     def lacks(self) -> Mapping[type[Target], str]:
@@ -79,6 +83,7 @@ class ForeignStack:
             DiskContents: "What such a program keeps on its disk is not known.",
             LogDirectories: "A container's volume cannot lose its name.",
             ConnectionStalls: "Toxiproxy cuts a link in all its connections.",
+            WireTaps: "What goes to its brokers is encrypted, or begins with a password.",
             WallClocks: self.no_clock,
             DiskSpace: self.no_disk,
         }
@@ -115,7 +120,7 @@ def find(written: WrittenStack) -> ForeignStack:
         UsageError: the file is not understood, or has nodes that could not be cut off.
         EnvironmentFault: there is no Docker engine or no Compose, or an image is unavailable.
     """
-    stack, path, pattern = written
+    stack, path, pattern = written.stack, written.path, written.pattern
     file = understood(stack, path, pattern)
     for problem in (*other_hosts(file.brokers, file.brokers), *unreachable(file, file.brokers)):
         raise UsageError(f"{path}: {problem.sentence}", problem.remedy)
@@ -128,4 +133,4 @@ def find(written: WrittenStack) -> ForeignStack:
         no_clock = next(filter(None, why), "")
     finally:
         client.close()
-    return ForeignStack(file, stack, services, no_clock)
+    return ForeignStack(file, stack, services, no_clock, written.client)

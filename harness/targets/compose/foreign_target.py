@@ -19,7 +19,7 @@ from harness.targets.bootstrap.spelling import Named
 from harness.targets.bootstrap.target import BootstrapTarget, sampler
 from harness.targets.compose.beside import Surroundings
 from harness.targets.compose.foreign_file import DISK_LABEL, LISTENER
-from harness.targets.compose.foreign_listener import wants
+from harness.targets.compose.foreign_listener import speaks_tls, wants
 from harness.targets.compose.foreign_overlay import overlay
 from harness.targets.compose.foreign_stack import ForeignStack
 from harness.targets.compose.harmed_nodes import HarmedNodes
@@ -77,8 +77,8 @@ class ForeignTarget(HarmedNodes):
         """
         super().start()
         self._has_come_up = True
-        cluster = replace(OF_ONE_RUN, bootstrap=self.bootstrap())
-        told = Administration(Access(self.bootstrap())).broker_configs(self._kafka_ids[0])
+        cluster = replace(OF_ONE_RUN, bootstrap=self.bootstrap(), client=self._foreign.client)
+        told = Administration(cluster.access).broker_configs(self._kafka_ids[0])
         stated = {name: value for name, value in self._promised.items() if name in STATED and name in told}
         configs = topic_configs(asked({**stated, **self._settings}, told))
         numbers = BrokerNumbers(self._kafka_ids, in_their_order=True)
@@ -131,18 +131,18 @@ class ForeignTarget(HarmedNodes):
         return False
 
     def _refuse_secured(self) -> None:
-        """Check that no broker's listener wants more of a client than plain text.
+        """Check that no broker's listener wants more of a client than plain text, unless the client has it.
 
         Raises:
             EnvironmentFault: one does, so that no question of seawall's would ever be answered there.
         """
         for node, broker in zip(self.brokers(), self._foreign.file.brokers, strict=True):
-            if wanted := wants(self.ports.address(node)):
+            if not self._foreign.client.values and (wanted := wants(self.ports.address(node))):
                 raise EnvironmentFault(
-                    f"the listener of service {broker.name!r} at port {broker.port} wants {wanted}, and seawall speaks "
-                    "plain text with brokers that it starts.",
-                    "Give the service a plain-text listener besides, publish its port, and name that port by the label "
-                    f"{LISTENER}.",
+                    f"the listener of service {broker.name!r} at port {broker.port} wants {wanted}, and no client "
+                    "properties are given.",
+                    "Name a file of them behind the path of the compose file, #client=FILE; or give the service a "
+                    f"plain-text listener besides, publish its port, and name that port by the label {LISTENER}.",
                 )
 
     def restart(self, node: str) -> None:
@@ -167,6 +167,25 @@ class ForeignTarget(HarmedNodes):
             return True
         going_on = sum(map(self._goes_on, self.brokers()))
         return node not in self._have_answered and 2 * going_on <= len(self.brokers())
+
+    def _is_answered(self, address: Address, timeout_s: float) -> bool:
+        """See :class:`.ComposedNodes`: with TLS by whatever a handshake is answered."""
+        if self._foreign.client.has_tls:
+            return speaks_tls(address, timeout_s)
+        return super()._is_answered(address, timeout_s)
+
+    def _known_to(self, broker: str) -> Mapping[int, Address]:
+        """See :class:`.ComposedNodes`.
+
+        Raises:
+            EnvironmentFault: the broker does not let clients with the given properties in.
+        """
+        if not self._foreign.client.values:
+            return super()._known_to(broker)
+        host, port = self.ports.address(broker)
+        told = Administration(Access(f"{host}:{port}", self._foreign.client)).listeners()
+        pairs = {int(name): where.rpartition(":") for name, where in told.items()}
+        return {name: (host, int(port)) for name, (host, _, port) in pairs.items()}
 
     def _shim_directories(self) -> Mapping[str, Path]:
         if self._foreign.no_clock:

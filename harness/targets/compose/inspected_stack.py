@@ -105,7 +105,7 @@ def find(written: WrittenStack) -> InspectedStack:
             that Kafka KRaft, or the reverse.
         EnvironmentFault: there is no Docker engine or no Compose, or an image is unavailable.
     """
-    stack, path, pattern = written
+    stack, path, pattern = written.stack, written.path, written.pattern
     file = understood(stack, path, pattern)
     refuse(file)
     services = kept(stack, needed(file))

@@ -1,7 +1,8 @@
 """Resolves ``--target compose:FILE``: whether the brokers of the file are Apache Kafka's, or of another make.
 
 They are Kafka's where the variables of a service say so and its image has Kafka in it. Other brokers are looked at by
-clients alone, and so are those that a label names (:data:`harness.targets.compose.foreign_file.LISTENER`).
+clients alone, and so are those that a label names (:data:`harness.targets.compose.foreign_file.LISTENER`), and those
+that let in only clients with certain properties.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from harness.targets.compose.inspected_stack import InspectedStack
 from harness.targets.compose.kafka_source import ComposeSource
 from harness.targets.compose.leftovers import NAME, remove, remove_lost
 from harness.targets.compose.stack_file import StackFile
-from harness.targets.compose.written_stack import PATTERN_MARK, WrittenStack, read
+from harness.targets.compose.written_stack import MARK, WrittenStack, read
 from harness.targets.kafka.source_kind import OneRelease
 from harness.targets.leftovers import Leftovers
 from harness.targets.system import SystemSource
@@ -60,14 +61,14 @@ def find(argument: str) -> Found:
     """The brokers that a compose file runs; inspects its images, and pulls or builds missing ones.
 
     Args:
-        argument: the path of the file, and behind a ``#`` the pattern of the names of the services that are brokers.
+        argument: as of :func:`harness.targets.compose.written_stack.read`.
 
     Raises:
         UsageError: the file is not understood.
         EnvironmentFault: there is no Docker engine or no Compose, or an image is unavailable.
     """
     written = read(argument)
-    if names_listeners(written.stack) or not has_kafka(written.stack, written.pattern):
+    if written.client.values or names_listeners(written.stack) or not has_kafka(written.stack, written.pattern):
         return _foreign(written)
     try:
         kafka = inspected_stack.find(written)
@@ -123,7 +124,7 @@ class ComposeKind:
 
     def with_pattern(self, argument: str, pattern: str) -> str:
         """The argument with a pattern of the names of the services that are brokers."""
-        return f"{argument}{PATTERN_MARK}{pattern}"
+        return f"{argument}{MARK}{pattern}"
 
     def tried(self, argument: str) -> Iterator[Tried]:
         """See :class:`harness.targets.target_kind.TargetKind`: its images are looked into."""

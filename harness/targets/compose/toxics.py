@@ -7,7 +7,6 @@ error answers as answers. So this module sets the address before every call, and
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +20,6 @@ from harness.errors import EnvironmentFault
 from harness.model import CLIENTS, Link
 from harness.target import Receipt
 from harness.targets.addresses import Address
-from harness.targets.link_probe import API_VERSIONS_REQUEST
 
 PROBE_PORT = 19999
 """In Toxiproxy's container: the port of a copy of a proxy, by which a link is probed whose reverse is cut, too."""
@@ -41,13 +39,17 @@ class Toxics:
         api: the address of its API.
         listeners: the clients' address of each broker's proxy, by the broker's name.
         probe: the published address of :data:`PROBE_PORT`.
+        answers: whether a broker answers, at an address and within a time in seconds, what any client may send it.
     """
 
-    def __init__(self, api: Address, listeners: Mapping[str, Address], probe: Address) -> None:
+    def __init__(
+        self, api: Address, listeners: Mapping[str, Address], probe: Address, answers: Callable[[Address, float], bool]
+    ) -> None:
         self._api = api
         self._server = Toxiproxy()
         self._listeners = listeners
         self._probe = probe
+        self._answers = answers
 
     def await_up(self, timeout_s: float) -> None:
         """Wait until Toxiproxy answers.
@@ -98,12 +100,12 @@ class Toxics:
         stalled = self._stalled(node)
         if stream not in stalled:
             return Receipt(False, f"{link}: Toxiproxy lists no toxic that holds back what flows {stream}")
-        if _answers(self._listeners[node], _SILENCE_S):
+        if self._answers(self._listeners[node], _SILENCE_S):
             return Receipt(False, f"{link}: a request was answered")
         if stalled == {stream}:
             return Receipt(True, f"{link}: a request was not answered, Toxiproxy holds back what flows {stream}")
         with self._copy(node, [stream]):
-            answered = _answers(self._probe, _SILENCE_S)
+            answered = self._answers(self._probe, _SILENCE_S)
         what = "was answered" if answered else "was not answered, and Toxiproxy holds back what flows " + stream
         return Receipt(not answered, f"{link}: a request through a copy of the proxy, with this link cut alone, {what}")
 
@@ -114,10 +116,10 @@ class Toxics:
         if stream in stalled:
             return Receipt(False, f"{link}: Toxiproxy holds back what flows {stream}")
         if not stalled:
-            through = _answers(self._listeners[node], _ANSWER_TIMEOUT_S)
+            through = self._answers(self._listeners[node], _ANSWER_TIMEOUT_S)
         else:
             with self._copy(node, []):
-                through = _answers(self._probe, _ANSWER_TIMEOUT_S)
+                through = self._answers(self._probe, _ANSWER_TIMEOUT_S)
         return Receipt(through, f"{link}: a request was {'' if through else 'not '}answered")
 
     # ------------------------------------------------------------------------------------------------ proxies
@@ -167,14 +169,3 @@ def _placed(link: Link) -> tuple[str, str]:
     if CLIENTS not in link:
         raise EnvironmentFault(f"no proxy is on the link {link}: neither end is {CLIENTS}.")
     return (link.destination, _THERE) if link.source == CLIENTS else (link.source, _BACK)
-
-
-def _answers(listener: Address, timeout_s: float) -> bool:
-    """Whether a broker answers a request there."""
-    try:
-        with socket.create_connection(listener, timeout_s) as connection:
-            connection.settimeout(timeout_s)
-            connection.sendall(API_VERSIONS_REQUEST)
-            return bool(connection.recv(1))
-    except OSError:
-        return False

@@ -25,6 +25,7 @@ import yaml
 
 from checkers import check
 from harness.checker import Outcome, RunVerdict
+from harness.client_properties import PLAINTEXT
 from harness.clock import SystemClock
 from harness.errors import EnvironmentFault
 from harness.history.run_directory import RunDirectory
@@ -73,7 +74,9 @@ class Scripted(ForeignTarget):
 
     def __init__(self, directory: Path, known: Sequence[Known], lives: Sequence[bool] = ()) -> None:
         stack = parsed(REDPANDA_THREE)
-        super().__init__(directory, ForeignStack(read(REDPANDA_THREE), stack, (), ""), {}, {}, NothingToUndo())
+        super().__init__(
+            directory, ForeignStack(read(REDPANDA_THREE), stack, (), "", PLAINTEXT), {}, {}, NothingToUndo()
+        )
         ports = {node: 21000 + int(node) for node in self.brokers()}
         self._ports = Ports(ports, ports, {node: port + 1000 for node, port in ports.items()}, 0, 0, 0)
         self._known = known

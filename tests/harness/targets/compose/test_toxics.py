@@ -15,6 +15,7 @@ from harness.errors import EnvironmentFault
 from harness.model import CLIENTS, Link
 from harness.targets.addresses import Address
 from harness.targets.compose.toxics import PROBE_PORT, Toxics
+from harness.targets.link_probe import ping_as_client
 from tests.harness.targets.compose.conftest import Engine
 
 THERE, BACK = Link(CLIENTS, "0"), Link("0", CLIENTS)
@@ -62,7 +63,7 @@ def toxics_and_proxy(engine: Engine) -> Iterator[tuple[Toxics, Address]]:
             "seawall/toxiproxy", network=network.name, ports=published, detach=True
         )
         stack.callback(container.remove, force=True)
-        toxics = Toxics(api, {"0": proxy}, probe)
+        toxics = Toxics(api, {"0": proxy}, probe, answers)
         toxics.await_up(TIMEOUT_S)
         toxics.create("0", f"0.0.0.0:{PROXY_PORT}", ":".join(map(str, broker.server_address)))
         yield toxics, proxy
@@ -109,4 +110,8 @@ def test_links_between_brokers_are_not_its_affair(toxics_and_proxy: tuple[Toxics
 def test_a_toxiproxy_that_is_not_there_is_named_by_its_address() -> None:
     port = free_port()
     with pytest.raises(EnvironmentFault, match=rf"Toxiproxy at 127\.0\.0\.1:{port} did not execute a request: "):
-        Toxics(("127.0.0.1", port), {}, ("127.0.0.1", PROBE_PORT)).await_up(0)
+        Toxics(("127.0.0.1", port), {}, ("127.0.0.1", PROBE_PORT), answers).await_up(0)
+
+
+def answers(listener: Address, timeout_s: float) -> bool:
+    return ping_as_client(listener, timeout_s, lambda: 0) is None
