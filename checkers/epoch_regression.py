@@ -9,9 +9,10 @@
   replicas that copied it are not distinguished.
 * ``epoch-cache-mismatch``: the leader epochs that a replica has written down beside its log do not rise, in epochs
   and in offsets, or one does not begin where the log's first record of that epoch is, or is not among them (R7).
-  Epochs without records are legal, and so is one that began below the log's start. Only of a broker that was alive at
-  the end: one that died may not have come to write its last epoch down. Before 0.11 no broker writes the first one
-  down.
+  Epochs without records are legal, and so is one that began below the log's start, or below the highest that any
+  replica's log has had: a deletion shortens what is written down of epochs at once, while the log's start is written
+  down now and then, and may be an older one again after a crash. Only of a broker that was alive at the end: one that
+  died may not have come to write its last epoch down. Before 0.11 no broker writes the first one down.
 
 Severity: ``VIOLATION``. ``INDETERMINATE`` when a replica has a log and its epoch cache could not be read.
 ``epoch-disorder`` and ``epoch-cache-mismatch`` are ``DOCUMENTED`` before 2.0.1, where followers did not yet look epochs
@@ -116,8 +117,11 @@ def conclude(
         found = [one for epochs in logs.values() for one in _disorder(configured, place, epochs)]
         yield from {one.finding.offset: one for one in reversed(found)}.values()
     for place, ends in states.ended.items():
+        reported = [one for intervals in states.reported.get(place, {}).values() for one in intervals]
+        begun = max((one.log_start_offset or 0 for one in (*reported, *ends.values())), default=0)
         for end in ends.values():
-            yield from _cache(configured, place, end, log_epochs.by_replica.get(place, {}).get(end.node, []))
+            log = log_epochs.by_replica.get(place, {}).get(end.node, [])
+            yield from _cache(configured, place, end, log, begun=begun)
             yield from _stamped(states, configured, journal, log_epochs, place, end=end)
 
 
@@ -218,8 +222,9 @@ def _disorder(configured: Configured, place: TopicPartition, epochs: Sequence[Lo
 
 
 def _cache(
-    configured: Configured, place: TopicPartition, end: StateInterval, log: Sequence[LogEpoch]
+    configured: Configured, place: TopicPartition, end: StateInterval, log: Sequence[LogEpoch], *, begun: int
 ) -> Iterator[Conclusion]:
+    """Of one replica; ``begun``: the highest start that a log of the partition has had."""
     details = detail(end)
     entries = _entries(details.get("epochs"))
     if details.get("source") == "live" and "epochs_unread" in details and log:
@@ -230,10 +235,10 @@ def _cache(
         )
     if details.get("source") != "live" or entries is None:
         return
-    starts, log_start = dict(entries), end.log_start_offset or 0
+    starts = dict(entries)
     written = since(configured.generation, _WRITTEN_SINCE)
     known = [one for one in log if one.leader_epoch >= 0]
-    wrong = [(one.leader_epoch, one.first) for one in known if not _is_noted(one, starts, log_start, written=written)]
+    wrong = [(one.leader_epoch, one.first) for one in known if not _is_noted(one, starts, begun, written=written)]
     for before, after in pairwise(entries):
         if not (before[0] < after[0] and before[1] < after[1]):
             wrong.append(after)
@@ -249,11 +254,11 @@ def _cache(
         )
 
 
-def _is_noted(one: LogEpoch, starts: Mapping[int, int], log_start: int, *, written: bool) -> bool:
-    """Whether the cache has the epoch's first offset; an epoch below the log's start need not be in it."""
+def _is_noted(one: LogEpoch, starts: Mapping[int, int], begun: int, *, written: bool) -> bool:
+    """Whether the cache has the epoch's first offset; an epoch below where logs have begun need not be in it."""
     if written and one.leader_epoch not in starts:
-        return one.last < log_start
-    return max(starts.get(one.leader_epoch, -1), log_start) == max(one.first, log_start)
+        return one.last < begun
+    return max(starts.get(one.leader_epoch, -1), begun) == max(one.first, begun)
 
 
 def _entries(details: Any) -> list[tuple[int, int]] | None:

@@ -387,3 +387,20 @@ def an_epoch_that_lies_below_the_log_s_start_need_not_be_written_down(story: Sto
 @case(Outcome.VIOLATION, (MISNOTED, "VIOLATION", 0), lost(0, "DOCUMENTED"), **DELETING)
 def an_epoch_in_which_the_log_begins_must_be_written_down(story: Story) -> None:
     delete_what_is_older(story, 1, [[1, 2]])
+
+
+def delete_and_begin_earlier_again(story: Story, entries: list[list[int]]) -> None:
+    delete_what_is_older(story, 2, entries)
+    for row in story.timeline:
+        if (row["kind"], row["node"]) == ("final", 2):
+            row["log_start_offset"] = 0
+
+
+@case(Outcome.PASS, lost(0, "DOCUMENTED"), lost(1, "DOCUMENTED"), **DELETING)
+def a_log_s_start_may_be_an_older_one_again_without_its_epochs(story: Story) -> None:
+    delete_and_begin_earlier_again(story, [[1, 2]])
+
+
+@case(Outcome.VIOLATION, (MISNOTED, "VIOLATION", 2), lost(0, "DOCUMENTED"), lost(1, "DOCUMENTED"), **DELETING)
+def an_epoch_behind_what_was_deleted_must_be_written_down(story: Story) -> None:
+    delete_and_begin_earlier_again(story, [])
