@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from spark_analysis.tables import PLACE, Tables
+from spark_analysis.transaction_markers import next_marker
 
 
 def partitions(
@@ -114,9 +115,8 @@ def data_ends(tables: Tables, leaders: DataFrame) -> DataFrame:
     below = tables.replica_logs.join(bounds, on=[*PLACE, "node"], how="inner").where(f.col("offset") < f.col("bound"))
     # A record without a producer id, or outside of a transaction, counts by itself.
     producer = f.coalesce("producer_id", -1 - f.col("offset"))
-    following = Window.partitionBy(*PLACE, producer).orderBy("offset").rangeBetween(1, Window.unboundedFollowing)
-    marker = f.min(f.when(f.col("control").isNotNull(), f.struct("offset", "control"))).over(following)
-    aborted = marker["control"].eqNullSafe("abort") & f.coalesce("transactional", f.lit(True))
+    marker = next_marker(f.col("control"), *PLACE, producer)
+    aborted = marker.eqNullSafe("abort") & f.coalesce("transactional", f.lit(True))
     below = below.withColumn("given", f.col("control").isNull() & ~aborted)
     known = below.groupBy(*PLACE, "bound").agg(
         f.count("*").alias("rows"),

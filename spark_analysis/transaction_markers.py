@@ -23,9 +23,7 @@ def transaction_ends(replica_logs: DataFrame, ends: DataFrame) -> DataFrame:
     """
     logs = replica_logs.where(f.col("producer_id").isNotNull()).withColumnRenamed("leader_epoch", "logged")
     own = logs.join(f.broadcast(ends), on=list(PLACE), how="inner").where(f.col("node") == f.col("leader.node"))
-    following = Window.partitionBy(*PLACE, "producer_id").orderBy("offset").rangeBetween(1, Window.unboundedFollowing)
-    known = f.struct("offset", "control", f.col("logged").alias("epoch"))
-    marker = f.min(f.when(f.col("control").isNotNull(), known)).over(following)
+    marker = next_marker(f.struct("offset", "control", f.col("logged").alias("epoch")), *PLACE, "producer_id")
     records = own.withColumn("marker", marker).where(f.col("control").isNull() & f.col("value").isNotNull())
     later = f.exists("unclean", lambda election: election["leader_epoch"] > f.col("logged"))
     return records.select(
@@ -35,6 +33,15 @@ def transaction_ends(replica_logs: DataFrame, ends: DataFrame) -> DataFrame:
         _instead_ns().alias("instead_ns"),
         later.alias("later"),
     )  # fmt: skip
+
+
+def next_marker(what: Column, *scope: Column | str) -> Column:
+    """``what`` of the first marker behind a row, by ``offset`` within the ``scope``; null: none follows.
+
+    Backwards, for a window of all that follows is read again for each row.
+    """
+    backwards = Window.partitionBy(*scope).orderBy(f.desc("offset")).rowsBetween(Window.unboundedPreceding, -1)
+    return f.last(f.when(f.col("control").isNotNull(), what), ignorenulls=True).over(backwards)
 
 
 def replaced(closed: DataFrame) -> DataFrame:
