@@ -80,7 +80,7 @@ class ClientError(Exception):
 
 
 CLOSES_WITHIN_S = 30.0
-"""How long a consumer may take to close."""
+"""How long a client may take to close."""
 
 _CALLER: ContextVar[int] = getattr(cimpl, "_reentry_identity_var", ContextVar("caller", default=0))
 """By which confluent-kafka's consumers tell their callers apart; 0: by the id of the thread."""

@@ -58,7 +58,7 @@ class TransactionalSender:
             "retry.backoff.ms": 100,
             "linger.ms": 0,
         }
-        self._producer = made(Producer, self._settings)
+        self._last = [made(Producer, self._settings)]
 
     def initialise(self) -> str | None:
         """Take the transactional id over; the error's name, None: it is taken over."""
@@ -97,8 +97,8 @@ class TransactionalSender:
         no metadata any more (its issues 5511 and 5456).
         """
         wanted = [assigned(name, one.offset, one.leader_epoch) for name, one in offsets.items()]
-        commit = partial(self._producer.send_offsets_to_transaction, wanted, metadata, self._timeout_s)
         try:
+            commit = partial(self._producer.send_offsets_to_transaction, wanted, metadata, self._timeout_s)
             within(commit, self._timeout_s + _OVERDUE_S)
         except ClientError as refused:
             return self._given_up(refused.error)
@@ -124,7 +124,7 @@ class TransactionalSender:
     def _take_over(self) -> None:
         if self._is_spent:
             self.close()
-            self._producer = made(Producer, self._settings)
+            self._last = [made(Producer, self._settings)]
             self._is_spent = self._has_producer_id = False
         if not self._has_producer_id:
             with calling():
@@ -144,19 +144,29 @@ class TransactionalSender:
         offsets, self.offsets = self.offsets, []
         return Transacted(kind, offsets, error)
 
+    @property
+    def _producer(self) -> Producer:
+        for one in self._last:
+            return one
+        raise ClientError(KafkaError(KafkaError._DESTROY))  # noqa: SLF001 (librdkafka's own code)
+
     def close(self) -> None:
-        """Forget whatever is outstanding, and close the connections, for good.
+        """Forget whatever is outstanding, and close the connections; idempotent. A call that goes on meanwhile fails.
 
         librdkafka's producer, with a thread for each broker, ends with the last reference to it. This sender may be
         part of a cycle of references, which the garbage collector, seldom at work in a run, would have to find.
         """
-        with suppress(ClientError), calling():
-            self._producer.purge(in_queue=True, in_flight=True, blocking=False)
-            self._producer.poll(0)
-        last = [self._producer]
-        del self._producer
+        last, self._last = self._last, []
+        _purge(last)
         with suppress(ClientError):
             within(last.clear, CLOSES_WITHIN_S)
+
+
+def _purge(producers: Sequence[Producer]) -> None:
+    for one in producers:
+        with suppress(ClientError), calling():
+            one.purge(in_queue=True, in_flight=True, blocking=False)
+            one.poll(0)
 
 
 def _delivered(offsets: list[Offset | None], index: int, error: KafkaError | None, message: Message) -> None:

@@ -131,6 +131,10 @@ def test_a_closed_producer_has_no_threads_whatever_refers_to_its_sender() -> Non
     assert threads_of_librdkafka() > before
     sender.close()
     assert threads_of_librdkafka() == before
+    sender.close()
+    ended = sender.send(LEDGER, [bare(b"a")])
+    assert ended is not None
+    assert (ended.kind, ended.error) == ("fail", "_DESTROY")
 
 
 def threads_of_librdkafka() -> int:
