@@ -114,8 +114,9 @@ class Proxies:
         Raises:
             EnvironmentFault: it has, so that no node reaches another one, nor a client any; names what it said last.
         """
-        if self._process is not None and self._process.poll() is not None:
-            raise EnvironmentFault(f"the {_NAME} between the nodes have ended: {self._log_tail(1)}.")
+        if self._process is not None and (status := self._process.poll()) is not None:
+            said = f"exit status {status}: {self._log_tail(1)}"
+            raise EnvironmentFault(f"the {_NAME} between the nodes have ended, {said}.")
 
     @property
     def pid(self) -> int | None:

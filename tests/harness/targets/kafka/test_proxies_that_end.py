@@ -31,7 +31,7 @@ def test_proxies_that_have_too_many_connections_say_why_they_have_ended(tmp_path
             for _ in range(40):
                 waiting.enter_context(socket.socket()).connect_ex(layout.seen_by(CLIENTS, "0", Listener.CLIENTS))
             psutil.wait_procs([process], TIMEOUT_S)
-        with pytest.raises(EnvironmentFault, match=r"have ended: FATAL: .*Too many open files"):
+        with pytest.raises(EnvironmentFault, match=r"have ended, exit status \d: FATAL: .*Too many open files"):
             one.require_running()
     finally:
         one.stop()
