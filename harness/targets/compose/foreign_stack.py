@@ -83,7 +83,7 @@ class ForeignStack:
             DiskContents: "What such a program keeps on its disk is not known.",
             LogDirectories: "A container's volume cannot lose its name.",
             ConnectionStalls: "Toxiproxy cuts a link in all its connections.",
-            WireTaps: "What goes to its brokers is encrypted, or begins with a password.",
+            WireTaps: "Client properties are given, by which what goes to its brokers may be encrypted.",
             WallClocks: self.no_clock,
             DiskSpace: self.no_disk,
         }

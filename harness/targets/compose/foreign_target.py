@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -29,6 +30,9 @@ from harness.targets.leftovers import StartJournal
 
 _STARTS = 3
 """How often a broker is started that ends itself meanwhile."""
+
+_LET_IN_WITHIN_S = 60.0
+"""How long brokers may refuse clients, whose users something may have to create first."""
 
 OF_ONE_RUN = Named("", keeps_topics=True, prefix="")
 """Such a cluster, as its clients use it, before it runs: nothing of it outlives the run, and nothing else uses it."""
@@ -67,6 +71,7 @@ class ForeignTarget(HarmedNodes):
         self._kafka_ids: Sequence[int] = ()
         self._clients: BootstrapTarget | None = None
         self._have_answered: set[str] = set()
+        self._asked_since: float | None = None
 
     # ------------------------------------------------------------------------------------------------ life
 
@@ -178,12 +183,18 @@ class ForeignTarget(HarmedNodes):
         """See :class:`.ComposedNodes`.
 
         Raises:
-            EnvironmentFault: the broker does not let clients with the given properties in.
+            EnvironmentFault: no broker has let clients with the given properties in for some time.
         """
         if not self._foreign.client.values:
             return super()._known_to(broker)
+        self._asked_since = self._asked_since or time.monotonic()
         host, port = self.ports.address(broker)
-        told = Administration(Access(f"{host}:{port}", self._foreign.client)).listeners()
+        try:
+            told = Administration(Access(f"{host}:{port}", self._foreign.client)).listeners()
+        except EnvironmentFault:
+            if time.monotonic() - self._asked_since >= _LET_IN_WITHIN_S:
+                raise
+            return {}
         pairs = {int(name): where.rpartition(":") for name, where in told.items()}
         return {name: (host, int(port)) for name, (host, _, port) in pairs.items()}
 
