@@ -280,8 +280,7 @@ def _finished(path: Path, entries: Entries, *, forgets: bool) -> str:
     killed = [name for name, mark in entries.nodes.items() if _killed(mark)]
     if alive := [f"{name} (process {mark.pid})" for name, mark in entries.nodes.items() if mark.process() is not None]:
         return f"{abandoned}, and its nodes still run: {', '.join(alive)}."
-    if late := _under_way(entries.commands):
-        return f"{abandoned}, and its commands are under way: {', '.join(late)}."
+    _await_ends(entries.commands.values())
     mended = log_dirs.mend_all(Path(entries.run_directory))
     removed, problems = _removed_outside(entries.leftovers)
     if problems and not forgets:
@@ -301,14 +300,13 @@ def _finished(path: Path, entries: Entries, *, forgets: bool) -> str:
     return f"{abandoned}: killed its nodes ({nodes}); faults that were in force: {faults}{put_back}."
 
 
-def _under_way(commands: Mapping[str, ProcessMark]) -> list[str]:
-    """Wait for the ends of the commands of a dead harness; returns those that have not ended."""
+def _await_ends(commands: Iterable[ProcessMark]) -> None:
+    """Wait for the commands of a dead harness, which would have killed those that do not end."""
     deadline = time.monotonic() + _COMMANDS_TIMEOUT_S
-    while True:
-        late = [f"{name} (process {mark.pid})" for name, mark in commands.items() if mark.process() is not None]
-        if not late or time.monotonic() >= deadline:
-            return late
-        time.sleep(_POLL_S)
+    for mark in commands:
+        while mark.process() is not None and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
+        _killed(mark)
 
 
 def _removed_outside(leftovers: Sequence[Leftover]) -> tuple[list[str], list[str]]:

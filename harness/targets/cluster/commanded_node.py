@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from harness.controls import DiskSpace, Kills, Links, Pauses, Shutdowns
@@ -22,6 +23,7 @@ NEEDED: Mapping[type[Target], Sequence[str]] = {
 }
 """By what can be done to a cluster, the commands that each of its nodes needs for that."""
 
+_VARIABLE = re.compile(r"\$\{?([A-Z_]+)")
 _GONE = "gone"
 _STATE = f"""\
 PID=$(%s) || true
@@ -59,7 +61,7 @@ class CommandedNode:
     """
 
     def __init__(self, file: ClusterFile, node: Node) -> None:
-        preset = PRESETS[file.preset] if file.preset is not None else Preset({})
+        self._preset = preset = PRESETS[file.preset] if file.preset is not None else Preset({})
         self.name = node.name
         self.address = node.address
         self.port = node.port
@@ -81,11 +83,16 @@ class CommandedNode:
             if not self.has(name):
                 return f"command {name!r}"
             for variable in sorted(TO_BE_SET):
-                if f"${variable}" in self._commands[name][1] and not self._variables.get(variable):
+                if variable in self._wanted_by(name) and not self._variables.get(variable):
                     return f"variable {variable!r}"
         if control is Links and (self.address is None or self.port is None):
             return "address and port"
         return None
+
+    def _wanted_by(self, command: str) -> Collection[str]:
+        """The variables that a preset's command needs; those of a file see to themselves."""
+        text = self._commands[command][1]
+        return _VARIABLE.findall(text) if text == self._preset.commands.get(command) else ()
 
     def greet(self) -> Ran:
         """Run nothing, by its transport.

@@ -25,20 +25,23 @@ _PACKET_FILTERS = {
     ),
 }
 
-_DISKS = {
+_DISKS = {  # of what fallocate could not take whole, ext4 and XFS keep a part, which counts by its blocks
     "fill": """\
-[ "$(stat -c %d "$DATA")" != "$(stat -c %d /)" ] || { echo "DATA is on the root file system" >&2; exit 1; }
-size=$($SUDO stat -c %s "$DATA/.seawall-ballast" 2>/dev/null || echo 0) step=9223372036854775807
-while [ "$step" -ge 4096 ]; do
-    most=$(($(stat -fc '%f * %S' "$DATA") - FREE_BYTES))
+data=$(cd "$DATA" && pwd -P) || exit
+refuse() { echo "$1" >&2; exit 1; }
+[ "$(stat -c %d "$data")" != "$(stat -c %d /)" ] || refuse "DATA is on the root file system"
+[ "$(stat -fc '%b %f %S' "$data" / | uniq | wc -l)" -gt 1 ] || refuse "DATA has its space from the root file system"
+$SUDO ls -l "/proc/$PID/fd" 2>/dev/null | grep -qF " -> $data/" || refuse "the node has no file open in DATA"
+file=$data/.seawall-ballast step=9223372036854775807 tries=0 last=nothing
+while [ $tries -lt 100 ]; do
+    tries=$((tries + 1))
+    size=$(($($SUDO stat -c '%b * %B' "$file" 2>/dev/null || echo 0)))
+    most=$(($(stat -fc '%f * %S' "$data") - FREE_BYTES))
     [ "$step" -le "$most" ] || step=$most
     [ "$step" -ge 4096 ] || break
-    if $SUDO fallocate -o "$size" -l "$step" "$DATA/.seawall-ballast"
-    then size=$((size + step))
-    else step=$((step / 2))
-    fi
+    last=$($SUDO fallocate -o "$size" -l "$step" "$file" 2>&1) || step=$((step / 2))
 done
-[ "$size" -gt 0 ]""",
+[ -s "$file" ] || [ "$size" -gt 0 ] || refuse "no space could be taken: $last\"""",
     "free": '$SUDO rm -f "$DATA/.seawall-ballast"',
     "write": """\
 said=$(LC_ALL=C $SUDO dd if=/dev/zero of="$DATA/.seawall-probe" bs=65536 count=1 conv=fsync 2>&1)

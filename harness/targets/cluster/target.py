@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
+from harness.controls import DiskSpace
 from harness.errors import EnvironmentFault, NoSuchProbe
 from harness.model import CONTROLLER, Link, is_broker, node_name
 from harness.target import ClusterView, Ending, Receipt
@@ -17,7 +18,7 @@ from harness.targets.bootstrap.metadata_sampler import MetadataSampler
 from harness.targets.bootstrap.spelling import Named
 from harness.targets.bootstrap.target import BootstrapTarget, accepts
 from harness.targets.cluster.commanded_node import NEEDED, CommandedNode, ProcessState
-from harness.targets.cluster.undo import NAME, Harm, of_cut, of_end, of_full_disk, of_pause, undo
+from harness.targets.cluster.undo import NAME, Harm, of_cut, of_end, of_full_disk, of_pause, undo, undo_wholly
 from harness.targets.leftovers import StartJournal
 
 _SHUT_DOWN_TIMEOUT_S = 60.0
@@ -73,9 +74,10 @@ class ClusterTarget(BootstrapTarget):
 
     def stop(self) -> None:
         """See :class:`harness.target.Target`: undoes what no fault has undone, too."""
-        for harm in reversed(list(self._harms.values())):
+        for harm in sorted(self._harms.values(), key=lambda one: not one.stop):
             with suppress(EnvironmentFault):
-                self._undo(harm)
+                undo_wholly(harm, partial(self._note, harm))
+                del self._harms[harm.what]
         super().stop()
 
     def remains(self) -> Sequence[str]:
@@ -123,8 +125,9 @@ class ClusterTarget(BootstrapTarget):
     def restart(self, node: str) -> None:
         """See :class:`harness.controls.Kills`."""
         harm = self._end_of(node)
-        self._undo(harm)
+        undo(harm, partial(self._note, harm))
         harm.await_broker()
+        self._harms.pop(harm.what, None)
         self._killed.pop(node, None)
         self._shut_down.pop(node, None)
         self._filled.discard(node)
@@ -164,7 +167,7 @@ class ClusterTarget(BootstrapTarget):
 
     def takes_writes(self, node: str) -> Receipt:
         """See :class:`harness.observations.NodeStates`."""
-        if not self._nodes[node].has("write"):
+        if self._nodes[node].missing(DiskSpace) is not None:
             raise NoSuchProbe(f"the disk of node {node} is not looked at.")
         said = self._said_of_disk(node)
         return Receipt(said == _WRITTEN, f"node {node}: 64 KiB beside its data: {said}")
@@ -308,8 +311,13 @@ class ClusterTarget(BootstrapTarget):
             self._recorded.add(harm.what)
 
     def _undo(self, harm: Harm) -> None:
-        undo(harm, partial(self._journal.command_started, harm.what))
+        undo(harm, partial(self._note, harm))
         self._harms.pop(harm.what, None)
+
+    def _note(self, harm: Harm, pid: int) -> None:
+        """Have the journal know what undoes it, unless that cannot be written down: no undo waits for that."""
+        with suppress(OSError):
+            self._journal.command_started(harm.what, pid)
 
 
 def controls_of(nodes: Iterable[CommandedNode]) -> frozenset[type[Any]]:

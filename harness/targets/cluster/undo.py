@@ -22,8 +22,6 @@ NAME = "cluster"
 
 START_TIMEOUT_S = 120.0
 _POLL_S = 0.1
-_ENDS_WITHIN_S = 2.0
-"""How long a broker may take to end whose last write was refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +36,8 @@ class Harm:
         wants_awake: whether the process is to go on, instead of to exist.
         listener: where clients reach the broker that ended, as ``host:port``; empty: the node is none, or did not end.
         client: the path of the file of client properties; None: there is none.
-        lasts_s: for how long the node may still end of it once it is undone.
+        stop: the command line that then asks the node to shut down, so that it can be started again; empty: it goes on.
+        process: the command line that prints which process that ends.
     """
 
     what: str
@@ -48,7 +47,8 @@ class Harm:
     wants_awake: bool = False
     listener: str = ""
     client: str | None = None
-    lasts_s: float = 0.0
+    stop: Sequence[str] = ()
+    process: Sequence[str] = ()
 
     def is_undone(self) -> bool:
         """Whether the node's process shows nothing of it. Raises as :func:`state_by`."""
@@ -103,9 +103,9 @@ def of_cut(source: CommandedNode, destination: CommandedNode) -> Harm:
 
 
 def of_full_disk(node: CommandedNode) -> Harm:
-    """What fills the disk of its data."""
-    what = f"full disk of node {node.name}"
-    return Harm(what, node.name, node.command_line("free"), lasts_s=_ENDS_WITHIN_S)
+    """What fills the disk of its data, which a broker may do without until it is started again."""
+    what, free = f"full disk of node {node.name}", node.command_line("free")
+    return Harm(what, node.name, free, stop=node.command_line("stop"), process=node.state_line())
 
 
 def undo(harm: Harm, started: Callable[[int], None] | None = None) -> bool:
@@ -129,11 +129,32 @@ def undo(harm: Harm, started: Callable[[int], None] | None = None) -> bool:
     return True
 
 
+def undo_wholly(harm: Harm, started: Callable[[int], None] | None = None) -> bool:
+    """Undo it as :func:`undo` does, and end the node that would not be whole without a start, which is another harm's.
+
+    Raises:
+        EnvironmentFault: as :func:`undo`; or the node has not shut down.
+    """
+    was_undone = undo(harm, started)
+    before = state_by(harm.process, harm.node) if harm.stop else None
+    if before is not None:
+        run(harm.stop, started)
+        late = f"node {harm.node} has not shut down"
+        await_that(lambda: _is_another(state_by(harm.process, harm.node), before), late, (), START_TIMEOUT_S, _POLL_S)
+    return was_undone
+
+
+def _is_another(now: ProcessState | None, before: ProcessState) -> bool:
+    return now is None or not now.is_the_same(before)
+
+
 def remove(what: Mapping[str, Any]) -> Sequence[str]:
     """Undo what a journal has; see :class:`harness.targets.leftovers.Leftovers`."""
     harm = Harm(**what)
-    if not undo(harm):
-        return []
-    time.sleep(harm.lasts_s)
-    harm.await_broker()
+    try:
+        if not undo_wholly(harm):
+            return []
+        harm.await_broker()
+    except EnvironmentFault as problem:
+        raise EnvironmentFault(f"the {harm.what} may last: {problem.sentence}", problem.remedy) from None
     return [harm.what]

@@ -27,7 +27,7 @@ from harness.runner.journal import (
     heal_leftovers,
     journal_directory,
 )
-from harness.targets import log_dirs
+from harness.targets import left_outside, log_dirs
 from harness.targets.compose.ownership import owner
 from tests.harness.cli.calling import Seawall
 from tests.harness.cli.conftest import seawall as seawall  # noqa: PLC0414 - a fixture
@@ -304,19 +304,23 @@ def test_an_entry_that_is_no_projects_is_still_there_and_says_so(tmp_path: Path)
     assert path.exists()
 
 
-def test_while_a_command_of_a_dead_harness_is_under_way_nothing_is_undone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("ends", [True, False])
+def test_nothing_is_undone_while_a_command_of_a_dead_harness_is_under_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, ends: bool
 ) -> None:
-    monkeypatch.setattr(journals, "_COMMANDS_TIMEOUT_S", 0.1)
-    with subprocess.Popen(SLEEP) as command:
-        commands = {"cut 0->1": ProcessMark.of(command.pid)}
-        path = dead_harness(tmp_path, {}, leftovers=[Leftover("nothing", {})], commands=commands)
-        [line] = heal_leftovers()
-        assert f"its commands are under way: cut 0->1 (process {command.pid})." in line
-        assert path.exists()
-        command.kill()
-    [line] = heal_leftovers()
-    assert "under way" not in line
+    monkeypatch.setattr(journals, "_COMMANDS_TIMEOUT_S", 60.0 if ends else 0.1)
+    undone: list[bool] = []
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1)"] if ends else SLEEP) as command:
+        mark = ProcessMark.of(command.pid)
+
+        def remove(*_: object) -> list[str]:
+            undone.append(mark.process() is None)
+            return []
+
+        monkeypatch.setattr(left_outside, "remove", remove)
+        dead_harness(tmp_path, {}, leftovers=[Leftover("nothing", {})], commands={"cut 0->1": mark})
+        assert heal_leftovers()
+    assert undone == [True]
 
 
 def test_the_journal_of_another_version_is_left_to_it_once_its_harness_is_dead(tmp_path: Path) -> None:

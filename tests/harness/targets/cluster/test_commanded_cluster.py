@@ -268,15 +268,18 @@ with Journal(Path(sys.argv[2])) as journal:
 
 
 def test_a_cut_that_a_killed_seawall_has_begun_is_undone_when_it_is_done(cluster: PlainCluster, tmp_path: Path) -> None:
-    begun, made = tmp_path / "begun", tmp_path / "made"
-    slow = {"cut": f"touch {begun}; sleep 1; touch {made}", "mend": f"rm -f {made}"}
-    target = cluster.written("slow-cut.yml", commands={**cluster.file["commands"], **slow})
+    begun, goes_on, made = tmp_path / "begun", tmp_path / "goes on", tmp_path / "made"
+    slow = f"touch {begun}; until [ -e '{goes_on}' ]; do sleep 0.1; done; touch {made}"
+    commands = {**cluster.file["commands"], "cut": slow, "mend": f"rm -f {made}"}
+    target = cluster.written("slow-cut.yml", commands=commands)
     with subprocess.Popen([sys.executable, "-c", CUT, target, str(tmp_path)], cwd=ROOT) as harness:
         await_that(begun.exists, "the cut has not begun", (), 30, 0.01)
         harness.kill()
-    assert not made.exists()
+    later = threading.Timer(0.5, goes_on.touch)
+    later.start()
     assert "cut 0->1" in " ".join(heal_leftovers())
-    time.sleep(1.5)
+    later.join()
+    time.sleep(0.5)
     assert not made.exists()
 
 

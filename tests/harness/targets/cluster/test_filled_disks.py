@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness.checker import Outcome
-from harness.errors import ExitCode, UsageError
+from harness.errors import EnvironmentFault, ExitCode, UsageError
 from harness.runner import plan
 from harness.runner.journal import heal_leftovers
 from harness.scenario import parse
@@ -73,12 +73,15 @@ def test_a_disk_that_a_killed_seawall_has_filled_is_freed_by_the_next(cluster: P
         while not ballast(cluster) and time.monotonic() < deadline:
             time.sleep(0.05)
         seen = ballast(cluster)
+        before = {node: target_of(cluster.written())._nodes[node].state() for node in ("0", "1", "2")}
         os.kill(harness.pid, signal.SIGKILL)
         _, complaint = harness.communicate()
     assert seen, complaint.decode()
     assert "full disk of node" in " ".join(heal_leftovers())
     assert not ballast(cluster)
-    assert all(target_of(cluster.written()).is_running(node).holds for node in ("0", "1", "2"))
+    healed = target_of(cluster.written())
+    assert all(healed.is_running(node).holds for node in ("0", "1", "2"))
+    assert {node: healed._nodes[node].state() for node in before} != before  # it may do without the disk until then
 
 
 def test_doctor_looks_at_disks_and_a_plan_refuses_those_that_are_not_known(
@@ -96,9 +99,10 @@ def test_doctor_looks_at_disks_and_a_plan_refuses_those_that_are_not_known(
         plan(parse(with_faults({**FULL, "must_refuse": True})), cluster.written())
 
 
-def test_the_root_file_system_is_not_filled(cluster: PlainCluster) -> None:
-    nodes = [{**node, "variables": {**node["variables"], "DATA": "/"}} for node in cluster.file["nodes"]]
-    target = target_of(cluster.written("root.yml", nodes=nodes))
-    with pytest.raises(Exception, match="DATA is on the root file system"):
-        target.limit_disk("0", 4096)
-    assert not Path("/.seawall-ballast").exists()
+def test_a_disk_that_others_need_or_the_node_does_not_use_is_not_filled(cluster: PlainCluster) -> None:
+    for data, sentence in (("/", "DATA is on the root file system"), ("/dev/shm", "no file open in DATA")):
+        nodes = [{**node, "variables": {**node["variables"], "DATA": data}} for node in cluster.file["nodes"]]
+        target = target_of(cluster.written("elsewhere.yml", nodes=nodes))
+        with pytest.raises(EnvironmentFault, match=sentence):
+            target.limit_disk("0", 4096)
+        assert not Path(data, ".seawall-ballast").exists()
