@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property
 
 from checkers.views.about_run import AboutRun
 from checkers.views.delete_records_orders import Order
 from checkers.views.row import Row
+from faults import traits_of
+from harness.fault_losses import taken
 from harness.model import TopicPartition
 
 
@@ -24,3 +27,19 @@ class FaultJournal(AboutRun):
     faults: Sequence[Row]
     excusing: Sequence[Row]
     orders: Mapping[TopicPartition, Sequence[Order]] | None
+
+    @cached_property
+    def robbing(self) -> Callable[[int, TopicPartition], Sequence[Row]]:
+        """By node and partition: the excusing faults whose proofs name data that they took from that replica's log."""
+        return cache(lambda node, place: took_from(self.excusing, node, place))
+
+
+def took_from(faults: Sequence[Row], node: int, place: TopicPartition) -> Sequence[Row]:
+    """The faults whose proofs name data that they took from a replica's log."""
+    return [
+        fault
+        for fault in faults
+        if fault["proven_ns"] is not None
+        and str(node) in fault["nodes"]
+        and taken(traits_of(fault["kind"]).disk, fault["proof"], place) is not None
+    ]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from checkers.views.copies import Copy, split
-from checkers.views.fault_journal import FaultJournal
+from checkers.views.fault_journal import FaultJournal, took_from
 from checkers.views.row import Row
 from checkers.views.states import States
 from faults import traits_of
@@ -37,7 +37,7 @@ def seen_copies(intervals: Sequence[StateInterval], faults: Sequence[Row], place
     """What one replica was seen to hold, lost copies first; ``intervals``: its broker's, in order."""
     log: list[Copy] = []
     before: StateInterval | None = None
-    harmful = _harmful(faults, intervals[0].node, place) if intervals else ()
+    harmful = took_from(faults, intervals[0].node, place) if intervals else ()
     for one in intervals:
         if one.kind != "state" or one.first_log_end is None or one.log_end_offset is None:
             continue
@@ -87,7 +87,7 @@ def window(journal: FaultJournal, copy: Copy) -> tuple[int, int]:
     assert copy.seen is not None
     since_ns, until_ns = copy.seen.end_ns, copy.lost.begin_ns
     place = TopicPartition(copy.got.topic or "", copy.got.partition or 0)
-    harm = _harm(copy.seen, copy.lost, _harmful(journal.excusing, copy.node, place))
+    harm = _harm(copy.seen, copy.lost, journal.robbing(copy.node, place))
     if harm is None or harm["kind"] != copy.event:
         return since_ns, until_ns
     return max(since_ns, harm["injected_ns"]), min(until_ns, harm["proven_ns"])
@@ -113,17 +113,6 @@ def epoch_of(states: States, journal: FaultJournal, place: TopicPartition, begin
 def _got(one: StateInterval, start: int, end: int) -> list[Copy]:
     known = one.leader_epoch is not None and start < end
     return [Copy(one.node, start, end, one.leader_epoch or 0, one)] if known else []
-
-
-def _harmful(faults: Sequence[Row], node: int, place: TopicPartition) -> Sequence[Row]:
-    """The faults whose proofs name data that they took from a replica's log."""
-    return [
-        fault
-        for fault in faults
-        if fault["proven_ns"] is not None
-        and str(node) in fault["nodes"]
-        and taken(traits_of(fault["kind"]).disk, fault["proof"], place) is not None
-    ]
 
 
 def _harm(before: StateInterval, one: StateInterval, harmful: Sequence[Row]) -> Row | None:
