@@ -113,7 +113,7 @@ def test_a_path_that_is_not_there_is_a_wrong_command_line(seawall: Seawall, word
 
 
 def test_ctrl_c_exits_with_130(seawall: Seawall, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(_: object) -> list[str]:
+    def interrupted(*_: object, **__: object) -> list[str]:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(runner, "heal_leftovers", interrupted)
@@ -126,7 +126,7 @@ def test_ctrl_c_exits_with_130(seawall: Seawall, monkeypatch: pytest.MonkeyPatch
 def test_sigterm_and_a_closed_terminal_heal_like_ctrl_c(
     seawall: Seawall, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
-    def signalled(_: object) -> list[str]:
+    def signalled(*_: object, **__: object) -> list[str]:
         os.kill(os.getpid(), number)
         return ["not reached"]
 
@@ -137,7 +137,7 @@ def test_sigterm_and_a_closed_terminal_heal_like_ctrl_c(
 
 
 def test_nohup_is_respected(seawall: Seawall, monkeypatch: pytest.MonkeyPatch) -> None:
-    def signalled(_: object) -> list[str]:
+    def signalled(*_: object, **__: object) -> list[str]:
         os.kill(os.getpid(), signal.SIGHUP)
         return ["went on"]
 
@@ -163,7 +163,7 @@ def test_a_file_that_cannot_be_written_is_the_environments_fault(
 def test_a_bug_keeps_its_traceback_and_is_never_taken_for_a_violation(
     seawall: Seawall, monkeypatch: pytest.MonkeyPatch, bug: Exception
 ) -> None:
-    def broken(_: object) -> list[str]:
+    def broken(*_: object, **__: object) -> list[str]:
         raise bug
 
     monkeypatch.setattr(runner, "heal_leftovers", broken)
@@ -187,7 +187,7 @@ def test_a_bug_keeps_its_traceback_and_is_never_taken_for_a_violation(
 def test_what_the_system_refuses_is_one_sentence_and_the_environments_fault(
     seawall: Seawall, monkeypatch: pytest.MonkeyPatch, refusal: OSError, sentence: str
 ) -> None:
-    def refused(_: object) -> list[str]:
+    def refused(*_: object, **__: object) -> list[str]:
         raise refusal
 
     monkeypatch.setattr(runner, "heal_leftovers", refused)
