@@ -267,7 +267,10 @@ with Journal(Path(sys.argv[2])) as journal:
 """
 
 
-def test_a_cut_that_a_killed_seawall_has_begun_is_undone_when_it_is_done(cluster: PlainCluster, tmp_path: Path) -> None:
+def test_a_cut_that_a_killed_seawall_has_begun_is_undone_when_it_is_done(
+    cluster: PlainCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
     begun, goes_on, made = tmp_path / "begun", tmp_path / "goes on", tmp_path / "made"
     slow = f"touch {begun}; until [ -e '{goes_on}' ]; do sleep 0.1; done; touch {made}"
     commands = {**cluster.file["commands"], "cut": slow, "mend": f"rm -f {made}"}

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from faults.back import bring_back
 from harness.checker import Outcome
 from harness.errors import EnvironmentFault, ExitCode, UsageError
 from harness.runner import plan
@@ -52,6 +53,7 @@ def test_a_disk_that_nodes_share_is_no_disk_of_one_node(cluster: PlainCluster) -
     nodes = [{**node, "variables": {**node["variables"], "DATA": one}} for node in cluster.file["nodes"]]
     for sharing, target in ((True, cluster.written("shared.yml", nodes=nodes)), (False, cluster.written())):
         filled = target_of(target)
+        filled.start()
         filled.limit_disk("0", 4096)
         try:
             assert filled.is_disk_full("0").holds is not sharing
@@ -61,9 +63,14 @@ def test_a_disk_that_nodes_share_is_no_disk_of_one_node(cluster: PlainCluster) -
         assert filled.takes_writes("0").holds
         assert list(filled.offline_log_dirs("0")) == [0]
         assert not list(filled.offline_log_dirs("1"))
+        bring_back(filled, "0")  # it may have ended of that
+        assert not list(filled.offline_log_dirs("0"))
 
 
-def test_a_disk_that_a_killed_seawall_has_filled_is_freed_by_the_next(cluster: PlainCluster, tmp_path: Path) -> None:
+def test_a_disk_that_a_killed_seawall_has_filled_is_freed_by_the_next(
+    cluster: PlainCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
     scenario = tmp_path / "one-fault.yaml"
     scenario.write_text(with_faults(FULL, for_s=[60, 60]))
     words = ("run", str(scenario), "--target", cluster.written(), "--duration-s", "60", "--out", str(tmp_path / "runs"))
