@@ -42,7 +42,7 @@ def _copies(states: States, journal: FaultJournal, place: TopicPartition) -> Ite
     """What every replica of a partition held."""
     for intervals in states.reported.get(place, {}).values():
         if states.sampled:
-            yield from seen_copies(intervals, journal.excusing, place)
+            yield from seen_copies(intervals, journal, place)
         else:
             yield from copies(intervals, journal.excusing)
 

@@ -31,10 +31,10 @@ class FaultJournal(AboutRun):
     @cached_property
     def robbing(self) -> Callable[[int, TopicPartition], Sequence[Row]]:
         """By node and partition: the excusing faults whose proofs name data that they took from that replica's log."""
-        return cache(lambda node, place: took_from(self.excusing, node, place))
+        return cache(lambda node, place: _took_from(self.excusing, node, place))
 
 
-def took_from(faults: Sequence[Row], node: int, place: TopicPartition) -> Sequence[Row]:
+def _took_from(faults: Sequence[Row], node: int, place: TopicPartition) -> Sequence[Row]:
     """The faults whose proofs name data that they took from a replica's log."""
     return [
         fault

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from checkers.views.copies import Copy, split
-from checkers.views.fault_journal import FaultJournal, took_from
+from checkers.views.fault_journal import FaultJournal
 from checkers.views.row import Row
 from checkers.views.states import States
 from faults import traits_of
@@ -33,11 +33,11 @@ class Last(NamedTuple):
     overall: bool
 
 
-def seen_copies(intervals: Sequence[StateInterval], faults: Sequence[Row], place: TopicPartition) -> Iterator[Copy]:
+def seen_copies(intervals: Sequence[StateInterval], journal: FaultJournal, place: TopicPartition) -> Iterator[Copy]:
     """What one replica was seen to hold, lost copies first; ``intervals``: its broker's, in order."""
     log: list[Copy] = []
     before: StateInterval | None = None
-    harmful = took_from(faults, intervals[0].node, place) if intervals else ()
+    harmful = journal.robbing(intervals[0].node, place) if intervals else ()
     for one in intervals:
         if one.kind != "state" or one.first_log_end is None or one.log_end_offset is None:
             continue
