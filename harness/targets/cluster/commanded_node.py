@@ -23,6 +23,9 @@ NEEDED: Mapping[type[Target], Sequence[str]] = {
 }
 """By what can be done to a cluster, the commands that each of its nodes needs for that."""
 
+WRITTEN, FULL = "written", "full"
+"""What the command ``write`` prints."""
+
 _VARIABLE = re.compile(r"\$\{?([A-Z_]+)")
 _GONE = "gone"
 _STATE = f"""\
@@ -148,6 +151,17 @@ class CommandedNode:
     def succeeds(self, name: str, peer: CommandedNode) -> bool:
         """Whether one of its commands ends with 0."""
         return run(self.command_line(name, peer)).status == 0
+
+    def disk(self) -> str:
+        """What ``write`` prints of the disk of its data, :data:`WRITTEN` or :data:`FULL`.
+
+        Raises:
+            EnvironmentFault: it failed, or printed something else.
+        """
+        said = self.perform("write").strip()
+        if said not in (WRITTEN, FULL):
+            raise EnvironmentFault(f"node {self.name}: command 'write' printed {said[:40]!r}, not {WRITTEN} or {FULL}.")
+        return said
 
     def state(self) -> ProcessState | None:
         """Its process; None: it has none. Raises as :func:`state_by`."""

@@ -17,14 +17,12 @@ from harness.targets.bootstrap.broker_numbers import BrokerNumbers
 from harness.targets.bootstrap.metadata_sampler import MetadataSampler
 from harness.targets.bootstrap.spelling import Named
 from harness.targets.bootstrap.target import BootstrapTarget, accepts
-from harness.targets.cluster.commanded_node import NEEDED, CommandedNode, ProcessState
+from harness.targets.cluster.commanded_node import FULL, NEEDED, WRITTEN, CommandedNode, ProcessState
 from harness.targets.cluster.undo import NAME, Harm, of_cut, of_end, of_full_disk, of_pause, undo, undo_wholly
 from harness.targets.leftovers import StartJournal
 
 _SHUT_DOWN_TIMEOUT_S = 60.0
 _POLL_S = 0.1
-_WRITTEN, _FULL = "written", "full"
-"""What the command ``write`` prints."""
 
 
 class ClusterTarget(BootstrapTarget):
@@ -169,8 +167,8 @@ class ClusterTarget(BootstrapTarget):
         """See :class:`harness.observations.NodeStates`."""
         if self._nodes[node].missing(DiskSpace) is not None:
             raise NoSuchProbe(f"the disk of node {node} is not looked at.")
-        said = self._said_of_disk(node)
-        return Receipt(said == _WRITTEN, f"node {node}: 64 KiB beside its data: {said}")
+        said = self._nodes[node].disk()
+        return Receipt(said == WRITTEN, f"node {node}: 64 KiB beside its data: {said}")
 
     def has_refused_write(self, node: str, log_dir: int | None = None) -> Receipt:
         """See :class:`harness.observations.NodeStates`: that is not known.
@@ -270,18 +268,12 @@ class ClusterTarget(BootstrapTarget):
     def is_disk_full(self, node: str, log_dir: int | None = None) -> Receipt:
         """See :class:`harness.controls.DiskSpace`: and the disk of no other node whose was not filled, too."""
         del log_dir
-        said = self._said_of_disk(node)
-        if said == _FULL:
+        said = self._nodes[node].disk()
+        if said == FULL:
             for other in self._nodes.keys() - self._filled:
-                if self._said_of_disk(other) == _FULL:
+                if self._nodes[other].disk() == FULL:
                     return Receipt(False, f"node {node}: its disk is full, and so is that of node {other}")
-        return Receipt(said == _FULL, f"node {node}: 64 KiB beside its data: {said}")
-
-    def _said_of_disk(self, node: str) -> str:
-        said = self._nodes[node].perform("write").strip()
-        if said not in (_WRITTEN, _FULL):
-            raise EnvironmentFault(f"node {node}: command 'write' printed {said[:40]!r}, not {_WRITTEN} or {_FULL}.")
-        return said
+        return Receipt(said == FULL, f"node {node}: 64 KiB beside its data: {said}")
 
     # ------------------------------------------------------------------------------------------------ what is done
 

@@ -9,7 +9,7 @@ from harness.controls import DiskSpace, Kills, Links, Pauses, Shutdowns
 from harness.errors import EnvironmentFault
 from harness.target import Target
 from harness.targets.cluster.cluster_file import ClusterFile, Transport
-from harness.targets.cluster.commanded_node import NEEDED, CommandedNode
+from harness.targets.cluster.commanded_node import NEEDED, WRITTEN, CommandedNode
 from harness.targets.cluster.presets import PRESETS
 from harness.targets.target_kind import Tried
 
@@ -67,9 +67,8 @@ def _process_looked_at(node: CommandedNode, control: type[Target]) -> str:
 
 
 def _disk_looked_at(node: CommandedNode) -> str:
-    said = node.perform("write").strip()
-    if said != "written":
-        raise EnvironmentFault(f"command 'write' prints {said[:40]!r}, not 'written'.")
+    if (said := node.disk()) != WRITTEN:
+        raise EnvironmentFault(f"command 'write' prints {said!r}, not {WRITTEN!r}.")
     return "'write' works; not tried: 'fill' and 'free'"
 
 
