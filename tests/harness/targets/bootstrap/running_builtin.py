@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import threading
+import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from harness.broker.settings import Settings
 from harness.client_properties import Access
 from harness.model import Link, NodeId
 from harness.replication.knobs import CURRENT_GENERATION, generation
+from harness.runner.run_lifecycle import RunLifecycle
 from harness.target import PartitionView
 from harness.targets.bootstrap.administration import Administration
 from harness.targets.builtin import BuiltinTarget
@@ -36,45 +39,58 @@ def topics(bootstrap: str) -> set[str]:
 
 
 @contextmanager
-def deposing_the_first_leader(cluster: BuiltinTarget) -> Iterator[None]:
-    """Cuts a partition's second replica off its peers until it is out of the ISR; then kills the leader."""
+def before_the_load_stops(act: Callable[[], object]) -> Iterator[None]:
+    """Runs in here have load until ``act`` returns, too, which their main thread calls."""
+    stop_load = RunLifecycle.stop_load
+
+    def act_and_stop(lifecycle: RunLifecycle) -> None:
+        act()
+        stop_load(lifecycle)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(RunLifecycle, "stop_load", act_and_stop)
+        yield
+
+
+def depose_the_first_leader(cluster: BuiltinTarget, runs: Path) -> None:
+    """Cuts the only partition's second replica off its peers until it lacks records, and kills the leader.
+
+    Returns when the run below ``runs`` has been told a watermark of the next leader: with ``min.insync.replicas`` of 2
+    there is none until a follower has joined it. The replica lacks what is sent in three seconds or so, so
+    that such a watermark is told before the new records are as many as the lost ones.
+    """
 
     def state() -> PartitionView:
-        there = cluster.view().partitions
-        return there[min(name for name in there if not name.topic.startswith("__"))]
+        return cluster.view().partitions[partition]
 
-    def depose() -> None:
-        while not topics(cluster.bootstrap()):
-            time.sleep(0.05)
-        time.sleep(1)
-        leader, second, *others = map(str, state().replicas)
-        links = [link for peer in (leader, *others) for link in (Link(second, peer), Link(peer, second))]
-        cluster.cut(links)
-        while NodeId(int(second)) in state().isr:
-            time.sleep(0.05)
-        time.sleep(1.5)
-        cluster.kill(leader)
-        cluster.mend(links)
-        time.sleep(2)
-        cluster.restart(leader)
+    def told(leader_epoch: int) -> list[int]:
+        """The watermarks that the run has been told of that epoch of the partition."""
+        [asked] = runs.rglob("metadata.jsonl")
+        rows = [json.loads(line) for line in asked.read_text().splitlines(keepends=True) if line.endswith("\n")]
+        return [row["high_watermark"] for row in rows if (row["topic"], row["partition"]) == partition
+                and row["leader_epoch"] == leader_epoch and row["high_watermark"] is not None]  # fmt: skip
 
-    deposing = threading.Thread(target=depose)
-    deposing.start()
-    yield
-    deposing.join()
+    [partition] = [name for name in cluster.view().partitions if not name.topic.startswith("__")]
+    _wait_until(lambda: bool(told(0)))
+    leader, second, *others = map(str, state().replicas)
+    links = [link for peer in (leader, *others) for link in (Link(second, peer), Link(peer, second))]
+    cluster.cut(links)
+    _wait_until(lambda: NodeId(int(second)) not in state().isr)
+    known = max(told(0))
+    _wait_until(lambda: max(told(0)) > known + 60)
+    cluster.kill(leader)
+    cluster.mend(links)
+    _wait_until(lambda: bool(told(1)))
+    cluster.restart(leader)
 
 
-@contextmanager
-def losing_topics(bootstrap: str) -> Iterator[None]:
-    """A second after there are topics, all of them are deleted."""
+def _wait_until(holds: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + 120
+    while not holds():
+        assert time.monotonic() < deadline_s, "two minutes are not enough"
+        time.sleep(0.05)
 
-    def lose() -> None:
-        while not (there := topics(bootstrap)):
-            time.sleep(0.05)
-        time.sleep(1)
-        Administration(Access(bootstrap)).delete(list(there))
 
-    losing = threading.Thread(target=lose)
-    losing.start()
-    yield
-    losing.join()
+def lose_topics(bootstrap: str) -> None:
+    """Deletes all topics but Kafka's own."""
+    Administration(Access(bootstrap)).delete(list(topics(bootstrap)))

@@ -40,7 +40,7 @@ from harness.targets.cluster.undo import remove
 from harness.targets.leftovers import StartJournal
 from tests.harness.cli.calling import Seawall
 from tests.harness.cli.conftest import seawall as seawall  # noqa: PLC0414 - a fixture
-from tests.harness.targets.bootstrap.running_builtin import losing_topics, topics
+from tests.harness.targets.bootstrap.running_builtin import before_the_load_stops, lose_topics, topics
 from tests.harness.targets.cluster.plain_cluster import ROOT, PlainCluster, plain_cluster
 
 CHAOS = load("random-chaos")
@@ -176,7 +176,7 @@ def test_a_single_node_has_no_links_to_cut(cluster: PlainCluster) -> None:
 @LATE
 def test_a_cluster_that_has_lost_its_topics_is_not_only_stuck(cluster: PlainCluster, tmp_path: Path) -> None:
     hurried = yaml.safe_dump(yaml.safe_load(with_faults(KILL)) | {"settle_s": 2})
-    with losing_topics(cluster.bootstrap):
+    with before_the_load_stops(lambda: lose_topics(cluster.bootstrap)):
         _, verdict = judged(cluster.written(), tmp_path, hurried)
     assert verdict.outcome is Outcome.VIOLATION, verdict
     assert "lost-topic" in {one.kind for one in verdict.anomalies}
