@@ -66,6 +66,7 @@ LOG_OVERLAP = AnomalyKind(
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
     in_scenarios=NO_WORD,
     permitted_by="",
+    shown_by_logs=True,
 )
 
 DAMAGED_RECORD = AnomalyKind(
@@ -90,6 +91,7 @@ DAMAGED_RECORD = AnomalyKind(
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
     in_scenarios=NO_WORD,
     permitted_by="",
+    shown_by_logs=True,
 )
 
 BOUNDS_CROSSED = AnomalyKind(

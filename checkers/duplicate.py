@@ -28,7 +28,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from checkers.inconsistent_offsets import Sighting, places, sightings
-from checkers.views.configured import Configured, is_watched, knows_states
+from checkers.views.configured import Configured, is_watched
+from checkers.views.expected import knows_states
 from checkers.views.fault_journal import FaultJournal
 from checkers.views.frames import Frames
 from checkers.views.history import History

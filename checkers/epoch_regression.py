@@ -77,6 +77,7 @@ EPOCH_DISORDER = AnomalyKind(
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
     in_scenarios=NO_WORD,
     permitted_by="",
+    shown_by_logs=True,
 )
 
 EPOCH_CACHE_MISMATCH = AnomalyKind(

@@ -52,6 +52,7 @@ LINEAGE_BREAK = AnomalyKind(
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
     in_scenarios=NO_WORD,
     permitted_by="",
+    shown_by_logs=True,
 )
 KINDS = (LINEAGE_BREAK,)
 

@@ -70,6 +70,7 @@ REPLICA_DIVERGENCE = AnomalyKind(
     sampled=Sampled(found=Found.ALL, unseen=Unseen.REPLICA_BEHIND),
     in_scenarios=InScenarios(word=Word.DIVERGED, predicted_by_word=True, after_any_loss=False),
     permitted_by="",
+    shown_by_logs=True,
 )
 KINDS = (REPLICA_DIVERGENCE,)
 

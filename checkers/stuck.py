@@ -32,6 +32,7 @@ from typing import NamedTuple
 from checkers.views.conclusion import Conclusion, cite, detail, seen_at
 from checkers.views.configured import Configured
 from checkers.views.copies import robs
+from checkers.views.expected import reads_disks
 from checkers.views.fault_journal import FaultJournal
 from checkers.views.generations import since
 from checkers.views.lossy_failures import LOSSY
@@ -111,7 +112,7 @@ def conclude(
         yield from _watched(states, configured, journal, runner)
     if not comes_to_rest(configured.guarantees, journal.faults, runner.unrest):
         return
-    for place, ends in states.ended.items():
+    for place, ends in _ended(states, configured).items():
         if len(ends) < (configured.replication(place) or len(ends)) or _is_kafkas_own(configured, place):
             continue
         down = [x for x in ends.values() if detail(x).get("source") == "disk" or x.role == "offline"]
@@ -122,6 +123,11 @@ def conclude(
                 f"All faults were healed, and {place} did not come to rest: {why}.",
                 (cite(one, shows),),
             )
+
+
+def _ended(states: States, configured: Configured) -> Mapping[TopicPartition, Mapping[int, StateInterval]]:
+    """How the replicas ended, where that says who led: the files of their disks do not."""
+    return {} if reads_disks(configured.guarantees) else states.ended
 
 
 def _is_kafkas_own(configured: Configured, place: TopicPartition) -> bool:
@@ -136,11 +142,8 @@ def _watched(
     not_done, nearer_to = _RESPECTS[runner.unrest.get("of", "rest")]
     for name, phrases in sorted(runner.unrest["missing"].items()):
         place = partition_named(name)
-        shown = (
-            islice(_unrest(states, configured, place, states.ended.get(place, {}), ()), 1)
-            if states.ended.get(place)
-            else ()
-        )
+        ends = _ended(states, configured).get(place, {})
+        shown = islice(_unrest(states, configured, place, ends, ()), 1) if ends else ()
         yield Conclusion(
             states.finding("stuck", place, excuse=_excuse(journal, runner, place)),
             f"All faults were healed, and {place} {not_done}: {'; '.join(phrases)}. Nothing got nearer to {nearer_to} "

@@ -177,6 +177,7 @@ class AnomalyKind:
         shows_loss: whether it shows that a delivered or acknowledged record is gone.
         shown_by_clients: whether what clients record can show one, without a look at brokers.
         shown_by_metadata: whether what the cluster tells clients of its leaders and watermarks can, where they do not.
+        shown_by_logs: whether the files of the brokers' disks in the end can, with that, where neither can.
         relies_on: the evidence that must be whole.
         follows_from: the kinds of the same partition that are the same loss seen from another side, and come first.
         cause_at: where those lie.
@@ -201,6 +202,7 @@ class AnomalyKind:
     in_scenarios: InScenarios
     permitted_by: str
     shown_by_metadata: bool = False
+    shown_by_logs: bool = False
 
 
 Kinds = Mapping[str, AnomalyKind]

@@ -366,10 +366,11 @@ class Recovery:
 
 
 class EvidenceTier(StrEnum):
-    """What was observed of a run, least first; each tier has all that those before it have."""
+    """What was observed of a run, least first: each shows all that those before it show."""
 
     CLIENTS = "clients only"
     METADATA = "clients and the cluster's metadata"
+    LOGS = "clients, the cluster's metadata and replica logs"
     SAMPLES = "clients, replica logs and samples of the brokers' states"
     BROKERS = "clients, replica logs and all changes of the brokers' states"
 

@@ -112,8 +112,17 @@ class TellsClients(Target, Protocol):
         ...
 
 
+@runtime_checkable
+class ShowsLogs(Target, Protocol):
+    """A cluster of whose brokers nothing is seen but the files of their disks in the end."""
+
+    def replica_logs(self) -> Iterable[Block]:
+        """As of :class:`BrokerEvidence`. Call after :meth:`stop`."""
+        ...
+
+
 OBSERVATIONS: frozenset[type[Target]] = frozenset({ReplicaStates, CommittedOffsets, NodeStates, BrokerEvidence})
 """The protocols of this module that a target names among its ``controls``.
 
-:class:`KnowsLeaders` is for a live view alone, and :class:`TellsClients` takes no control of a node.
+:class:`KnowsLeaders` is for a live view alone; :class:`TellsClients` and :class:`ShowsLogs` take no control of a node.
 """

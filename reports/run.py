@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from checkers.views.expected import knows_states
 from harness.checker import RunVerdict, from_json
 from harness.errors import InvalidRun
 from harness.history.arrow import arrow_schema
@@ -86,7 +87,7 @@ class Run:
     @property
     def watched(self) -> bool:
         """Whether the states of brokers were observed; else only the histories of clients, and what they were told."""
-        return self.manifest.guarantees.get("timeline") not in ("metadata", "none")
+        return knows_states(self.manifest.guarantees)
 
     @property
     def sampled(self) -> bool:

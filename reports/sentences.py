@@ -180,7 +180,7 @@ def _committed(run: Run) -> str:
         return ""
     if not claims:
         return ", none with acks=all"
-    told = run.verdict.evidence is EvidenceTier.METADATA
+    told = run.verdict.evidence in (EvidenceTier.METADATA, EvidenceTier.LOGS)
     if not run.watched and not told:
         return f", {claims:,} with acks=all"
     seen = "all" if below == claims else "none" if not below else f"{below:,}"

@@ -146,7 +146,7 @@ def open_replicas(replicas: Sequence[ReplicaEnd], wanted: Expected) -> Iterator[
     for replica in replicas:
         if replica.high_watermark is not None and replica.log_end_offset is not None:
             known.setdefault(TopicPartition(replica.topic, replica.partition), set()).add(replica.node)
-    for name, demanded in wanted.partitions.items() if wanted.brokers else ():
+    for name, demanded in wanted.partitions.items() if wanted.disks else ():
         missing = _missing(demanded, known.get(name, set()))
         if missing:
             yield f"How {name} ended on {missing} is not known: there is no final row with both bounds."

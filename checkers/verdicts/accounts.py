@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from checkers.completeness.changes_are_recorded import unrecorded
 from checkers.completeness.columns_are_filled import nulls
@@ -40,7 +40,7 @@ from checkers.node_exit import blamed
 from checkers.registry import KINDS
 from checkers.verdicts.severity import Evidence
 from checkers.views.configured import Configured, is_sampled, is_watched
-from checkers.views.expected import Expected
+from checkers.views.expected import Expected, reads_disks
 from checkers.views.proofs_match import misfiled
 from checkers.views.recovery import broken_unrest
 from checkers.views.row import Row
@@ -93,7 +93,7 @@ def account(run: Evidence, own: Answers, parts: Parts) -> Accounts:
         "misfit": [*misstated(run.manifest), *unasked(run.manifest, numbers)],
         "invalid": invalid(own.history_gaps, numbers),
         "unplaced": unplaced(run.manifest, numbers),
-        "timeline": _broken_timeline(own.lives, run.faults, wanted, unread, sampled=parts.of(States).sampled),
+        "timeline": _broken_timeline(own.lives, run.faults, wanted, unread, run.manifest.guarantees),
         "uncounted": [*parts.given_to(missing_decisions), *parts.given_to(unrecorded)],
         "unproven": unproven_faults(run.faults),
         "misfiled": misfiled(run.faults, wanted),
@@ -137,7 +137,8 @@ def _unlike(run: Evidence, own: Answers, wanted: Expected, unread: set[str]) -> 
 
 def _untimely(run: Evidence, parts: Parts) -> list[str]:
     """What happened outside of the time of a run that came to its end, and whose nodes wrote rows until then."""
-    if run.manifest.state != "complete" or is_sampled(run.manifest.guarantees):
+    guarantees = run.manifest.guarantees
+    if run.manifest.state != "complete" or is_sampled(guarantees) or reads_disks(guarantees):
         return []
     return out_of_time(run.faults, parts.of(States).intervals, parts.of(ClientFacts))
 
@@ -157,9 +158,15 @@ def _strange_kinds(run: Evidence) -> list[str]:
 
 
 def _broken_timeline(
-    lives: Sequence[NodeLife], faults: Sequence[Row], wanted: Expected | None, unread: set[str], *, sampled: bool
+    lives: Sequence[NodeLife],
+    faults: Sequence[Row],
+    wanted: Expected | None,
+    unread: set[str],
+    guarantees: Mapping[str, Any],
 ) -> list[str]:
-    if sampled:
+    if reads_disks(guarantees):  # a node has no row but of how its replicas ended
+        return [*broken_lives([life for life in lives if life.rows])]
+    if is_sampled(guarantees):
         demanded = wanted if "timeline" not in unread else None
         return [*broken_samples(lives), *(nowhere(lives, demanded) if demanded else ())]
     return [*broken_lives(lives), *(missing_lives(lives, faults, wanted) if wanted else ())]

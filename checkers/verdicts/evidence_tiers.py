@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from checkers.views.configured import Configured, is_watched, knows_states
-from checkers.views.expected import expected
+from checkers.views.configured import Configured, is_watched
+from checkers.views.expected import expected, knows_states, reads_disks
 from harness.anomaly import AnomalyKind, Found
 from harness.checker import EvidenceTier
 from harness.facts import NodeFacts
@@ -15,6 +15,8 @@ from harness.history.run_directory import Manifest
 def tier_of(configured: Configured, node_facts: NodeFacts) -> EvidenceTier:
     """What was observed of a run; of an imported history, and of a cluster that only its clients saw, the least."""
     if not _sees_brokers(configured):
+        if reads_disks(configured.guarantees):
+            return EvidenceTier.LOGS
         return EvidenceTier.METADATA if node_facts.metadata else EvidenceTier.CLIENTS
     return EvidenceTier.SAMPLES if configured.sampled else EvidenceTier.BROKERS
 
@@ -22,7 +24,7 @@ def tier_of(configured: Configured, node_facts: NodeFacts) -> EvidenceTier:
 def reads_logs(manifest: Manifest) -> bool:
     """Whether replica logs are part of the evidence of a run."""
     configured = Configured(manifest.run, manifest.guarantees, expected(manifest), manifest.generation)
-    return _sees_brokers(configured)
+    return _sees_brokers(configured) or reads_disks(manifest.guarantees)
 
 
 def _sees_brokers(configured: Configured) -> bool:
@@ -45,6 +47,8 @@ def _can_show(tier: EvidenceTier, kind: AnomalyKind) -> bool:
             return kind.shown_by_clients
         case EvidenceTier.METADATA:
             return kind.shown_by_clients or kind.shown_by_metadata
+        case EvidenceTier.LOGS:
+            return kind.shown_by_clients or kind.shown_by_metadata or kind.shown_by_logs
         case EvidenceTier.SAMPLES:
             return kind.sampled.found is not Found.NONE
         case EvidenceTier.BROKERS:

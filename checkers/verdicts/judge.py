@@ -153,7 +153,7 @@ def _limits(
     if unasked:
         yield unasked_sentence(tier, unasked, len(KINDS))
     states = parts.of(States)
-    if parts.of(Configured).guarantees.get("timeline") == "metadata":
+    if parts.of(Configured).guarantees.get("timeline") in ("logs", "metadata"):
         yield from metadata.limits(parts.of(NodeFacts), numbers["acked_all"], numbers["acked_below_high_watermark"])
     elif states.sampled:
         yield from limits(parts.of(FaultJournal), parts.of(NodeFacts), numbers["acked_unaccounted"])

@@ -51,11 +51,6 @@ def is_watched(configured: Configured) -> bool:
     return configured.wanted is None or configured.wanted.brokers
 
 
-def knows_states(guarantees: Mapping[str, Any]) -> bool:
-    """Whether a run's timeline has states of its brokers; not what clients alone recorded, or were told of them."""
-    return guarantees.get("timeline") not in ("metadata", "none")
-
-
 def is_sampled(guarantees: Mapping[str, Any]) -> bool:
     """Whether a run's timeline consists of samples of the brokers' states."""
     return guarantees.get("timeline") == "sampled"

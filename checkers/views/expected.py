@@ -31,6 +31,7 @@ class Expected:
         mix: the kinds of which chaos's faults may be; empty without chaos.
         retention: whether the configuration lets a log's start move.
         brokers: whether brokers were observed; not for a history that only clients recorded, be it imported.
+        disks: whether how each replica ended was read from its disk; that of a broker is, where brokers were observed.
         retry_after_s: after how long without an answer, at the least, a client of the schedule sends again what it does
             not number; None: none does.
         combined: whether brokers are, or may be, the controllers.
@@ -42,6 +43,7 @@ class Expected:
     faults: tuple[str, ...]
     retention: bool
     brokers: bool = True
+    disks: bool = True
     retry_after_s: float | None = None
     kinds: Mapping[str, str] = field(default_factory=dict)
     mix: frozenset[str] = frozenset()
@@ -52,11 +54,11 @@ class Expected:
 def expected(manifest: Manifest) -> Expected | None:
     """What ``manifest``'s resolved configuration demands; None when it does not state it."""
     if "imported" in manifest.configuration:
-        return Expected((), {}, (), manifest.guarantees.get("retention") is True, brokers=False)
+        return Expected((), {}, (), manifest.guarantees.get("retention") is True, brokers=False, disks=False)
     try:
         scenario: Mapping[str, Any] = manifest.configuration["scenario"]
         brokers = int(scenario["cluster"]["brokers"])
-        watched = manifest.guarantees.get("timeline") not in ("metadata", "none")
+        watched = knows_states(manifest.guarantees)
         return Expected(
             nodes=(*range(brokers), CONTROLLER_ID) if watched else (),
             partitions=dict(_partitions(scenario["topics"], brokers if watched else None)),
@@ -68,9 +70,20 @@ def expected(manifest: Manifest) -> Expected | None:
             combined=may_be_combined(manifest.configuration),
             shared_producers=any(send.get("idempotent") for send in _sends(scenario)),
             brokers=watched,
+            disks=watched or reads_disks(manifest.guarantees),
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
+
+
+def knows_states(guarantees: Mapping[str, Any]) -> bool:
+    """Whether a run's timeline has states of its brokers; not what clients alone recorded, or were told of them."""
+    return guarantees.get("timeline") not in ("logs", "metadata", "none")
+
+
+def reads_disks(guarantees: Mapping[str, Any]) -> bool:
+    """Whether no states of brokers were seen, but the files of their disks in the end."""
+    return guarantees.get("timeline") == "logs"
 
 
 def _partitions(topics: list[Mapping[str, Any]], brokers: int | None) -> Iterator[tuple[TopicPartition, Replicas]]:

@@ -21,6 +21,7 @@ from harness.replication.bugs import Bug
 TIERS: Mapping[EvidenceTier, str] = {
     EvidenceTier.CLIENTS: "clients",
     EvidenceTier.METADATA: "metadata",
+    EvidenceTier.LOGS: "logs",
     EvidenceTier.SAMPLES: "samples",
     EvidenceTier.BROKERS: "brokers",
 }

@@ -358,10 +358,11 @@ _BY_TIER = """\
 ## By tier of evidence
 
 What a run can show depends on what was [observed](anomalies.md#evidence-tiers). Each bug is tried again in the cell
-where the whole evidence finds it most, with seeds of its own, and every run is judged four times: by all that the
+where the whole evidence finds it most, with seeds of its own, and every run is judged five times: by all that the
 brokers recorded (*brokers*), and with evidence withheld: as if their states had been sampled as those of real Kafka are
-(*samples*), as if a client had asked the cluster about its partitions four times a second (*metadata*, without replica
-logs), and as if its clients alone had been there (*clients*). Faults are known in each of them. A run in which a bug is
+(*samples*), as if a client had asked the cluster about its partitions four times a second, and the brokers' disks had
+been copied in the end (*logs*), the same without the disks (*metadata*), and as if its clients alone had been there
+(*clients*). Faults are known in each of them. A run in which a bug is
 not found has not always passed: some are called inconclusive."""
 
 _UNREACHED = """

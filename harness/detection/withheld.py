@@ -3,6 +3,7 @@
 * *Samples*: of each replica the last state in the time between two looks of the sampler of real Kafka, without its ISR
   and partition epoch, much as that records it, which also repeats a state that lasts; and every decision of the
   controller. No truncation, and no beginning of a log that moved.
+* *Logs*: the replica logs, and of each replica the bounds of its log in the end; and as in the next tier.
 * *Metadata*: no replica logs; four times a second the leader's epoch and high watermark, and who leads, as a client is
   told by a broker that is never cut off. So this is the best that a client can be told.
 * *Clients*: the history and the faults alone.
@@ -39,6 +40,9 @@ def withheld(tier: EvidenceTier, manifest: Manifest, tables: Tables) -> tuple[Ma
         case EvidenceTier.SAMPLES:
             seen = [_as_looked_at(row) for row in samples(timeline, _looked_at(timeline))]
             return _with("sampled", manifest), (history, seen, replica_logs)
+        case EvidenceTier.LOGS:
+            told = [*_told(timeline), *ends(timeline)]
+            return _with("logs", manifest), (history, told, replica_logs)
         case EvidenceTier.METADATA:
             return _with("metadata", manifest), (history, list(_told(timeline)), ())
         case EvidenceTier.CLIENTS:
@@ -58,6 +62,15 @@ def samples(timeline: Iterable[Row], is_seen: Callable[[Row], bool]) -> list[dic
         found.append({**row, "sequence": numbers[life]})
         numbers[life] += row["kind"] != "final"
     return found
+
+
+def ends(timeline: Iterable[Row]) -> Iterator[dict[str, Any]]:
+    """How each replica ended, as the checkpoints of its disk have it: not who led, nor who was in sync."""
+    for row in timeline:
+        if row["kind"] == "final" and row["topic"] is not None and row["node"] != CONTROLLER_ID:
+            known = json.loads(row["detail"] or "{}")
+            detail = json.dumps({"source": "disk"} | {name: what for name, what in known.items() if name == "epochs"})
+            yield {**row, "role": "offline", "leader": None, "partition_epoch": None, "isr": None, "detail": detail}
 
 
 def _is_complete(row: Row) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.controls import WireTaps
 from harness.history.delete_records_log import DeleteRecordsLog
 from harness.history.schema import WIRE
-from harness.observations import BrokerEvidence, NodeStates, TellsClients
+from harness.observations import BrokerEvidence, NodeStates, ShowsLogs, TellsClients
 from harness.runner.archive import Archive
 from harness.runner.nemesis import Nemesis
 from harness.runner.schedule_log import ScheduleLog
@@ -34,7 +34,7 @@ def collect(
         archive.take_replica_logs(target.replica_logs())
     else:  # a run has every table
         archive.take("timeline", target.metadata(archive.run) if isinstance(target, TellsClients) else ())
-        archive.take_replica_logs(())
+        archive.take_replica_logs(target.replica_logs() if isinstance(target, ShowsLogs) else ())
     if is_tapped and supports(target, WireTaps):
         archive.take(WIRE.name, ({"run": archive.run, **row} for row in target.wire()))
     if supports(target, BrokerEvidence):

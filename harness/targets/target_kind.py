@@ -8,10 +8,11 @@ from typing import Any, Literal, NamedTuple, Protocol
 from harness.targets.leftovers import Leftovers
 from harness.targets.system import SystemSource
 
-Timeline = Literal["whole", "sampled", "metadata", "none"]
+Timeline = Literal["whole", "sampled", "logs", "metadata", "none"]
 """What the timelines of a kind's runs hold.
 
-Every change of the brokers' states, samples of them, samples of what the cluster tells clients, or nothing.
+Every change of the brokers' states; samples of them; samples of what the cluster tells clients, with or without how
+each replica ended by the files of its disk; or nothing.
 """
 
 

@@ -93,7 +93,8 @@ def _legend() -> Iterator[str]:
     )
     yield (
         "* *Clients*: whether [what clients record](#evidence-tiers) shows some of them where no broker is "
-        "observed, or what the cluster tells them of itself does (`metadata`)."
+        "observed, or what the cluster tells them of itself does (`metadata`), or with that the files of brokers' disks "
+        "(`logs`)."
     )
     yield (
         "* *Sampled*: which of them a [sampled timeline](#sampled-timelines) shows (`leaders`: some, where every "
@@ -113,10 +114,17 @@ def _rows() -> Iterator[str]:
         if causes:
             causes += f" {_code('', kind.cause_at)}"
         sampled = f"{_FOUND[kind.sampled.found]} {_code('S', kind.sampled.unseen)}".strip()
-        clients = "yes" if kind.shown_by_clients else "metadata" if kind.shown_by_metadata else ""
+        clients = _least(kind)
         home = "" if module == name.replace("-", "_") else f" `{module}`"
         cells = (f"{shown}{home}", kind.meaning, needs, causes, " ".join(_excuses(kind)), clients, sampled)
         yield f"| {' | '.join(cells)} |"
+
+
+def _least(kind: AnomalyKind) -> str:
+    """With which evidence, short of brokers' states, it can be shown."""
+    if kind.shown_by_clients:
+        return "yes"
+    return "metadata" if kind.shown_by_metadata else "logs" if kind.shown_by_logs else ""
 
 
 def _excuses(kind: AnomalyKind) -> Iterator[str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from checkers.views.configured import is_sampled
+from checkers.views.expected import reads_disks
 from tests.checkers.answers import plant_answers
 from tests.checkers.client_randomness import (
     CLIENT_FALSIFICATIONS,
@@ -35,7 +36,7 @@ from tests.checkers.planting import (
 from tests.checkers.programs import plant_a_program
 from tests.checkers.resend_cases import calm, hit, send_twice
 from tests.checkers.resets import plant_resets
-from tests.checkers.sampling import SAMPLED, some_of
+from tests.checkers.sampling import ON_DISKS, SAMPLED, at_the_end, some_of
 from tests.checkers.sharing import plant_shares
 from tests.checkers.story import CONTROLLER, NODES, Row, Story
 from tests.checkers.timeline_randomness import TIMELINE_FALSIFICATIONS
@@ -53,6 +54,8 @@ MANIFESTS: tuple[dict[str, Any], ...] = (
     IMPORTED,
     {"guarantees": SAMPLED | {"unclean_election": True, "retention": True}},
     {"guarantees": SAMPLED | {"idempotent_producers": False}},
+    {"guarantees": ON_DISKS | {"unclean_election": False}},
+    {"guarantees": ON_DISKS | {"unclean_election": True}},
 )
 """What ``run.json`` says of the random runs, in turn."""
 
@@ -142,6 +145,8 @@ def _know_less(story: Story, rng: random.Random, manifest: dict[str, Any]) -> No
         ask_only_clients(story, rng)
     elif is_sampled(manifest.get("guarantees", {})):
         story.timeline = some_of(story.timeline, rng, rng.choice((0.3, 0.7, 1)))
+    elif reads_disks(manifest.get("guarantees", {})):
+        story.timeline = at_the_end(story.timeline)
     plant_answers(story, random.Random(f"{story.run}:answers"))
 
 

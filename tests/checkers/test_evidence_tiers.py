@@ -12,6 +12,7 @@ from checkers.registry import KINDS
 from checkers.verdicts.memory import decided
 from harness.anomaly import Found
 from harness.checker import EvidenceTier, Outcome, RunVerdict
+from harness.detection.withheld import withheld
 from tests.checkers.all_cases import CASES
 from tests.checkers.answers import TOLD, answer, by_answers_alone
 from tests.checkers.cases import Case, lose_tail, write
@@ -39,6 +40,42 @@ def test_clients_alone_show_some_of_each_kind_that_is_asked_and_of_no_other() ->
         cited = [(one.kind, cite) for one in verdict.anomalies for cite in one.evidence if cite.table == "replica_logs"]
         assert not cited
     assert found == BY_CLIENTS
+
+
+def test_the_files_of_disks_show_some_of_each_kind_that_they_add_and_of_no_other() -> None:
+    asked = BY_CLIENTS | {name for name, kind in KINDS.items() if kind.shown_by_metadata}
+    added = {name for name, kind in KINDS.items() if kind.shown_by_logs}
+    found = set[str]()
+    for case in CASES:
+        story = case.story("r")
+        seen, tables = withheld(
+            EvidenceTier.LOGS, story.manifest(**case.manifest), (story.history, story.timeline, story.logs)
+        )
+        promised = {name: what for name, what in seen.guarantees.items() if name != "laggards_leave_ms"}
+        verdict = decided(replace(seen, guarantees=promised, endings=()), tables, [])
+        assert verdict.evidence is EvidenceTier.LOGS
+        assert set(verdict.not_asked) == KINDS.keys() - asked - added
+        kinds = {one.kind for one in verdict.anomalies}
+        assert kinds <= asked | added
+        found |= kinds & {kind for kind, *_ in case.anomalies}
+    assert added <= found
+    assert not asked & added
+
+
+def test_a_replica_whose_disk_was_not_read_leaves_the_run_open() -> None:
+    story = Story()
+    write(story, 3)
+    story.finish()
+    seen, (history, timeline, logs) = withheld(
+        EvidenceTier.LOGS, story.manifest(), (story.history, story.timeline, story.logs)
+    )
+    of_two = {name: [row for row in rows if row["node"] != 2] for name, rows in (("ends", timeline), ("logs", logs))}
+    assert decided(seen, (history, timeline, logs), []).outcome is Outcome.PASS
+    verdict = decided(seen, (history, of_two["ends"], of_two["logs"]), [])
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert "How ledger-0 ended on 1 of its 3 replicas is not known: there is no final row with both bounds." in (
+        verdict.reasons
+    )
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from harness.json_schema import published, schema_of
 from harness.model import CONTROLLER
 from harness.validation import validated
 
-OWN_VARIABLES = frozenset({"ID", "ADDRESS", "PORT", "PEER_ADDRESS", "PEER_PORT", "PID", "FREE_BYTES"})
+OWN_VARIABLES = frozenset({"ID", "ADDRESS", "PORT", "PEER_ADDRESS", "PEER_PORT", "PID", "FREE_BYTES", "TOPICS"})
 """The shell variables that seawall sets for a command."""
 
 Words = tuple[str, ...]
@@ -73,6 +73,8 @@ class Commands(_Part):
         free: remove that file; harmless when there is none.
         write: write 64 KiB beside the node's data, and remove them; print ``written``, or ``full`` when there is no
             space for them.
+        logs: write a tar archive of a broker's log directory to the standard output: the directories of the partitions
+            of ``$TOPICS``, names without spaces between spaces, and the files of the directory itself.
     """
 
     pid: Text | None = None
@@ -88,6 +90,7 @@ class Commands(_Part):
     fill: Text | None = None
     free: Text | None = None
     write: Text | None = None
+    logs: Text | None = None
 
     def given(self) -> Mapping[str, str]:
         """Those that there are, by name."""

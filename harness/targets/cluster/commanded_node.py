@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
+import tarfile
 from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from harness.controls import DiskSpace, Kills, Links, Pauses, Shutdowns
@@ -12,7 +15,7 @@ from harness.errors import EnvironmentFault
 from harness.target import Target
 from harness.targets.cluster.cluster_file import ClusterFile, Node, Transport
 from harness.targets.cluster.presets import PRESETS, TO_BE_SET, Preset
-from harness.targets.cluster.shell import Ran, run, words
+from harness.targets.cluster.shell import Ran, run, save, words
 
 NEEDED: Mapping[type[Target], Sequence[str]] = {
     Kills: ("pid", "kill", "start"),
@@ -27,6 +30,8 @@ WRITTEN, FULL = "written", "full"
 """What the command ``write`` prints."""
 
 _VARIABLE = re.compile(r"\$\{?([A-Z_]+)")
+_ARCHIVE = "logs.tar"
+_LOGS_TIMEOUT_S = 600.0
 _GONE = "gone"
 _STATE = f"""\
 PID=$(%s) || true
@@ -82,15 +87,19 @@ class CommandedNode:
 
     def missing(self, control: type[Target]) -> str | None:
         """What the node lacks to be controlled so, in words; None: nothing."""
-        for name in NEEDED[control]:
-            if not self.has(name):
-                return f"command {name!r}"
-            for variable in sorted(TO_BE_SET):
-                if variable in self._wanted_by(name) and not self._variables.get(variable):
-                    return f"variable {variable!r}"
+        lacks = next((lack for name in NEEDED[control] if (lack := self.missing_for(name)) is not None), None)
+        if lacks is not None:
+            return lacks
         if control is Links and (self.address is None or self.port is None):
             return "address and port"
         return None
+
+    def missing_for(self, command: str) -> str | None:
+        """What the node lacks for a command, in words; None: nothing."""
+        if not self.has(command):
+            return f"command {command!r}"
+        unset = (name for name in sorted(TO_BE_SET) if not self._variables.get(name))
+        return next((f"variable {name!r}" for name in unset if name in self._wanted_by(command)), None)
 
     def _wanted_by(self, command: str) -> Collection[str]:
         """The variables that a preset's command needs; those of a file see to themselves."""
@@ -106,7 +115,11 @@ class CommandedNode:
         return run(words(self.transport, ":"))
 
     def command_line(
-        self, name: str, peer: CommandedNode | None = None, free_bytes: int | None = None
+        self,
+        name: str,
+        peer: CommandedNode | None = None,
+        free_bytes: int | None = None,
+        topics: Collection[str] | None = None,
     ) -> Sequence[str]:
         """The command line, for this machine, that runs a command of the node.
 
@@ -114,11 +127,12 @@ class CommandedNode:
             name: of the command.
             peer: the other end of a link.
             free_bytes: how much space is to be left.
+            topics: of which logs are read.
         """
         transport, text = self._commands[name]
         own = {"ADDRESS": self.address, "PORT": self.port}
         other = {"PEER_ADDRESS": peer.address, "PEER_PORT": peer.port} if peer is not None else {}
-        given = {**own, **other, "FREE_BYTES": free_bytes}
+        given = {**own, **other, "FREE_BYTES": free_bytes, "TOPICS": None if topics is None else " ".join(topics)}
         variables = {**self._variables, **{key: value for key, value in given.items() if value is not None}}
         lines = [f"{key}={shlex.quote(str(value))}" for key, value in variables.items()]
         if name != "pid" and "PID" in text and self.has("pid"):
@@ -152,6 +166,24 @@ class CommandedNode:
         """Whether one of its commands ends with 0."""
         return run(self.command_line(name, peer)).status == 0
 
+    def save_logs(self, topics: Collection[str], directory: Path) -> None:
+        """Copy the logs of topics, and what is beside them on the disk, to ``directory``, instead of what is there.
+
+        Raises:
+            EnvironmentFault: the command failed, or what it printed is no archive.
+        """
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir(parents=True)
+        archive = directory / _ARCHIVE
+        ran = save(self.command_line("logs", topics=topics), archive, _LOGS_TIMEOUT_S)
+        if ran.status:
+            raise EnvironmentFault(f"node {self.name}: command 'logs' failed, {ran.in_words}.")
+        try:
+            _unpack(archive, directory)
+        except tarfile.TarError as problem:
+            raise EnvironmentFault(f"node {self.name}: command 'logs' prints no tar archive: {problem}.") from None
+        archive.unlink()
+
     def disk(self) -> str:
         """What ``write`` prints of the disk of its data, :data:`WRITTEN` or :data:`FULL`.
 
@@ -166,6 +198,20 @@ class CommandedNode:
     def state(self) -> ProcessState | None:
         """Its process; None: it has none. Raises as :func:`state_by`."""
         return state_by(self.state_line(), self.name)
+
+
+def _unpack(archive: Path, directory: Path) -> None:
+    """Write the regular files of an archive below ``directory``, none beside it."""
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            path = PurePosixPath(member.name)
+            if not member.isfile() or path.is_absolute() or ".." in path.parts:
+                continue
+            content, copy = tar.extractfile(member), directory / path
+            assert content is not None
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            with copy.open("wb") as file:
+                shutil.copyfileobj(content, file)
 
 
 def state_by(command_line: Sequence[str], node: str) -> ProcessState | None:

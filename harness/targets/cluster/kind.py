@@ -15,12 +15,13 @@ from harness.model import CLIENTS, is_broker
 from harness.property_file import read_properties
 from harness.scenario import Scenario
 from harness.target import Target, includes
-from harness.targets.bootstrap.kind import Bootstrap, RunningCluster, RunningKind, told_by, without_its_log
+from harness.targets.bootstrap.kind import LOGS, Bootstrap, RunningCluster, RunningKind, told_by, without_its_log
 from harness.targets.bootstrap.promises import topic_configs
 from harness.targets.bootstrap.spelling import Named, named
 from harness.targets.bootstrap.target import sampler
 from harness.targets.cluster.cluster_file import ClusterFile, read
 from harness.targets.cluster.commanded_node import NEEDED, CommandedNode
+from harness.targets.cluster.copied_logs import COMMAND
 from harness.targets.cluster.target import ClusterTarget, controls_of
 from harness.targets.cluster.tried import tried
 from harness.targets.cluster.undo import NAME, remove
@@ -76,12 +77,22 @@ class CommandedCluster(RunningCluster):
 
     def configuration(self) -> Mapping[str, Any]:
         """See :class:`harness.targets.system.System`."""
-        return {**RunningCluster.configuration(self), "controls": sorted(one.__name__ for one in self.controls)}
+        seen = {"seen_by": LOGS} if self._shows_logs() else {}
+        controls = sorted(one.__name__ for one in self.controls)
+        return {**RunningCluster.configuration(self), **seen, "controls": controls}
+
+    def evidence(self) -> Mapping[str, str]:
+        """See :class:`harness.targets.system.System`."""
+        return {"timeline": "logs"} if self._shows_logs() else RunningCluster.evidence(self)
+
+    def _shows_logs(self) -> bool:
+        return not any(node.missing_for(COMMAND) for node in self.nodes if is_broker(node.name))
 
     def target(self, directory: Path, seed: int, journal: StartJournal) -> Target:
         """See :class:`harness.targets.system.System`."""
         samples = sampler(self.cluster, directory)
-        return ClusterTarget(self.cluster, self.nodes, topic_configs(self.asked_for), journal, samples)
+        logs = directory if self._shows_logs() else None
+        return ClusterTarget(self.cluster, self.nodes, topic_configs(self.asked_for), journal, samples, directory=logs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,20 @@ $SUDO rm -f "$DATA/.seawall-probe" || exit
 case $said in written) echo written;; *"No space left on device"*) echo full;; *) echo "$said" >&2; exit 1;; esac""",
 }
 
+_LOGS = {  # 1 says that a file was written to meanwhile, as checkpoints are
+    "logs": """\
+$SUDO sh -c '
+    cd "$1" || exit
+    shift
+    for topic; do
+        shift
+        for one in "$topic"-*; do [ ! -d "$one" ] || set -- "$@" "$one"; done
+    done
+    for one in *-checkpoint; do [ ! -f "$one" ] || set -- "$@" "$one"; done
+    tar -cf - --exclude="*index" -- "$@"
+    [ $? -le 1 ]' sh "$DATA" $TOPICS""",
+}
+
 _BY_SYSTEMD = {
     "pid": 'systemctl show --property MainPID --value "$UNIT"',
     "kill": '$SUDO systemctl mask --runtime "$UNIT" && $SUDO systemctl kill --signal KILL "$UNIT"',
@@ -95,12 +109,13 @@ PRESETS: Mapping[str, Preset] = {
             **_SIGNALS,
             **_PACKET_FILTERS,
             **_DISKS,
+            **_LOGS,
         },
         {"SUDO": "", "PID_FILE": "", "DATA": ""},
         "the variable PID_FILE and the command start",
         was_tried=True,
     ),
-    "systemd": Preset({**_BY_SYSTEMD, **_PACKET_FILTERS, **_DISKS}, {"SUDO": "", "UNIT": "kafka", "DATA": ""}),
+    "systemd": Preset({**_BY_SYSTEMD, **_PACKET_FILTERS, **_DISKS, **_LOGS}, {"SUDO": "", "UNIT": "kafka", "DATA": ""}),
     "redpanda": Preset({**_BY_SYSTEMD, **_PACKET_FILTERS, **_DISKS}, {"SUDO": "", "UNIT": "redpanda", "DATA": ""}),
     "strimzi": Preset({"pid": _KAFKA_IN_A_CONTAINER, "start": ":", **_SIGNALS}, {"SUDO": ""}),
 }

@@ -7,7 +7,8 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from pathlib import Path
+from typing import IO, NamedTuple
 
 from harness.errors import EnvironmentFault
 from harness.targets.cluster.cluster_file import Transport
@@ -46,6 +47,14 @@ def words(transport: Transport, script: str) -> Sequence[str]:
     return *(transport.argv or ()), *shell
 
 
+def save(command: Sequence[str], path: Path, timeout_s: float) -> Ran:
+    """Run a command line to its end, and keep what it prints in a file, as it is; otherwise as :func:`run`."""
+    with path.open("wb") as printed, tempfile.TemporaryFile() as complained:
+        process = _ended(command, (printed, complained), timeout_s)
+        complained.seek(0)
+        return Ran(process.returncode, "", complained.read().decode(errors="replace"))
+
+
 def run(command: Sequence[str], started: Callable[[int], None] | None = None) -> Ran:
     """Run a command line to its end, also while a signal interrupts this.
 
@@ -60,30 +69,42 @@ def run(command: Sequence[str], started: Callable[[int], None] | None = None) ->
         EnvironmentFault: it cannot be started, or has not ended within :data:`TIMEOUT_S`.
     """
     with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as complained:
-        try:
-            process = subprocess.Popen(
-                command if started is None else ("sh", "-c", _AFTER_A_LINE, "sh", *command),
-                stdin=subprocess.DEVNULL if started is None else subprocess.PIPE,
-                stdout=printed,
-                stderr=complained,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise EnvironmentFault(f"{command[0]} cannot be started: {error.strerror}.") from None
-        try:
-            if started is not None:
-                started(process.pid)
-            process.communicate(None if started is None else b"\n", timeout=TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            raise EnvironmentFault(f"{command[0]} has not ended within {TIMEOUT_S:g} s.") from None
-        finally:
-            _await_end(process)
+        process = _ended(command, (printed, complained), TIMEOUT_S, started)
         texts = []
         for output in (printed, complained):
             output.seek(0)
             texts.append(output.read().decode(errors="replace"))
     return Ran(process.returncode, *texts)
+
+
+def _ended(
+    command: Sequence[str],
+    outputs: tuple[IO[bytes], IO[bytes]],
+    timeout_s: float,
+    started: Callable[[int], None] | None = None,
+) -> subprocess.Popen[bytes]:
+    """The process of a command line, which has ended; its output went to files."""
+    printed, complained = outputs
+    try:
+        process = subprocess.Popen(
+            command if started is None else ("sh", "-c", _AFTER_A_LINE, "sh", *command),
+            stdin=subprocess.DEVNULL if started is None else subprocess.PIPE,
+            stdout=printed,
+            stderr=complained,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise EnvironmentFault(f"{command[0]} cannot be started: {error.strerror}.") from None
+    try:
+        if started is not None:
+            started(process.pid)
+        process.communicate(None if started is None else b"\n", timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise EnvironmentFault(f"{command[0]} has not ended within {timeout_s:g} s.") from None
+    finally:
+        _await_end(process)
+    return process
 
 
 def _await_end(process: subprocess.Popen[bytes]) -> None:

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from harness.controls import DiskSpace
 from harness.errors import EnvironmentFault, NoSuchProbe
+from harness.history.blocks import Block
 from harness.model import CONTROLLER, Link, is_broker, node_name
 from harness.target import ClusterView, Ending, Receipt
 from harness.targets.awaiting import await_that
@@ -18,6 +20,7 @@ from harness.targets.bootstrap.metadata_sampler import MetadataSampler
 from harness.targets.bootstrap.spelling import Named
 from harness.targets.bootstrap.target import BootstrapTarget, accepts
 from harness.targets.cluster.commanded_node import FULL, NEEDED, WRITTEN, CommandedNode, ProcessState
+from harness.targets.cluster.copied_logs import CopiedLogs
 from harness.targets.cluster.undo import NAME, Harm, of_cut, of_end, of_full_disk, of_pause, undo, undo_wholly
 from harness.targets.leftovers import StartJournal
 
@@ -34,6 +37,7 @@ class ClusterTarget(BootstrapTarget):
         configs: what the topics of the run are created with.
         journal: records what has to be undone, before it is done.
         sampler: as of :class:`harness.targets.bootstrap.target.BootstrapTarget`.
+        directory: for copies of the brokers' logs; None: they are not read.
     """
 
     name = NAME
@@ -45,6 +49,8 @@ class ClusterTarget(BootstrapTarget):
         configs: Mapping[str, str],
         journal: StartJournal,
         sampler: MetadataSampler | None = None,
+        *,
+        directory: Path | None = None,
     ) -> None:
         super().__init__(cluster, configs, journal, sampler)
         described = {node.name: node for node in nodes}
@@ -58,6 +64,7 @@ class ClusterTarget(BootstrapTarget):
         self._killed: dict[str, ProcessState] = {}
         self._shut_down: dict[str, ProcessState] = {}
         self._filled: set[str] = set()
+        self._logs = None if directory is None else CopiedLogs(self._nodes, directory)
 
     # ------------------------------------------------------------------------------------------------ life
 
@@ -76,6 +83,8 @@ class ClusterTarget(BootstrapTarget):
             with suppress(EnvironmentFault):
                 undo_wholly(harm, partial(self._note, harm))
                 del self._harms[harm.what]
+        if self._logs is not None and self._created:
+            self._logs.copy(self._created)
         super().stop()
 
     def remains(self) -> Sequence[str]:
@@ -90,6 +99,18 @@ class ClusterTarget(BootstrapTarget):
         """See :class:`harness.target.Target`: Metadata does not name a controller that is no broker."""
         view = super().view()
         return replace(view, controller=CONTROLLER, controllers=(CONTROLLER,)) if CONTROLLER in self._nodes else view
+
+    # ------------------------------------------------------------------------------------------------ evidence
+
+    def metadata(self, run: str) -> Iterable[dict[str, Any]]:
+        """See :class:`harness.observations.TellsClients`: and how each replica ended, by the files of its disk."""
+        yield from super().metadata(run)
+        if self._logs is not None:
+            yield from self._logs.ends(run)
+
+    def replica_logs(self) -> Iterable[Block]:
+        """See :class:`harness.observations.ShowsLogs`."""
+        return () if self._logs is None else self._logs.blocks()
 
     # ------------------------------------------------------------------------------------------------ processes
 

@@ -34,7 +34,7 @@ TARGETS: Mapping[str, tuple[type[Target], EvidenceTier]] = {
     "process": (ProcessTarget, EvidenceTier.SAMPLES),
     "compose": (ComposeTarget, EvidenceTier.SAMPLES),
     FOREIGN: (ForeignTarget, EvidenceTier.METADATA),
-    "cluster": (ClusterTarget, EvidenceTier.METADATA),
+    "cluster": (ClusterTarget, EvidenceTier.LOGS),
     "bootstrap": (BootstrapTarget, EvidenceTier.METADATA),
 }
 
@@ -92,7 +92,7 @@ def _rows() -> Iterator[str]:
     yield "|---" * (1 + len(TARGETS)) + "|"
     for kind in faults.KINDS:
         yield _row(f"`{kind}`", [_cell(target, kind) for target in TARGETS])
-    yield _row("**evidence**", [str(tier) for _, tier in TARGETS.values()])
+    yield _row("**evidence**", map(_evidence, TARGETS))
     yield _row("**tested on**", ON.values())
     yield _row("**tested by**", [f"[{Path(FILES[name]).stem}](../{FILES[name]})" for name in TARGETS])
 
@@ -112,6 +112,11 @@ def _cell(target: str, kind: str) -> str:
     if target == FOREIGN and needs is DiskSpace:
         return "yes, with one volume"
     return "with commands" if target == "cluster" else "yes"
+
+
+def _evidence(target: str) -> str:
+    tier = str(TARGETS[target][1])
+    return f"{tier}, these with the command `logs`" if target == "cluster" else tier
 
 
 def _notes() -> Iterator[str]:
