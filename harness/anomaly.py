@@ -177,7 +177,7 @@ class AnomalyKind:
         shows_loss: whether it shows that a delivered or acknowledged record is gone.
         shown_by_clients: whether what clients record can show one, without a look at brokers.
         shown_by_metadata: whether what the cluster tells clients of its leaders and watermarks can, where they do not.
-        shown_by_logs: whether the files of the brokers' disks in the end can, with that, where neither can.
+        shown_by_logs: whether replica logs can show one, with what the cluster tells clients, where that alone cannot.
         relies_on: the evidence that must be whole.
         follows_from: the kinds of the same partition that are the same loss seen from another side, and come first.
         cause_at: where those lie.

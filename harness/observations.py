@@ -116,8 +116,16 @@ class TellsClients(Target, Protocol):
 class ShowsLogs(Target, Protocol):
     """A cluster of whose brokers nothing is seen but the files of their disks in the end."""
 
+    def read_logs(self) -> None:
+        """Read the replicas' logs while the brokers run. Call when everything is healed, and before :meth:`stop`.
+
+        Raises:
+            EnvironmentFault: those of a broker cannot be read.
+        """
+        ...
+
     def replica_logs(self) -> Iterable[Block]:
-        """As of :class:`BrokerEvidence`. Call after :meth:`stop`."""
+        """Rows as of :class:`BrokerEvidence`, of what was read."""
         ...
 
 

@@ -152,6 +152,21 @@ def open_replicas(replicas: Sequence[ReplicaEnd], wanted: Expected) -> Iterator[
             yield f"How {name} ended on {missing} is not known: there is no final row with both bounds."
 
 
+def uneven_replicas(replicas: Sequence[ReplicaEnd]) -> Iterator[str]:
+    """One sentence for each partition whose replicas were not all found committed up to one and the same end.
+
+    Where nothing but their disks was seen, a replica that lacks the last records is known by nothing else.
+    """
+    found: dict[TopicPartition, list[ReplicaEnd]] = {}
+    for replica in replicas:
+        if replica.log_end_offset is not None:
+            found.setdefault(TopicPartition(replica.topic, replica.partition), []).append(replica)
+    for name, ends in found.items():
+        if len({offset for end in ends for offset in (end.log_end_offset, end.high_watermark)}) > 1:
+            each = (f"{x.log_end_offset} on node {x.node} (high watermark {x.high_watermark})" for x in ends)
+            yield f"The logs of {name} end at {', '.join(each)} on disk: what is behind the least was not compared."
+
+
 def _missing(demanded: Replicas, known: set[int]) -> str:
     if demanded.nodes is None:
         lacking = demanded.number - len(known)

@@ -31,6 +31,7 @@ from checkers.completeness.nodes_are_accounted import (
     open_replicas,
     out_of_time,
     strangers,
+    uneven_replicas,
     unplanned_partitions,
     unproven_faults,
     unproven_losses,
@@ -121,6 +122,7 @@ def doubts(run: Evidence, own: Answers, parts: Parts, findings: Sequence[Finding
         *inconclusive(own.ends, unaccounted, numbers, brokers=is_watched(configured)),
         *(sentence for sort in (idle, silent, unharmed, unrecovered) for sentence in sort(run.manifest, numbers)),
         *(open_replicas(own.replicas, wanted) if wanted is not None else ()),
+        *(uneven_replicas(own.replicas) if reads_disks(configured.guarantees) else ()),
         *(unused_partitions(own.ends, wanted) if wanted is not None else ()),
         *(unplanned_partitions(own.ends, wanted) if wanted is not None else ()),
     ]
@@ -164,8 +166,8 @@ def _broken_timeline(
     unread: set[str],
     guarantees: Mapping[str, Any],
 ) -> list[str]:
-    if reads_disks(guarantees):  # a node has no row but of how its replicas ended
-        return [*broken_lives([life for life in lives if life.rows])]
+    if reads_disks(guarantees):
+        return []  # of no node a life was recorded
     if is_sampled(guarantees):
         demanded = wanted if "timeline" not in unread else None
         return [*broken_samples(lives), *(nowhere(lives, demanded) if demanded else ())]

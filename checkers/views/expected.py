@@ -31,7 +31,7 @@ class Expected:
         mix: the kinds of which chaos's faults may be; empty without chaos.
         retention: whether the configuration lets a log's start move.
         brokers: whether brokers were observed; not for a history that only clients recorded, be it imported.
-        disks: whether how each replica ended was read from its disk; that of a broker is, where brokers were observed.
+        disks: whether it is known how each replica ended, as it is wherever brokers were observed.
         retry_after_s: after how long without an answer, at the least, a client of the schedule sends again what it does
             not number; None: none does.
         combined: whether brokers are, or may be, the controllers.

@@ -164,6 +164,7 @@ def play(lifecycle: RunLifecycle) -> None:
     lifecycle.stop_load()
     lifecycle.settle()
     lifecycle.read_everything()
+    lifecycle.read_logs()
     lifecycle.stop_cluster()
     lifecycle.collect()
 

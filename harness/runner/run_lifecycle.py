@@ -9,7 +9,7 @@ from functools import partial
 from harness.clock import PacedClock
 from harness.errors import EnvironmentFault, InvalidRun
 from harness.model import NO_LEADER, TopicPartition, is_kafkas_own
-from harness.observations import BrokerEvidence, NodeStates
+from harness.observations import BrokerEvidence, NodeStates, ShowsLogs
 from harness.runner import settle as settling
 from harness.runner.archive import Archive
 from harness.runner.chaos import Chaos
@@ -281,6 +281,12 @@ class RunLifecycle:
                 raise InvalidRun(f"{lacks}.")  # what ends a transaction is never delivered, and may be all that is left
         self._clients.stop()
         self._recorder.close()
+
+    def read_logs(self) -> None:
+        """Read the logs of brokers that this run does not stop."""
+        if isinstance(self._target, ShowsLogs):
+            self.progress.begins("reading the brokers' logs")
+            self._target.read_logs()
 
     def stop_cluster(self) -> None:
         """Stop the nodes."""

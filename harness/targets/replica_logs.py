@@ -234,6 +234,11 @@ def _garbage(end_offset: Offset) -> Block:
 # ------------------------------------------------------------------------------------------------------ the checkpoints
 
 
+def checkpointed(log_dir: Path) -> Mapping[TopicPartition, Offset]:
+    """The high watermarks that a broker has written down in a log directory; none where that is missing or garbled."""
+    return _offsets(log_dir, HIGH_WATERMARKS)
+
+
 def final_rows(data_dir: Path) -> Iterator[Row]:
     """The ``final`` rows of a dead node, without place and times, from the checkpoints on its disk."""
     for partition, directory in replicas(data_dir):

@@ -93,8 +93,7 @@ def _legend() -> Iterator[str]:
     )
     yield (
         "* *Clients*: whether [what clients record](#evidence-tiers) shows some of them where no broker is "
-        "observed, or what the cluster tells them of itself does (`metadata`), or with that the files of brokers' disks "
-        "(`logs`)."
+        "observed, or what the cluster tells them of itself does (`metadata`), or replica logs with that (`logs`)."
     )
     yield (
         "* *Sampled*: which of them a [sampled timeline](#sampled-timelines) shows (`leaders`: some, where every "

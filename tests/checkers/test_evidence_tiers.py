@@ -78,6 +78,20 @@ def test_a_replica_whose_disk_was_not_read_leaves_the_run_open() -> None:
     )
 
 
+def test_a_replica_that_lacks_the_last_records_on_its_disk_leaves_the_run_open() -> None:
+    story = Story()
+    write(story, 3)
+    story.finish()
+    seen, (history, timeline, logs) = withheld(
+        EvidenceTier.LOGS, story.manifest(), (story.history, story.timeline, story.logs)
+    )
+    ends = [{**row, "high_watermark": 2, "log_end_offset": 2} if row["node"] == 2 else row for row in timeline]
+    held = [row for row in logs if (row["node"], row["offset"]) != (2, 2)]
+    verdict = decided(seen, (history, ends, held), [])
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert any("2 on node 2 (high watermark 2) on disk" in why for why in verdict.reasons), verdict.reasons
+
+
 @pytest.mark.parametrize(
     ("timeline", "tier", "unasked"),
     [

@@ -25,7 +25,6 @@ from harness.targets.system import SpokenProtocol, System, Unsupported
 from harness.targets.target_kind import Timeline
 
 METADATA = "metadata"
-LOGS = "logs"
 """By what a run has seen the brokers, besides its clients."""
 
 
@@ -251,8 +250,7 @@ class RunningKind:
 
     def timeline(self, configuration: Mapping[str, Any]) -> Timeline:
         """See :class:`harness.targets.target_kind.TargetKind`; an audit's run has no such samples."""
-        seen_by = configuration.get("seen_by")
-        return "logs" if seen_by == LOGS else "metadata" if seen_by == METADATA else "none"
+        return "metadata" if configuration.get("seen_by") == METADATA else "none"
 
     def may_combine(self, argument: str) -> bool:
         """Whether brokers may also be controllers; that is for the cluster to know."""

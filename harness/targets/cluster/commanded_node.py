@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from harness.broker.checkpoints import HIGH_WATERMARKS
 from harness.controls import DiskSpace, Kills, Links, Pauses, Shutdowns
 from harness.errors import EnvironmentFault
 from harness.target import Target
@@ -26,11 +27,13 @@ NEEDED: Mapping[type[Target], Sequence[str]] = {
 }
 """By what can be done to a cluster, the commands that each of its nodes needs for that."""
 
+SHOWS = "logs"
+"""The command that prints what is on a broker's disk."""
+
 WRITTEN, FULL = "written", "full"
 """What the command ``write`` prints."""
 
 _VARIABLE = re.compile(r"\$\{?([A-Z_]+)")
-_ARCHIVE = "logs.tar"
 _LOGS_TIMEOUT_S = 600.0
 _GONE = "gone"
 _STATE = f"""\
@@ -167,22 +170,25 @@ class CommandedNode:
         return run(self.command_line(name, peer)).status == 0
 
     def save_logs(self, topics: Collection[str], directory: Path) -> None:
-        """Copy the logs of topics, and what is beside them on the disk, to ``directory``, instead of what is there.
+        """Copy the logs of topics, and the checkpoints beside them, to ``directory``, instead of what is there.
 
         Raises:
-            EnvironmentFault: the command failed, or what it printed is no archive.
+            EnvironmentFault: the command failed, or what it printed is no archive of a broker's log directory.
         """
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
-        archive = directory / _ARCHIVE
-        ran = save(self.command_line("logs", topics=topics), archive, _LOGS_TIMEOUT_S)
-        if ran.status:
-            raise EnvironmentFault(f"node {self.name}: command 'logs' failed, {ran.in_words}.")
+        archive = directory.with_name(f"{directory.name}.tar")
         try:
+            ran = save(self.command_line(SHOWS, topics=topics), archive, _LOGS_TIMEOUT_S)
+            if ran.status:
+                raise EnvironmentFault(f"node {self.name}: command {SHOWS!r} failed, {ran.in_words}.")
             _unpack(archive, directory)
-        except tarfile.TarError as problem:
-            raise EnvironmentFault(f"node {self.name}: command 'logs' prints no tar archive: {problem}.") from None
-        archive.unlink()
+        except (tarfile.TarError, OSError) as problem:
+            raise EnvironmentFault(f"node {self.name}: no archive that {SHOWS!r} prints: {problem}.") from None
+        finally:
+            archive.unlink(missing_ok=True)
+        if topics and not (directory / HIGH_WATERMARKS).exists():
+            raise EnvironmentFault(f"node {self.name}: what {SHOWS!r} prints is without the file {HIGH_WATERMARKS}.")
 
     def disk(self) -> str:
         """What ``write`` prints of the disk of its data, :data:`WRITTEN` or :data:`FULL`.
@@ -202,7 +208,7 @@ class CommandedNode:
 
 def _unpack(archive: Path, directory: Path) -> None:
     """Write the regular files of an archive below ``directory``, none beside it."""
-    with tarfile.open(archive) as tar:
+    with tarfile.open(archive, "r:") as tar:
         for member in tar:
             path = PurePosixPath(member.name)
             if not member.isfile() or path.is_absolute() or ".." in path.parts:

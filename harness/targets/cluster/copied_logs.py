@@ -10,15 +10,15 @@ from typing import Any
 from harness import compacted
 from harness.errors import EnvironmentFault
 from harness.history.blocks import Block
-from harness.model import is_broker, node_id
+from harness.model import Offset, TopicPartition, is_broker, node_id
 from harness.targets.cluster.commanded_node import CommandedNode
-from harness.targets.replica_logs import ReplicaDisk, final_rows, replica_log_blocks
+from harness.targets.replica_logs import ReplicaDisk, checkpointed, final_rows, replica_log_blocks
 
-COMMAND = "logs"
-_CHECKPOINTED_S = 6.0
+_CHECKPOINTED_S = 7.0
 """After how long a watermark is on a disk: Kafka's ``replica.high.watermark.checkpoint.interval.ms`` is 5 s."""
 
-_AGAIN_S = 1.0
+_LOOK_S = 0.5
+_TRIES = 3
 _MS = 1_000_000
 
 
@@ -33,52 +33,61 @@ class CopiedLogs:
     def __init__(self, nodes: Mapping[str, CommandedNode], directory: Path) -> None:
         self._brokers = {name: node for name, node in nodes.items() if is_broker(name)}
         self._directory = directory
-        self._topics: frozenset[str] = frozenset()
-        self._problem: EnvironmentFault | None = None
+        self._topics: Collection[str] = ()
+        self._copied: list[str] = []
 
-    def copy(self, topics: Collection[str]) -> None:
-        """Copy them once; what goes wrong is raised by :meth:`ends` and :meth:`blocks`.
-
-        Again until each replica's watermark on the disk is the end of its log, or there was time to write it.
-        """
-        if self._topics:
-            return
-        self._topics = frozenset(topics)
-        deadline_s = time.monotonic() + _CHECKPOINTED_S
-        try:
-            while True:
-                is_last = time.monotonic() >= deadline_s
-                for name, node in self._brokers.items():
-                    node.save_logs(sorted(self._topics), self._directory / name)
-                if is_last or all(row["high_watermark"] == row["log_end_offset"] for row in self._rows()):
-                    return
-                time.sleep(_AGAIN_S)
-        except EnvironmentFault as problem:
-            self._problem = problem
-
-    def ends(self, run: str) -> Iterator[dict[str, Any]]:
-        """How each replica ended, by the checkpoints beside its log: rows of ``schema.TIMELINE``.
+    def try_it(self) -> None:
+        """Copy what is beside the logs.
 
         Raises:
-            EnvironmentFault: the logs of a broker could not be copied.
+            EnvironmentFault: that of a broker cannot be copied.
         """
-        if self._problem is not None:
-            raise self._problem
+        for name, node in self._brokers.items():
+            node.save_logs((), self._directory / name)
+
+    def copy(self, topics: Collection[str], watermarks: Mapping[TopicPartition, Offset]) -> None:
+        """Copy them, when the watermarks are on the disks, or there was time for that.
+
+        Args:
+            topics: of which; not of the compacted one, of which replicas hold different parts.
+            watermarks: what the leaders say.
+
+        Raises:
+            EnvironmentFault: those of a broker cannot be copied.
+        """
+        self._topics = sorted(set(topics) - {compacted.TOPIC})
+        deadline_s = time.monotonic() + _CHECKPOINTED_S
+        for name, node in self._brokers.items():
+            while time.monotonic() < deadline_s and self._lags(name, watermarks):
+                time.sleep(_LOOK_S)
+            self._copy(name, node)
+            self._copied.append(name)
+
+    def ends(self, run: str) -> Iterator[dict[str, Any]]:
+        """How each replica ended, by the checkpoints beside its log: rows of ``schema.TIMELINE``."""
         times = {"time_ns": time.monotonic_ns(), "wall_ms": time.time_ns() // _MS}
-        return ({**row, **times, "run": run, "incarnation": 0, "kind": "final"} for row in self._rows())
+        for name in self._copied:
+            about = {**times, "run": run, "node": node_id(name), "incarnation": 0, "kind": "final"}
+            rows = (row for row in final_rows(self._directory / name) if row["topic"] in self._topics)
+            yield from ({**row, **about, "sequence": sequence} for sequence, row in enumerate(rows))
 
     def blocks(self) -> Iterator[Block]:
-        """Blocks of ``schema.REPLICA_LOGS``, minus ``run``. Raises as :meth:`ends`."""
-        if self._problem is not None:
-            raise self._problem
-        disks = [ReplicaDisk(node_id(name), self._directory / name) for name in self._brokers]
-        return replica_log_blocks(disks, frozenset(filter(self._is_compared, self._topics)))
+        """Blocks of ``schema.REPLICA_LOGS``, minus ``run``."""
+        disks = [ReplicaDisk(node_id(name), self._directory / name) for name in self._copied]
+        return replica_log_blocks(disks, self._topics)
 
-    def _rows(self) -> Iterator[dict[str, Any]]:
-        for name in self._brokers if self._topics else ():
-            rows = (row for row in final_rows(self._directory / name) if self._is_compared(row["topic"]))
-            yield from ({**row, "node": node_id(name), "sequence": number} for number, row in enumerate(rows))
+    def _lags(self, name: str, watermarks: Mapping[TopicPartition, Offset]) -> bool:
+        """Whether a watermark that a broker has written down is not the leader's."""
+        self._brokers[name].save_logs((), self._directory / name)
+        known = checkpointed(self._directory / name)
+        return any(known[place] != offset for place, offset in watermarks.items() if place in known)
 
-    def _is_compared(self, topic: str) -> bool:
-        """Whether it is a topic of the run of which replicas hold the same; those of a compacted one do not."""
-        return topic in self._topics and not topic.endswith(compacted.TOPIC)
+    def _copy(self, name: str, node: CommandedNode) -> None:
+        """Copy those of a broker, again where a file was changed or removed meanwhile."""
+        for left in reversed(range(_TRIES)):
+            try:
+                node.save_logs(self._topics, self._directory / name)
+                return
+            except EnvironmentFault:
+                if not left:
+                    raise

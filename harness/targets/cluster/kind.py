@@ -15,19 +15,21 @@ from harness.model import CLIENTS, is_broker
 from harness.property_file import read_properties
 from harness.scenario import Scenario
 from harness.target import Target, includes
-from harness.targets.bootstrap.kind import LOGS, Bootstrap, RunningCluster, RunningKind, told_by, without_its_log
+from harness.targets.bootstrap.kind import Bootstrap, RunningCluster, RunningKind, told_by, without_its_log
 from harness.targets.bootstrap.promises import topic_configs
 from harness.targets.bootstrap.spelling import Named, named
 from harness.targets.bootstrap.target import sampler
 from harness.targets.cluster.cluster_file import ClusterFile, read
-from harness.targets.cluster.commanded_node import NEEDED, CommandedNode
-from harness.targets.cluster.copied_logs import COMMAND
+from harness.targets.cluster.commanded_node import NEEDED, SHOWS, CommandedNode
 from harness.targets.cluster.target import ClusterTarget, controls_of
 from harness.targets.cluster.tried import tried
 from harness.targets.cluster.undo import NAME, remove
 from harness.targets.leftovers import Leftovers, StartJournal
 from harness.targets.system import SpokenProtocol, System, Unsupported
-from harness.targets.target_kind import Tried
+from harness.targets.target_kind import Timeline, Tried
+
+LOGS = "logs"
+"""In a run's configuration, that brokers' logs are read besides what they answer clients."""
 
 _SHIM = "takes a library that is preloaded into a node, and seawall does not start these nodes"
 WHY_NOT: Mapping[type[Target], str] = {
@@ -86,7 +88,7 @@ class CommandedCluster(RunningCluster):
         return {"timeline": "logs"} if self._shows_logs() else RunningCluster.evidence(self)
 
     def _shows_logs(self) -> bool:
-        return not any(node.missing_for(COMMAND) for node in self.nodes if is_broker(node.name))
+        return not any(node.missing_for(SHOWS) for node in self.nodes if is_broker(node.name))
 
     def target(self, directory: Path, seed: int, journal: StartJournal) -> Target:
         """See :class:`harness.targets.system.System`."""
@@ -128,6 +130,10 @@ class CommandedKind(RunningKind):
     name: ClassVar[str] = NAME
     argument: ClassVar[str] = "FILE"
     leftovers: ClassVar[Leftovers] = Leftovers("harms", remove)
+
+    def timeline(self, configuration: Mapping[str, Any]) -> Timeline:
+        """See :class:`harness.targets.target_kind.TargetKind`."""
+        return "logs" if configuration.get("seen_by") == LOGS else RunningKind.timeline(self, configuration)
 
     def source(self, argument: str) -> CommandedSource:
         """What makes a system of the cluster that the file describes.

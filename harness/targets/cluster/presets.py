@@ -51,18 +51,23 @@ $SUDO rm -f "$DATA/.seawall-probe" || exit
 case $said in written) echo written;; *"No space left on device"*) echo full;; *) echo "$said" >&2; exit 1;; esac""",
 }
 
-_LOGS = {  # 1 says that a file was written to meanwhile, as checkpoints are
+_LOGS = {  # the checkpoints first: an older watermark is never wrong
     "logs": """\
 $SUDO sh -c '
-    cd "$1" || exit
-    shift
-    for topic; do
-        shift
-        for one in "$topic"-*; do [ ! -d "$one" ] || set -- "$@" "$one"; done
-    done
+    cd "$1" && here=$(pwd -P) || exit
+    if [ -n "$3" ] || [ -e .lock ]; then  # Kafka keeps its .lock open
+        ls -l "/proc/$2/fd" | grep -qF " -> $here/" || { echo "the node has no file open in LOG_DIR" >&2; exit 1; }
+    fi
+    topics=$3
+    set --
     for one in *-checkpoint; do [ ! -f "$one" ] || set -- "$@" "$one"; done
-    tar -cf - --exclude="*index" -- "$@"
-    [ $? -le 1 ]' sh "$DATA" $TOPICS""",
+    for topic in $topics; do
+        for one in "$topic"-[0-9]*; do
+            case ${one#"$topic"-} in *[!0-9]*) ;; *) [ ! -d "$one" ] || set -- "$@" "$one";; esac
+        done
+    done
+    [ $# -gt 0 ] || set -- --files-from=/dev/null
+    tar -cf - --exclude="*index" "$@"' sh "$LOG_DIR" "$PID" "$TOPICS\"""",
 }
 
 _BY_SYSTEMD = {
@@ -80,7 +85,7 @@ _KAFKA_IN_A_CONTAINER = (
 )
 
 
-TO_BE_SET = frozenset({"PID_FILE", "DATA"})
+TO_BE_SET = frozenset({"PID_FILE", "DATA", "LOG_DIR"})
 """The variables without which a command that names them cannot be run; a preset has no value for them."""
 
 
@@ -111,11 +116,14 @@ PRESETS: Mapping[str, Preset] = {
             **_DISKS,
             **_LOGS,
         },
-        {"SUDO": "", "PID_FILE": "", "DATA": ""},
+        {"SUDO": "", "PID_FILE": "", "DATA": "", "LOG_DIR": ""},
         "the variable PID_FILE and the command start",
         was_tried=True,
     ),
-    "systemd": Preset({**_BY_SYSTEMD, **_PACKET_FILTERS, **_DISKS, **_LOGS}, {"SUDO": "", "UNIT": "kafka", "DATA": ""}),
+    "systemd": Preset(
+        {**_BY_SYSTEMD, **_PACKET_FILTERS, **_DISKS, **_LOGS},
+        {"SUDO": "", "UNIT": "kafka", "DATA": "", "LOG_DIR": ""},
+    ),
     "redpanda": Preset({**_BY_SYSTEMD, **_PACKET_FILTERS, **_DISKS}, {"SUDO": "", "UNIT": "redpanda", "DATA": ""}),
     "strimzi": Preset({"pid": _KAFKA_IN_A_CONTAINER, "start": ":", **_SIGNALS}, {"SUDO": ""}),
 }

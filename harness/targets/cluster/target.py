@@ -16,7 +16,7 @@ from harness.model import CONTROLLER, Link, is_broker, node_name
 from harness.target import ClusterView, Ending, Receipt
 from harness.targets.awaiting import await_that
 from harness.targets.bootstrap.broker_numbers import BrokerNumbers
-from harness.targets.bootstrap.metadata_sampler import MetadataSampler
+from harness.targets.bootstrap.metadata_sampler import Latest, MetadataClient, MetadataSampler
 from harness.targets.bootstrap.spelling import Named
 from harness.targets.bootstrap.target import BootstrapTarget, accepts
 from harness.targets.cluster.commanded_node import FULL, NEEDED, WRITTEN, CommandedNode, ProcessState
@@ -76,6 +76,8 @@ class ClusterTarget(BootstrapTarget):
         for name, node in self._nodes.items():
             if node.has("pid") and not (running := self.is_running(name)).holds:
                 raise EnvironmentFault(f"{running.seen}, before anything was done to it.")
+        if self._logs is not None:
+            self._logs.try_it()
 
     def stop(self) -> None:
         """See :class:`harness.target.Target`: undoes what no fault has undone, too."""
@@ -83,8 +85,6 @@ class ClusterTarget(BootstrapTarget):
             with suppress(EnvironmentFault):
                 undo_wholly(harm, partial(self._note, harm))
                 del self._harms[harm.what]
-        if self._logs is not None and self._created:
-            self._logs.copy(self._created)
         super().stop()
 
     def remains(self) -> Sequence[str]:
@@ -107,6 +107,14 @@ class ClusterTarget(BootstrapTarget):
         yield from super().metadata(run)
         if self._logs is not None:
             yield from self._logs.ends(run)
+
+    def read_logs(self) -> None:
+        """See :class:`harness.observations.ShowsLogs`."""
+        if self._logs is not None:
+            partitions = [name for name in self.view().partitions if name.topic in self._created]
+            told = MetadataClient(self._cluster.access).latest(partitions)
+            marks = {name: answer.high_watermark for name, answer in told.items() if isinstance(answer, Latest)}
+            self._logs.copy(self._created, marks)
 
     def replica_logs(self) -> Iterable[Block]:
         """See :class:`harness.observations.ShowsLogs`."""

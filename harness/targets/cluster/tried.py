@@ -7,14 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from harness.broker.checkpoints import HIGH_WATERMARKS
 from harness.controls import DiskSpace, Kills, Links, Pauses, Shutdowns
 from harness.errors import EnvironmentFault
 from harness.model import is_broker
 from harness.target import Target
 from harness.targets.cluster.cluster_file import ClusterFile, Transport
-from harness.targets.cluster.commanded_node import NEEDED, WRITTEN, CommandedNode
-from harness.targets.cluster.copied_logs import COMMAND
+from harness.targets.cluster.commanded_node import NEEDED, SHOWS, WRITTEN, CommandedNode
 from harness.targets.cluster.presets import PRESETS
 from harness.targets.target_kind import Tried
 
@@ -54,18 +52,16 @@ def _of_control(node: CommandedNode, control: type[Target], nodes: Sequence[Comm
 
 def _of_logs(node: CommandedNode, caveat: str) -> Tried:
     what = f"node {node.name}: replica logs"
-    if (missing := node.missing_for(COMMAND)) is not None:
+    if (missing := node.missing_for(SHOWS)) is not None:
         return Tried(what, None, f"not read: there is no {missing}")
     return _look(what, lambda: _logs_looked_at(node) + caveat)
 
 
 def _logs_looked_at(node: CommandedNode) -> str:
-    """Read what is beside the logs in a broker's log directory; a broker of any use has a checkpoint there."""
+    """Read what is beside the logs."""
     with tempfile.TemporaryDirectory() as directory:
-        node.save_logs((), Path(directory))
-        if not (Path(directory) / HIGH_WATERMARKS).exists():
-            raise EnvironmentFault(f"command {COMMAND!r} prints an archive without {HIGH_WATERMARKS}.")
-    return f"{COMMAND!r} works"
+        node.save_logs((), Path(directory) / node.name)
+    return f"{SHOWS!r} works"
 
 
 def _greeted(node: CommandedNode) -> str:

@@ -84,7 +84,8 @@ def plain_cluster(directory: Path, bugs: str = "", **settings: Any) -> Iterator[
     nodes: list[dict[str, Any]] = []
     for node in ids:
         name = node_name(node)
-        (directory / name / "data").mkdir(parents=True, exist_ok=True)
+        data = directory / name / "data"
+        data.mkdir(parents=True, exist_ok=True)
         config = directory / f"{name}.json"
         NodeConfig(
             node_id=node,
@@ -93,7 +94,7 @@ def plain_cluster(directory: Path, bugs: str = "", **settings: Any) -> Iterator[
             control=addresses.control(node),
             controller=addresses.listener(CONTROLLER_ID),
             names={addresses.host(one): node_name(one) for one in ids},
-            data_dir=str(directory / name / "data"),
+            data_dir=str(data),
             timeline=str(directory / name / "timeline.jsonl"),
             incarnation=0,
             knobs=knobs,
@@ -113,7 +114,7 @@ def plain_cluster(directory: Path, bugs: str = "", **settings: Any) -> Iterator[
                 "id": name if node == CONTROLLER_ID else int(node),
                 "address": host,
                 "port": port,
-                "variables": {"PID_FILE": str(pid_file), "DATA": str(directory / name / "data")},
+                "variables": {"PID_FILE": str(pid_file), **dict.fromkeys(("DATA", "LOG_DIR"), str(data))},
                 "commands": {"start": f"PYTHONPATH={ROOT} {shlex.join(program)} >>{shlex.quote(str(log))} 2>&1"},
             }
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from harness.runner import plan, run
 from harness.scenario import load, parse
 from harness.targets.cluster.cluster_file import read
 from harness.targets.cluster.kind import nodes_of
+from harness.targets.cluster.presets import PRESETS
 from harness.targets.cluster.tried import tried
 from tests.harness.targets.bootstrap.running_builtin import topics
 from tests.harness.targets.cluster.plain_cluster import PlainCluster, plain_cluster
@@ -62,26 +64,43 @@ def test_replicas_that_hold_something_else_than_their_leader_are_found_by_their_
     assert {"damaged-record", "replica-divergence"} <= {one.kind for one in verdict.anomalies}
 
 
-def test_logs_that_cannot_be_read_are_named(cluster: PlainCluster, tmp_path: Path) -> None:
-    for command, why in (
-        ("echo no such disk >&2; exit 1", "node 0: command 'logs' failed, exit status 1: no such disk"),
-        ("echo text", "node 0: command 'logs' prints no tar archive"),
-        ("tar -cf - --files-from /dev/null", "prints an archive without replication-offset-checkpoint"),
+def test_logs_that_cannot_be_read_end_the_run_before_anything_happens(cluster: PlainCluster, tmp_path: Path) -> None:
+    sound = cluster.file["nodes"]
+    (tmp_path / ".lock").touch()
+    elsewhere = [{**node, "variables": {**node["variables"], "LOG_DIR": str(tmp_path)}} for node in sound]
+    for changes, nodes, why in (
+        ({"logs": "echo no such disk >&2; exit 1"}, sound, "command 'logs' failed, exit status 1: no such disk"),
+        ({"logs": "echo text"}, sound, "no archive that 'logs' prints"),
+        ({}, elsewhere, "the node has no file open in LOG_DIR"),
     ):
-        path = Path(
-            cluster.written("bad.yml", commands={**cluster.file["commands"], "logs": command}).partition(":")[2]
-        )
-        file = read(path)
+        bad = cluster.written("bad.yml", nodes=nodes, commands={**cluster.file["commands"], **changes})
+        file = read(Path(bad.partition(":")[2]))
         [seen] = [one for one in tried(file, nodes_of(file)) if one.what == "node 0: replica logs"]
         assert not seen.works
-        assert why.removeprefix("node 0: ") in seen.seen
-    unread = cluster.written("bad.yml", commands={**cluster.file["commands"], "logs": "echo no such disk >&2; exit 1"})
-    with pytest.raises(EnvironmentFault, match=r"node 0: command 'logs' failed, exit status 1: no such disk"):
-        judged(unread, tmp_path, "unique_sends", "killed")
-    assert not topics(cluster.bootstrap)
+        assert why in seen.seen
+        with pytest.raises(EnvironmentFault, match=re.escape(why)):
+            judged(bad, tmp_path / "runs", "unique_sends", "killed")
+        assert not topics(cluster.bootstrap)
 
 
 def test_a_cluster_whose_logs_no_command_reads_is_known_by_metadata(cluster: PlainCluster) -> None:
-    nodes = [{**node, "variables": {**node["variables"], "DATA": ""}} for node in cluster.file["nodes"]]
+    nodes = [{**node, "variables": {**node["variables"], "LOG_DIR": ""}} for node in cluster.file["nodes"]]
     made = plan(load("random-chaos"), cluster.written("unread.yml", nodes=nodes), duration_s=1)
     assert made.system.evidence() == {"timeline": "metadata"}
+
+
+@pytest.mark.parametrize(
+    ("ending", "why"),
+    [
+        ("echo gone >&2; exit 1", r"node 0: command 'logs' failed, exit status 1: gone"),
+        ("tar -cf - --files-from /dev/null", r"node 0: what 'logs' prints is without the file replication-offset-ch"),
+    ],
+)
+def test_logs_that_cannot_be_read_in_the_end_end_the_run(
+    ending: str, why: str, cluster: PlainCluster, tmp_path: Path
+) -> None:
+    late = f'[ -z "$TOPICS" ] || {{ {ending}; exit; }}\n{PRESETS["processes"].commands["logs"]}'
+    bad = cluster.written("late.yml", commands={**cluster.file["commands"], "logs": late})
+    with pytest.raises(EnvironmentFault, match=why):
+        judged(bad, tmp_path, "unique_sends", "killed")
+    assert not topics(cluster.bootstrap)
