@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from checkers.verdicts.evidence_tiers import reads_logs
 from harness.checker import Anomaly, offsets
 from harness.downtime import in_force
 from reports import rows, successive_samples
@@ -286,7 +287,7 @@ def _replaced(loss: Loss) -> Iterator[Event]:
 def _left(loss: Loss) -> Iterator[Event]:
     if "history" not in loss.run.left_out:
         yield _read_in_the_end(loss)
-    if loss.run.watched and "replica_logs" not in loss.run.left_out:
+    if reads_logs(loss.run.manifest) and "replica_logs" not in loss.run.left_out:
         yield _disks(loss)
 
 

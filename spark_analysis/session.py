@@ -38,7 +38,7 @@ _CONNECT_TIMEOUT_S = 5.0
 _END_TIMEOUT_S = 10.0
 _LAST_PORT = 65535
 
-_HUGE_BYTES = 256 << 20
+_HUGE_BYTES = 64 << 20
 """The size of Parquet files, in bytes, from which on the JVM gets more than the least memory."""
 
 _LONG_BYTES = 2560 << 20

@@ -45,12 +45,12 @@ class CopiedLogs:
         for name, node in self._brokers.items():
             node.save_logs((), self._directory / name)
 
-    def copy(self, topics: Collection[str], watermarks: Mapping[TopicPartition, Offset]) -> None:
+    def copy(self, topics: Collection[str], watermarks: Mapping[str, Mapping[TopicPartition, Offset]]) -> None:
         """Copy them, when the watermarks are on the disks, or there was time for that.
 
         Args:
             topics: of which; not of the compacted one, of which replicas hold different parts.
-            watermarks: what the leaders say.
+            watermarks: what leaders say, of the partitions of which each broker has a replica.
 
         Raises:
             EnvironmentFault: those of a broker cannot be copied.
@@ -58,7 +58,7 @@ class CopiedLogs:
         self._topics = sorted(set(topics) - {compacted.TOPIC})
         deadline_s = time.monotonic() + _CHECKPOINTED_S
         for name, node in self._brokers.items():
-            while time.monotonic() < deadline_s and self._lags(name, watermarks):
+            while time.monotonic() < deadline_s and self._lags(name, watermarks.get(name, {})):
                 time.sleep(_LOOK_S)
             self._copy(name, node)
             self._copied.append(name)
@@ -80,7 +80,7 @@ class CopiedLogs:
         """Whether a watermark that a broker has written down is not the leader's."""
         self._brokers[name].save_logs((), self._directory / name)
         known = checkpointed(self._directory / name)
-        return any(known[place] != offset for place, offset in watermarks.items() if place in known)
+        return any(known.get(place) != offset for place, offset in watermarks.items())
 
     def _copy(self, name: str, node: CommandedNode) -> None:
         """Copy those of a broker, again where a file was changed or removed meanwhile."""

@@ -187,7 +187,7 @@ def _file(machines: list[Machine], keys: Path, version: str) -> dict[str, Any]:
             "transport": machine.transport(keys),
             "address": machine.address,
             "port": CONTROLLERS if machine.node == CONTROLLER else CLIENTS,
-            "variables": {"PID_FILE": str(machine.pid_file)},
+            "variables": {"PID_FILE": str(machine.pid_file), "LOG_DIR": str(machine.directory / "data")},
             "commands": {"start": start},
         })  # fmt: skip
     bootstrap = [f"{machine.address}:{CLIENTS}" for machine in machines if machine.node != CONTROLLER]

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from checkers import check
-from harness.checker import Outcome, RunVerdict
+from harness.checker import EvidenceTier, Outcome, RunVerdict
 from harness.history.run_directory import RunDirectory
 from harness.runner import plan, run
 from harness.scenario import load, parse
@@ -107,6 +107,9 @@ def test_kafka_is_judged_alike_by_commands_over_ssh_and_as_processes_of_seawall(
         rows = directory.read_table("faults")
         assert rows
         assert all(row["proven_ns"] and row["heal_proven_ns"] for row in rows), rows
+    directory, verdict = found["ssh"]
+    assert verdict.evidence is EvidenceTier.LOGS
+    assert {row["node"] for row in directory.read_table("replica_logs")} == {0, 1, 2}
 
 
 def test_kafka_that_forgets_a_topic_when_it_is_started_again_is_guilty(by_ssh: str, tmp_path: Path) -> None:
