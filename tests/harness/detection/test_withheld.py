@@ -51,6 +51,19 @@ def test_what_a_client_is_told_a_leader_knew_at_that_time(cell: Cell) -> None:
     assert (history, logs) == (left.tables[0], ())
 
 
+def test_replica_logs_come_with_how_each_replica_ended_and_not_with_who_led() -> None:
+    left = sound(CELLS[0])
+    manifest, (_, seen, logs) = withheld(EvidenceTier.LOGS, left.manifest, left.tables)
+    assert manifest.guarantees["timeline"] == "logs"
+    assert {row["kind"] for row in seen} == {"metadata", "final"}
+    ends = [row for row in seen if row["kind"] == "final"]
+    assert {(row["topic"], row["partition"], row["node"]) for row in ends} == {
+        (row["topic"], row["partition"], row["node"]) for row in logs
+    }
+    assert all((row["role"], row["leader"], row["isr"]) == ("offline", None, None) for row in ends)
+    assert logs == left.tables[2]
+
+
 def test_samples_leave_out_what_lay_between_two_looks_and_the_isr_of_brokers() -> None:
     left = sound(CELLS[0])
     _, (_, seen, logs) = withheld(EvidenceTier.SAMPLES, left.manifest, left.tables)
@@ -66,16 +79,16 @@ def test_samples_leave_out_what_lay_between_two_looks_and_the_isr_of_brokers() -
 
 def test_a_seed_counts_whose_control_passes_by_all_evidence_and_accused_ones_are_counted() -> None:
     counted = ByTier(CELLS[0])
-    clients, metadata, samples, brokers = EvidenceTier
+    clients, metadata, logs, samples, brokers = EvidenceTier
     counted.add(dict.fromkeys(TIERS, FOUND), dict.fromkeys(TIERS, FOUND))
     assert counted == ByTier(CELLS[0])
     counted.add(
-        {clients: OPEN, metadata: FOUND, samples: SOUND, brokers: SOUND},
-        {clients: SOUND, metadata: OPEN, samples: FOUND, brokers: FOUND},
+        {clients: OPEN, metadata: FOUND, logs: SOUND, samples: SOUND, brokers: SOUND},
+        {clients: SOUND, metadata: OPEN, logs: OPEN, samples: FOUND, brokers: FOUND},
     )
     assert counted.tried == 1
     assert dict(+counted.found) == {"samples": 1, "brokers": 1}
-    assert dict(+counted.doubted) == {"metadata": 1}
+    assert dict(+counted.doubted) == {"metadata": 1, "logs": 1}
     assert (dict(+counted.alarms), dict(+counted.unsound)) == ({"metadata": 1}, {"clients": 1})
     assert tiers_from_json(json.loads(json.dumps(tiers_to_json({"some": counted})))) == {"some": counted}
 
