@@ -109,7 +109,7 @@ def test_kafka_is_judged_alike_by_commands_over_ssh_and_as_processes_of_seawall(
         assert all(row["proven_ns"] and row["heal_proven_ns"] for row in rows), rows
     directory, verdict = found["ssh"]
     assert verdict.evidence is EvidenceTier.LOGS
-    assert {row["node"] for row in directory.read_table("replica_logs")} == {0, 1, 2}
+    assert len({row["node"] for row in directory.read_table("replica_logs")}) == 3
 
 
 def test_kafka_that_forgets_a_topic_when_it_is_started_again_is_guilty(by_ssh: str, tmp_path: Path) -> None:
