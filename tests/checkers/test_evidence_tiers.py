@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,8 @@ from checkers.registry import KINDS
 from checkers.verdicts.memory import decided
 from harness.anomaly import Found
 from harness.checker import EvidenceTier, Outcome, RunVerdict
-from harness.detection.withheld import withheld
+from harness.detection.withheld import Tables, withheld
+from harness.history.run_directory import Manifest
 from tests.checkers.all_cases import CASES
 from tests.checkers.answers import TOLD, answer, by_answers_alone
 from tests.checkers.cases import Case, lose_tail, write
@@ -42,15 +44,18 @@ def test_clients_alone_show_some_of_each_kind_that_is_asked_and_of_no_other() ->
     assert found == BY_CLIENTS
 
 
+def of_disks(story: Story, **manifest: Any) -> tuple[Manifest, Tables]:
+    """A run as if its brokers' disks had been read in the end, and nothing else of its brokers were known."""
+    return withheld(EvidenceTier.LOGS, story.manifest(**manifest), (story.history, story.timeline, story.logs))
+
+
 def test_the_files_of_disks_show_some_of_each_kind_that_they_add_and_of_no_other() -> None:
     asked = BY_CLIENTS | {name for name, kind in KINDS.items() if kind.shown_by_metadata}
     added = {name for name, kind in KINDS.items() if kind.shown_by_logs}
     found = set[str]()
     for case in CASES:
         story = case.story("r")
-        seen, tables = withheld(
-            EvidenceTier.LOGS, story.manifest(**case.manifest), (story.history, story.timeline, story.logs)
-        )
+        seen, tables = of_disks(story, **case.manifest)
         promised = {name: what for name, what in seen.guarantees.items() if name != "laggards_leave_ms"}
         verdict = decided(replace(seen, guarantees=promised, endings=()), tables, [])
         assert verdict.evidence is EvidenceTier.LOGS
@@ -66,9 +71,7 @@ def test_a_replica_whose_disk_was_not_read_leaves_the_run_open() -> None:
     story = Story()
     write(story, 3)
     story.finish()
-    seen, (history, timeline, logs) = withheld(
-        EvidenceTier.LOGS, story.manifest(), (story.history, story.timeline, story.logs)
-    )
+    seen, (history, timeline, logs) = of_disks(story)
     of_two = {name: [row for row in rows if row["node"] != 2] for name, rows in (("ends", timeline), ("logs", logs))}
     assert decided(seen, (history, timeline, logs), []).outcome is Outcome.PASS
     verdict = decided(seen, (history, of_two["ends"], of_two["logs"]), [])
@@ -82,9 +85,7 @@ def test_a_replica_that_lacks_the_last_records_on_its_disk_leaves_the_run_open()
     story = Story()
     write(story, 3)
     story.finish()
-    seen, (history, timeline, logs) = withheld(
-        EvidenceTier.LOGS, story.manifest(), (story.history, story.timeline, story.logs)
-    )
+    seen, (history, timeline, logs) = of_disks(story)
     ends = [{**row, "high_watermark": 2, "log_end_offset": 2} if row["node"] == 2 else row for row in timeline]
     held = [row for row in logs if (row["node"], row["offset"]) != (2, 2)]
     verdict = decided(seen, (history, ends, held), [])

@@ -56,8 +56,8 @@ def depose_the_first_leader(cluster: BuiltinTarget, runs: Path) -> None:
     """Cuts the only partition's second replica off its peers until it lacks records, and kills the leader.
 
     Returns when the run below ``runs`` has been told a watermark of the next leader: with ``min.insync.replicas`` of 2
-    there is none until a follower has joined it. The replica lacks what is sent in three seconds or so, so
-    that such a watermark is told before the new records are as many as the lost ones.
+    there is none until a follower has joined it. The replica lacks what producers send in
+    three seconds or so: the run's sampler asks the next leader long before they have sent as many records again.
     """
 
     def state() -> PartitionView:
