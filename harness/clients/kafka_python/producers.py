@@ -103,6 +103,7 @@ def _close(producer: KafkaProducer) -> None:
         producer.close(timeout=0)
     except Refused:  # it waits for what is under way, even without time to do so, and then closes nothing
         producer._sender.force_close()  # noqa: SLF001
+        producer._closed = True  # noqa: SLF001 (else its finaliser waits once more, and fails)
 
 
 class TransactionalSender:

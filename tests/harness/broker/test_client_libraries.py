@@ -144,6 +144,21 @@ def test_what_is_not_answered_is_unknown(library: ClientLibrary) -> None:
     assert answer.error
 
 
+def test_a_closed_producer_of_kafka_python_waits_for_nothing(
+    cluster: Cluster, places: list[TopicPartition], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = kafka_python(Access(cluster.bootstrap))
+    accumulator = "kafka.producer.record_accumulator.RecordAccumulator"
+    monkeypatch.setattr(f"{accumulator}.drain", lambda *arguments, **named: {})  # nothing is sent
+    monkeypatch.setattr(f"{accumulator}.abort_incomplete_batches", lambda accumulator: None)  # nor given up
+    sender = library.sender("sender", -1, 1.0, PLAIN)
+    producer = vars(sender)["_producer"]
+    producer.send(places[0].topic, b"a", partition=0)
+    sender.close()
+    library.close()
+    producer.__del__()
+
+
 def test_a_position_behind_the_end_is_an_error(library: ClientLibrary, places: list[TopicPartition]) -> None:
     sent(library, places[0], [1])
     reader = library.reader("reader", {places[0]: 5}, None, "read_uncommitted")
