@@ -54,12 +54,14 @@ def cluster_named(target: str, prefix: str | None = None) -> Named:
     """The running cluster that ``--target`` names; ``prefix``: of names that were drawn before.
 
     Raises:
-        UsageError: it names no addresses.
+        UsageError: it names no addresses, or gives a topic.
     """
     kind, _, argument = target.partition(":")
     if kind != KIND.name or not argument:
         raise UsageError(f"an audit needs a cluster that runs, and {target!r} names none.", f"Write {KIND.spelling}.")
     cluster = named(argument)
+    if cluster.topics:
+        raise UsageError(f"an audit writes to a topic of its own, and {target!r} gives it one.", "Leave #topic out.")
     drawn = replace(cluster, prefix=f"{cluster.prefix}audit-{secrets.token_hex(4)}-") if prefix is None else cluster
     return replace(drawn, prefix=drawn.prefix if prefix is None else prefix, keeps_topics=True)
 

@@ -27,7 +27,7 @@ from harness.runner.planned_schedule import (
     refuse_overlaps,
 )
 from harness.runner.quorum import undecided, without_quorum
-from harness.runner.topics import topic_spec, with_prefix, with_topics
+from harness.runner.topics import as_named_on, topic_spec, with_topics
 from harness.scenario import Scenario, checked_seed, with_overrides
 from harness.schedule import Step
 from harness.selection import is_of_a_quorum
@@ -147,7 +147,7 @@ def plan(
     protocol = SpokenProtocol(name, knobs_of(name, {**source.knobs, **_knobs(scenario), **changed}))
     with _named(scenario):
         system = source.system(target, protocol, scenario)
-    scenario = with_prefix(scenario, system.prefix)
+    scenario = as_named_on(system, scenario)
     if scenario.chaos is None and duration_s is not None:
         raise UsageError(f"scenario {scenario.id!r} is a schedule: its steps say how long it takes.")
     seed = checked_seed(seed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from harness.model import NodeId
 from harness.scenario import Scenario, Topic
 from harness.target import TopicSpec
+from harness.targets.system import System
 from harness.workload import WorkloadParameters
 
 
@@ -16,11 +17,15 @@ def topic_spec(topic: Topic) -> TopicSpec:
     return TopicSpec(topic.name, topic.partitions, topic.replication_factor, assignment)
 
 
-def with_prefix(scenario: Scenario, prefix: str) -> Scenario:
-    """The scenario with names of topics that begin with ``prefix``; its schedule names none, or there is no prefix."""
-    assert not (prefix and scenario.schedule), "such a system refuses schedules"
-    topics = tuple(topic.model_copy(update={"name": f"{prefix}{topic.name}"}) for topic in scenario.topics)
-    return scenario.model_copy(update={"topics": topics})
+def as_named_on(system: System, scenario: Scenario) -> Scenario:
+    """The scenario with the names that its topics have on ``system``; its schedule names none, or they stay."""
+    given, prefix = system.given_topics, system.prefix
+    assert not (scenario.schedule and (given or prefix)), "such a system refuses schedules"
+    names = [*given, *(f"{prefix}{topic.name}" for topic in scenario.topics[len(given) :])]
+    renamed = zip(scenario.topics, names, strict=True)
+    return scenario.model_copy(
+        update={"topics": tuple(topic.model_copy(update={"name": one}) for topic, one in renamed)}
+    )
 
 
 def with_topics(scenario: Scenario, workload: WorkloadParameters) -> Scenario:

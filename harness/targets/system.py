@@ -69,6 +69,11 @@ class System(ABC):
         return ""
 
     @property
+    def given_topics(self) -> Sequence[str]:
+        """Topics of the cluster that take the place of the scenario's first topics, in this order."""
+        return ()
+
+    @property
     def client(self) -> ClientProperties:
         """What its clients need besides addresses."""
         return PLAINTEXT

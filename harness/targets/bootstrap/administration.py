@@ -8,7 +8,8 @@ from concurrent.futures import Future
 from typing import Any
 
 from confluent_kafka import KafkaError, TopicCollection
-from confluent_kafka.admin import ClusterMetadata, ConfigResource, ResourceType  # type: ignore[attr-defined]
+from confluent_kafka import TopicPartition as Assigned
+from confluent_kafka.admin import ClusterMetadata, ConfigResource, OffsetSpec, ResourceType  # type: ignore[attr-defined]
 
 from harness.client_properties import Access
 from harness.clients.librdkafka import ClientError, calling
@@ -19,6 +20,7 @@ from harness.model import NO_LEADER, TopicPartition
 from harness.target import ClusterView, PartitionView, TopicSpec
 from harness.targets.awaiting import await_that
 from harness.targets.bootstrap.broker_numbers import BrokerNumbers
+from harness.targets.bootstrap.given_topics import Shape
 from harness.targets.bootstrap.unreachable import DECISIVE, unreachable
 
 _TIMEOUT_S = 10.0
@@ -97,6 +99,38 @@ class Administration:
         """
         return frozenset(self._metadata().topics)
 
+    def shape(self, topic: str) -> Shape:
+        """How many partitions a topic has, and replicas of each.
+
+        Raises:
+            EnvironmentFault: no broker answers, or there is no such topic that the client may see.
+        """
+        partitions = known.partitions if (known := self._metadata().topics.get(topic)) is not None else {}
+        if not partitions:
+            where = f"at {self._access.bootstrap}"
+            raise EnvironmentFault(f"topic {topic!r} is not {where}, or the client may not describe it.", "Create it.")
+        return Shape(len(partitions), min(len(one.replicas) for one in partitions.values()))
+
+    def is_empty(self, topic: TopicSpec) -> bool:
+        """Whether no partition of a topic has a record that a consumer would be given.
+
+        Raises:
+            EnvironmentFault: a leader does not answer.
+        """
+        names = [Assigned(topic.name, number) for number in range(topic.partitions)]
+        earliest = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        return self._offsets(names, earliest) == self._offsets(names, latest)
+
+    def _offsets(self, names: Sequence[Assigned], spec: OffsetSpec) -> Sequence[int]:
+        with calling():
+            asked = self._client.list_offsets(dict.fromkeys(names, spec), request_timeout=_TIMEOUT_S)
+        try:
+            with calling():
+                return [asked[name].result(timeout=_TIMEOUT_S + 1).offset for name in names]
+        except (ClientError, TimeoutError) as refusal:
+            raise EnvironmentFault(f"the offsets of topic {names[0].topic!r} are not answered: {refusal}.") from None
+
     def _metadata(self) -> ClusterMetadata:
         answer = self._tried(_TIMEOUT_S)
         if isinstance(answer, ClientError):
@@ -150,6 +184,10 @@ class Administration:
             EnvironmentFault: the cluster refused, that took longer than ``timeout_s``, or a right is missing.
         """
         create_topic(self._access, topic, timeout_s)
+        self.require_whole(topic, timeout_s, rights)
+
+    def require_whole(self, topic: TopicSpec, timeout_s: float, rights: Collection[str]) -> None:
+        """Wait until every partition has a leader and a full ISR; arguments and errors are those of :meth:`create`."""
         names = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
         short = f"topic {topic.name!r} has not got a leader and a full ISR everywhere"
         await_that(lambda: self._are_whole(names), short, (), timeout_s, _POLL_S)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,6 +16,7 @@ from harness.scenario import Scenario
 from harness.target import Target
 from harness.targets.bootstrap.administration import Administration
 from harness.targets.bootstrap.broker_numbers import BrokerNumbers
+from harness.targets.bootstrap.given_topics import Shape, refuse_unlike
 from harness.targets.bootstrap.promises import UNTOLD, asked, known_settings, refuse_unmet, topic_configs
 from harness.targets.bootstrap.spelling import ARGUMENT, Named, named
 from harness.targets.bootstrap.target import LEFTOVERS, NAME, BootstrapTarget, sampler
@@ -36,11 +37,13 @@ class Told:
         brokers: their ids.
         settings: of its first broker, by Kafka's names; empty: it does not say.
         withheld: why it does not say, in words; empty: it does, or has none to tell.
+        topics: those that are given to the run, by name, in the order in which they are named.
     """
 
     brokers: tuple[int, ...]
     settings: Mapping[str, str]
     withheld: str = ""
+    topics: Mapping[str, Shape] = field(default_factory=dict)
 
     @property
     def numbers(self) -> BrokerNumbers:
@@ -139,6 +142,11 @@ class RunningCluster(System):
         return self.cluster.prefix
 
     @property
+    def given_topics(self) -> Sequence[str]:
+        """See :class:`harness.targets.system.System`."""
+        return self.cluster.topics
+
+    @property
     def client(self) -> ClientProperties:
         """See :class:`harness.targets.system.System`."""
         return self.cluster.client
@@ -207,6 +215,8 @@ class Bootstrap:
                     f"{len(self.told.brokers)} broker(s).",
                     f"Take --set topic.replication_factor={len(self.told.brokers)}.",
                 )
+        wanted = [Shape(topic.partitions, topic.replication_factor) for topic in scenario.topics]
+        refuse_unlike(wanted, self.told.topics, spelling)
         refuse_unmet(written, self.told.settings, spelling)
         asked_for = asked(written, UNTOLD if self.told.withheld else self.told.settings)
         settings = known_settings(self.told.settings, asked_for, self.cluster.promises)
@@ -224,12 +234,13 @@ def told_by(cluster: Named) -> Told:
     """What a running cluster tells of itself.
 
     Raises:
-        EnvironmentFault: no broker answers.
+        EnvironmentFault: no broker answers, or it has no such topic.
     """
     administration = Administration(cluster.access)
     brokers = tuple(administration.brokers())
     settings = administration.broker_configs(brokers[0]) if brokers else {}
-    return Told(brokers, settings, administration.withheld)
+    topics = {name: administration.shape(name) for name in cluster.topics}
+    return Told(brokers, settings, administration.withheld, topics)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ ARGUMENT = "HOST:PORT"
 _MARK = "#"
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:,#\[\]]+):([0-9]{1,5})")
 _PREFIX = re.compile(r"[a-zA-Z0-9._-]{1,40}")
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _LAST_PORT = 65_535
 
 
@@ -33,6 +34,7 @@ class Named:
         prefix: with what the names of topics, groups and transactional ids begin, before what is drawn for each run.
         promises: what the user says that the cluster promises, by Kafka's names of settings.
         client: what its clients need besides addresses.
+        topics: of the cluster, which take the place of the scenario's first topics, in this order.
     """
 
     bootstrap: str
@@ -40,6 +42,7 @@ class Named:
     prefix: str = "seawall-"
     promises: Mapping[str, str] = field(default_factory=dict)
     client: ClientProperties = PLAINTEXT
+    topics: tuple[str, ...] = ()
 
     @property
     def access(self) -> Access:
@@ -99,9 +102,23 @@ def _reached(cluster: Named, value: str) -> Named:
     return replace(cluster, client=read_properties(Path(value)))
 
 
+def given(cluster: Named, value: str) -> Named:
+    """The same cluster, with one more topic that is given to the run.
+
+    Raises:
+        UsageError: no topic can have that name, or it is Kafka's own, or it is given already.
+    """
+    if not _TOPIC.fullmatch(value) or is_kafkas_own(value) or value in cluster.topics:
+        raise UsageError(
+            f"topic {value!r} cannot be given to a run: it is Kafka's own, given twice, or no name of a topic."
+        )
+    return replace(cluster, topics=(*cluster.topics, value))
+
+
 _OPTIONS: dict[str, Callable[[Named, str], Named]] = {
     "client": _reached,
     "keep-topics": _keep,
     "prefix": _prefixed,
     "promise": _promised,
+    "topic": given,
 }

@@ -15,6 +15,7 @@ from harness.property_file import read_properties
 from harness.target import ClusterView, Target, TopicSpec
 from harness.targets.bootstrap.administration import Administration
 from harness.targets.bootstrap.broker_numbers import BrokerNumbers
+from harness.targets.bootstrap.given_topics import unfit
 from harness.targets.bootstrap.metadata_sampler import MetadataClient, MetadataSampler
 from harness.targets.bootstrap.promises import unkept
 from harness.targets.bootstrap.spelling import Named
@@ -52,6 +53,7 @@ class BootstrapTarget:
         self._journal = journal
         self._administration = Administration(cluster.access)
         self._created: list[str] = []
+        self._used: list[str] = []
         self._undeleted = ""
         self._sampler = sampler
         self._numbers = numbers or BrokerNumbers(())
@@ -82,12 +84,35 @@ class BootstrapTarget:
         return [*others, f"{last} ({self._undeleted})" if self._undeleted else last]
 
     def create_topic(self, topic: TopicSpec) -> None:
-        """See :class:`harness.target.Target`.
+        """See :class:`harness.target.Target`; one that is given to the run is there, and is looked at instead.
 
         Raises:
-            EnvironmentFault: besides, a topic of that name exists, or the cluster has given it other settings than
-                those that were asked for, so that its promises are others.
+            EnvironmentFault: besides, a topic of that name exists and is not given, or is given and holds records, or
+                has other settings than those that the run counts on, so that its promises are others.
         """
+        asked = replace(topic, configs={**self._configs, **(topic.configs or {})})
+        if topic.name in self._cluster.topics:
+            self._take(asked)
+        else:
+            self._create(asked)
+        self._used.append(topic.name)
+        if self._sampler is not None:
+            self._sampler.follow(topic)
+
+    def _take(self, topic: TopicSpec) -> None:
+        self._administration.require_whole(topic, _TOPIC_TIMEOUT_S, ("Read", "Write"))
+        if different := list(unfit(topic.configs or {}, self._administration.topic_configs(topic.name))):
+            raise EnvironmentFault(
+                f"topic {topic.name!r} cannot be judged as it is: {', '.join(different)}.",
+                "Alter the topic, or what the run counts on: --set settings.NAME=VALUE.",
+            )
+        if not self._administration.is_empty(topic):
+            raise EnvironmentFault(
+                f"topic {topic.name!r} holds records that are not of this run.",
+                "Delete them (kafka-delete-records), or give another topic.",
+            )
+
+    def _create(self, topic: TopicSpec) -> None:
         if topic.name in self._administration.topics():
             raise EnvironmentFault(f"topic {topic.name!r} exists, and is not of this run.", "Choose another prefix.")
         if not self._cluster.keeps_topics:
@@ -96,12 +121,9 @@ class BootstrapTarget:
                 coming["client"] = str(self._cluster.client.path)
             self._journal.leftover_coming(NAME, coming)
         self._created.append(topic.name)
-        asked = replace(topic, configs={**self._configs, **(topic.configs or {})})
         rights = ("Read", "Write") if self._cluster.keeps_topics else ("Read", "Write", "Delete")
-        self._administration.create(asked, _TOPIC_TIMEOUT_S, rights)
-        if self._sampler is not None:
-            self._sampler.follow(topic)
-        if different := list(unkept(asked.configs or {}, self._administration.topic_configs(topic.name))):
+        self._administration.create(topic, _TOPIC_TIMEOUT_S, rights)
+        if different := list(unkept(topic.configs or {}, self._administration.topic_configs(topic.name))):
             raise EnvironmentFault(f"the cluster did not make topic {topic.name!r} as asked: {', '.join(different)}.")
 
     def bootstrap(self) -> str:
@@ -119,7 +141,7 @@ class BootstrapTarget:
         known to be gone.
         """
         view = self._administration.view(self._numbers)
-        missing = set(self._created).difference(name.topic for name in view.partitions)
+        missing = set(self._used).difference(name.topic for name in view.partitions)
         if view.live and missing and self._administration.hides(missing):
             return ClusterView(view.time_ns, (), {}, None, ())
         return view

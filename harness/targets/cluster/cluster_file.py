@@ -144,6 +144,7 @@ class ClusterFile(_Part):
         local_commands: commands for each node that run on this machine.
         prefix: with what the names of the run's topics, groups and transactional ids begin.
         keep_topics: whether the run's topics stay.
+        topics: names of topics of the cluster that take the place of the scenario's first topics, in this order.
         promises: what the cluster promises, by Kafka's names of settings, where it does not tell.
         client: a file of client properties, for TLS and SASL; relative to this one.
     """
@@ -156,6 +157,7 @@ class ClusterFile(_Part):
     local_commands: Commands = Commands()
     prefix: Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,40}$")] = "seawall-"
     keep_topics: bool = False
+    topics: Words = ()
     promises: Mapping[str, str] = Field(default_factory=dict)
     client: Text | None = None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import reduce
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,7 +18,7 @@ from harness.scenario import Scenario
 from harness.target import Target, includes
 from harness.targets.bootstrap.kind import Bootstrap, RunningCluster, RunningKind, told_by, without_its_log
 from harness.targets.bootstrap.promises import topic_configs
-from harness.targets.bootstrap.spelling import Named, named
+from harness.targets.bootstrap.spelling import Named, given, named
 from harness.targets.bootstrap.target import sampler
 from harness.targets.cluster.cluster_file import ClusterFile, read
 from harness.targets.cluster.commanded_node import NEEDED, SHOWS, CommandedNode
@@ -161,7 +162,8 @@ def _named(file: ClusterFile, directory: Path) -> Named:
     """Its addresses, and how clients use it in one run."""
     bootstrap = named(",".join(file.bootstrap)).bootstrap
     client = PLAINTEXT if file.client is None else read_properties(directory / file.client)
-    return Named(bootstrap, file.keep_topics, file.prefix, file.promises, client).of_one_run()
+    cluster = Named(bootstrap, file.keep_topics, file.prefix, file.promises, client)
+    return reduce(given, file.topics, cluster).of_one_run()
 
 
 KIND = CommandedKind()

@@ -111,14 +111,14 @@ class ClusterTarget(BootstrapTarget):
     def read_logs(self) -> None:
         """See :class:`harness.observations.ShowsLogs`."""
         if self._logs is not None:
-            partitions = {name: at for name, at in self.view().partitions.items() if name.topic in self._created}
+            partitions = {name: at for name, at in self.view().partitions.items() if name.topic in self._used}
             told = MetadataClient(self._cluster.access).latest(list(partitions))
             known = {name: answer.high_watermark for name, answer in told.items() if isinstance(answer, Latest)}
             of_broker = {
                 node: {name: known[name] for name in known if node in map(node_name, partitions[name].replicas)}
                 for node in self._nodes
             }
-            self._logs.copy(self._created, of_broker)
+            self._logs.copy(self._used, of_broker)
 
     def replica_logs(self) -> Iterable[Block]:
         """See :class:`harness.observations.ShowsLogs`."""

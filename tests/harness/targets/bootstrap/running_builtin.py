@@ -11,14 +11,22 @@ from typing import Any
 
 import pytest
 
+from checkers import check
 from harness.broker.settings import Settings
+from harness.checker import RunVerdict
 from harness.client_properties import Access
+from harness.history.run_directory import RunDirectory
 from harness.model import Link, NodeId
 from harness.replication.knobs import CURRENT_GENERATION, generation
+from harness.runner import plan, run
 from harness.runner.run_lifecycle import RunLifecycle
+from harness.scenario import Scenario, load
 from harness.target import PartitionView
 from harness.targets.bootstrap.administration import Administration
 from harness.targets.builtin import BuiltinTarget
+
+CALM = load("random-chaos")
+SEED = 7
 
 
 @contextmanager
@@ -31,6 +39,24 @@ def running(directory: Path, bugs: str = "", **settings: Any) -> Iterator[Builti
         yield target
     finally:
         target.stop()
+
+
+def judged(
+    cluster: BuiltinTarget,
+    out: Path,
+    duration_s: float = 2,
+    options: str = "",
+    *,
+    scenario: Scenario = CALM,
+    **overrides: str,
+) -> tuple[RunDirectory, RunVerdict]:
+    """A run against its addresses, behind which ``options`` are, and the reference engine's verdict."""
+    target = f"bootstrap:{cluster.bootstrap()}{options}"
+    keys = {key.replace("_", ".", 1): value for key, value in overrides.items()}
+    made = plan(scenario, target, seed=SEED, duration_s=duration_s, overrides=keys)
+    directory = run(made, out)
+    [verdict] = check([directory.path], engine="reference")
+    return directory, verdict
 
 
 def topics(bootstrap: str) -> set[str]:

@@ -26,23 +26,24 @@ from harness.client_tasks.final_reader import FinalReader
 from harness.errors import EnvironmentFault, UsageError
 from harness.history.run_directory import RunDirectory
 from harness.model import NO_NODE
-from harness.runner import LeftBehind, plan, run
+from harness.runner import LeftBehind, plan
 from harness.runner.journal import heal_leftovers
 from harness.runner.manifest import manifest, now
-from harness.scenario import Scenario, load, parse
+from harness.scenario import load, parse
 from harness.targets.bootstrap import administration
 from harness.targets.bootstrap.administration import Administration
 from harness.targets.bootstrap.target import LEFTOVERS
 from harness.targets.builtin import BuiltinTarget
 from tests.harness.targets.bootstrap.running_builtin import (
+    CALM,
     before_the_load_stops,
     depose_the_first_leader,
+    judged,
     lose_topics,
     running,
     topics,
 )
 
-CALM = load("random-chaos")
 HURRIED = CALM.model_copy(update={"settle_s": 2.0})
 ONE_PARTITION = parse(
     yaml.safe_dump(
@@ -55,7 +56,6 @@ ONE_PARTITION = parse(
 )
 """Its records are few and of acks=all."""
 
-SEED = 7
 LATE = pytest.mark.nightly("another broken cluster; by day one is found by clients alone")
 
 
@@ -63,23 +63,6 @@ LATE = pytest.mark.nightly("another broken cluster; by day one is found by clien
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltinTarget]:
     with running(tmp_path_factory.mktemp("cluster")) as target:
         yield target
-
-
-def judged(
-    cluster: BuiltinTarget,
-    out: Path,
-    duration_s: float = 2,
-    options: str = "",
-    *,
-    scenario: Scenario = CALM,
-    **overrides: str,
-) -> tuple[RunDirectory, RunVerdict]:
-    target = f"bootstrap:{cluster.bootstrap()}{options}"
-    keys = {key.replace("_", ".", 1): value for key, value in overrides.items()}
-    made = plan(scenario, target, seed=SEED, duration_s=duration_s, overrides=keys)
-    directory = run(made, out)
-    [verdict] = check([directory.path], engine="reference")
-    return directory, verdict
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ def test_addresses_and_options_are_read() -> None:
     written = named("one:9092#keep-topics#prefix=ci-#promise=min.insync.replicas=2#promise=log.retention.ms=1")
     promises = {"min.insync.replicas": "2", "log.retention.ms": "1"}
     assert written == Named("one:9092", keeps_topics=True, prefix="ci-", promises=promises)
+    assert named("one:9092#topic=orders#topic=bills").topics == ("orders", "bills")
 
 
 @pytest.mark.parametrize(
@@ -21,10 +22,13 @@ def test_addresses_and_options_are_read() -> None:
         ("one:0", r"'one:0' is not HOST:PORT"),
         ("one:65536", r"'one:65536' is not HOST:PORT"),
         ("one:9092 ", r"'one:9092 ' is not HOST:PORT"),
-        ("one:9092#keep", r"'keep' is no option; known: client, keep-topics, prefix, promise"),
+        ("one:9092#keep", r"'keep' is no option; known: client, keep-topics, prefix, promise, topic"),
         ("one:9092#keep-topics=no", r"keep-topics=no: it takes no value"),
         ("one:9092#prefix=__a", r"topics cannot begin with '__a'"),
         ("one:9092#prefix=a/b", r"topics cannot begin with 'a/b'"),
+        ("one:9092#topic=a b", r"topic 'a b' cannot be given to a run"),
+        ("one:9092#topic=__consumer_offsets", r"topic '__consumer_offsets' cannot be given to a run"),
+        ("one:9092#topic=a#topic=a", r"topic 'a' cannot be given to a run"),
         ("one:9092#promise=min.insync.replicas", r"write promise=SETTING=VALUE"),
     ],
 )

@@ -1,0 +1,109 @@
+"""Topics that a run is given: it neither creates nor deletes them, and judges what it sends there itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.checker import Outcome
+from harness.client_properties import Access
+from harness.clients.topics import create_topic, delete_records
+from harness.errors import EnvironmentFault, SeawallError
+from harness.history.delete_records_log import DeleteRecordsLog
+from harness.model import TopicPartition
+from harness.target import TopicSpec
+from harness.targets.bootstrap.administration import Administration
+from harness.targets.builtin import BuiltinTarget
+from tests.harness.targets.bootstrap.running_builtin import judged, running, topics
+
+ORDERS = TopicSpec("orders", 2, 3, configs={"min.insync.replicas": "2"})
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltinTarget]:
+    with running(tmp_path_factory.mktemp("cluster")) as target:
+        yield target
+
+
+@pytest.fixture
+def orders(cluster: BuiltinTarget) -> Iterator[BuiltinTarget]:
+    """The cluster, with the topic, which is empty."""
+    access = Access(cluster.bootstrap())
+    create_topic(access, ORDERS, 30)
+    yield cluster
+    Administration(access).delete([ORDERS.name])
+
+
+@pytest.fixture
+def others(cluster: BuiltinTarget) -> Iterator[None]:
+    """Two topics more."""
+    brief = {"retention.ms": "60000", "cleanup.policy": "compact"}
+    access, specs = Access(cluster.bootstrap()), [TopicSpec("wide", 3, 3), TopicSpec("brief", 1, 3, configs=brief)]
+    for topic in specs:
+        create_topic(access, topic, 30)
+    yield
+    Administration(access).delete([topic.name for topic in specs])
+
+
+def empty(cluster: BuiltinTarget) -> None:
+    names = [TopicPartition(ORDERS.name, number) for number in range(ORDERS.partitions)]
+    assert delete_records(Access(cluster.bootstrap()), names, None, 30, DeleteRecordsLog(lambda: 0)) is None
+
+
+def test_a_given_topic_is_used_stays_and_is_used_again_once_it_is_empty(orders: BuiltinTarget, tmp_path: Path) -> None:
+    for _ in range(2):
+        directory, verdict = judged(orders, tmp_path, 2, "#topic=orders", topic_partitions="2")
+        assert verdict.outcome is Outcome.PASS, verdict
+        assert verdict.counts["acked_all"] > 0
+        assert ORDERS.name in {row["topic"] for row in directory.read_table("history")}
+        assert topics(orders.bootstrap()) == {ORDERS.name}
+        with pytest.raises(EnvironmentFault, match="topic 'orders' holds records that are not of this run"):
+            judged(orders, tmp_path, 2, "#topic=orders", topic_partitions="2")
+        assert topics(orders.bootstrap()) == {ORDERS.name}
+        empty(orders)
+
+
+def test_a_workload_has_topics_of_its_own_beside_the_given_one(orders: BuiltinTarget, tmp_path: Path) -> None:
+    _, verdict = judged(
+        orders, tmp_path, 3, "#topic=orders", topic_partitions="2", workload_name="consume_transform_produce"
+    )
+    assert verdict.outcome is Outcome.PASS, verdict
+    assert topics(orders.bootstrap()) == {ORDERS.name}
+
+
+@pytest.mark.parametrize(
+    ("options", "overrides", "complaint"),
+    [
+        ("#topic=bills", {}, r"topic 'bills' is not at .*, or the client may not describe it"),
+        ("#topic=orders", {}, r"topic 'orders' has 2 partition\(s\) with 3 replica\(s\), and the scenario"),
+        ("#topic=orders#topic=wide#topic=brief", {}, r"gives 3 topics, and the scenario has 2"),
+        (
+            "#topic=orders",
+            {"topic_partitions": "2", "settings_min.insync.replicas": "1"},
+            r"topic 'orders' cannot be judged as it is: min.insync.replicas is 2, not 1\.",
+        ),
+        (
+            "#topic=brief",
+            {"topic_partitions": "1"},
+            r"topic 'brief' cannot be judged as it is: min.insync.replicas is 1, not 2, cleanup.policy is compact",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("others")
+def test_a_topic_that_does_not_fit_is_refused(
+    options: str, overrides: dict[str, str], complaint: str, orders: BuiltinTarget, tmp_path: Path
+) -> None:
+    before = topics(orders.bootstrap())
+    with pytest.raises(SeawallError, match=complaint):
+        judged(orders, tmp_path, 1, options, **overrides)
+    assert topics(orders.bootstrap()) == before
+
+
+def test_a_loss_in_a_given_topic_is_found(tmp_path: Path) -> None:
+    with running(tmp_path / "cluster", bugs="fetch_loses_a_batch") as broken:
+        create_topic(Access(broken.bootstrap()), ORDERS, 30)
+        _, verdict = judged(broken, tmp_path / "runs", 4, "#topic=orders", topic_partitions="2")
+    assert verdict.outcome is Outcome.VIOLATION, verdict
+    assert "lost-write" in {one.kind for one in verdict.anomalies}
