@@ -16,7 +16,7 @@ from harness.model import TopicPartition
 from harness.target import TopicSpec
 from harness.targets.bootstrap.administration import Administration
 from harness.targets.builtin import BuiltinTarget
-from tests.harness.targets.bootstrap.running_builtin import judged, running, topics
+from tests.harness.targets.bootstrap.running_builtin import CALM, judged, running, topics
 
 ORDERS = TopicSpec("orders", 2, 3, configs={"min.insync.replicas": "2"})
 
@@ -97,7 +97,7 @@ def test_a_topic_that_does_not_fit_is_refused(
 ) -> None:
     before = topics(orders.bootstrap())
     with pytest.raises(SeawallError, match=complaint):
-        judged(orders, tmp_path, 1, options, **overrides)
+        judged(orders, tmp_path, 1, options, scenario=CALM, **overrides)
     assert topics(orders.bootstrap()) == before
 
 
