@@ -21,6 +21,25 @@ class Acquired(NamedTuple):
     error: str | None
 
 
+class ShareBounds(NamedTuple):
+    """What brokers permit share groups to configure (KIP-932, KIP-1240).
+
+    Attributes:
+        least_lock_s: ``group.share.min.record.lock.duration.ms``, in seconds.
+        most_deliveries: ``group.share.max.delivery.count.limit``.
+    """
+
+    least_lock_s: float
+    most_deliveries: int
+
+
+def share_bounds(settings: Mapping[str, str]) -> ShareBounds | None:
+    """The bounds in brokers' settings, by Kafka's names; None: they have no such share groups."""
+    lock_ms = settings.get("group.share.min.record.lock.duration.ms")
+    deliveries = settings.get("group.share.max.delivery.count.limit")
+    return None if lock_ms is None or deliveries is None else ShareBounds(int(lock_ms) / 1000, int(deliveries))
+
+
 @dataclass(frozen=True, slots=True)
 class ShareMembership:
     """How a consumer takes part in a share group.

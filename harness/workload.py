@@ -17,6 +17,7 @@ from harness.client_ports import ClientContext, Isolation
 from harness.model import Offset, TopicPartition
 from harness.orders import ALL_ACKS
 from harness.payload import Carried
+from harness.share_ports import ShareBounds
 from harness.target import TopicSpec
 
 LIBRDKAFKA = "librdkafka"
@@ -32,13 +33,13 @@ class Features(NamedTuple):
         carried: what of a record it stores as it was sent.
         fences_members: whether coordinators of groups refuse offsets in a transaction from a member that is none any
             more (KIP-447, Kafka 2.5).
-        has_share_groups: whether brokers have share groups (KIP-932), whose limit of deliveries can be set (KIP-1240,
-            Kafka 4.3).
+        share_bounds: of share groups (KIP-932) whose limit of deliveries can be set (KIP-1240, Kafka 4.3); None: there
+            are none, or brokers do not tell.
     """
 
     carried: Carried
     fences_members: bool
-    has_share_groups: bool
+    share_bounds: ShareBounds | None
 
 
 class Circumstances(NamedTuple):

@@ -114,11 +114,24 @@ class ShareGroupsParameters(SteadySendsParameters):
 
     def refuse(self, found: Circumstances) -> None:
         """See :class:`harness.workload.WorkloadParameters`."""
-        if not found.features.has_share_groups:
+        bounds = found.features.share_bounds
+        if bounds is None:
             raise UsageError(
                 "workload share_groups needs share groups whose limit of deliveries can be set (KIP-932, KIP-1240), "
                 f"and target {found.target!r} has none.",
-                "Run it on --target process:4.3.0, or another target with Kafka 4.3 or newer.",
+                "Run it on --target process:4.3.0, or on a running Kafka, 4.3 or newer, that tells its settings.",
+            )
+        if self.lock_s < bounds.least_lock_s:
+            raise UsageError(
+                f"workload.lock_s is {self.lock_s:g}, and brokers of {found.target!r} lock records for "
+                f"{bounds.least_lock_s:g} s at least.",
+                f"Take --set workload.lock_s={bounds.least_lock_s:g}.",
+            )
+        if self.deliveries > bounds.most_deliveries:
+            raise UsageError(
+                f"workload.deliveries is {self.deliveries}, and brokers of {found.target!r} deliver a record "
+                f"{bounds.most_deliveries} times at most.",
+                f"Take --set workload.deliveries={bounds.most_deliveries}.",
             )
 
 

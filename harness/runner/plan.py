@@ -175,7 +175,7 @@ def plan(
 def _circumstances(made: Plan) -> Circumstances:
     system = made.system
     fences_members = system.protocol.knobs.transactional_offsets == "fenced"
-    features = Features(system.carried, fences_members, system.has_share_groups)
+    features = Features(system.carried, fences_members, system.share_bounds)
     topics = [topic_spec(topic) for topic in made.scenario.topics]
     return Circumstances(made.target, is_in_virtual_time(made.target), features, topics, bool(made.schedule.sends()))
 

@@ -14,6 +14,7 @@ from harness.fault import Fault
 from harness.payload import EVERYTHING, Carried
 from harness.replication.knobs import Knobs
 from harness.scenario import Scenario
+from harness.share_ports import ShareBounds
 from harness.target import Target
 from harness.targets.kafka.layout import Control
 from harness.targets.leftovers import StartJournal
@@ -107,9 +108,9 @@ class System(ABC):
         """What can be done to it; see :mod:`harness.controls`."""
 
     @property
-    def has_share_groups(self) -> bool:
-        """Whether its brokers have share groups (KIP-932), whose limit of deliveries can be set (KIP-1240)."""
-        return False
+    def share_bounds(self) -> ShareBounds | None:
+        """What its brokers permit to share groups; None: they have none whose limit of deliveries can be set."""
+        return None
 
     @property
     def carried(self) -> Carried:

@@ -190,7 +190,7 @@ def test_what_cannot_be_run_is_refused_in_a_sentence(
 
 
 def test_a_cluster_that_stores_no_headers_is_refused() -> None:
-    old = Circumstances("process:0.10.2.2", False, Features(Carried(headers=False), False, False), (), False)
+    old = Circumstances("process:0.10.2.2", False, Features(Carried(headers=False), False, None), (), False)
     with pytest.raises(UsageError, match=r"'process:0\.10\.2\.2' stores none"):
         workloads.parse("command", {"argv": ["sh"]}).refuse(old)
 

@@ -101,5 +101,5 @@ def test_it_runs_where_records_have_no_headers() -> None:
     parameters = parse("compacted_keys", {})
     with pytest.raises(UsageError, match="stores none"):
         parameters.refuse(
-            Circumstances("process:0.10.2.2", False, Features(Carried(headers=False), False, False), (), False)
+            Circumstances("process:0.10.2.2", False, Features(Carried(headers=False), False, None), (), False)
         )

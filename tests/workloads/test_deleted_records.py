@@ -72,6 +72,6 @@ def test_a_new_leader_answers_a_lookup_before_it_knows_its_watermark(protocol: s
 
 def test_a_cluster_without_delete_records_is_accepted() -> None:
     parameters = parse("deleted_records", {})
-    old = Circumstances("process:0.10.2.2", False, Features(Carried(headers=False), False, False), (), False)
+    old = Circumstances("process:0.10.2.2", False, Features(Carried(headers=False), False, None), (), False)
     with pytest.raises(UsageError, match="DeleteRecords, which target"):
         parameters.refuse(old)

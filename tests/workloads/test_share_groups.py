@@ -142,7 +142,7 @@ def test_what_a_late_write_makes_of_share_groups_is_not_found(tmp_path: Path) ->
 def test_it_runs_where_brokers_have_no_share_groups() -> None:
     with pytest.raises(UsageError, match=r"target 'process:4\.1\.0' has none"):
         parse("share_groups", {}).refuse(
-            Circumstances("process:4.1.0", False, Features(EVERYTHING, True, False), (), False)
+            Circumstances("process:4.1.0", False, Features(EVERYTHING, True, None), (), False)
         )
 
 

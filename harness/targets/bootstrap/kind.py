@@ -13,6 +13,7 @@ from harness.errors import UsageError
 from harness.fault import Fault
 from harness.replication.knobs import CURRENT_GENERATION
 from harness.scenario import Scenario
+from harness.share_ports import ShareBounds, share_bounds
 from harness.target import Target
 from harness.targets.bootstrap.administration import Administration
 from harness.targets.bootstrap.broker_numbers import BrokerNumbers
@@ -135,6 +136,11 @@ class RunningCluster(System):
     def is_heavy(self) -> bool:
         """See :class:`harness.targets.system.System`."""
         return False
+
+    @property
+    def share_bounds(self) -> ShareBounds | None:
+        """See :class:`harness.targets.system.System`; a cluster that does not tell its settings has none."""
+        return share_bounds(self.told.settings)
 
     @property
     def prefix(self) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from confluent_kafka import KafkaError
 
-from harness.client_properties import CA, CERTIFICATE, IDENTIFICATION, MECHANISM, PROTOCOL, USERNAME, Access
+from harness.client_properties import CA, CERTIFICATE, IDENTIFICATION, MECHANISM, PROTOCOL, TOKEN_URL, USERNAME, Access
 from harness.errors import EnvironmentFault
 
 _TIMEOUT_S = 3.0
@@ -18,6 +18,8 @@ _WHEN = re.compile(r" \(after \d+ms in state \w+\)")
 _ALERT = re.compile(r"alert .*certificate|certificate required")
 _EXPIRED, _OTHER_NAMES = 10, (62, 64)
 """Codes of OpenSSL, as ``X509_V_ERR_HOSTNAME_MISMATCH``."""
+
+_NO_TOKEN = re.compile(r"Failed to acquire SASL OAUTHBEARER token: (.*)", re.DOTALL)
 
 DECISIVE = frozenset({KafkaError._AUTHENTICATION, KafkaError._SSL})  # noqa: SLF001 (librdkafka's own codes)
 """Errors that do not go away by themselves."""
@@ -35,6 +37,10 @@ def unreachable(access: Access, heard: Sequence[KafkaError], refusal: object, wa
     said = [(one.code(), _WHEN.sub("", _WHERE.sub("", one.str())).rstrip(".")) for one in heard]
     given, path = access.properties.values, access.properties.path
     for code, text in said:
+        if code == KafkaError._AUTHENTICATION and (token := _NO_TOKEN.fullmatch(text)) is not None:  # noqa: SLF001
+            return EnvironmentFault(
+                f"the server at {given.get(TOKEN_URL)} gives the client no token: {token[1]}.", f"Check {path}."
+            )
         if code == KafkaError._AUTHENTICATION:  # noqa: SLF001
             user = f"user {given[USERNAME]!r}" if USERNAME in access.properties.recorded() else "client"
             return EnvironmentFault(

@@ -14,6 +14,7 @@ from harness.fault import Fault, nodes_named_by
 from harness.model import CONTROLLER
 from harness.payload import Carried
 from harness.scenario import Scenario
+from harness.share_ports import ShareBounds, share_bounds
 from harness.spelling import as_text
 from harness.target import Target, includes
 from harness.targets.kafka.layout import Control
@@ -25,8 +26,6 @@ from harness.targets.leftovers import StartJournal
 from harness.targets.system import SpokenProtocol, System, Unsupported
 
 _FIRST_IDEMPOTENT = numbers("0.11")
-_FIRST_SHARE_GROUPS = numbers("4.3")
-"""The first release with share groups for production is 4.2; KIP-1240 came with the next."""
 
 _MESSAGE_FORMAT, _TIMESTAMP_TYPE = "log.message.format.version", "log.message.timestamp.type"
 _FORMAT_VERSION = re.compile(r"\d+\.\d+")
@@ -86,9 +85,9 @@ class RealKafka(System):
         return Carried(written >= _FIRST_HEADERS, written >= _FIRST_TIMESTAMPS and stamped_by_client)
 
     @property
-    def has_share_groups(self) -> bool:
+    def share_bounds(self) -> ShareBounds | None:
         """See :class:`harness.targets.system.System`."""
-        return self.source.release.numbers >= _FIRST_SHARE_GROUPS
+        return share_bounds(self.settings.properties)
 
     @property
     def leaves_faults_out(self) -> bool:

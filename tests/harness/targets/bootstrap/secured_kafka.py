@@ -28,7 +28,7 @@ PASSWORD = 'h42 "quoted\\" pass-word'
 """Of the user ``alice``, by any mechanism: with what Java has to be told in another way."""
 
 PREFIX = "team-"
-USERS = ("alice", "bob", "carol")
+USERS = ("alice", "bob", "carol", "dave")
 RIGHTS = (
     *((ResourceType.TOPIC, one) for one in ("CREATE", "DELETE", "READ", "WRITE")),
     (ResourceType.GROUP, "READ"),
@@ -109,6 +109,14 @@ class SecuredKafka:
         admin = self.admin()
         for answer in admin.create_acls(bindings).values():
             answer.result(30)
+
+    def allow_to_describe(self, user: str) -> None:
+        """Let a user read the brokers' settings."""
+        of_cluster = (ResourceType.BROKER, "kafka-cluster", ResourcePatternType.LITERAL)
+        right = (AclOperation.DESCRIBE_CONFIGS, AclPermissionType.ALLOW)
+        admin = self.admin()
+        [answer] = admin.create_acls([AclBinding(*of_cluster, f"User:{user}", "*", *right)]).values()
+        answer.result(30)
 
     def forbid(self, user: str, prefix: str) -> None:
         """Take away what :meth:`allow` has given."""

@@ -20,6 +20,7 @@ from harness.scenario import load
 from harness.targets.bootstrap.kind import KIND
 from harness.targets.bootstrap.target import LEFTOVERS
 from tests.harness.targets.bootstrap.secured_kafka import PASSWORD, PREFIX, RIGHTS, SecuredKafka, secured_kafka
+from tests.harness.targets.bootstrap.token_server import token_server
 
 ONE_BROKER = {"topic.replication_factor": "1", "settings.min.insync.replicas": "1"}
 KAFKAS_SESSIONS = {"workload_session_timeout_s": "6"}
@@ -34,6 +35,13 @@ KEY = "ssl.certificate.location=alice.pem\nssl.key.location=alice"
 LOCKED = f"{KEY}.locked\nssl.key.password=${{env:ALICES}}\n"
 ALICE = "sasl.username=alice\nsasl.password=${env:ALICES}\n"
 SCRAM = f"{SASL}sasl.mechanism=SCRAM-SHA-512\n"
+OIDC = """\
+sasl.mechanism=OAUTHBEARER
+sasl.oauthbearer.method=oidc
+sasl.oauthbearer.client.id=alice
+sasl.oauthbearer.client.secret=${env:ALICES}
+sasl.oauthbearer.token.endpoint.url=%s
+"""
 TOKEN = "enable.sasl.oauthbearer.unsecure.jwt=true\nsasl.oauthbearer.config=principal=alice\n"
 
 
@@ -151,10 +159,56 @@ def test_librdkafka_gets_in_with_a_keystore_and_with_a_token(
 
 
 @BY_NIGHT
+def test_tokens_of_a_server_let_in_and_are_renewed(kafka: SecuredKafka, tmp_path: Path) -> None:
+    issued = []
+    for lifetime_s in (3600, 5):
+        with token_server(PASSWORD, lifetime_s) as server:
+            passes(kafka, "TOKENS", SASL + OIDC % server.url, tmp_path, 8)
+            issued.append(server.issued)
+        assert not holding(tmp_path, PASSWORD, PASSWORD[-9:], server.last)
+    assert issued[1] > issued[0]
+
+
+@BY_NIGHT
+def test_a_server_that_gives_no_token_is_named(kafka: SecuredKafka) -> None:
+    with token_server("another secret", lifetime_s=6) as server:
+        spelled = target(kafka, "TOKENS", SASL + OIDC % server.url)
+        with pytest.raises(
+            EnvironmentFault, match=r"server at http://\S+ gives the client no token: .*invalid_client"
+        ) as refused:
+            KIND.source(spelled.removeprefix("bootstrap:"))
+    assert PASSWORD not in str(refused.value)
+
+
+@BY_NIGHT
 @pytest.mark.parametrize("name", ["consumer_groups", "transactions", "consume_transform_produce", "pipelined_sends"])
 def test_the_rights_that_are_documented_are_enough(name: str, kafka: SecuredKafka, tmp_path: Path) -> None:
     longer = {} if name in {"transactions", "pipelined_sends"} else KAFKAS_SESSIONS
     passes(kafka, "SCRAM", SCRAM + ALICE, tmp_path, 6, workload_name=name, **longer)
+
+
+@BY_NIGHT
+def test_share_groups_take_two_rights_more(kafka: SecuredKafka, tmp_path: Path) -> None:
+    overrides = {
+        **ONE_BROKER,
+        "workload.name": "share_groups",
+        "workload.client": "java:4.3.0",
+        "workload.lock_s": "15",
+    }
+    few = {**overrides, "workload.deliveries": "10"}
+    dave = target(kafka, "SCRAM", SCRAM + ALICE.replace("alice", "dave"), "daves-")
+    kafka.allow("dave", "daves-", [*RIGHTS, (ResourceType.GROUP, "ALTER_CONFIGS")])
+    with pytest.raises(UsageError, match="has none"):
+        plan(load("random-chaos"), dave, seed=SEED, overrides=overrides)
+    kafka.allow_to_describe("dave")
+    with pytest.raises(UsageError, match=r"workload.deliveries is 20, .* deliver a record 10 times at most"):
+        plan(load("random-chaos"), dave, seed=SEED, overrides=overrides)
+    with pytest.raises(UsageError, match=r"workload.lock_s is 5, .* lock records for 15 s at least"):
+        plan(load("random-chaos"), dave, seed=SEED, overrides={**few, "workload.lock_s": "5"})
+    directory = run(plan(load("random-chaos"), dave, seed=SEED, duration_s=6, overrides=few), tmp_path)
+    [verdict] = check([directory.path], engine="reference")
+    assert verdict.outcome is Outcome.PASS, verdict
+    assert "acknowledge" in {row["f"] for row in directory.read_table("history")}
 
 
 WRONG = ALICE.replace("${env:ALICES}", "not-this-one")
