@@ -133,16 +133,7 @@ class RecordingConsumer(confluent_kafka.Consumer):
     def subscribe(
         self, topics: Sequence[str], on_assign: Any = None, on_revoke: Any = None, on_lost: Any = None
     ) -> None:
-        """See ``confluent_kafka.Consumer.subscribe``.
-
-        Raises:
-            UsageError: the brokers have no group coordinator.
-        """
-        if not self._history.groups:
-            raise UsageError(
-                "the built-in brokers assign no partitions to the members of a group.",
-                "Take assign(), or real Kafka: @pytest.mark.seawall(release='4.1.0').",
-            )
+        """See ``confluent_kafka.Consumer.subscribe``."""
         super().subscribe(
             list(topics),
             on_assign=self._noted("assigned", on_assign),

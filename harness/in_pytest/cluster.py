@@ -92,7 +92,6 @@ class SeawallCluster:
             context,
             self._steps,
             {"bootstrap.servers": run.target.bootstrap(), "logger": log, "topic.metadata.refresh.interval.ms": 1000},
-            groups=plan.system.release is not None,
         )
         self._run = run
         for name, partitions in self._asked.topics.items():

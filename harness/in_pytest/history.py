@@ -18,10 +18,8 @@ _FLUSH_S = 30.0
 class ClientHistory(Recording):
     """What :meth:`producer` and :meth:`consumer` make records by itself; the rest is for clients of other libraries."""
 
-    def __init__(
-        self, context: ClientContext, steps: list[dict[str, Any]], shared: Mapping[str, Any], *, groups: bool
-    ) -> None:
-        super().__init__(context, steps, shared, groups=groups)
+    def __init__(self, context: ClientContext, steps: list[dict[str, Any]], shared: Mapping[str, Any]) -> None:
+        super().__init__(context, steps, shared)
         self._producers: list[RecordingProducer] = []
         self._consumers: list[RecordingConsumer] = []
 

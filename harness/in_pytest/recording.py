@@ -64,19 +64,15 @@ class Recording:
         steps: the schedule of the run, to which each producer is added with its first record.
         partitions: by topic.
         shared: what every client is configured with: where the brokers are, and where its log goes.
-        groups: whether the brokers have a group coordinator that assigns partitions.
         open: whether records are still recorded.
         strange: the places of polled records that nothing recorded was sent as, the first of each partition.
     """
 
-    def __init__(
-        self, context: ClientContext, steps: list[dict[str, Any]], shared: Mapping[str, Any], *, groups: bool
-    ) -> None:
+    def __init__(self, context: ClientContext, steps: list[dict[str, Any]], shared: Mapping[str, Any]) -> None:
         self.context = context
         self.steps = steps
         self.partitions: dict[str, int] = {}
         self.shared = shared
-        self.groups = groups
         self.open = True
         self.strange: dict[TopicPartition, Offset] = {}
         self._lock = threading.Lock()

@@ -11,7 +11,7 @@ from harness.client_ports import ClientContext
 from harness.clock import SystemClock
 from harness.errors import UsageError
 from harness.history.kept_recorder import KeptRecorder
-from harness.in_pytest.clients import RecordingConsumer, RecordingProducer
+from harness.in_pytest.clients import RecordingProducer
 from harness.in_pytest.history import ClientHistory
 from harness.in_pytest.wanted import planned, slug, wanted
 from harness.model import TopicPartition
@@ -24,7 +24,7 @@ PLACE = TopicPartition("ledger", 0)
 def history() -> ClientHistory:
     recorder = KeptRecorder("r", SystemClock())
     context = ClientContext(lambda: pytest.fail("no client is needed"), [PLACE], recorder, 1)
-    made = ClientHistory(context, [], {"bootstrap.servers": "127.0.0.1:1"}, groups=False)
+    made = ClientHistory(context, [], {"bootstrap.servers": "127.0.0.1:1"})
     made.partitions["ledger"] = 2
     return made
 
@@ -84,10 +84,6 @@ def test_what_is_not_recorded_is_refused_in_a_sentence(history: ClientHistory) -
         RecordingProducer(history, {"acks": 2})
     with pytest.raises(UsageError, match="produce_batch is not recorded"):
         RecordingProducer(history, {}).produce_batch("ledger", [])
-    consumer = RecordingConsumer(history, {})
-    with pytest.raises(UsageError, match="the built-in brokers assign no partitions"):
-        consumer.subscribe(["ledger"])
-    consumer.close()
 
 
 def test_an_empty_poll_is_recorded_too(history: ClientHistory) -> None:
