@@ -56,7 +56,7 @@ class GroupConsumer:
         is_classic = membership.protocol == "classic"
         self._incremental = not is_classic or membership.assignor == "cooperative-sticky"
         self._is_lost_in_doubt = False
-        self._is_gone = False
+        self._is_closing = self._is_gone = False
         session_ms = round(membership.session_timeout_s * 1000)
         static = {} if membership.instance is None else {"group.instance.id": membership.instance}
         self._consumer = made(
@@ -101,8 +101,14 @@ class GroupConsumer:
 
     @property
     def generation(self) -> int:
-        """See :class:`harness.client_ports.Member`."""
-        with suppress(ClientError, RuntimeError), calling():  # RuntimeError: a client that closes has no metadata
+        """See :class:`harness.client_ports.Member`; of a member that closes it is not asked any more.
+
+        librdkafka (2.16.0) may never answer a consumer that closes, and the call keeps Python's global lock: all of
+        seawall would stand still.
+        """
+        if self._is_closing:
+            return NO_GENERATION
+        with suppress(ClientError), calling():
             return generation_of(self._consumer.consumer_group_metadata())
         return NO_GENERATION
 
@@ -117,6 +123,7 @@ class GroupConsumer:
         A rebalance within it may commit. Where librdkafka does not come to the end of it, what it calls back from then
         on is not heard.
         """
+        self._is_closing = True
         closed(self._consumer, CLOSES_WITHIN_S + PATIENCE_S)
         self._is_gone = True
 

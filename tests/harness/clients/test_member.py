@@ -65,6 +65,7 @@ class ScriptedConsumer:
         self.settings = settings
         self.script: Callable[[], list[Message]] = list
         self.metadata = b""
+        self.closing = False
         self.assigned: list[tuple[str, list[tuple[int, int]]]] = []
 
     def subscribe(self, topics: Sequence[str], **callbacks: Callable[[Any, list[Assigned]], None]) -> None:
@@ -77,7 +78,12 @@ class ScriptedConsumer:
         return self.script()
 
     def consumer_group_metadata(self) -> bytes:
+        assert not self.closing, "librdkafka may never answer"
         return self.metadata
+
+    def close(self) -> None:
+        self.closing = True
+        self.call("on_revoke", 0)
 
     def assign(self, where: list[Assigned]) -> None:
         self.assigned.append(("assign", [(one.partition, one.offset) for one in where]))
@@ -120,6 +126,9 @@ class Script:
         self.consumer.script = script
         return self.member.poll(10, 0.1).error
 
+
+IN_SEVEN = b"CGMDv2:" + struct.pack("=i", 7) + b"g\0m\0\1"
+"""How librdkafka describes a member of generation 7."""
 
 BEGINS = {FIRST: CommittedOffset(5, 3), SECOND: CommittedOffset(-2)}
 
@@ -171,7 +180,7 @@ def test_records_that_were_drawn_before_their_partition_was_given_up_are_not_com
 
 def test_its_generation_is_the_one_that_librdkafka_names(monkeypatch: pytest.MonkeyPatch) -> None:
     script = Script(monkeypatch, BEGINS)
-    script.consumer.metadata = b"CGMDv2:" + struct.pack("=i", 7) + b"g\0m\0\1"
+    script.consumer.metadata = IN_SEVEN
     assert script.member.generation == 7
 
 
@@ -180,6 +189,17 @@ def test_a_librdkafka_that_describes_groups_in_another_way_is_refused(monkeypatc
     script.consumer.metadata = b"CGMDv3:"
     with pytest.raises(EnvironmentFault, match="CGMDv3"):
         _ = script.member.generation
+
+
+def test_librdkafka_is_not_asked_for_the_generation_of_a_member_that_closes(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script(monkeypatch, BEGINS)
+    script.poll(("on_assign", (0,)))
+    script.consumer.metadata = IN_SEVEN
+    seen: list[int] = []
+    monkeypatch.setattr(script.member, "_rebalanced", lambda change, names: seen.append(script.member.generation))
+    script.poll(("on_revoke", (0,)), ("on_assign", (0,)))
+    script.member.close()
+    assert seen == [7, 7, NO_GENERATION]
 
 
 def test_a_consumer_that_has_joined_no_group_is_in_no_generation() -> None:
