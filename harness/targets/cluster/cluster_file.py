@@ -16,7 +16,9 @@ from harness.json_schema import published, schema_of
 from harness.model import CONTROLLER
 from harness.validation import validated
 
-OWN_VARIABLES = frozenset({"ID", "ADDRESS", "PORT", "PEER_ADDRESS", "PEER_PORT", "PID", "FREE_BYTES", "TOPICS"})
+OWN_VARIABLES = frozenset(
+    {"ID", "ADDRESS", "PORT", "PEER_ADDRESS", "PEER_PORT", "PID", "FREE_BYTES", "OFFSET_MS", "TOPICS"}
+)
 """The shell variables that seawall sets for a command."""
 
 Words = tuple[str, ...]
@@ -73,6 +75,10 @@ class Commands(_Part):
         free: remove that file; harmless when there is none.
         write: write 64 KiB beside the node's data, and remove them; print ``written``, or ``full`` when there is no
             space for them.
+        skew: move the wall clock that the broker reads to true time plus ``$OFFSET_MS`` milliseconds, which may be
+            negative, also when it was moved before; it stays so across a start of the broker.
+        unskew: move it back to true time; harmless when it was not moved.
+        now: print that wall clock in milliseconds since the epoch, as the broker reads it.
         logs: write a tar archive of a broker's log directory to the standard output: the directories of the partitions
             of ``$TOPICS``, names without spaces between spaces, and the files of the directory itself.
     """
@@ -90,6 +96,9 @@ class Commands(_Part):
     fill: Text | None = None
     free: Text | None = None
     write: Text | None = None
+    skew: Text | None = None
+    unskew: Text | None = None
+    now: Text | None = None
     logs: Text | None = None
 
     def given(self) -> Mapping[str, str]:

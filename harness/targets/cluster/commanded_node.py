@@ -11,12 +11,13 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from harness.broker.checkpoints import HIGH_WATERMARKS
-from harness.controls import DiskSpace, Kills, Links, Pauses, Shutdowns
+from harness.controls import DiskSpace, Kills, Links, Pauses, Shutdowns, WallClocks
 from harness.errors import EnvironmentFault
 from harness.target import Target
 from harness.targets.cluster.cluster_file import ClusterFile, Node, Transport
 from harness.targets.cluster.presets import PRESETS, TO_BE_SET, Preset
 from harness.targets.cluster.shell import Ran, run, save, words
+from harness.targets.cluster.wall_clock import BOOT_ID, NOW, ClockReading, beside_uptime, clock_by
 
 NEEDED: Mapping[type[Target], Sequence[str]] = {
     Kills: ("pid", "kill", "start"),
@@ -24,6 +25,7 @@ NEEDED: Mapping[type[Target], Sequence[str]] = {
     Pauses: ("pid", "pause", "resume"),
     Links: ("cut", "mend", "reach", "dropped"),
     DiskSpace: ("pid", "stop", "start", "fill", "free", "write"),
+    WallClocks: ("pid", "kill", "start", "skew", "unskew", NOW),  # a broker that it has misled is started again
 }
 """By what can be done to a cluster, the commands that each of its nodes needs for that."""
 
@@ -83,6 +85,7 @@ class CommandedNode:
             there |= {name: (node.transport, text) for name, text in commands.given().items()}
             there |= {name: (Transport(), text) for name, text in local.given().items()}
         self._commands: Mapping[str, tuple[Transport, str]] = there
+        self._boot_id = ""
 
     def has(self, command: str) -> bool:
         """Whether there is such a command."""
@@ -106,8 +109,28 @@ class CommandedNode:
 
     def _wanted_by(self, command: str) -> Collection[str]:
         """The variables that a preset's command needs; those of a file see to themselves."""
-        text = self._commands[command][1]
-        return _VARIABLE.findall(text) if text == self._preset.commands.get(command) else ()
+        return _VARIABLE.findall(self._commands[command][1]) if self._has_from_preset(command) else ()
+
+    def _has_from_preset(self, command: str) -> bool:
+        return self.has(command) and self._commands[command][1] == self._preset.commands.get(command)
+
+    @property
+    def steps_its_machine(self) -> bool:
+        """Whether its clock is moved by stepping that of its machine, as presets do."""
+        return self._has_from_preset("skew")
+
+    def boot_id(self) -> str:
+        """The same for all nodes that have one machine's clock; it is asked for once.
+
+        Raises:
+            EnvironmentFault: the node does not tell.
+        """
+        if not self._boot_id:
+            ran = run(words(self.transport, f"cat {BOOT_ID}"))
+            if ran.status or not ran.printed.strip():
+                raise EnvironmentFault(f"node {self.name}: on which machine it runs is not known, {ran.in_words}.")
+            self._boot_id = ran.printed.strip()
+        return self._boot_id
 
     def greet(self) -> Ran:
         """Run nothing, by its transport.
@@ -122,7 +145,9 @@ class CommandedNode:
         name: str,
         peer: CommandedNode | None = None,
         free_bytes: int | None = None,
+        *,
         topics: Collection[str] | None = None,
+        offset_ms: int | None = None,
     ) -> Sequence[str]:
         """The command line, for this machine, that runs a command of the node.
 
@@ -131,11 +156,15 @@ class CommandedNode:
             peer: the other end of a link.
             free_bytes: how much space is to be left.
             topics: of which logs are read.
+            offset_ms: how far the clock is to be off.
         """
         transport, text = self._commands[name]
+        if name == NOW:
+            text = beside_uptime(text)
         own = {"ADDRESS": self.address, "PORT": self.port}
         other = {"PEER_ADDRESS": peer.address, "PEER_PORT": peer.port} if peer is not None else {}
-        given = {**own, **other, "FREE_BYTES": free_bytes, "TOPICS": None if topics is None else " ".join(topics)}
+        given = {**own, **other, "FREE_BYTES": free_bytes, "OFFSET_MS": offset_ms}
+        given |= {"TOPICS": None if topics is None else " ".join(topics)}
         variables = {**self._variables, **{key: value for key, value in given.items() if value is not None}}
         lines = [f"{key}={shlex.quote(str(value))}" for key, value in variables.items()]
         if name != "pid" and "PID" in text and self.has("pid"):
@@ -152,7 +181,9 @@ class CommandedNode:
         self,
         name: str,
         peer: CommandedNode | None = None,
+        *,
         free_bytes: int | None = None,
+        offset_ms: int | None = None,
         started: Callable[[int], None] | None = None,
     ) -> str:
         """Run one of its commands; returns what it printed. ``started`` is as of :func:`run`, the rest as above.
@@ -160,7 +191,7 @@ class CommandedNode:
         Raises:
             EnvironmentFault: it failed.
         """
-        ran = run(self.command_line(name, peer, free_bytes), started)
+        ran = run(self.command_line(name, peer, free_bytes, offset_ms=offset_ms), started)
         if ran.status:
             raise EnvironmentFault(f"node {self.name}: command {name!r} failed, {ran.in_words}.")
         return ran.printed
@@ -200,6 +231,10 @@ class CommandedNode:
         if said not in (WRITTEN, FULL):
             raise EnvironmentFault(f"node {self.name}: command 'write' printed {said[:40]!r}, not {WRITTEN} or {FULL}.")
         return said
+
+    def clock(self) -> ClockReading:
+        """Its wall clock. Raises as :func:`harness.targets.cluster.wall_clock.clock_by`."""
+        return clock_by(self.command_line(NOW), self.name)
 
     def state(self) -> ProcessState | None:
         """Its process; None: it has none. Raises as :func:`state_by`."""

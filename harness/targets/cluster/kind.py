@@ -22,6 +22,7 @@ from harness.targets.bootstrap.spelling import Named, given, named
 from harness.targets.bootstrap.target import sampler
 from harness.targets.cluster.cluster_file import ClusterFile, read
 from harness.targets.cluster.commanded_node import NEEDED, SHOWS, CommandedNode
+from harness.targets.cluster.node_clocks import sharing
 from harness.targets.cluster.target import ClusterTarget, controls_of
 from harness.targets.cluster.tried import tried
 from harness.targets.cluster.undo import NAME, remove
@@ -34,7 +35,6 @@ LOGS = "logs"
 
 _SHIM = "takes a library that is preloaded into a node, and seawall does not start these nodes"
 WHY_NOT: Mapping[type[Target], str] = {
-    WallClocks: f"moving one node's clock {_SHIM}",
     Power: f"losing what was not flushed {_SHIM}",
     LogDirectories: f"failing a log directory under a broker {_SHIM}",
 }
@@ -67,6 +67,11 @@ class CommandedCluster(RunningCluster):
                 return Unsupported(f"{fault.kind!r} needs the {missing} of node {node.name}, which its file lacks.")
         if needed[0] is Links:
             return self._unsupported_cut(fault)
+        if needed[0] is WallClocks and (shared := sharing(self.nodes)) is not None:
+            return Unsupported(
+                f"{fault.kind!r} would step a machine's clock, and {shared}.",
+                "Give the nodes commands skew, unskew and now that move the clock of one process: see docs/targets.md.",
+            )
         if getattr(fault, "log_dir", None) is not None:
             return Unsupported(f"{fault.kind!r} fills the disk of a node's data, and names one of them: log_dir.")
         return without_its_log(self.spelling, fault)

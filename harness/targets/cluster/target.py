@@ -21,7 +21,18 @@ from harness.targets.bootstrap.spelling import Named
 from harness.targets.bootstrap.target import BootstrapTarget, accepts
 from harness.targets.cluster.commanded_node import FULL, NEEDED, WRITTEN, CommandedNode, ProcessState
 from harness.targets.cluster.copied_logs import CopiedLogs
-from harness.targets.cluster.undo import NAME, Harm, of_cut, of_end, of_full_disk, of_pause, undo, undo_wholly
+from harness.targets.cluster.node_clocks import NodeClocks
+from harness.targets.cluster.undo import (
+    NAME,
+    Harm,
+    of_cut,
+    of_end,
+    of_full_disk,
+    of_pause,
+    of_skew,
+    undo,
+    undo_wholly,
+)
 from harness.targets.leftovers import StartJournal
 
 _SHUT_DOWN_TIMEOUT_S = 60.0
@@ -64,6 +75,8 @@ class ClusterTarget(BootstrapTarget):
         self._killed: dict[str, ProcessState] = {}
         self._shut_down: dict[str, ProcessState] = {}
         self._filled: set[str] = set()
+        self._clocks = NodeClocks(self._nodes)
+        self._skewed: set[str] = set()
         self._logs = None if directory is None else CopiedLogs(self._nodes, directory)
 
     # ------------------------------------------------------------------------------------------------ life
@@ -158,10 +171,10 @@ class ClusterTarget(BootstrapTarget):
         harm = self._end_of(node)
         undo(harm, partial(self._note, harm))
         harm.await_broker()
-        self._harms.pop(harm.what, None)
         self._killed.pop(node, None)
         self._shut_down.pop(node, None)
         self._filled.discard(node)
+        self._owe_no_start(node)
 
     def pause(self, node: str) -> None:
         """See :class:`harness.controls.Pauses`."""
@@ -234,6 +247,11 @@ class ClusterTarget(BootstrapTarget):
         path = self._cluster.client.path
         client = None if path is None else str(path)
         return of_end(self._nodes[node], self._listeners.get(node, ""), client)
+
+    def _owe_no_start(self, node: str) -> None:
+        """Forget that the node may have to be started, unless what was done to it still takes that."""
+        if not any(node in ended for ended in (self._killed, self._shut_down, self._filled, self._skewed)):
+            self._harms.pop(self._end_of(node).what, None)
 
     def _has_ended(self, node: str, ended: Mapping[str, ProcessState], how: str) -> Receipt:
         if (was := ended.get(node)) is None:
@@ -308,6 +326,37 @@ class ClusterTarget(BootstrapTarget):
                     return Receipt(False, f"node {node}: its disk is full, and so is that of node {other}")
         return Receipt(said == FULL, f"node {node}: 64 KiB beside its data: {said}")
 
+    # ------------------------------------------------------------------------------------------------ clocks
+
+    def offset_clock(self, node: str, offset_ms: int) -> None:
+        """See :class:`harness.controls.WallClocks`.
+
+        Raises:
+            EnvironmentFault: besides, the clock of this machine or of another node has moved, too; both are as before.
+        """
+        clock = self._nodes[node]
+        skew = of_skew(clock)
+        if not offset_ms:
+            self._undo(skew)
+            self._skewed.discard(node)
+            self._owe_no_start(node)
+            return
+        self._clocks.moved_ms(node)
+        before = self._clocks.others(self._nodes.keys() - self._skewed - {node})
+        self._record(self._end_of(node))
+        self._skewed.add(node)
+        self._harm(skew, clock, "skew", offset_ms=offset_ms)
+        if (moved := self._clocks.moved_besides(before)) is not None:
+            self._undo(skew)
+            raise EnvironmentFault(
+                f"command 'skew' of node {node} has moved another clock besides, {moved}; it was undone.",
+                "Have it move the clock of that node's broker alone, or leave the clock fault out.",
+            )
+
+    def clock_offset_ms(self, node: str) -> int:
+        """See :class:`harness.controls.WallClocks`: without the little that it was off before it was moved first."""
+        return self._clocks.moved_ms(node)
+
     # ------------------------------------------------------------------------------------------------ what is done
 
     def _ends(self, link: Link) -> tuple[CommandedNode, CommandedNode]:
@@ -322,11 +371,14 @@ class ClusterTarget(BootstrapTarget):
         node: CommandedNode,
         command: str,
         peer: CommandedNode | None = None,
+        *,
         free_bytes: int | None = None,
+        offset_ms: int | None = None,
     ) -> None:
         """Do it by a command."""
         self._record(harm)
-        node.perform(command, peer, free_bytes, partial(self._journal.command_started, harm.what))
+        started = partial(self._journal.command_started, harm.what)
+        node.perform(command, peer, free_bytes=free_bytes, offset_ms=offset_ms, started=started)
 
     def _record(self, harm: Harm) -> None:
         """Have the journal know it before it is done, and :meth:`stop` until it is undone."""

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from harness.controls import DiskSpace, Kills, Links, Pauses, Shutdowns
+from harness.controls import DiskSpace, Kills, Links, Pauses, Shutdowns, WallClocks
 from harness.errors import EnvironmentFault
 from harness.model import is_broker
 from harness.target import Target
 from harness.targets.cluster.cluster_file import ClusterFile, Transport
 from harness.targets.cluster.commanded_node import NEEDED, SHOWS, WRITTEN, CommandedNode
+from harness.targets.cluster.node_clocks import require_right, sharing
 from harness.targets.cluster.presets import PRESETS
 from harness.targets.target_kind import Tried
 
@@ -22,6 +23,7 @@ _IN_WORDS: dict[type[Target], str] = {
     Pauses: "pause",
     Links: "cut",
     DiskSpace: "full disk",
+    WallClocks: "clock",
 }
 
 
@@ -47,6 +49,8 @@ def _of_control(node: CommandedNode, control: type[Target], nodes: Sequence[Comm
         return _look(what, lambda: _links_looked_at(node, nodes) + caveat)
     if control is DiskSpace:
         return _look(what, lambda: _disk_looked_at(node) + caveat)
+    if control is WallClocks:
+        return _of_clock(what, node, nodes, caveat)
     return _look(what, lambda: _process_looked_at(node, control) + caveat)
 
 
@@ -89,6 +93,25 @@ def _disk_looked_at(node: CommandedNode) -> str:
     if (said := node.disk()) != WRITTEN:
         raise EnvironmentFault(f"command 'write' prints {said!r}, not {WRITTEN!r}.")
     return "'write' works; not tried: 'fill' and 'free'"
+
+
+def _of_clock(what: str, node: CommandedNode, nodes: Sequence[CommandedNode], caveat: str) -> Tried:
+    try:
+        shared = sharing(nodes)
+    except EnvironmentFault as failed:
+        return Tried(what, False, failed.sentence.removesuffix("."))
+    if shared is not None:
+        return Tried(what, None, f"not possible: it would step a machine's clock, and {shared}")
+    return _look(what, lambda: _clock_looked_at(node) + caveat)
+
+
+def _clock_looked_at(node: CommandedNode) -> str:
+    clock = node.clock()
+    require_right(clock, node.name)
+    return (
+        f"'now' works, {clock.off_ms:+d} ms off this machine's clock to within {clock.off_unsure_ms} ms; "
+        "not tried: 'skew' and 'unskew'"
+    )
 
 
 def _links_looked_at(node: CommandedNode, nodes: Sequence[CommandedNode]) -> str:

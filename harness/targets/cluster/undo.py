@@ -17,6 +17,7 @@ from harness.targets.bootstrap.administration import Administration
 from harness.targets.bootstrap.target import accepts
 from harness.targets.cluster.commanded_node import CommandedNode, ProcessState, state_by
 from harness.targets.cluster.shell import run
+from harness.targets.cluster.wall_clock import NOW, clock_by
 
 NAME = "cluster"
 
@@ -38,6 +39,7 @@ class Harm:
         client: the path of the file of client properties; None: there is none.
         stop: the command line that then asks the node to shut down, so that it can be started again; empty: it goes on.
         process: the command line that prints which process that ends.
+        clock: the command line that prints the node's clock, for a harm of that.
     """
 
     what: str
@@ -49,6 +51,7 @@ class Harm:
     client: str | None = None
     stop: Sequence[str] = ()
     process: Sequence[str] = ()
+    clock: Sequence[str] = ()
 
     def is_undone(self) -> bool:
         """Whether the node's process shows nothing of it. Raises as :func:`state_by`."""
@@ -68,6 +71,22 @@ class Harm:
         except UsageError as problem:
             raise EnvironmentFault(f"whether {late} is not known: {problem.sentence}") from None
         await_that(lambda: self._answers(access), late, (), START_TIMEOUT_S, _POLL_S)
+
+    def require_right_clock(self) -> None:
+        """Refuse a clock that is still wrong; one that cannot be read, as its node may be away, is not known to be.
+
+        Raises:
+            EnvironmentFault: it is.
+        """
+        if not self.clock:
+            return
+        try:
+            now = clock_by(self.clock, self.node)
+        except EnvironmentFault:
+            return
+        if not now.is_right:
+            why = f"its command ended with 0, and the clock is {now.off_ms:+d} ms off this machine's"
+            raise EnvironmentFault(f"the {self.what} is not undone: {why}.")
 
     def _answers(self, access: Access) -> bool:
         process = state_by(self.look, self.node)
@@ -108,6 +127,13 @@ def of_full_disk(node: CommandedNode) -> Harm:
     return Harm(what, node.name, free, stop=node.command_line("stop"), process=node.state_line())
 
 
+def of_skew(node: CommandedNode) -> Harm:
+    """A clock that is wrong; a broker that was misled by it may have to be started again."""
+    what, unskew = f"skewed clock of node {node.name}", node.command_line("unskew")
+    stop = node.command_line("stop" if node.has("stop") else "kill")
+    return Harm(what, node.name, unskew, stop=stop, process=node.state_line(), clock=node.command_line(NOW))
+
+
 def undo(harm: Harm, started: Callable[[int], None] | None = None) -> bool:
     """Undo it, unless its node shows nothing of it; returns whether something was to be done.
 
@@ -121,6 +147,7 @@ def undo(harm: Harm, started: Callable[[int], None] | None = None) -> bool:
     ran = run(harm.undo, started)
     if ran.status:
         raise EnvironmentFault(f"the {harm.what} is not undone: its command failed, {ran.in_words}.")
+    harm.require_right_clock()
     deadline = time.monotonic() + START_TIMEOUT_S
     while harm.look and not harm.is_undone():
         if time.monotonic() >= deadline:

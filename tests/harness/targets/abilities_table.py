@@ -48,6 +48,7 @@ TESTS: Mapping[str, str] = {
     "pause": "test_every_fault_of_random_chaos_that_has_commands_is_proven_on_a_sound_cluster",
     "partition": "test_every_fault_of_random_chaos_that_has_commands_is_proven_on_a_sound_cluster",
     "disk_full": "test_a_full_disk_is_proven_and_undone_and_costs_nothing",
+    "clock": "test_a_skewed_clock_is_proven_and_undone_and_costs_nothing",
 }
 """By fault, the test in the directory of ``cluster``; the first four targets have the shared suite."""
 

@@ -25,6 +25,7 @@ from harness.replication.knobs import CURRENT_GENERATION, generation
 from harness.targets.addresses import Addresses
 from harness.targets.bootstrap.administration import Administration
 from harness.targets.cluster.shell import run
+from tests.harness.targets.cluster.preloaded_clocks import commands, preloaded
 
 ROOT = Path(__file__).parents[4]
 REACH = "import socket, sys; socket.create_connection((sys.argv[2], int(sys.argv[3])), 1, (sys.argv[1], 0)).close()"
@@ -73,8 +74,10 @@ def disks(directory: Path) -> Iterator[None]:
 
 
 @contextmanager
-def plain_cluster(directory: Path, bugs: str = "", **settings: Any) -> Iterator[PlainCluster]:
-    """Start one; end it by SIGKILL."""
+def plain_cluster(
+    directory: Path, bugs: str = "", *, movable_clocks: bool = False, **settings: Any
+) -> Iterator[PlainCluster]:
+    """Start one; end it by SIGKILL. Movable clocks take a C compiler."""
     directory.mkdir(parents=True, exist_ok=True)
     addresses = Addresses.claim(3)
     knobs = generation(CURRENT_GENERATION, {"bugs": bugs} if bugs else {})
@@ -108,6 +111,8 @@ def plain_cluster(directory: Path, bugs: str = "", **settings: Any) -> Iterator[
             str(secret),
             str(pid_file),
         ]
+        clocked = preloaded(directory / name) if movable_clocks else {}
+        words = ["env", f"PYTHONPATH={ROOT}", *(f"{key}={value}" for key, value in clocked.items()), *program]
         host, port = addresses.listener(node)
         nodes.append(
             {
@@ -115,7 +120,10 @@ def plain_cluster(directory: Path, bugs: str = "", **settings: Any) -> Iterator[
                 "address": host,
                 "port": port,
                 "variables": {"PID_FILE": str(pid_file), **dict.fromkeys(("DATA", "LOG_DIR"), str(data))},
-                "commands": {"start": f"PYTHONPATH={ROOT} {shlex.join(program)} >>{shlex.quote(str(log))} 2>&1"},
+                "commands": {
+                    "start": f"{shlex.join(words)} >>{shlex.quote(str(log))} 2>&1",
+                    **(commands(directory / name) if movable_clocks else {}),
+                },
             }
         )
     reach = f'{sys.executable} -I -S -c {shlex.quote(REACH)} "$ADDRESS" "$PEER_ADDRESS" "$PEER_PORT"'
