@@ -70,6 +70,40 @@ $SUDO sh -c '
     tar -cf - --exclude="*index" "$@"' sh "$LOG_DIR" "$PID" "$TOPICS\"""",
 }
 
+_CLOCK = """\
+$SUDO sh -c '
+    file=$1 offset=$2
+    uptime_ms() { read -r uptime _ </proc/uptime && echo "${uptime%%.*}${uptime#*.}0"; }
+    set_clock() {
+        now=$((booted + $(uptime_ms) + $1)) && date -s "@$((now / 1000)).$(printf %%03d $((now %% 1000)))" >/dev/null
+    }
+%s' sh "$CLOCK_FILE" "$OFFSET_MS"\
+"""
+
+_CLOCK_FILE = "/run/seawall-clock"
+
+_MACHINE_CLOCKS = {  # the file has the true time of the boot, and whether time servers set the clock
+    "skew": _CLOCK
+    % """\
+    if [ ! -s "$file" ]; then
+        by_ntp=$(timedatectl show --property NTP --value) && now=$(date +%s%3N) && uptime=$(uptime_ms) || exit
+        echo "$((now - uptime)) $by_ntp" >"$file.new" && mv "$file.new" "$file" || exit
+    fi
+    read -r booted by_ntp <"$file" || exit
+    [ "$by_ntp" != yes ] || timedatectl set-ntp false || exit
+    set_clock "$offset"
+""",
+    "unskew": _CLOCK
+    % """\
+    [ -s "$file" ] || exit 0
+    read -r booted by_ntp <"$file" && now=$(date +%s%3N) && off=$((now - booted - $(uptime_ms))) || exit
+    [ "${off#-}" -lt 100 ] || set_clock 0 || exit  # one that could not be set is right
+    [ "$by_ntp" != yes ] || timedatectl set-ntp true || exit
+    rm "$file"
+""",
+    "now": "date +%s%3N",
+}
+
 _BY_SYSTEMD = {
     "pid": 'systemctl show --property MainPID --value "$UNIT"',
     "kill": '$SUDO systemctl mask --runtime "$UNIT" && $SUDO systemctl kill --signal KILL "$UNIT"',
@@ -121,10 +155,13 @@ PRESETS: Mapping[str, Preset] = {
         was_tried=True,
     ),
     "systemd": Preset(
-        {**_BY_SYSTEMD, **_PACKET_FILTERS, **_DISKS, **_LOGS},
-        {"SUDO": "", "UNIT": "kafka", "DATA": "", "LOG_DIR": ""},
+        {**_BY_SYSTEMD, **_PACKET_FILTERS, **_DISKS, **_MACHINE_CLOCKS, **_LOGS},
+        {"SUDO": "", "UNIT": "kafka", "CLOCK_FILE": _CLOCK_FILE, "DATA": "", "LOG_DIR": ""},
     ),
-    "redpanda": Preset({**_BY_SYSTEMD, **_PACKET_FILTERS, **_DISKS}, {"SUDO": "", "UNIT": "redpanda", "DATA": ""}),
+    "redpanda": Preset(
+        {**_BY_SYSTEMD, **_PACKET_FILTERS, **_DISKS, **_MACHINE_CLOCKS},
+        {"SUDO": "", "UNIT": "redpanda", "CLOCK_FILE": _CLOCK_FILE, "DATA": ""},
+    ),
     "strimzi": Preset({"pid": _KAFKA_IN_A_CONTAINER, "start": ":", **_SIGNALS}, {"SUDO": ""}),
 }
 """By name. A mask keeps systemd from starting a killed unit again before it is to run; the kubelet starts a killed

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from harness.controls import DiskSpace, Kills, Links, Pauses, Shutdowns
+from harness.controls import DiskSpace, Kills, Links, Pauses, Shutdowns, WallClocks
 from harness.errors import EnvironmentFault, UsageError
 from harness.targets.cluster.cluster_file import ClusterFile, Transport, read
 from harness.targets.cluster.commanded_node import CommandedNode
@@ -98,11 +98,11 @@ def test_commands_of_kubectl_run_here_and_others_in_the_pod(stand_in: Path) -> N
 def test_what_a_preset_can_do_is_what_it_has_commands_for() -> None:
     nodes = [{"id": 0, "address": "10.0.0.1", "port": 9092, "commands": {"start": "x"}}]
     given = {"PID_FILE": "/run/kafka.pid"}
-    for preset in ("processes", "systemd", "redpanda"):
-        assert controls_of(of(preset=preset, variables=given, nodes=nodes)) == {Kills, Shutdowns, Pauses, Links}
+    for preset, more in (("processes", set()), ("systemd", {WallClocks}), ("redpanda", {WallClocks})):
+        assert controls_of(of(preset=preset, variables=given, nodes=nodes)) == {Kills, Shutdowns, Pauses, Links, *more}
         assert DiskSpace in controls_of(of(preset=preset, variables={**given, "DATA": "/data"}, nodes=nodes))
     assert controls_of(of(preset="processes", nodes=nodes)) == {Links}
-    assert controls_of(of(preset="systemd", nodes=[{"id": 0}])) == {Kills, Shutdowns, Pauses}
+    assert controls_of(of(preset="systemd", nodes=[{"id": 0}])) == {Kills, Shutdowns, Pauses, WallClocks}
     assert not controls_of(of(nodes=[{"id": 0}]))
 
 

@@ -9,20 +9,26 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import faults
 from harness.checker import Outcome
 from harness.errors import EnvironmentFault, ExitCode
+from harness.runner import plan
 from harness.runner.journal import heal_leftovers
+from harness.targets.cluster.cluster_file import ClusterFile
+from harness.targets.cluster.commanded_node import CommandedNode
+from harness.targets.cluster.kind import CommandedCluster
 from harness.targets.kafka.shim import Shim, is_available
 from tests.harness.cli.calling import Seawall
 from tests.harness.cli.conftest import seawall as seawall  # noqa: PLC0414 - a fixture
 from tests.harness.targets.cluster.plain_cluster import ROOT, PlainCluster, plain_cluster
 from tests.harness.targets.cluster.preloaded_clocks import preloaded
-from tests.harness.targets.cluster.test_commanded_cluster import judged, target_of, with_faults
+from tests.harness.targets.cluster.test_commanded_cluster import CHAOS, judged, target_of, with_faults
 
 HOUR_MS = 3_600_000
 AHEAD = {"fault": "clock", "node": "leader", "offset_ms": HOUR_MS}
@@ -190,3 +196,38 @@ def test_doctor_reads_clocks(cluster: PlainCluster, seawall: Seawall) -> None:
     said = seawall("doctor", "--target", cluster.written("mute.yml", nodes=with_commands(cluster, "0", now="date")))
     assert said.code == ExitCode.ENVIRONMENT
     assert "no milliseconds since the epoch" in said.out
+
+
+def test_the_clock_of_a_machine_is_not_stepped_under_seawall_or_under_two_nodes(
+    cluster: PlainCluster, tmp_path: Path
+) -> None:
+    system = plan(CHAOS, cluster.written()).system
+    assert isinstance(system, CommandedCluster)
+    clock = faults.parse(AHEAD, "it")
+    assert system.unsupported(clock) is None
+
+    def on(*machines: str | None) -> str:
+        """Why the clocks of systemd's units on these machines cannot be moved; None is this one."""
+        nodes = [
+            {"id": number, "transport": {} if machine is None else {"argv": [str(machine_of(machine))]}}
+            for number, machine in enumerate(machines)
+        ]
+        file = ClusterFile.model_validate({"bootstrap": ["a:9092"], "preset": "systemd", "nodes": nodes})
+        described = replace(system, nodes=[CommandedNode(file, node) for node in file.nodes])
+        return str(described.unsupported(clock))
+
+    def machine_of(name: str) -> Path:
+        """A shell that is on a machine with another id of its boot."""
+        program = tmp_path / name
+        program.write_text(f'#!/bin/sh\ncase "$3" in *boot_id) echo {name};; *) exec "$@";; esac\n')
+        program.chmod(0o755)
+        return program
+
+    assert "the clock of node 1 is that of the machine on which seawall runs" in on("far", None)
+    assert "nodes 0 and 2 are on one machine, and have one clock" in on("far", "away", "far")
+    assert on("far", "away") == "None"
+    unreachable = ClusterFile.model_validate(
+        {"bootstrap": ["a:9092"], "preset": "systemd", "nodes": [{"id": 0, "transport": {"argv": ["false"]}}]}
+    )
+    with pytest.raises(EnvironmentFault, match="node 0: on which machine it runs is not known, exit status 1"):
+        replace(system, nodes=[CommandedNode(unreachable, unreachable.nodes[0])]).unsupported(clock)
