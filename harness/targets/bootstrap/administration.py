@@ -29,6 +29,7 @@ _VIEW_S = 2.0
 """How long a view may take: faults must end in time where no broker answers."""
 
 _POLL_S = 0.1
+_LEARNS_S = 3.0
 _EPOCH_UNKNOWN = -1
 """Metadata tells leader epochs since 2.1 (KIP-320); librdkafka does not pass them on."""
 
@@ -100,15 +101,18 @@ class Administration:
         return frozenset(self._metadata().topics)
 
     def shape(self, topic: str) -> Shape:
-        """How many partitions a topic has, and replicas of each.
+        """How many partitions a topic has, and replicas of each; a broker may learn late that it has been created.
 
         Raises:
             EnvironmentFault: no broker answers, or there is no such topic that the client may see.
         """
-        partitions = known.partitions if (known := self._metadata().topics.get(topic)) is not None else {}
-        if not partitions:
-            where = f"at {self._access.bootstrap}"
-            raise EnvironmentFault(f"topic {topic!r} is not {where}, or the client may not describe it.", "Create it.")
+        deadline = time.monotonic() + _LEARNS_S
+        while (known := self._metadata().topics.get(topic)) is None or not known.partitions:
+            if time.monotonic() >= deadline:
+                said = f"topic {topic!r} is not at {self._access.bootstrap}, or the client may not describe it."
+                raise EnvironmentFault(said, "Create it.")
+            time.sleep(_POLL_S)
+        partitions = known.partitions
         return Shape(len(partitions), min(len(one.replicas) for one in partitions.values()))
 
     def is_empty(self, topic: TopicSpec) -> bool:

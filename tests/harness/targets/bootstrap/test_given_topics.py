@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from harness.checker import Outcome
 from harness.client_properties import Access
-from harness.clients.topics import create_topic, delete_records
+from harness.clients.topics import delete_records
 from harness.errors import EnvironmentFault, SeawallError
 from harness.history.delete_records_log import DeleteRecordsLog
 from harness.model import TopicPartition
@@ -31,7 +32,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltinTarget]
 def orders(cluster: BuiltinTarget) -> Iterator[BuiltinTarget]:
     """The cluster, with the topic, which is empty."""
     access = Access(cluster.bootstrap())
-    create_topic(access, ORDERS, 30)
+    Administration(access).create(ORDERS, 30, ("Read",))
     yield cluster
     Administration(access).delete([ORDERS.name])
 
@@ -42,9 +43,17 @@ def others(cluster: BuiltinTarget) -> Iterator[None]:
     brief = {"retention.ms": "60000", "cleanup.policy": "compact"}
     access, specs = Access(cluster.bootstrap()), [TopicSpec("wide", 3, 3), TopicSpec("brief", 1, 3, configs=brief)]
     for topic in specs:
-        create_topic(access, topic, 30)
+        Administration(access).create(topic, 30, ("Read",))
     yield
     Administration(access).delete([topic.name for topic in specs])
+
+
+def has_only(cluster: BuiltinTarget, *names: str) -> None:
+    """Each broker learns a moment after the others which topics there are."""
+    deadline_s = time.monotonic() + 30
+    while topics(cluster.bootstrap()) != set(names) and time.monotonic() < deadline_s:
+        time.sleep(0.1)
+    assert topics(cluster.bootstrap()) == set(names)
 
 
 def empty(cluster: BuiltinTarget) -> None:
@@ -58,10 +67,10 @@ def test_a_given_topic_is_used_stays_and_is_used_again_once_it_is_empty(orders: 
         assert verdict.outcome is Outcome.PASS, verdict
         assert verdict.counts["acked_all"] > 0
         assert ORDERS.name in {row["topic"] for row in directory.read_table("history")}
-        assert topics(orders.bootstrap()) == {ORDERS.name}
+        has_only(orders, ORDERS.name)
         with pytest.raises(EnvironmentFault, match="topic 'orders' holds records that are not of this run"):
             judged(orders, tmp_path, 2, "#topic=orders", topic_partitions="2")
-        assert topics(orders.bootstrap()) == {ORDERS.name}
+        has_only(orders, ORDERS.name)
         empty(orders)
 
 
@@ -70,7 +79,7 @@ def test_a_workload_has_topics_of_its_own_beside_the_given_one(orders: BuiltinTa
         orders, tmp_path, 3, "#topic=orders", topic_partitions="2", workload_name="consume_transform_produce"
     )
     assert verdict.outcome is Outcome.PASS, verdict
-    assert topics(orders.bootstrap()) == {ORDERS.name}
+    has_only(orders, ORDERS.name)
 
 
 @pytest.mark.parametrize(
@@ -95,15 +104,14 @@ def test_a_workload_has_topics_of_its_own_beside_the_given_one(orders: BuiltinTa
 def test_a_topic_that_does_not_fit_is_refused(
     options: str, overrides: dict[str, str], complaint: str, orders: BuiltinTarget, tmp_path: Path
 ) -> None:
-    before = topics(orders.bootstrap())
     with pytest.raises(SeawallError, match=complaint):
         judged(orders, tmp_path, 1, options, scenario=CALM, **overrides)
-    assert topics(orders.bootstrap()) == before
+    has_only(orders, ORDERS.name, "wide", "brief")
 
 
 def test_a_loss_in_a_given_topic_is_found(tmp_path: Path) -> None:
     with running(tmp_path / "cluster", bugs="fetch_loses_a_batch") as broken:
-        create_topic(Access(broken.bootstrap()), ORDERS, 30)
+        Administration(Access(broken.bootstrap())).create(ORDERS, 30, ("Read",))
         _, verdict = judged(broken, tmp_path / "runs", 4, "#topic=orders", topic_partitions="2")
     assert verdict.outcome is Outcome.VIOLATION, verdict
     assert "lost-write" in {one.kind for one in verdict.anomalies}
