@@ -127,13 +127,16 @@ class Administration:
         return self._offsets(names, earliest) == self._offsets(names, latest)
 
     def _offsets(self, names: Sequence[Assigned], spec: OffsetSpec) -> Sequence[int]:
-        with calling():
-            asked = self._client.list_offsets(dict.fromkeys(names, spec), request_timeout=_TIMEOUT_S)
+        unknown = f"the offsets of topic {names[0].topic!r} are not answered"
         try:
             with calling():
-                return [asked[name].result(timeout=_TIMEOUT_S + 1).offset for name in names]
+                asked = self._client.list_offsets(dict.fromkeys(names, spec), request_timeout=_TIMEOUT_S)
+                found = [asked[name].result(timeout=_TIMEOUT_S + 1).offset for name in names]
         except (ClientError, TimeoutError) as refusal:
-            raise EnvironmentFault(f"the offsets of topic {names[0].topic!r} are not answered: {refusal}.") from None
+            raise EnvironmentFault(f"{unknown}: {refusal}.") from None
+        if min(found) < 0:  # librdkafka's way to say that a leader has not answered in time
+            raise EnvironmentFault(f"{unknown} in time.")
+        return found
 
     def _metadata(self) -> ClusterMetadata:
         answer = self._tried(_TIMEOUT_S)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -107,6 +110,20 @@ def test_a_topic_that_does_not_fit_is_refused(
     with pytest.raises(SeawallError, match=complaint):
         judged(orders, tmp_path, 1, options, scenario=CALM, **overrides)
     has_only(orders, ORDERS.name, "wide", "brief")
+
+
+def test_a_topic_whose_leader_does_not_answer_is_not_taken_for_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Silent:
+        def list_offsets(self, asked: Mapping[Any, object], request_timeout: float) -> Mapping[Any, Future[Any]]:
+            answers: dict[Any, Future[Any]] = {name: Future() for name in asked}
+            for one in answers.values():
+                one.set_result(SimpleNamespace(offset=-1))
+            return answers
+
+    administration = Administration(Access("127.0.0.1:1"))
+    monkeypatch.setattr(administration, "_client", Silent())
+    with pytest.raises(EnvironmentFault, match="the offsets of topic 'orders' are not answered in time"):
+        administration.is_empty(ORDERS)
 
 
 def test_a_loss_in_a_given_topic_is_found(tmp_path: Path) -> None:
