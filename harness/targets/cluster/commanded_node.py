@@ -8,6 +8,7 @@ import shutil
 import tarfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import NamedTuple
 
 from harness.broker.checkpoints import HIGH_WATERMARKS
@@ -144,28 +145,22 @@ class CommandedNode:
         self,
         name: str,
         peer: CommandedNode | None = None,
-        free_bytes: int | None = None,
-        *,
-        topics: Collection[str] | None = None,
-        offset_ms: int | None = None,
+        given: Mapping[str, object] = MappingProxyType({}),
     ) -> Sequence[str]:
         """The command line, for this machine, that runs a command of the node.
 
         Args:
             name: of the command.
             peer: the other end of a link.
-            free_bytes: how much space is to be left.
-            topics: of which logs are read.
-            offset_ms: how far the clock is to be off.
+            given: further shell variables of this command, such as ``FREE_BYTES``.
         """
         transport, text = self._commands[name]
         if name == NOW:
             text = beside_uptime(text)
         own = {"ADDRESS": self.address, "PORT": self.port}
         other = {"PEER_ADDRESS": peer.address, "PEER_PORT": peer.port} if peer is not None else {}
-        given = {**own, **other, "FREE_BYTES": free_bytes, "OFFSET_MS": offset_ms}
-        given |= {"TOPICS": None if topics is None else " ".join(topics)}
-        variables = {**self._variables, **{key: value for key, value in given.items() if value is not None}}
+        ends = {key: value for key, value in {**own, **other}.items() if value is not None}
+        variables = {**self._variables, **ends, **given}
         lines = [f"{key}={shlex.quote(str(value))}" for key, value in variables.items()]
         if name != "pid" and "PID" in text and self.has("pid"):
             lines.append(f"PID=$({self._commands['pid'][1]})")
@@ -181,9 +176,7 @@ class CommandedNode:
         self,
         name: str,
         peer: CommandedNode | None = None,
-        *,
-        free_bytes: int | None = None,
-        offset_ms: int | None = None,
+        given: Mapping[str, object] = MappingProxyType({}),
         started: Callable[[int], None] | None = None,
     ) -> str:
         """Run one of its commands; returns what it printed. ``started`` is as of :func:`run`, the rest as above.
@@ -191,7 +184,7 @@ class CommandedNode:
         Raises:
             EnvironmentFault: it failed.
         """
-        ran = run(self.command_line(name, peer, free_bytes, offset_ms=offset_ms), started)
+        ran = run(self.command_line(name, peer, given), started)
         if ran.status:
             raise EnvironmentFault(f"node {self.name}: command {name!r} failed, {ran.in_words}.")
         return ran.printed
@@ -210,7 +203,7 @@ class CommandedNode:
         directory.mkdir(parents=True)
         archive = directory.with_name(f"{directory.name}.tar")
         try:
-            ran = save(self.command_line(SHOWS, topics=topics), archive, _LOGS_TIMEOUT_S)
+            ran = save(self.command_line(SHOWS, given={"TOPICS": " ".join(topics)}), archive, _LOGS_TIMEOUT_S)
             if ran.status:
                 raise EnvironmentFault(f"node {self.name}: command {SHOWS!r} failed, {ran.in_words}.")
             _unpack(archive, directory)

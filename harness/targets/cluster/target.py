@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from harness.controls import DiskSpace
@@ -314,7 +315,7 @@ class ClusterTarget(BootstrapTarget):
             return
         self._filled.add(node)
         self._record(self._end_of(node))
-        self._harm(of_full_disk(disk), disk, "fill", free_bytes=free_bytes)
+        self._harm(of_full_disk(disk), disk, "fill", given={"FREE_BYTES": free_bytes})
 
     def is_disk_full(self, node: str, log_dir: int | None = None) -> Receipt:
         """See :class:`harness.controls.DiskSpace`: and the disk of no other node whose was not filled, too."""
@@ -345,7 +346,7 @@ class ClusterTarget(BootstrapTarget):
         before = self._clocks.others(self._nodes.keys() - self._skewed - {node})
         self._record(self._end_of(node))
         self._skewed.add(node)
-        self._harm(skew, clock, "skew", offset_ms=offset_ms)
+        self._harm(skew, clock, "skew", given={"OFFSET_MS": offset_ms})
         if (moved := self._clocks.moved_besides(before)) is not None:
             self._undo(skew)
             raise EnvironmentFault(
@@ -371,14 +372,11 @@ class ClusterTarget(BootstrapTarget):
         node: CommandedNode,
         command: str,
         peer: CommandedNode | None = None,
-        *,
-        free_bytes: int | None = None,
-        offset_ms: int | None = None,
+        given: Mapping[str, object] = MappingProxyType({}),
     ) -> None:
         """Do it by a command."""
         self._record(harm)
-        started = partial(self._journal.command_started, harm.what)
-        node.perform(command, peer, free_bytes=free_bytes, offset_ms=offset_ms, started=started)
+        node.perform(command, peer, given, partial(self._journal.command_started, harm.what))
 
     def _record(self, harm: Harm) -> None:
         """Have the journal know it before it is done, and :meth:`stop` until it is undone."""

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
 import socket
-import subprocess
-import sys
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -43,6 +38,7 @@ from tests.harness.targets.bootstrap.running_builtin import (
     running,
     topics,
 )
+from tests.harness.targets.killed_seawall import killed_seawall
 
 HURRIED = CALM.model_copy(update={"settle_s": 2.0})
 ONE_PARTITION = parse(
@@ -171,15 +167,8 @@ def test_a_run_that_was_killed_leaves_topics_that_are_deleted_as_soon_as_the_clu
 ) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
     words = ("run", "random-chaos", "--target", f"bootstrap:{cluster.bootstrap()}", "--duration-s", "60")
-    code = "import sys; from harness.entry import main; sys.exit(main())"
-    harness = subprocess.Popen([sys.executable, "-c", code, *words, "--out", str(tmp_path)], stderr=subprocess.PIPE)
-    try:
-        deadline = time.monotonic() + 60
-        while len(topics(cluster.bootstrap())) < 2 and time.monotonic() < deadline:
-            time.sleep(0.05)
-    finally:
-        os.kill(harness.pid, signal.SIGKILL)
-        harness.communicate()
+    with killed_seawall((*words, "--out", str(tmp_path)), lambda: len(topics(cluster.bootstrap())) == 2):
+        pass
     left = topics(cluster.bootstrap())
     assert len(left) == 2
     [said] = heal_leftovers()

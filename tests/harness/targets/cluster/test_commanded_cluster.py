@@ -42,6 +42,7 @@ from tests.harness.cli.calling import Seawall
 from tests.harness.cli.conftest import seawall as seawall  # noqa: PLC0414 - a fixture
 from tests.harness.targets.bootstrap.running_builtin import before_the_load_stops, lose_topics, topics
 from tests.harness.targets.cluster.plain_cluster import ROOT, PlainCluster, plain_cluster
+from tests.harness.targets.killed_seawall import killed_seawall
 
 CHAOS = load("random-chaos")
 SEED = 7
@@ -65,6 +66,13 @@ def with_faults(*faults: Mapping[str, Any], **chaos: Any) -> str:
     document = yaml.safe_load(CHAOS.text)
     document["chaos"] |= {"faults": list(faults), **chaos}
     return yaml.safe_dump(document)
+
+
+def run_of(fault: Mapping[str, Any], cluster: PlainCluster, tmp_path: Path) -> tuple[str, ...]:
+    """The words of a run in which the fault lasts for as long as the run."""
+    scenario = tmp_path / "one-fault.yaml"
+    scenario.write_text(with_faults(fault, for_s=[60, 60]))
+    return ("run", str(scenario), "--target", cluster.written(), "--duration-s", "60", "--out", str(tmp_path / "runs"))
 
 
 def judged(
@@ -236,20 +244,8 @@ def test_what_a_killed_seawall_has_done_is_undone_by_the_next(
     fault: Mapping[str, Any], cluster: PlainCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
-    scenario = tmp_path / "one-fault.yaml"
-    scenario.write_text(with_faults(fault, for_s=[60, 60]))
-    words = ("run", str(scenario), "--target", cluster.written(), "--duration-s", "60", "--out", str(tmp_path / "runs"))
-    code = "import sys; from harness.entry import main; sys.exit(main())"
-    harness = subprocess.Popen([sys.executable, "-c", code, *words], stderr=subprocess.PIPE)
-    try:
-        deadline = time.monotonic() + 60
-        while not harmed(cluster) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        seen = harmed(cluster)
-    finally:
-        os.kill(harness.pid, signal.SIGKILL)
-        _, complaint = harness.communicate()
-    assert seen, complaint.decode()
+    with killed_seawall(run_of(fault, cluster, tmp_path), lambda: harmed(cluster)):
+        pass
     said = " ".join(heal_leftovers())
     assert any(word in said for word in ("end of node", "pause of node", "cut "))
     assert "topic" in said

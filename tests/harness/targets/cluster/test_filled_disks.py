@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +17,8 @@ from harness.scenario import parse
 from tests.harness.cli.calling import Seawall
 from tests.harness.cli.conftest import seawall as seawall  # noqa: PLC0414 - a fixture
 from tests.harness.targets.cluster.plain_cluster import PlainCluster, disks, plain_cluster
-from tests.harness.targets.cluster.test_commanded_cluster import judged, target_of, with_faults
+from tests.harness.targets.cluster.test_commanded_cluster import judged, run_of, target_of, with_faults
+from tests.harness.targets.killed_seawall import killed_seawall
 
 FULL = {"fault": "disk_full", "node": "leader", "free_bytes": 4096}
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="disks of their own are root's to mount")
@@ -71,19 +68,8 @@ def test_a_disk_that_a_killed_seawall_has_filled_is_freed_by_the_next(
     cluster: PlainCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
-    scenario = tmp_path / "one-fault.yaml"
-    scenario.write_text(with_faults(FULL, for_s=[60, 60]))
-    words = ("run", str(scenario), "--target", cluster.written(), "--duration-s", "60", "--out", str(tmp_path / "runs"))
-    code = "import sys; from harness.entry import main; sys.exit(main())"
-    with subprocess.Popen([sys.executable, "-c", code, *words], stderr=subprocess.PIPE) as harness:
-        deadline = time.monotonic() + 60
-        while not ballast(cluster) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        seen = ballast(cluster)
+    with killed_seawall(run_of(FULL, cluster, tmp_path), lambda: ballast(cluster)):
         before = {node: target_of(cluster.written())._nodes[node].state() for node in ("0", "1", "2")}
-        os.kill(harness.pid, signal.SIGKILL)
-        _, complaint = harness.communicate()
-    assert seen, complaint.decode()
     assert "full disk of node" in " ".join(heal_leftovers())
     assert not ballast(cluster)
     healed = target_of(cluster.written())

@@ -101,7 +101,7 @@ def test_a_clock_is_stepped_from_true_time_and_back_without_time_servers(
 ) -> None:
     one = machine(preset, True)
     for offset_ms in (HOUR_MS, -HOUR_MS, 60_001):
-        one.node.perform("skew", offset_ms=offset_ms)
+        one.node.perform("skew", given={"OFFSET_MS": offset_ms})
         assert one.is_off_by(offset_ms)
         assert not one.takes_time()
     for _ in range(2):
@@ -116,7 +116,7 @@ def test_a_machine_that_asks_no_time_servers_does_not_ask_them_afterwards(
     machine: Callable[[str, bool], Machine],
 ) -> None:
     one = machine("systemd", False)
-    one.node.perform("skew", offset_ms=HOUR_MS)
+    one.node.perform("skew", given={"OFFSET_MS": HOUR_MS})
     one.node.perform("unskew")
     assert one.is_off_by(0)
     assert not one.takes_time()
@@ -129,12 +129,12 @@ def test_what_a_step_that_is_refused_has_changed_is_undone_and_a_clock_that_stay
     one = machine("systemd", True)
     one.write("refuses", "")
     with pytest.raises(EnvironmentFault, match=r"node 0: command 'skew' failed, .*cannot set date: Operation not"):
-        one.node.perform("skew", offset_ms=HOUR_MS)
+        one.node.perform("skew", given={"OFFSET_MS": HOUR_MS})
     assert not one.takes_time()
     one.node.perform("unskew")
     assert one.takes_time()
     one.allow()
-    one.node.perform("skew", offset_ms=HOUR_MS)
+    one.node.perform("skew", given={"OFFSET_MS": HOUR_MS})
     one.write("refuses", "")
     with pytest.raises(EnvironmentFault, match="command 'unskew' failed"):
         one.node.perform("unskew")
@@ -145,7 +145,7 @@ def test_the_clock_of_a_machine_is_undone_from_plain_data(machine: Callable[[str
     one = machine("systemd", True)
     harm = json.loads(json.dumps(asdict(of_skew(one.node))))
     harm |= {"process": ["echo", "gone"], "stop": ["true"]}
-    one.node.perform("skew", offset_ms=-HOUR_MS)
+    one.node.perform("skew", given={"OFFSET_MS": -HOUR_MS})
     assert remove(harm) == ["skewed clock of node 0"]
     assert one.is_off_by(0)
     assert one.takes_time()

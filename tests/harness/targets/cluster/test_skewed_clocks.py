@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -28,7 +27,8 @@ from tests.harness.cli.calling import Seawall
 from tests.harness.cli.conftest import seawall as seawall  # noqa: PLC0414 - a fixture
 from tests.harness.targets.cluster.plain_cluster import ROOT, PlainCluster, plain_cluster
 from tests.harness.targets.cluster.preloaded_clocks import preloaded
-from tests.harness.targets.cluster.test_commanded_cluster import CHAOS, judged, target_of, with_faults
+from tests.harness.targets.cluster.test_commanded_cluster import CHAOS, judged, run_of, target_of, with_faults
+from tests.harness.targets.killed_seawall import killed_seawall
 
 HOUR_MS = 3_600_000
 AHEAD = {"fault": "clock", "node": "leader", "offset_ms": HOUR_MS}
@@ -169,19 +169,10 @@ def test_a_clock_that_a_killed_seawall_has_skewed_is_right_after_the_next(
     cluster: PlainCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
-    scenario = tmp_path / "one-fault.yaml"
-    scenario.write_text(with_faults(AHEAD, for_s=[60, 60]))
-    words = ("run", str(scenario), "--target", cluster.written(), "--duration-s", "60", "--out", str(tmp_path / "runs"))
-    code = "import sys; from harness.entry import main; sys.exit(main())"
-    with subprocess.Popen([sys.executable, "-c", code, *words], stderr=subprocess.PIPE) as harness:
-        deadline = time.monotonic() + 60
-        while not any(offsets_ms(cluster).values()) and time.monotonic() < deadline:
-            time.sleep(0.05)
+    with killed_seawall(run_of(AHEAD, cluster, tmp_path), lambda: any(offsets_ms(cluster).values())):
         skewed = [name for name, offset in offsets_ms(cluster).items() if offset]
         before = {name: target_of(cluster.written())._nodes[name].state() for name in skewed}
-        os.kill(harness.pid, signal.SIGKILL)
-        _, complaint = harness.communicate()
-    assert skewed, complaint.decode()
+    assert skewed
     assert f"skewed clock of node {skewed[0]}" in " ".join(heal_leftovers())
     assert not any(offsets_ms(cluster).values())
     healed = target_of(cluster.written())
