@@ -17,7 +17,8 @@ unflushed ones). No release keeps the second promise in full, so the budget rest
   member of an ISR may not fail so: up to 3.9 it is elected although it has lost its tail ("last replica standing",
   KIP-966).
 * Until the controller has dropped such a broker from an ISR, the others may fail in any way that leaves that ISR one
-  sound member. Once dropped, the broker cannot be elected before it has caught up, and the others may all fail.
+  sound member, and no clock steps: a real broker whose clock is put back may hear nothing more of its controller, which
+  then drops it, too. Once dropped, the broker cannot be elected before it has caught up, and the others may all fail.
 * The broker restarts only after it has been dropped: up to 3.9 one that is back before its session expires stays in the
   ISR with a truncated log, and may be elected. With eligible leader replicas (4.0 and later) the controller detects the
   unclean shutdown, and the broker may restart at once.
@@ -156,6 +157,8 @@ class FaultBudget:
 
     def may_end(self, fault: Fault) -> bool:
         """Whether the end of ``fault``, which is due, can be proven now and is within the budget."""
+        if self._keeps_promises and fault.traits.moves_clock and any(self._electable.values()):
+            return False
         if not fault.traits.affects_process:
             return not any(self._touched_by_process_fault(node) for node in fault.nodes())
         if not self._promise.starts_cut_off and any(map(is_broker, fault.nodes())) and self._is_controller_away():
@@ -214,6 +217,8 @@ class FaultBudget:
             if set(_in_isr(view, node)) != set(_held(view, node)) or not view.partitions:
                 yield f"node {node} is not in sync everywhere"
             exposed |= set(_held(view, node))
+        elif fault.traits.moves_clock and exposed:
+            yield "a broker that has lost something is not dropped from every ISR yet"
         for name in sorted(exposed):
             if not [node for node in self._sound(name, view) if node not in away]:
                 yield f"{name} would have no sound member of the ISR left"

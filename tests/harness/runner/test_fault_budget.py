@@ -227,6 +227,19 @@ def test_a_step_of_a_clock_puts_off_what_is_lossy() -> None:
     assert accounts.allows(fault("power_loss", node=0))
 
 
+def test_no_clock_steps_until_a_broker_that_has_lost_something_is_dropped() -> None:
+    accounts = Accounts()
+    step, other = fault("clock", node=2, offset_ms=60_000), fault("clock", node=1, offset_ms=60_000)
+    accounts.begin(step)
+    accounts.now_s += 2 * NOTICED_S
+    accounts.begin(fault("power_loss", node=0))
+    assert not accounts.allows(other)
+    assert not accounts.budget.may_end(step)
+    accounts.show(1, 2, leader=1)
+    assert accounts.allows(other)
+    assert accounts.budget.may_end(step)
+
+
 def test_while_a_controller_notices_nothing_no_broker_may_lose_anything() -> None:
     accounts = Accounts()
     kill = fault("kill", node="controller")
