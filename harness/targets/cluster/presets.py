@@ -80,8 +80,6 @@ $SUDO sh -c '
 %s' sh "$CLOCK_FILE" "$OFFSET_MS"\
 """
 
-_CLOCK_FILE = "/run/seawall-clock"
-
 _MACHINE_CLOCKS = {  # the file has the true time of the boot, and whether time servers set the clock
     "skew": _CLOCK
     % """\
@@ -119,7 +117,7 @@ _KAFKA_IN_A_CONTAINER = (
 )
 
 
-TO_BE_SET = frozenset({"PID_FILE", "DATA", "LOG_DIR"})
+TO_BE_SET = frozenset({"PID_FILE", "DATA", "LOG_DIR", "CLOCK_FILE"})
 """The variables without which a command that names them cannot be run; a preset has no value for them."""
 
 
@@ -156,11 +154,11 @@ PRESETS: Mapping[str, Preset] = {
     ),
     "systemd": Preset(
         {**_BY_SYSTEMD, **_PACKET_FILTERS, **_DISKS, **_MACHINE_CLOCKS, **_LOGS},
-        {"SUDO": "", "UNIT": "kafka", "CLOCK_FILE": _CLOCK_FILE, "DATA": "", "LOG_DIR": ""},
+        {"SUDO": "", "UNIT": "kafka", "CLOCK_FILE": "", "DATA": "", "LOG_DIR": ""},
     ),
     "redpanda": Preset(
         {**_BY_SYSTEMD, **_PACKET_FILTERS, **_DISKS, **_MACHINE_CLOCKS},
-        {"SUDO": "", "UNIT": "redpanda", "CLOCK_FILE": _CLOCK_FILE, "DATA": ""},
+        {"SUDO": "", "UNIT": "redpanda", "CLOCK_FILE": "", "DATA": ""},
     ),
     "strimzi": Preset({"pid": _KAFKA_IN_A_CONTAINER, "start": ":", **_SIGNALS}, {"SUDO": ""}),
 }

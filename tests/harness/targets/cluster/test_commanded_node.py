@@ -98,11 +98,13 @@ def test_commands_of_kubectl_run_here_and_others_in_the_pod(stand_in: Path) -> N
 def test_what_a_preset_can_do_is_what_it_has_commands_for() -> None:
     nodes = [{"id": 0, "address": "10.0.0.1", "port": 9092, "commands": {"start": "x"}}]
     given = {"PID_FILE": "/run/kafka.pid"}
-    for preset, more in (("processes", set()), ("systemd", {WallClocks}), ("redpanda", {WallClocks})):
-        assert controls_of(of(preset=preset, variables=given, nodes=nodes)) == {Kills, Shutdowns, Pauses, Links, *more}
+    for preset in ("processes", "systemd", "redpanda"):
+        assert controls_of(of(preset=preset, variables=given, nodes=nodes)) == {Kills, Shutdowns, Pauses, Links}
         assert DiskSpace in controls_of(of(preset=preset, variables={**given, "DATA": "/data"}, nodes=nodes))
+        steps = WallClocks in controls_of(of(preset=preset, variables={**given, "CLOCK_FILE": "/it"}, nodes=nodes))
+        assert steps is (preset != "processes")
     assert controls_of(of(preset="processes", nodes=nodes)) == {Links}
-    assert controls_of(of(preset="systemd", nodes=[{"id": 0}])) == {Kills, Shutdowns, Pauses, WallClocks}
+    assert controls_of(of(preset="systemd", nodes=[{"id": 0}])) == {Kills, Shutdowns, Pauses}
     assert not controls_of(of(nodes=[{"id": 0}]))
 
 

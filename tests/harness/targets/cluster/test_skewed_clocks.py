@@ -197,13 +197,15 @@ def test_the_clock_of_a_machine_is_not_stepped_under_seawall_or_under_two_nodes(
     clock = faults.parse(AHEAD, "it")
     assert system.unsupported(clock) is None
 
+    written = {"bootstrap": ["a:9092"], "preset": "systemd", "variables": {"CLOCK_FILE": "/run/seawall-clock"}}
+
     def on(*machines: str | None) -> str:
         """Why the clocks of systemd's units on these machines cannot be moved; None is this one."""
         nodes = [
             {"id": number, "transport": {} if machine is None else {"argv": [str(machine_of(machine))]}}
             for number, machine in enumerate(machines)
         ]
-        file = ClusterFile.model_validate({"bootstrap": ["a:9092"], "preset": "systemd", "nodes": nodes})
+        file = ClusterFile.model_validate({**written, "nodes": nodes})
         described = replace(system, nodes=[CommandedNode(file, node) for node in file.nodes])
         return str(described.unsupported(clock))
 
@@ -217,8 +219,6 @@ def test_the_clock_of_a_machine_is_not_stepped_under_seawall_or_under_two_nodes(
     assert "the clock of node 1 is that of the machine on which seawall runs" in on("far", None)
     assert "nodes 0 and 2 are on one machine, and have one clock" in on("far", "away", "far")
     assert on("far", "away") == "None"
-    unreachable = ClusterFile.model_validate(
-        {"bootstrap": ["a:9092"], "preset": "systemd", "nodes": [{"id": 0, "transport": {"argv": ["false"]}}]}
-    )
+    unreachable = ClusterFile.model_validate({**written, "nodes": [{"id": 0, "transport": {"argv": ["false"]}}]})
     with pytest.raises(EnvironmentFault, match="node 0: on which machine it runs is not known, exit status 1"):
         replace(system, nodes=[CommandedNode(unreachable, unreachable.nodes[0])]).unsupported(clock)
