@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import signal
 import socket
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
@@ -85,14 +88,23 @@ class SecuredKafka:
 
     Attributes:
         certificates: of it and of ``alice``, who has the rights that are needed; the others of ``USERS`` have none.
+        start: the shell command that starts it, and writes its process id into ``pid_file``.
     """
 
-    def __init__(self, certificates: Certificates, ports: dict[str, int]) -> None:
+    def __init__(self, certificates: Certificates, ports: dict[str, int], start: str, pid_file: Path) -> None:
         self.certificates = certificates
+        self.start = start
+        self.pid_file = pid_file
         self._ports = ports
 
+    def port(self, listener: str) -> int:
+        return self._ports[listener]
+
+    def pid(self) -> int:
+        return int(self.pid_file.read_text())
+
     def bootstrap(self, listener: str) -> str:
-        return f"127.0.0.1:{self._ports[listener]}"
+        return f"127.0.0.1:{self.port(listener)}"
 
     def admin(self) -> AdminClient:
         """Of a user who may do everything."""
@@ -156,15 +168,19 @@ def secured_kafka(directory: Path) -> Iterator[SecuredKafka]:
     formatting = [*java, "kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c", str(properties)]
     done = subprocess.run([*formatting, "--standalone", *added], capture_output=True, text=True, check=False)
     assert not done.returncode, done.stdout + done.stderr
-    kafka = SecuredKafka(certificates, ports)
-    with ExitStack() as ending, (directory / "server.log").open("wb") as log:
-        broker = subprocess.Popen([*java, "kafka.Kafka", str(properties)], stdout=log, stderr=subprocess.STDOUT)
-        ending.callback(broker.wait)
-        ending.callback(broker.kill)
-        _await(kafka, broker, directory / "server.log")
+    log, pid_file = directory / "server.log", directory / "pid"
+    broker = shlex.join([*java, "kafka.Kafka", str(properties)])
+    start = f"nohup {broker} >>{log} 2>&1 </dev/null & echo $! >{pid_file}"
+    kafka = SecuredKafka(certificates, ports, start, pid_file)
+    subprocess.run(start, shell=True, check=True)
+    try:
+        _await(kafka, log)
         for name in ("alice", "CN=alice"):
             kafka.allow(name, PREFIX)
         yield kafka
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(kafka.pid(), signal.SIGKILL)
 
 
 def _lines(directory: Path, certificates: Certificates, ports: dict[str, int]) -> Iterator[str]:
@@ -208,9 +224,9 @@ def _free_ports(number: int) -> list[int]:
         return [one.getsockname()[1] for one in sockets]
 
 
-def _await(kafka: SecuredKafka, broker: subprocess.Popen[bytes], log: Path) -> None:
+def _await(kafka: SecuredKafka, log: Path) -> None:
     deadline = time.monotonic() + _STARTS_S
-    while "Kafka Server started" not in log.read_text(errors="replace"):
-        assert broker.poll() is None, log.read_text(errors="replace")[-3000:]
-        assert time.monotonic() < deadline, log.read_text(errors="replace")[-3000:]
+    while not log.exists() or "Kafka Server started" not in log.read_text(errors="replace"):
+        is_late = time.monotonic() > deadline
+        assert Path(f"/proc/{kafka.pid()}").exists() and not is_late, log.read_text(errors="replace")[-3000:]  # noqa: PT018
         time.sleep(0.1)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 from confluent_kafka.admin import ResourceType  # type: ignore[attr-defined]
 
 from checkers import check
@@ -16,7 +17,7 @@ from harness.checker import Outcome
 from harness.errors import EnvironmentFault, SeawallError, UsageError
 from harness.history.run_directory import RunDirectory
 from harness.runner import plan, run
-from harness.scenario import load
+from harness.scenario import load, parse
 from harness.targets.bootstrap.kind import KIND
 from harness.targets.bootstrap.target import LEFTOVERS
 from tests.harness.targets.bootstrap.secured_kafka import PASSWORD, PREFIX, RIGHTS, SecuredKafka, secured_kafka
@@ -123,6 +124,34 @@ def test_scram_over_tls_passes_and_no_secret_is_written(client: str, kafka: Secu
     recorded = directory.manifest().configuration["client"]
     assert recorded["sasl.password"] is None
     assert recorded["sasl.username"] == "alice"
+
+
+@BY_NIGHT
+def test_a_secured_broker_is_killed_and_paused_by_commands(kafka: SecuredKafka, tmp_path: Path) -> None:
+    listener = "SCRAM"
+    properties = kafka.certificates.path("client.properties")
+    properties.write_text(SCRAM + ALICE)
+    node = {
+        "id": 0,
+        "address": "127.0.0.1",
+        "port": kafka.port(listener),
+        "variables": {"PID_FILE": str(kafka.pid_file)},
+        "commands": {"start": kafka.start},
+    }
+    file = {"bootstrap": [kafka.bootstrap(listener)], "preset": "processes", "nodes": [node]}
+    path = tmp_path / "cluster.yml"
+    path.write_text(yaml.safe_dump({**file, "client": str(properties), "prefix": PREFIX}))
+    harm = {"budget": "any", "faults": [{"fault": one, "node": "any"} for one in ("kill", "pause", "stop")]}
+    document = yaml.safe_load(load("random-chaos").text)
+    document["chaos"] |= harm
+    planned = plan(parse(yaml.safe_dump(document)), f"cluster:{path}", seed=SEED, duration_s=10, overrides=ONE_BROKER)
+    directory = run(planned, tmp_path / "runs")
+    [verdict] = check([directory.path], engine="reference")
+    assert verdict.outcome is Outcome.PASS, verdict
+    rows = directory.read_table("faults")
+    assert {row["kind"] for row in rows} == {"kill", "pause", "stop"}
+    assert all(row["proven_ns"] and row["heal_proven_ns"] for row in rows), rows
+    assert not holding(tmp_path / "runs", PASSWORD, PASSWORD[-9:])
 
 
 @BY_NIGHT

@@ -40,11 +40,33 @@ BY_PASSWORD = {
         f'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="{PASSWORD}";'
     ),
 }
+BY_SCRAM = {
+    "EXTERNAL_PROTOCOL": "SASL_SSL",
+    "KAFKA_LISTENER_NAME_EXTERNAL_SASL_ENABLED_MECHANISMS": "SCRAM-SHA-512",
+    "KAFKA_LISTENER_NAME_EXTERNAL_SCRAM___SHA___512_SASL_JAAS_CONFIG": (
+        "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+    ),
+    "SCRAM_USER": f"SCRAM-SHA-512=[name=alice,password={PASSWORD}]",
+}
+_TOKENS = "org.apache.kafka.common.security.oauthbearer"
+BY_TOKEN = {
+    "EXTERNAL_PROTOCOL": "SASL_SSL",
+    "KAFKA_LISTENER_NAME_EXTERNAL_SASL_ENABLED_MECHANISMS": "OAUTHBEARER",
+    "KAFKA_LISTENER_NAME_EXTERNAL_OAUTHBEARER_SASL_JAAS_CONFIG": f"{_TOKENS}.OAuthBearerLoginModule required;",
+    "KAFKA_LISTENER_NAME_EXTERNAL_OAUTHBEARER_SASL_SERVER_CALLBACK_HANDLER_CLASS": (
+        f"{_TOKENS}.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
+    ),
+}
 BY_CERTIFICATE = {"EXTERNAL_PROTOCOL": "SSL", "KAFKA_LISTENER_NAME_EXTERNAL_SSL_CLIENT_AUTH": "required"}
 TLS = "ssl.ca.location=certificates/ca.pem\n"
 PASSWORD_FILE = (
     f"security.protocol=SASL_SSL\n{TLS}sasl.mechanism=PLAIN\nsasl.username=alice\n"
     "sasl.password=${env:ALICES_PASSWORD}\n"
+)
+SCRAM_FILE = PASSWORD_FILE.replace("PLAIN", "SCRAM-SHA-512")
+TOKEN_FILE = (
+    f"security.protocol=SASL_SSL\n{TLS}sasl.mechanism=OAUTHBEARER\nenable.sasl.oauthbearer.unsecure.jwt=true\n"
+    "sasl.oauthbearer.config=principal=alice\n"
 )
 CERTIFICATE_FILE = (
     f"security.protocol=SSL\n{TLS}ssl.certificate.location=certificates/alice.pem\n"
@@ -72,7 +94,9 @@ def secured(directory: Path, image: str, settings: Mapping[str, str], properties
 @pytest.mark.parametrize(
     ("settings", "properties"),
     [
-        pytest.param(BY_PASSWORD, PASSWORD_FILE, id="TLS and SASL"),
+        pytest.param(BY_PASSWORD, PASSWORD_FILE, id="TLS and PLAIN"),
+        pytest.param(BY_SCRAM, SCRAM_FILE, id="TLS and SCRAM"),
+        pytest.param(BY_TOKEN, TOKEN_FILE, id="TLS and OAUTHBEARER"),
         pytest.param(BY_CERTIFICATE, CERTIFICATE_FILE, id="mutual TLS"),
     ],
 )
