@@ -132,7 +132,9 @@ EXHIBITS: tuple[Exhibit, ...] = (
         "The last replica standing",
         "KIP-966, eligible leader replicas: 4.0 optional, 4.1 by default",
         "Two of three replicas leave the ISR by clean shutdowns, and the third loses power with a page cache that was "
-        "never flushed. As the only member of the ISR it is elected, cleanly, without what all three acknowledged.",
+        "never flushed. As the only member of the ISR it is elected, cleanly, without what all three acknowledged. "
+        "Where the other two were killed, B05/crash, eligible leader replicas do not help: the controller cannot tell a "
+        "crash from a power loss, takes the one that is back for incomplete, too, and elects the last leader.",
         {
             "last-replica-loses-page-cache": {
                 (Word.LOST,): "the record is lost in spite of acks=all and min.insync.replicas=2.",
@@ -142,6 +144,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
                 (Word.LOST, Word.DOCUMENTED): "min.insync.replicas=1 loses it in spite of ELR; that what the last "
                 "replica acknowledged alone is gone, too, is documented."
             },
+            "crash-counts-as-loss": {(Word.LOST,): "lost, though a replica that was only killed has the record."},
         },
     ),
     Exhibit(
