@@ -210,7 +210,7 @@ def _conclusion(
         _is_before(election, cut, copy) and election.gave_up(copy.leader_epoch, copy.start)
         for election in states.unclean_elections.get(place, ())
     )
-    why, evidence = _explained(cut, copy, proof)
+    why, evidence = _explained(cut, copy, proof, sampled=states.sampled)
     return Conclusion(
         states.finding(
             "committed-cut", place,
@@ -236,14 +236,15 @@ def _is_before(election: UncleanElection, cut: StateInterval, copy: Copy) -> boo
     return election.leader_epoch <= cut.leader_epoch
 
 
-def _explained(cut: StateInterval, copy: Copy, proof: _Proof) -> tuple[str, tuple[Evidence, ...]]:
+def _explained(cut: StateInterval, copy: Copy, proof: _Proof, *, sampled: bool) -> tuple[str, tuple[Evidence, ...]]:
     """The cut in a sentence, and the rows that show it."""
     what, known = f"offsets {copy.start} to {proof.end - 1}", f"got in epoch {copy.leader_epoch} and which had been"
     if copy.event == "restart":
         had = f"node {cut.node} had its log up to {copy.got.log_end_offset}"
+        how = "lost at the restart, or cut before the first sample after it," if sampled else "lost at a restart,"
         why = (
-            f"Node {cut.node} started again without {what}, which it had {known} committed: they were lost at a "
-            f"restart, and no fault had taken anything from its disk."
+            f"Node {cut.node} started again without {what}, which it had {known} committed: they were {how} and no "
+            f"fault had taken anything from its disk."
         )
         return why, (cite(copy.got, had, copy.got.end_sequence), cite(cut, "it started again with a shorter log"))
     reason = detail(cut).get("reason", "no reason given")
