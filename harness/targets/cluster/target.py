@@ -16,6 +16,7 @@ from harness.history.blocks import Block
 from harness.model import CONTROLLER, Link, is_broker, node_name
 from harness.target import ClusterView, Ending, Receipt
 from harness.targets.awaiting import await_that
+from harness.targets.bootstrap.administration import Administration
 from harness.targets.bootstrap.broker_numbers import BrokerNumbers
 from harness.targets.bootstrap.metadata_sampler import Latest, MetadataClient, MetadataSampler
 from harness.targets.bootstrap.spelling import Named
@@ -161,7 +162,7 @@ class ClusterTarget(BootstrapTarget):
         self._end(node, "kill", self._killed)
 
     def is_dead(self, node: str) -> Receipt:
-        """See :class:`harness.controls.Kills`: the process that there was is gone, and its address is closed.
+        """See :class:`harness.controls.Kills`: the process is gone, and no broker answers at its address.
 
         One that a supervisor has started in its place is another process.
         """
@@ -262,9 +263,17 @@ class ClusterTarget(BootstrapTarget):
             return Receipt(False, f"node {node}: process {was.pid} exists, in state {now.state}")
         if now is not None:
             return Receipt(True, f"node {node}: process {was.pid} is gone, and {now.pid} runs in its place")
-        if node in self._listeners and self._accepts(node):
-            return Receipt(False, f"node {node}: process {was.pid} is gone, and its address accepts connections")
+        if self._answers(node):
+            return Receipt(False, f"node {node}: process {was.pid} is gone, and a broker answers at its address")
         return Receipt(True, f"node {node}: process {was.pid} is gone, and none is in its place")
+
+    def _answers(self, node: str) -> bool:
+        """Whether a broker answers Metadata at the node's listener, at which a proxy may accept connections without."""
+        listener = self._listeners.get(node)
+        if listener is None or not accepts(listener):
+            return False
+        access = replace(self._cluster.access, bootstrap=listener)
+        return bool(Administration(access).view(BrokerNumbers(())).live)
 
     def _accepts(self, node: str) -> bool:
         """Whether the broker's listener accepts a connection; that of another node is not known, and taken to."""
