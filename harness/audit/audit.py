@@ -228,6 +228,8 @@ class Audit:
             lost=sum(one.records for one in lost),
             anomalies=judgement.anomalies,
             reasons=judgement.reasons,
+            evidence=judgement.evidence,
+            not_asked=judgement.not_asked,
             carried=len(self._ledger.before(window)),
             undecided=undecided,
             unverified=unverified,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from checkers import check
 from checkers.registry import KINDS
-from harness.checker import Outcome, RunVerdict, from_json
+from harness.checker import EvidenceTier, Outcome, RunVerdict, from_json
 from harness.errors import SeawallError
 from harness.history.run_directory import RunDirectory
 
@@ -21,17 +21,27 @@ _LAST_WORDS = 300
 
 
 class Judgement(NamedTuple):
-    """What was found in a window: the outcome, how many anomalies of each kind, and what is open in sentences."""
+    """What was found in a window.
+
+    Attributes:
+        outcome: of the checker.
+        anomalies: by kind, how many.
+        reasons: what is open, a sentence each.
+        evidence: on which it rests; None: it was not judged.
+        not_asked: the kinds of anomaly that this evidence cannot show, sorted.
+    """
 
     outcome: Outcome
     anomalies: Mapping[str, int]
     reasons: tuple[str, ...]
+    evidence: EvidenceTier | None = None
+    not_asked: tuple[str, ...] = ()
 
     def doubted(self, doubts: Iterable[str]) -> Judgement:
         """The same when something else is not known: what would pass is inconclusive."""
         reasons = (*self.reasons, *doubts)
         passes = self.outcome is Outcome.PASS and reasons != self.reasons
-        return Judgement(Outcome.INCONCLUSIVE if passes else self.outcome, self.anomalies, reasons)
+        return self._replace(outcome=Outcome.INCONCLUSIVE if passes else self.outcome, reasons=reasons)
 
 
 Judge = Callable[[Path], Judgement]
@@ -70,4 +80,4 @@ def judge_beside(path: Path) -> Judgement:
 def _of(verdict: RunVerdict) -> Judgement:
     found = {kind: verdict.counts[kind] for kind in sorted(KINDS) if verdict.counts.get(kind)}
     found |= {one.kind: 1 for one in verdict.anomalies if one.kind not in found}
-    return Judgement(verdict.outcome, found, tuple(verdict.reasons))
+    return Judgement(verdict.outcome, found, tuple(verdict.reasons), verdict.evidence, tuple(verdict.not_asked))

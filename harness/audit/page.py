@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import reports.audit as pages
+from checkers.registry import KINDS
+from checkers.verdicts.evidence_tiers import unasked_sentence
 from harness.audit.clock import as_text
 from harness.audit.result import Answered, Latency, Loss, WindowResult
 from harness.checker import EXIT_CODES
@@ -38,7 +40,7 @@ def write(directory: Path, title: str, said: Sequence[str], results: Sequence[Wi
         title=title,
         css={ExitCode.PASS: "p", ExitCode.VIOLATION: "f"}.get(code, "e"),
         headline=_headline(results),
-        said=said,
+        said=[*said, *_evidence(results)],
         losses=[_loss(one.window, loss) for one in results for loss in one.losses][-MOST_EVENTS:],
         answers=[_answer(window, answer) for window, answer in reversed(answers[-MOST_EVENTS:])],
         windows=[_window(one) for one in sorted(shown, key=lambda one: -one.window)],
@@ -59,6 +61,14 @@ def _headline(results: Sequence[WindowResult]) -> str:
     if blind_s:
         parts.append(f"blind for {blind_s:,.0f} s")
     return "; ".join(parts) + "."
+
+
+def _evidence(results: Sequence[WindowResult]) -> Iterator[str]:
+    """On what the newest window rests that was judged, and what was not asked for, in a sentence; none: none was."""
+    for one in reversed(results):
+        if one.evidence is not None:
+            yield unasked_sentence(one.evidence, one.not_asked, len(KINDS))
+            return
 
 
 def _loss(window: int, loss: Loss) -> pages.LossRow:

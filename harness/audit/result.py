@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from harness.checker import Outcome
+from harness.checker import EvidenceTier, Outcome
 from harness.errors import InvalidRun
 from harness.json_schema import published, schema_of
 from harness.unwritable import writing_below
@@ -117,6 +117,8 @@ class WindowResult(_Frozen):
         lost: lost writes that the checker found, of this window and of earlier ones.
         anomalies: by kind, how many were found.
         reasons: why the outcome decides nothing, a sentence each.
+        evidence: on which it rests, see docs/anomalies.md; null: it was not judged.
+        not_asked: the kinds of anomaly that this evidence cannot show, sorted.
         carried: records of earlier windows that were looked for again.
         undecided: acknowledged records of which it is not known yet whether they are there.
         unverified: of those, how many were given up in this window because their time was over.
@@ -142,6 +144,8 @@ class WindowResult(_Frozen):
     lost: int
     anomalies: Mapping[str, int]
     reasons: tuple[str, ...]
+    evidence: EvidenceTier | None
+    not_asked: tuple[str, ...]
     carried: int
     undecided: int
     unverified: int

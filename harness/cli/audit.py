@@ -201,7 +201,7 @@ def _said(state: State, load: Load, window_s: float) -> list[str]:
     return [
         f"Canary topic {state.topic}: {state.partitions} partitions, {state.replication_factor} replicas of each.",
         f"{load.rate:g} records/s of {load.record_bytes} bytes: at most {stored:,.1f} MB on disks for each replica.",
-        f"Windows of {window_s:g} s; every record is looked for again for {state.keep_s:g} s. Judged by clients alone.",
+        f"Windows of {window_s:g} s; every record is looked for again for {state.keep_s:g} s.",
     ]
 
 

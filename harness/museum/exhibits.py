@@ -133,8 +133,8 @@ EXHIBITS: tuple[Exhibit, ...] = (
         "KIP-966, eligible leader replicas: 4.0 optional, 4.1 by default",
         "Two of three replicas leave the ISR by clean shutdowns, and the third loses power with a page cache that was "
         "never flushed. As the only member of the ISR it is elected, cleanly, without what all three acknowledged. "
-        "Where the other two were killed, B05/crash, eligible leader replicas do not help: the controller cannot tell a "
-        "crash from a power loss, takes the one that is back for incomplete, too, and elects the last leader.",
+        "Where the other two were killed, B05/crash, eligible leader replicas do not help: the controller cannot tell "
+        "a crash from a power loss, takes the one that is back for incomplete, too, and elects the last leader.",
         {
             "last-replica-loses-page-cache": {
                 (Word.LOST,): "the record is lost in spite of acks=all and min.insync.replicas=2.",

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from harness.checker import EvidenceTier
 from harness.cli.schema import Document
 from harness.client_properties import Access
 from harness.errors import ExitCode
@@ -84,6 +85,7 @@ def test_a_sound_cluster_passes_and_keeps_nothing_of_the_audit(tmp_path: Path, s
     found = windows(out)
     assert [one["outcome"] for one in found] == ["pass"]
     assert all(one["acknowledged"] == one["sent"] > 0 == one["lost"] for one in found)
+    assert all(one["evidence"] == EvidenceTier.CLIENTS and "hw-regression" in one["not_asked"] for one in found)
     assert [complaints(closed(Document.AUDIT), one) for one in found] == [[]]
     assert "0 of" in (out / "report.html").read_text()
     samples = {

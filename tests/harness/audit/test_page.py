@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from checkers.registry import KINDS
 from harness.audit import page
 from harness.audit.result import Answered, Latency, Loss, PartitionMeasures, WindowResult
-from harness.checker import Outcome
+from harness.checker import EvidenceTier, Outcome
 from tests.browser import MEASURE, Tab, browsing
 
 S = 10**9
@@ -55,6 +56,8 @@ def window(number: int, outcome: Outcome = Outcome.PASS) -> WindowResult:
         lost=1200 if lossy else 0,
         anomalies={"lost-write": 1200, "vanished-read": 7} if lossy else {},
         reasons=(),
+        evidence=EvidenceTier.CLIENTS,
+        not_asked=("hw-regression",),
         carried=36_000,
         undecided=0,
         unverified=0,
@@ -88,6 +91,7 @@ def test_a_page_says_what_each_event_has_lost_and_escapes_what_an_operator_tells
     assert "none of 7" in html
     assert "unknown: no record of that time is kept" in html
     assert 'href="windows/000006/report.html"' in html
+    assert f"Evidence: clients only. 1 of {len(KINDS)} kinds of anomaly were not asked for: hw-regression." in html
 
 
 def test_a_page_of_days_leaves_windows_out_but_none_in_which_something_was_found(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 from xmlschema import XMLSchema
 
+from harness.checker import EvidenceTier
 from harness.nightly import junit
 from harness.nightly.conclusion import ERRORS, FAILURES, PASSES
 from harness.nightly.result import CellOutcome, CellResult, Try
@@ -54,7 +55,7 @@ def test_each_outcome_is_what_ci_systems_take_it_for(tmp_path: Path, outcome: Ce
 
 
 def test_a_violation_has_its_story_its_reproduction_and_its_properties(tmp_path: Path) -> None:
-    result = lossy(shard="2/5")
+    result = lossy(shard="2/5", evidence=EvidenceTier.CLIENTS, not_asked=("hw-regression", "illegal-isr"))
     [suite] = suites(tmp_path, [result], {(result.series, str(result.signature)): Standing.NEW})
     [failure] = case(suite).result
     assert (failure.type, failure.message) == ("violation", "violation: 3 lost-write in ledger/0")
@@ -65,6 +66,8 @@ def test_a_violation_has_its_story_its_reproduction_and_its_properties(tmp_path:
     assert output.splitlines()[-1] == "reproduce: seawall run random-chaos --seed 7"
     assert properties(suite).items() >= {"seed": "7", "version.seawall": "0.1.0", "signature": "a1" * 8}.items()
     assert properties(suite).items() >= {"standing": "new", "plan": result.plan, "shard": "2/5"}.items()
+    told = {"evidence": "clients only", "not_asked": "hw-regression, illegal-isr"}
+    assert properties(suite).items() >= told.items()
 
 
 def test_names_stay_the_same_when_seeds_are_drawn_anew(tmp_path: Path) -> None:

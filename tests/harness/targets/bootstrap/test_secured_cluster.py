@@ -12,14 +12,17 @@ import pytest
 import yaml
 from confluent_kafka.admin import ResourceType  # type: ignore[attr-defined]
 
+import reports
 from checkers import check
 from harness.checker import Outcome
-from harness.errors import EnvironmentFault, SeawallError, UsageError
+from harness.errors import EnvironmentFault, ExitCode, SeawallError, UsageError
 from harness.history.run_directory import RunDirectory
 from harness.runner import plan, run
 from harness.scenario import load, parse
 from harness.targets.bootstrap.kind import KIND
 from harness.targets.bootstrap.target import LEFTOVERS
+from tests.harness.cli.calling import Seawall
+from tests.harness.cli.conftest import seawall as seawall  # noqa: PLC0414 - a fixture
 from tests.harness.targets.bootstrap.secured_kafka import PASSWORD, PREFIX, RIGHTS, SecuredKafka, secured_kafka
 from tests.harness.targets.bootstrap.token_server import token_server
 
@@ -75,6 +78,8 @@ def passes(
     directory = run(made, out)
     [verdict] = check([directory.path], engine="reference")
     assert verdict.outcome is Outcome.PASS, verdict
+    reports.write(directory.path)
+    assert not holding(out, PASSWORD, PASSWORD[-9:])
     left = [name for name in kafka.admin().list_topics(timeout=10).topics if name.startswith(PREFIX)]
     assert not left
     return directory
@@ -120,17 +125,28 @@ def test_scram_over_tls_passes_and_no_secret_is_written(client: str, kafka: Secu
     with Watch(PASSWORD[-9:]) as watch:
         directory = passes(kafka, "SCRAM", SCRAM + ALICE, tmp_path, workload_client=client)
     assert not watch.found
-    assert not holding(tmp_path, PASSWORD, PASSWORD[-9:])
     recorded = directory.manifest().configuration["client"]
     assert recorded["sasl.password"] is None
     assert recorded["sasl.username"] == "alice"
 
 
 @BY_NIGHT
-def test_a_secured_broker_is_killed_and_paused_by_commands(kafka: SecuredKafka, tmp_path: Path) -> None:
-    listener = "SCRAM"
+@pytest.mark.parametrize(
+    ("listener", "written"),
+    [
+        ("TLS", TLS),
+        ("MUTUAL", f"{TLS}{KEY}.key\n"),
+        ("PASSWORD", f"{SASL}sasl.mechanism=PLAIN\n{ALICE}"),
+        ("SCRAM", SCRAM + ALICE),
+        ("TOKENS", f"{SASL}sasl.mechanism=OAUTHBEARER\n{TOKEN}"),
+    ],
+    ids=["tls", "mutual", "plain", "scram", "token"],
+)
+def test_a_secured_broker_is_killed_and_paused_by_commands(
+    listener: str, written: str, kafka: SecuredKafka, tmp_path: Path
+) -> None:
     properties = kafka.certificates.path("client.properties")
-    properties.write_text(SCRAM + ALICE)
+    properties.write_text(written)
     node = {
         "id": 0,
         "address": "127.0.0.1",
@@ -151,7 +167,8 @@ def test_a_secured_broker_is_killed_and_paused_by_commands(kafka: SecuredKafka, 
     rows = directory.read_table("faults")
     assert {row["kind"] for row in rows} == {"kill", "pause", "stop"}
     assert all(row["proven_ns"] and row["heal_proven_ns"] for row in rows), rows
-    assert not holding(tmp_path / "runs", PASSWORD, PASSWORD[-9:])
+    reports.write(directory.path)
+    assert not holding(tmp_path, PASSWORD, PASSWORD[-9:])
 
 
 @BY_NIGHT
@@ -238,6 +255,19 @@ def test_share_groups_take_two_rights_more(kafka: SecuredKafka, tmp_path: Path) 
     [verdict] = check([directory.path], engine="reference")
     assert verdict.outcome is Outcome.PASS, verdict
     assert "acknowledge" in {row["f"] for row in directory.read_table("history")}
+
+
+@BY_NIGHT
+def test_an_audit_gets_in_and_writes_no_secret(kafka: SecuredKafka, tmp_path: Path, seawall: Seawall) -> None:
+    out = tmp_path / "audit"
+    words = ("--out", out, "--rate", "20", "--window", "4s", "--keep", "1m", "--for", "4s", "--replication", "1")
+    with Watch(PASSWORD[-9:]) as watch:
+        said = seawall("audit", "--target", target(kafka, "SCRAM", SCRAM + ALICE), *words, "--metrics", out / "prom")
+    assert said.code == ExitCode.PASS, said.err
+    assert "Evidence: clients only." in (out / "report.html").read_text()
+    assert not watch.found
+    assert not holding(tmp_path, PASSWORD, PASSWORD[-9:])
+    assert PASSWORD[-9:] not in said.out + said.err
 
 
 WRONG = ALICE.replace("${env:ALICES}", "not-this-one")
