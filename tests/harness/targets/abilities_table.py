@@ -64,11 +64,17 @@ ON = {
     "simulated": "itself, by day",
     "process": "Kafka 2.8.1 and 4.1.0 (also `#quorum`, `#combined`), at night",
     "compose": "Kafka 4.1.0 in images that are built here, at night",
-    FOREIGN: "[disguised Kafka 4.1.0, kfake](containers.md#brokers-of-another-make), at night; no image of Redpanda",
-    "cluster": "built-in brokers as plain processes, by day; [Tansu and kfake](other-systems.md) by hand",
+    FOREIGN: (
+        "[disguised Kafka 4.1.0, also with TLS and SASL, and kfake](containers.md#brokers-of-another-make), at night; "
+        "no image of Redpanda"
+    ),
+    "cluster": (
+        "built-in brokers as plain processes, by day; Kafka 4.3.0 by ssh, and with TLS and SASL, at night; "
+        "[Kroxylicious, Tansu and kfake](other-systems.md) by hand"
+    ),
     "bootstrap": (
         "built-in brokers by day; Kafka 4.3.0 with TLS, SASL and ACLs at night; "
-        "[Tansu and kfake](other-systems.md) by hand"
+        "[Kroxylicious, Tansu and kfake](other-systems.md) by hand"
     ),
 }
 
