@@ -41,7 +41,7 @@ class Administration:
         access: to it.
 
     Attributes:
-        withheld: why settings are not told, in words; empty: they are, or the cluster has none to tell.
+        withheld: why settings were not told, in words; empty: those that were asked for were told.
     """
 
     def __init__(self, access: Access) -> None:
@@ -158,24 +158,27 @@ class Administration:
                     return refusal
 
     def broker_configs(self, broker: int) -> Mapping[str, str]:
-        """The settings of a broker that have a value, by name; empty: the cluster does not tell."""
-        return self._configs(ConfigResource(ResourceType.BROKER, str(broker)))
+        """The settings of a broker that have a value, by name; empty: the cluster does not tell, see ``withheld``."""
+        found = self._configs(ConfigResource(ResourceType.BROKER, str(broker)), "the cluster")
+        if not found and not self.withheld:
+            self.withheld = "it names none of its brokers' settings"
+        return found
 
     def topic_configs(self, topic: str) -> Mapping[str, str]:
         """The settings of a topic that have a value, by name; empty: the cluster does not tell."""
-        return self._configs(ConfigResource(ResourceType.TOPIC, topic))
+        return self._configs(ConfigResource(ResourceType.TOPIC, topic), f"topic {topic!r}")
 
-    def _configs(self, resource: ConfigResource) -> Mapping[str, str]:
+    def _configs(self, resource: ConfigResource, whose: str) -> Mapping[str, str]:
         try:
             with calling():
                 answers = self._client.describe_configs([resource], request_timeout=_TIMEOUT_S)
                 entries = answers[resource].result(timeout=_TIMEOUT_S + 1)
         except ClientError as refusal:
-            if is_denied(refusal.error):
-                cluster = resource.restype is ResourceType.BROKER
-                self.withheld = lacks("DescribeConfigs", "the cluster" if cluster else f"topic {resource.name!r}")
+            refused = f"it refuses to tell the settings of {whose} ({refusal})"
+            self.withheld = lacks("DescribeConfigs", whose) if is_denied(refusal.error) else refused
             return {}
         except TimeoutError:
+            self.withheld = f"it does not tell the settings of {whose} within {_TIMEOUT_S:g} s"
             return {}
         return {name: str(entry.value) for name, entry in entries.items() if entry.value is not None}
 

@@ -37,7 +37,7 @@ class Told:
     Attributes:
         brokers: their ids.
         settings: of its first broker, by Kafka's names; empty: it does not say.
-        withheld: why it does not say, in words; empty: it does, or has none to tell.
+        withheld: why it does not say, in words; empty: it does.
         topics: those that are given to the run, by name, in the order in which they are named.
     """
 

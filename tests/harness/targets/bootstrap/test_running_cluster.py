@@ -7,10 +7,14 @@ import shutil
 import socket
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
 
 import reports
 from checkers import check
@@ -65,6 +69,37 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltinTarget]
 def sound(cluster: BuiltinTarget, tmp_path_factory: pytest.TempPathFactory) -> tuple[RunDirectory, RunVerdict]:
     """A run of two seconds."""
     return judged(cluster, tmp_path_factory.mktemp("sound"))
+
+
+def answer(of: Any) -> Future[Any]:
+    """One that is there, an error, or with None one that never comes."""
+    future: Future[Any] = Future()
+    if isinstance(of, Exception):
+        future.set_exception(of)
+    elif of is not None:
+        future.set_result(of)
+    return future
+
+
+@pytest.mark.parametrize(
+    ("of", "sentence"),
+    [
+        ({}, "it names none of its brokers' settings"),
+        (KafkaException(KafkaError(KafkaError.UNSUPPORTED_VERSION)), "it refuses to tell the settings of the cluster"),
+        (None, "it does not tell the settings of the cluster within 0.1 s"),
+    ],
+    ids=["none", "refused", "late"],
+)
+def test_a_cluster_that_does_not_tell_its_settings_is_told_what_is_judged(
+    of: Any, sentence: str, cluster: BuiltinTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(AdminClient, "describe_configs", lambda _, names, **__: {name: answer(of) for name in names})
+    monkeypatch.setattr(administration, "_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(Administration, "brokers", lambda _: [0, 1, 2])
+    made = plan(CALM, f"bootstrap:{cluster.bootstrap()}", seed=7)
+    assert sentence in made.system.begins(3)
+    assert "so that this is taken as promised: min.insync.replicas=2" in made.system.begins(3)
+    assert made.system.properties()["log.retention.ms"] == "-1"
 
 
 def test_a_sound_cluster_passes_and_keeps_nothing_of_the_run(
