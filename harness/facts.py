@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 class StateInterval(NamedTuple):
     """Consecutive ``state`` rows of one node about one replica in which nothing but offsets changes.
 
-    A log end that falls begins a new one. Every row of another kind is an interval of its own, also one about no
-    partition in particular (``topic`` and ``partition`` None).
+    A log end that falls begins a new one, and so does a log start that moves. Every row of another kind is an interval
+    of its own, also one about no partition in particular (``topic`` and ``partition`` None).
 
     Attributes:
         sequence: of the first row, as are ``begin_ns``, ``detail`` and the offsets called ``first``.

@@ -18,8 +18,9 @@ def intervals(timeline: DataFrame) -> DataFrame:
     """The timeline in intervals, with the fields of :class:`harness.facts.StateInterval`."""
     rows = Window.partitionBy(*PLACE, "node").orderBy("incarnation", "sequence", "time_ns")
     before = f.lag(f.struct(*_SAME)).over(rows)
-    watermark, log_end = _or_zero("high_watermark"), _or_zero("log_end_offset")
-    same = f.coalesce(before.eqNullSafe(f.struct(*_SAME)) & (log_end >= f.lag(log_end).over(rows)), f.lit(False))
+    watermark, log_end, log_start = map(_or_zero, ("high_watermark", "log_end_offset", "log_start_offset"))
+    goes_on = (log_end >= f.lag(log_end).over(rows)) & (log_start == f.lag(log_start).over(rows))
+    same = f.coalesce(before.eqNullSafe(f.struct(*_SAME)) & goes_on, f.lit(False))
     alike = (f.col("kind") == "state") & same
     rises = alike & (watermark > f.lag(watermark).over(rows))
     falls = alike & (watermark < f.lag(watermark).over(rows))

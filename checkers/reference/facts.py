@@ -63,7 +63,8 @@ def _stretches(timeline: Timeline) -> Iterator[StateInterval]:
 
 def _alike(before: Row, after: Row) -> bool:
     fell = (after["log_end_offset"] or 0) < (before["log_end_offset"] or 0)
-    return after["kind"] == "state" and not fell and all(before[name] == after[name] for name in _SAME)
+    moved = (after["log_start_offset"] or 0) != (before["log_start_offset"] or 0)
+    return after["kind"] == "state" and not fell and not moved and all(before[name] == after[name] for name in _SAME)
 
 
 def _stretch(run: str, rows: Sequence[Row]) -> StateInterval:

@@ -11,6 +11,7 @@ from typing import Any
 from harness.checker import Outcome
 from harness.payload import FOREIGN_VALUE
 from tests.checkers.cases import Expected, case, lose_tail, lost, regression, write
+from tests.checkers.sampling import SAMPLED
 from tests.checkers.story import GUARANTEES, Row, Story
 from tests.checkers.timeline_cases import say_epochs
 
@@ -404,3 +405,18 @@ def a_log_s_start_may_be_an_older_one_again_without_its_epochs(story: Story) -> 
 @case(Outcome.VIOLATION, (MISNOTED, "VIOLATION", 2), lost(0, "DOCUMENTED"), lost(1, "DOCUMENTED"), **DELETING)
 def an_epoch_behind_what_was_deleted_must_be_written_down(story: Story) -> None:
     delete_and_begin_earlier_again(story, [])
+
+
+@case(Outcome.PASS, *(lost(offset, "DOCUMENTED") for offset in range(3)), guarantees=SAMPLED | {"retention": True})
+def a_log_s_start_that_moves_between_two_looks_at_a_broker_is_seen(story: Story) -> None:
+    write(story, 2)
+    story.elect(1)
+    write(story, 3)
+    part = story.partitions[0]
+    for node in part.starts:
+        part.starts[node] = 4
+        story.state(node)
+        part.starts[node] = 3
+        story.restart(node)
+    story.finish()
+    say_epochs(story, [[1, 4]])
