@@ -57,12 +57,14 @@ BY_TOKEN = {
         f"{_TOKENS}.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
     ),
 }
+BY_TLS = {"EXTERNAL_PROTOCOL": "SSL"}
 BY_CERTIFICATE = {"EXTERNAL_PROTOCOL": "SSL", "KAFKA_LISTENER_NAME_EXTERNAL_SSL_CLIENT_AUTH": "required"}
 TLS = "ssl.ca.location=certificates/ca.pem\n"
 PASSWORD_FILE = (
     f"security.protocol=SASL_SSL\n{TLS}sasl.mechanism=PLAIN\nsasl.username=alice\n"
     "sasl.password=${env:ALICES_PASSWORD}\n"
 )
+TLS_FILE = f"security.protocol=SSL\n{TLS}"
 SCRAM_FILE = PASSWORD_FILE.replace("PLAIN", "SCRAM-SHA-512")
 TOKEN_FILE = (
     f"security.protocol=SASL_SSL\n{TLS}sasl.mechanism=OAUTHBEARER\nenable.sasl.oauthbearer.unsecure.jwt=true\n"
@@ -94,6 +96,7 @@ def secured(directory: Path, image: str, settings: Mapping[str, str], properties
 @pytest.mark.parametrize(
     ("settings", "properties"),
     [
+        pytest.param(BY_TLS, TLS_FILE, id="TLS"),
         pytest.param(BY_PASSWORD, PASSWORD_FILE, id="TLS and PLAIN"),
         pytest.param(BY_SCRAM, SCRAM_FILE, id="TLS and SCRAM"),
         pytest.param(BY_TOKEN, TOKEN_FILE, id="TLS and OAUTHBEARER"),
