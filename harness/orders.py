@@ -69,6 +69,7 @@ class SendOrder:
             none.
         transaction_version: by which version of the protocol a producer that speaks it itself runs the transaction;
             None: librdkafka does.
+        transactional_id: of the producer's transactions; None: its name.
     """
 
     partitions: tuple[TopicPartition, ...]
@@ -83,19 +84,25 @@ class SendOrder:
     idempotent: bool = False
     transaction: Ending | None = None
     transaction_version: int | None = None
+    transactional_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumeOrder:
-    """Read partitions as a member of a group, up to the high watermarks of now; see ``steps.Consume``."""
+    """Read partitions as a member of a group, up to the high watermarks of now; see ``steps.Consume``.
+
+    Attributes:
+        age_ms: with ``start`` at a ``time``, that time is the client's wall clock minus this.
+    """
 
     group: str
     partitions: tuple[TopicPartition, ...]
-    start: Literal["committed", "beginning", "end"] = "committed"
+    start: Literal["committed", "beginning", "end", "time"] = "committed"
     reset: Literal["earliest", "latest", "none"] = "none"
     checks_epochs: bool = False
     commit: bool = False
     timeout_s: float = 20.0
+    age_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,8 @@ class Send(Where):
         retries: how often the client repeats a request that was refused, or not answered in
         retry_after_s: seconds.
         producer: a name: sends with the same one are of one producer, and share its order and sequence numbers.
+        transactional_id: of its transactions; without it, the name of the producer. Of two producers with the same one
+            the second fences the first off.
         idempotent: whether the producer is idempotent (KIP-98); needs ``producer``.
         transaction: the records of each partition are a transaction of ``producer``, which ends with ``commit``, or
             with ``abort``, after which none of them counts as acknowledged; ``open``: it does not end, and the
@@ -97,6 +99,7 @@ class Send(Where):
                 when("transaction", {"type": "string"},
                       {**given("producer"), "allOf": [{"properties": {"acks": {"const": "all"}}}]}),
                 when("transaction_version", {"type": "integer"}, given("transaction")),
+                when("transactional_id", {"type": "string"}, given("transaction")),
             ],
         }
     )  # fmt: skip
@@ -113,6 +116,7 @@ class Send(Where):
     idempotent: bool = False
     transaction: Ending | None = None
     transaction_version: Literal[0, 2] | None = None
+    transactional_id: Name | None = None
     name: str | None = Field(default=None, alias="as")
 
     @model_validator(mode="after")
@@ -127,6 +131,8 @@ class Send(Where):
             raise ValueError("a transaction needs a producer and acks=all.")
         if self.transaction_version is not None and self.transaction is None:
             raise ValueError("transaction_version says how a transaction is run: write how it ends, too.")
+        if self.transactional_id is not None and self.transaction is None:
+            raise ValueError("transactional_id is of a transaction: write how it ends, too.")
         return self
 
     @property
@@ -190,7 +196,9 @@ class Consume(Where):
 
     Attributes:
         group: the consumer group.
-        start: where it begins: at the ``committed`` offset, at the ``beginning``, or at the ``end``.
+        start: where it begins: at the ``committed`` offset, the ``beginning``, the ``end``, or the first record whose
+            timestamp is not before a ``time`` (``offsetsForTimes``), and if there is none, at the end.
+        age_s: how long before now that time is; negative: in the future; None: it begins at no time.
         reset: its ``auto.offset.reset``, for a position out of range or without a committed offset.
         checks_epochs: whether the client validates its position by leader epoch before it reads (KIP-320, 2.3).
         commit: whether it commits in the end, with the epoch of the last record if it ``checks_epochs``.
@@ -200,13 +208,29 @@ class Consume(Where):
         delivers: by partition, the names of exactly the records that it must read.
     """
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "allOf": [
+                when("start", {"const": "time"}, given("age_s")),
+                when("age_s", {"type": "number"}, {"required": ["start"], "properties": {"start": {"const": "time"}}}),
+            ]
+        }
+    )
+
     group: Name
-    start: Literal["committed", "beginning", "end"] = "committed"
+    start: Literal["committed", "beginning", "end", "time"] = "committed"
+    age_s: Age | None = None
     reset: Literal["earliest", "latest", "none"] = "none"
     checks_epochs: bool = False
     commit: bool = False
     expect: Literal["ok", "reset", "out_of_range", "truncated", "any"] = "ok"
     delivers: Mapping[PartitionName, tuple[Name, ...]] = {}
+
+    @model_validator(mode="after")
+    def _begins_at_one_place(self) -> Self:
+        if (self.age_s is not None) != (self.start == "time"):
+            raise ValueError("start: time needs age_s, and nothing else takes it.")
+        return self
 
 
 class DeleteRecords(Where):

@@ -19,6 +19,7 @@ from harness.client_ports import (
 from harness.client_tasks.deadline import Deadline
 from harness.client_tasks.group_process import GroupProcess
 from harness.client_tasks.polling import poll
+from harness.history.lookups import begin_lookup, end_lookup
 from harness.model import NO_EPOCH, Offset, ProcessId, TopicPartition
 from harness.orders import CommitOrder, Consumed, ConsumeOrder, Done
 
@@ -88,6 +89,8 @@ class GroupMember:
                 error = "_AUTO_OFFSET_RESET"
             case "beginning", _:
                 error = await self._read_from(partition, BEGINNING)
+            case "time", _:
+                error = await self._read_from_time(partition)
             case _:
                 error = await self._read_from(partition, None)
         if error == TRUNCATED and self._order.reset == "none":
@@ -96,6 +99,19 @@ class GroupMember:
             await self._begin_anew(partition, error)
         elif error is not None:
             self._incident = "unreachable"
+
+    async def _read_from_time(self, partition: TopicPartition) -> str | None:
+        """Read from the first record on that is as young as ordered, or from the end; returns what ended it."""
+        process, recorder = self._context.new_process(), self._context.recorder
+        timestamp_ms = self._clients.wall_ms() - self._order.age_ms
+        consumer = self._clients.consumer(str(process), {})
+        op = begin_lookup(recorder, process, partition, timestamp_ms)
+        try:
+            found = await consumer.offset_for_time(partition, timestamp_ms, self._deadline.left_s())
+        finally:
+            consumer.close()
+        end_lookup(recorder, op, found.offset, found.error)
+        return found.error or await self._read_from(partition, found.offset)
 
     async def _begin_anew(self, partition: TopicPartition, why: str) -> None:
         if self._order.reset == "none":

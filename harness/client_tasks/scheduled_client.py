@@ -152,7 +152,7 @@ class OrderedClient:
         assert isinstance(clients, TransactionalClients), "the plan lets no schedule transact on these clients"
         assert order.producer is not None
         if order.producer not in self._transacting:
-            name, version = order.producer, order.transaction_version
+            name, version = order.transactional_id or order.producer, order.transaction_version
             producer: TransactionalSends = (
                 clients.transactional_producer(name, order.timeout_s)
                 if version is None

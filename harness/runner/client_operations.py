@@ -108,7 +108,7 @@ class ClientOperations:
         order = SendOrder(
             self._meant(send), send.count, _ACKS[send.acks], send.within_s, send.batch, round(send.age_s * 1000),
             send.retries, send.retry_after_s, send.producer, send.idempotent, send.transaction,
-            send.transaction_version,
+            send.transaction_version, send.transactional_id,
         )  # fmt: skip
         names = self._schedule_log.sending(order.partitions, send)
 
@@ -128,7 +128,7 @@ class ClientOperations:
     def _consume(self, consume: Consume, path: str) -> ClientOperation[Consumed]:
         order = ConsumeOrder(
             consume.group, self._meant(consume), consume.start, consume.reset,
-            consume.checks_epochs, consume.commit, consume.within_s,
+            consume.checks_epochs, consume.commit, consume.within_s, round((consume.age_s or 0) * 1000),
         )  # fmt: skip
 
         def check(consumed: Consumed) -> None:

@@ -105,6 +105,18 @@ def test_only_the_end_of_a_transaction_needs_no_record() -> None:
             scheduled(f"send: {wrong}")
 
 
+def test_what_belongs_to_another_kind_of_step_is_refused() -> None:
+    assert scheduled("consume: {group: g, start: time, age_s: -5}").schedule
+    assert scheduled("send: {records: [a], producer: p, transactional_id: t, transaction: open}").transacts
+    for wrong, sentence in (
+        ("consume: {group: g, start: end, age_s: 5}", "start: time needs age_s, and nothing else takes it"),
+        ("consume: {group: g, start: time}", "start: time needs age_s, and nothing else takes it"),
+        ("send: {records: [a], producer: p, transactional_id: t}", "transactional_id is of a transaction"),
+    ):
+        with pytest.raises(UsageError, match=sentence):
+            scheduled(wrong)
+
+
 def test_a_transaction_needs_a_producer_and_every_replica_in_sync() -> None:
     assert scheduled("send: {records: [a], producer: p, transaction: commit}").transacts
     assert not scheduled("send: {records: [a], producer: p}").transacts

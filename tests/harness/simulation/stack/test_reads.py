@@ -200,6 +200,27 @@ def test_a_group_that_checks_epochs_finds_that_what_it_had_read_was_cut(tmp_path
     assert consume(loaded) == ("out_of_range", [], None)
 
 
+def test_a_group_begins_at_the_first_record_that_is_as_young_as_it_asks_for(tmp_path: Path) -> None:
+    loaded = LoadedTarget(tmp_path)
+    hour_ms = 3_600_000
+    values = [loaded.send(age_ms=age_ms)[0].value for age_ms in (2 * hour_ms, hour_ms, 3 * hour_ms, -hour_ms)]
+    loaded.clock.sleep(1)
+    begun = {2 * hour_ms + 60_000: 0, hour_ms + 60_000: 1, hour_ms - 60_000: 3, -hour_ms + 60_000: 3, -2 * hour_ms: 4}
+    for age_ms, first in begun.items():
+        assert consume(loaded, start="time", age_ms=age_ms) == (None, values[first:], 4)
+    asked, answered = (loaded.rows("offset_for_time", type=kind) for kind in ("invoke", "ok"))
+    assert [row["offset"] for row in answered] == [0, 1, 3, 3, None]
+    assert [row["timestamp_ms"] for row in asked] == sorted(row["timestamp_ms"] for row in asked)
+
+
+def test_a_lookup_by_time_that_nobody_answers_has_no_end(tmp_path: Path) -> None:
+    loaded = LoadedTarget(tmp_path)
+    loaded.target.cut([Link("clients", node) for node in ("0", "1", "2")])
+    assert consume(loaded, start="time", timeout_s=3.0) == ("unreachable", [], None)
+    [row] = loaded.rows("offset_for_time", type="info")
+    assert row["error"] == "_TIMED_OUT"
+
+
 def test_a_member_that_nobody_answers_is_unreachable(tmp_path: Path) -> None:
     loaded = LoadedTarget(tmp_path)
     loaded.target.cut([Link("clients", node) for node in ("0", "1", "2")])
