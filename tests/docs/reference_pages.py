@@ -106,26 +106,30 @@ def _cell(text: str) -> str:
 
 
 _NOT_PLAYED = {
-    "D03": "A client that gives a record up by itself has no acknowledgement, and no run needs brokers for that: "
-    "`tests/harness/clients/test_sender.py` holds what librdkafka reports against what counts as `fail` "
-    "and as `info`.",
-    "D05": "The built-in brokers read what they know of producers from the log, and keep no snapshot that could "
-    "be wrong; what a wrong one leads to is found with the bugs `producers_forgotten` and "
-    "`sequence_expected_again`.",
-    "D11": "No newest patch release has these bugs of coordinators; the bugs `transaction_end_unstored`, "
-    "`marker_lost` and `zombies_obeyed` stand for what they do.",
-    "D13": "It is in the buffers of Kafka's own client, which no run uses for its load; the rules for `corrupt-"
-    "read` and `unwritten-read` find a batch in another partition than it was sent to, as with the bug "
-    "`fetch_mixes_partitions`.",
-    "D14": "The findings are those of other systems; the rules that they need are proved by a bug "
-    "(`sequence_unchecked`) and a forged history (`offset_written_twice`), and `seawall import jepsen` "
-    "judges Jepsen's own histories.",
-    "D15": "Two producers without fencing are two producers; two members that have the same partition are played "
-    "by the workload `consumer_groups`, whose members stand still, and found with the bug "
-    "`commits_unfenced`.",
-    "F09": "No client here looks up offsets by time.",
+    "D05, releases that fail": "The built-in brokers read what they know of producers from the log, and keep no "
+    "snapshot that could be wrong, and the newest releases of Kafka have none of these bugs. What a wrong snapshot "
+    "leads to is found with the bugs `producers_forgotten` and `sequence_expected_again`.",
+    "D11": "The newest releases of Kafka have none of these bugs of coordinators, nor has any generation; the bugs "
+    "`transaction_end_unstored`, `marker_lost` and `zombies_obeyed` stand for what they do. What is left of KAFKA-8803 "
+    "is that a transaction stays open for as long as its coordinator's clock was stepped back: on Kafka 4.3.0 one that "
+    "might take ten seconds was committed after thirty. The built-in coordinator does not do that, for it times a "
+    "transaction by a timer. That a clock which jumps ahead ends one early is above, as F11.",
+    "D13": "It is in the buffers of Kafka's own client, which runs in real time alone (`workload.client: "
+    "java:RELEASE`). A batch has to expire while the socket has taken a part of its request, which needs some "
+    "megabytes under way in batches of `batch.size`, and no step of a schedule sees how much of a request is written. "
+    "The rules for `corrupt-read` and `unwritten-read` find a batch in another partition than it was sent to, as with "
+    "the bug `fetch_mixes_partitions`.",
+    "D14": "The findings are those of other systems, of which no generation is one; the rules that they need are "
+    "proved by a bug (`sequence_unchecked`) and a forged history (`offset_written_twice`), `seawall import jepsen` "
+    "judges Jepsen's own histories, and brokers of another make can be run as containers, whose logs no schedule can "
+    "await.",
+    "D15, consumers": "No step joins a group. Two members that have the same partition are played by the workload "
+    "`consumer_groups`, whose members stand still and commit then, and found with the bug `commits_unfenced`.",
+    "F10, a slow reader": "A consumer that needs longer than `delete.retention.ms` to read a compacted log may miss a "
+    "tombstone, as Kafka documents, and the rules permit it. No schedule can slow a reader down between two records: "
+    "the whole of so short a log is in one answer.",
 }
-"""Entries of the list of known losses that the catalogue does not replay, and why."""
+"""What of the list of known losses the catalogue does not replay, and why."""
 
 
 def catalogue() -> str:

@@ -18,9 +18,9 @@ REPLAYED = {
     *(f"A{number:02}" for number in range(1, 19)),
     *(f"B{number:02}" for number in (1, 3, 5, 7, 8, 11, 13, 14, 16, 18, 21, 23, 24, 25)),
     *(f"C{number:02}" for number in (1, 2, 4, 5, 6, 7, 8)),
-    *("D01", "D02", "D04", *(f"D{number:02}" for number in range(6, 11)), "D12", "E01", "E02"),
-    *(f"F{number:02}" for number in range(1, 8)),
-    "F11",
+    *(f"D{number:02}" for number in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15)),
+    *("E01", "E02"),
+    *(f"F{number:02}" for number in (1, 2, 3, 4, 5, 6, 7, 9, 10, 11)),
 }
 SAYS_NO_LOG = {Word.UNAVAILABLE, Word.STUCK}
 
