@@ -20,7 +20,8 @@ from harness.history.delete_records_log import DeleteRecordsLog
 from harness.history.polls import OutOfRange
 from harness.history.recorder import Change, PolledRecord, Recorder
 from harness.history.sends import Answer, Completion
-from harness.model import NO_EPOCH, GroupProtocol, Offset, ProcessId, TopicPartition
+from harness.membership import Membership
+from harness.model import NO_EPOCH, Offset, ProcessId, TopicPartition
 from harness.orders import DeleteOrder, Pending, SpoofedFetchOrder
 from harness.payload import EVERYTHING, Carried, ProducerRecord
 
@@ -243,12 +244,6 @@ class GroupOffsets(Protocol):
         ...
 
 
-Assignor = Literal["range", "roundrobin", "cooperative-sticky"]
-"""How the members of a group share the partitions; with the last one a rebalance moves only what has to move."""
-
-RemoteAssignor = Literal["uniform", "range"]
-"""How the coordinator of a group of the consumer protocol shares the partitions among its members."""
-
 Begins = Mapping[TopicPartition, CommittedOffset]
 """Where a member begins to read partitions that it has been given; ``BEGINNING`` stands for the first offset held."""
 
@@ -258,39 +253,11 @@ lost them. It may commit, and ask what is committed. For partitions that are giv
 is not known, and the poll ends with an error.
 """
 
+CommitAnswered = Callable[[str | None], None]
+"""Takes the answer to an asynchronous commit: the error's name, None for success."""
+
 LEFT_UNKNOWN = "_STATE"
 """The error of a poll after a :data:`Rebalanced` that returned None."""
-
-
-@dataclass(frozen=True, slots=True)
-class Membership:
-    """How a consumer takes part in a group.
-
-    Attributes:
-        group: which one.
-        partitions: all partitions of the topics that it subscribes to.
-        assignor: the only assignment protocol that it knows, in the classic protocol.
-        instance: the name of a static member (KIP-345), which does not leave the group when it is closed.
-        session_timeout_s: after how long without a heartbeat the coordinator removes it; in the consumer protocol the
-            setting ``group.consumer.session.timeout.ms`` of the brokers says that.
-        poll_timeout_s: after how long without a poll it leaves by itself; not below ``session_timeout_s``.
-        protocol: ``classic``, or ``consumer`` (KIP-848).
-        remote_assignor: the assignor that it asks for, in the consumer protocol.
-    """
-
-    group: str
-    partitions: Sequence[TopicPartition]
-    assignor: Assignor = "range"
-    instance: str | None = None
-    session_timeout_s: float = 3.0
-    poll_timeout_s: float = 6.0
-    protocol: GroupProtocol = "classic"
-    remote_assignor: RemoteAssignor = "uniform"
-
-    @property
-    def topics(self) -> list[str]:
-        """What it subscribes to."""
-        return sorted({name.topic for name in self.partitions})
 
 
 class Member(Protocol):
@@ -322,6 +289,13 @@ class Member(Protocol):
 
     async def commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> str | None:
         """Commit ``offsets`` as the member that it is, and wait; the error's name, None for success."""
+        ...
+
+    def commit_async(self, offsets: Mapping[TopicPartition, CommittedOffset], answered: CommitAnswered) -> None:
+        """Commit ``offsets`` likewise, and do not wait: ``answered`` is called within a later call of the member.
+
+        It may never be called, if the coordinator does not answer before the member is closed.
+        """
         ...
 
     async def committed(

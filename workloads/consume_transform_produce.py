@@ -29,15 +29,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field
 
-from harness.client_ports import (
-    BEGINNING,
-    Assignor,
-    Bounds,
-    ClientContext,
-    Clients,
-    Isolation,
-    Membership,
-)
+from harness.client_ports import BEGINNING, Bounds, ClientContext, Clients, Isolation
 from harness.client_tasks.deadline import Deadline
 from harness.client_tasks.polling import poll, tail
 from harness.client_tasks.processor import MOMENTS, NO_PAUSE, Fate, Kill, Pause, Processing, Processor
@@ -45,6 +37,7 @@ from harness.client_tasks.program_input import InputProcesses
 from harness.client_tasks.steady_sends import SteadySends, SteadySendsParameters
 from harness.errors import UsageError
 from harness.history.recorder import Output, PolledRecord
+from harness.membership import Assignor, Membership
 from harness.model import Offset, TopicPartition
 from harness.steps import Seconds
 from harness.target import TopicSpec

@@ -37,9 +37,10 @@ from typing import Any, NamedTuple
 
 from pydantic import Field
 
-from harness.client_ports import Assignor, ClientContext, Membership, RemoteAssignor
+from harness.client_ports import ClientContext
 from harness.client_tasks.group_life import GroupLife
 from harness.client_tasks.steady_sends import SteadySends, SteadySendsParameters
+from harness.membership import Assignor, Membership, RemoteAssignor
 from harness.model import GroupProtocol, Offset, TopicPartition
 from harness.steps import Seconds
 from harness.workload import Waits, Workload, WorkloadKind

@@ -18,7 +18,6 @@ from harness.client_ports import (
     CommittedOffset,
     Isolation,
     Member,
-    Membership,
     Transacted,
     TransactionalProducer,
 )
@@ -26,6 +25,7 @@ from harness.client_tasks.deadline import Deadline
 from harness.client_tasks.group_process import GroupProcess
 from harness.client_tasks.polling import POLL_S, end_poll
 from harness.history.recorder import Change, PolledRecord
+from harness.membership import Membership
 from harness.model import Offset, TopicPartition
 
 Prepare = Callable[[Sequence[TopicPartition]], Awaitable[bool]]

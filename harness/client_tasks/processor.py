@@ -16,7 +16,6 @@ from harness.client_ports import (
     ClientProcess,
     Clients,
     CommittedOffset,
-    Membership,
     Transacted,
     TransactionalClients,
     TransactionalProducer,
@@ -25,6 +24,7 @@ from harness.client_tasks.group_life import GroupLife
 from harness.client_tasks.sending_process import TransactingProcess
 from harness.history.recorder import PolledRecord
 from harness.identity import KEYS
+from harness.membership import Membership
 from harness.model import TopicPartition
 
 _LEFT_OPEN, _KILLED = "LEFT_OPEN", "KILLED"

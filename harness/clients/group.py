@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import struct
 from collections.abc import Iterable, Mapping
+from itertools import count
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaError
 from confluent_kafka import TopicPartition as Assigned
 
-from harness.client_ports import CommittedOffset
+from harness.client_ports import CommitAnswered, CommittedOffset
 from harness.client_properties import Access
 from harness.clients.librdkafka import ClientError, calling, closed, configuration, made, within
 from harness.errors import EnvironmentFault
@@ -50,11 +51,11 @@ class GroupClient:
         closed(self._consumer)
 
 
-def assigned(partition: TopicPartition, offset: Offset, leader_epoch: int) -> Assigned:
+def assigned(partition: TopicPartition, offset: Offset, leader_epoch: int, metadata: str = "") -> Assigned:
     """A position as librdkafka takes it; with an epoch, it is validated before it is read from (KIP-320)."""
     if leader_epoch == NO_EPOCH:
-        return Assigned(partition.topic, partition.partition, offset)
-    return Assigned(partition.topic, partition.partition, offset, leader_epoch=leader_epoch)
+        return Assigned(partition.topic, partition.partition, offset, metadata=metadata)
+    return Assigned(partition.topic, partition.partition, offset, metadata=metadata, leader_epoch=leader_epoch)
 
 
 def committed(
@@ -72,6 +73,34 @@ def committed(
         for one in answers
         if one.offset >= 0
     }
+
+
+class PendingCommits:
+    """Asynchronous commits of one consumer, told apart by numbers that they carry as their metadata."""
+
+    def __init__(self) -> None:
+        self._numbers = count()
+        self._waiting: dict[str, CommitAnswered] = {}
+
+    def begin(
+        self, consumer: Consumer, offsets: Mapping[TopicPartition, CommittedOffset], answered: CommitAnswered
+    ) -> None:
+        """Commit ``offsets`` as ``consumer``; ``answered`` is called when a later call of it serves the answer."""
+        number = str(next(self._numbers))
+        wanted = [assigned(name, one.offset, one.leader_epoch, number) for name, one in offsets.items()]
+        self._waiting[number] = answered
+        try:
+            with calling():
+                consumer.commit(offsets=wanted, asynchronous=True)
+        except ClientError as refused:
+            self._waiting.pop(number)(refused.name)
+
+    def served(self, error: KafkaError | None, committed: Iterable[Assigned]) -> None:
+        """The callback of the consumer: also of commits that it has waited for, which carry no number."""
+        partitions = list(committed)
+        answered = self._waiting.pop(str(partitions[0].metadata), None) if partitions else None
+        if answered is not None:
+            answered(_first_error(partitions) if error is None else str(error.name()))
 
 
 def generation_of(metadata: bytes) -> int:

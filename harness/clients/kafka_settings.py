@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from harness.client_ports import Isolation, Manner, Membership
+from harness.client_ports import Isolation, Manner
+from harness.membership import Commits, Membership
 
 _POLL_RECORDS = 500
 _HEARTBEATS = 10
@@ -74,7 +75,12 @@ def belonging(membership: Membership) -> dict[str, object]:
     """The settings of a member of a group of either protocol."""
     static = {} if membership.instance is None else {"group.instance.id": membership.instance}
     longest_ms = max(round(membership.poll_timeout_s * 1000), _session_ms(membership))
-    return {"group.id": membership.group, "max.poll.interval.ms": longest_ms, **static}
+    return {
+        "group.id": membership.group,
+        "max.poll.interval.ms": longest_ms,
+        **static,
+        **_committing(membership.commits),
+    }
 
 
 def heartbeating(membership: Membership) -> dict[str, object]:
@@ -86,6 +92,12 @@ def heartbeating(membership: Membership) -> dict[str, object]:
 def underscored(settings: Mapping[str, object]) -> dict[str, Any]:
     """``settings`` by kafka-python's names."""
     return {name.replace(".", "_"): value for name, value in settings.items()}
+
+
+def _committing(commits: Commits) -> dict[str, object]:
+    if not commits.is_automatic:
+        return {}
+    return {"enable.auto.commit": True, "auto.commit.interval.ms": max(round(commits.every_s * 1000), 1)}
 
 
 def _session_ms(membership: Membership) -> int:

@@ -13,10 +13,10 @@ from harness.client_ports import (
     Answered,
     Begins,
     Bounds,
+    CommitAnswered,
     CommittedOffset,
     Isolation,
     Manner,
-    Membership,
     OffsetForTime,
     Polled,
     Transacted,
@@ -24,6 +24,7 @@ from harness.client_ports import (
 from harness.history.recorder import Change
 from harness.history.sends import Answer
 from harness.history.shares import Acknowledging
+from harness.membership import Membership
 from harness.model import Offset, TopicPartition
 from harness.payload import ProducerRecord
 from harness.share_ports import Acquired, ShareMembership
@@ -148,6 +149,10 @@ class Member(GroupOffsets, Protocol):
     @property
     def metadata(self) -> object:
         """See the port."""
+        ...
+
+    def commit_async(self, offsets: Mapping[TopicPartition, CommittedOffset], answered: CommitAnswered) -> None:
+        """See the port; ``answered`` is called in the thread that polls, or closes, the member."""
         ...
 
     def poll(self, max_records: int, timeout_s: float) -> Polled:

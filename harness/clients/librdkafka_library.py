@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from harness.client_ports import Isolation, Manner, Membership
+from harness.client_ports import Isolation, Manner
 from harness.client_properties import Access
 from harness.clients.group import GroupClient
 from harness.clients.library import OnRebalance
@@ -13,6 +13,7 @@ from harness.clients.member import GroupConsumer
 from harness.clients.reader import Reader
 from harness.clients.sender import Sender
 from harness.clients.transactional_sender import TransactionalSender
+from harness.membership import Membership
 from harness.model import Offset, TopicPartition
 
 

@@ -9,12 +9,13 @@ from contextlib import suppress
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Assigned
 
-from harness.client_ports import LEFT_UNKNOWN, CommittedOffset, Isolation, Membership, Polled
+from harness.client_ports import LEFT_UNKNOWN, CommitAnswered, CommittedOffset, Isolation, Polled
 from harness.client_properties import Access
-from harness.clients.group import PATIENCE_S, assigned, commit, committed, generation_of
+from harness.clients.group import PATIENCE_S, PendingCommits, assigned, commit, committed, generation_of
 from harness.clients.library import OnRebalance
 from harness.clients.librdkafka import CLOSES_WITHIN_S, ClientError, calling, closed, configuration, made
 from harness.clients.reader import consumed, reading
+from harness.membership import Commits, Membership
 from harness.model import NO_GENERATION, TopicPartition
 
 _Callback = Callable[[Consumer, list[Assigned]], None]
@@ -57,6 +58,8 @@ class GroupConsumer:
         self._incremental = not is_classic or membership.assignor == "cooperative-sticky"
         self._is_lost_in_doubt = False
         self._is_closing = self._is_gone = False
+        self._is_automatic = membership.commits.is_automatic
+        self._commits = PendingCommits()
         session_ms = round(membership.session_timeout_s * 1000)
         static = {} if membership.instance is None else {"group.instance.id": membership.instance}
         self._consumer = made(
@@ -66,13 +69,15 @@ class GroupConsumer:
                 **reading(isolation),
                 **static,
                 **(_classic(membership) if is_classic else _consumer(membership)),
+                **_committing(membership.commits),
+                "on_commit": self._commits.served,
                 "group.id": membership.group,
                 "max.poll.interval.ms": max(round(membership.poll_timeout_s * 1000), session_ms),
                 "coordinator.query.interval.ms": 1000,
             },
         )
         self._consumer.subscribe(
-            membership.topics,
+            membership.topics if membership.pattern is None else [membership.pattern],
             on_assign=self._while_here(self._gained),
             on_revoke=self._while_here(self._giving_up),
             on_lost=self._while_here(self._lost),
@@ -80,6 +85,7 @@ class GroupConsumer:
 
     def poll(self, max_records: int, timeout_s: float) -> Polled:
         """Wait up to ``timeout_s`` for up to ``max_records`` records."""
+        self._store()
         polled = consumed(self._consumer, max_records, timeout_s)
         for record in polled.records:
             name = TopicPartition(record.topic, record.partition)
@@ -92,6 +98,10 @@ class GroupConsumer:
     def commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> str | None:
         """Commit ``offsets``, and wait for the answer; returns the error's name, None for success."""
         return commit(self._consumer, offsets)
+
+    def commit_async(self, offsets: Mapping[TopicPartition, CommittedOffset], answered: CommitAnswered) -> None:
+        """Commit ``offsets``; ``answered`` is called within a later poll, commit or close."""
+        self._commits.begin(self._consumer, offsets, answered)
 
     def committed(
         self, partitions: Iterable[TopicPartition], timeout_s: float
@@ -123,9 +133,21 @@ class GroupConsumer:
         A rebalance within it may commit. Where librdkafka does not come to the end of it, what it calls back from then
         on is not heard.
         """
+        self._store()
         self._is_closing = True
         closed(self._consumer, CLOSES_WITHIN_S + PATIENCE_S)
         self._is_gone = True
+
+    def _store(self) -> None:
+        """Where it commits by itself, let it commit what earlier polls have returned, and nothing of the next one.
+
+        librdkafka would by itself store what it hands over before the caller of the poll has it, and behind an error
+        what the caller never has (``enable.auto.offset.store``).
+        """
+        if self._is_automatic and self.positions:
+            stored = [assigned(name, one.offset, one.leader_epoch) for name, one in self.positions.items()]
+            with suppress(ClientError), calling():
+                self._consumer.store_offsets(offsets=stored)
 
     # ------------------------------------------------------------------------------------ librdkafka's callbacks
 
@@ -191,6 +213,12 @@ def _classic(membership: Membership) -> dict[str, str | int]:
 def _consumer(membership: Membership) -> dict[str, str | int]:
     """The settings of a member of the consumer protocol, whose sessions the brokers time."""
     return {"group.protocol": "consumer", "group.remote.assignor": membership.remote_assignor}
+
+
+def _committing(commits: Commits) -> dict[str, str | int]:
+    if not commits.is_automatic:
+        return {}
+    return {"enable.auto.commit": "true", "auto.commit.interval.ms": max(round(commits.every_s * 1000), 1)}
 
 
 def _names(partitions: list[Assigned]) -> list[TopicPartition]:

@@ -19,11 +19,11 @@ from harness.client_ports import (
     Answered,
     Begins,
     Bounds,
+    CommitAnswered,
     CommittedOffset,
     Isolation,
     Manner,
     Member,
-    Membership,
     OffsetForTime,
     Polled,
     Rebalanced,
@@ -42,6 +42,7 @@ from harness.history.delete_records_log import DeleteRecordsLog
 from harness.history.recorder import Change
 from harness.history.sends import Answer
 from harness.history.shares import Acknowledging
+from harness.membership import Membership
 from harness.model import Offset, TopicPartition
 from harness.orders import DeleteOrder, SpoofedFetchOrder
 from harness.payload import ProducerRecord
@@ -395,6 +396,10 @@ class _Member:
         self, partitions: Iterable[TopicPartition], timeout_s: float
     ) -> Mapping[TopicPartition, CommittedOffset] | str:
         return self._consumer.committed(partitions, timeout_s)
+
+    def commit_async(self, offsets: Mapping[TopicPartition, CommittedOffset], answered: CommitAnswered) -> None:
+        """See :class:`harness.client_ports.Member`."""
+        self._consumer.commit_async(offsets, answered)
 
     def stand_still(self, seconds: float) -> None:
         """See the port: librdkafka's heartbeats cannot be stopped."""

@@ -14,6 +14,7 @@ import java.util.Set;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.LinkedBlockingQueue;
+import java.util.regex.Pattern;
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -65,15 +66,11 @@ final class Consumers implements Driver.Client, ConsumerRebalanceListener {
         }
     }
 
-    private void serve(JsonNode request) {
+    private void serve(JsonNode request) throws ReflectiveOperationException {
         ObjectNode answer = Driver.answer(request);
         switch (request.get("do").asText()) {
             case "assign" -> assign(request.get("positions"));
-            case "subscribe" -> {
-                List<String> topics = new ArrayList<>();
-                request.get("topics").forEach(topic -> topics.add(topic.asText()));
-                consumer.subscribe(topics, this);
-            }
+            case "subscribe" -> subscribe(request);
             case "poll" -> {
                 current = request;
                 poll(request, answer);
@@ -81,6 +78,16 @@ final class Consumers implements Driver.Client, ConsumerRebalanceListener {
             case "bounds" -> bounds(request, answer);
             case "offset_for_time" -> offsetForTime(request, answer);
             case "commit" -> consumer.commitSync(offsets(request.get("offsets")), timeout(request));
+            case "commit_async" -> {
+                consumer.commitAsync(offsets(request.get("offsets")), (stored, failed) -> {
+                    if (failed == null) {
+                        Driver.end(answer);
+                    } else {
+                        Driver.fail(request, failed);
+                    }
+                });
+                return; // the answer comes with a later poll
+            }
             case "committed" -> committed(request, answer);
             case "generation" -> answer.put("generation", consumer.groupMetadata().generationId());
             case "close" -> {
@@ -95,6 +102,22 @@ final class Consumers implements Driver.Client, ConsumerRebalanceListener {
             default -> throw new IllegalArgumentException(request.get("do").asText());
         }
         Driver.end(answer);
+    }
+
+    private void subscribe(JsonNode request) throws ReflectiveOperationException {
+        if (request.get("pattern").isNull()) {
+            List<String> topics = new ArrayList<>();
+            request.get("topics").forEach(topic -> topics.add(topic.asText()));
+            consumer.subscribe(topics, this);
+        } else if (request.get("by_broker").asBoolean()) {
+            // by its name, for releases before 4.0 do not have it
+            Class<?> kind = Class.forName("org.apache.kafka.clients.consumer.SubscriptionPattern");
+            Object pattern = kind.getConstructor(String.class).newInstance(request.get("pattern").asText());
+            KafkaConsumer.class.getMethod("subscribe", kind, ConsumerRebalanceListener.class)
+                    .invoke(consumer, pattern, this);
+        } else {
+            consumer.subscribe(Pattern.compile(request.get("pattern").asText()), this);
+        }
     }
 
     private void assign(JsonNode positions) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import queue
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -11,9 +12,9 @@ from harness.client_ports import (
     LEFT_UNKNOWN,
     Begins,
     Bounds,
+    CommitAnswered,
     CommittedOffset,
     Isolation,
-    Membership,
     OffsetForTime,
     Polled,
 )
@@ -24,6 +25,7 @@ from harness.clients.library import OnRebalance
 from harness.errors import EnvironmentFault
 from harness.history.polls import OutOfRange
 from harness.history.recorder import PolledRecord
+from harness.membership import Membership
 from harness.model import NO_EPOCH, NO_GENERATION, Offset, TopicPartition
 from harness.payload import StoredRecord
 
@@ -148,7 +150,10 @@ class Member(GroupOffsets):
         self._rebalanced = rebalanced
         self._has: set[TopicPartition] = set()
         self._is_nested = self._is_lost_in_doubt = False
-        driver.ask(self._client, "subscribe", topics=membership.topics)
+        self._commits: list[tuple[queue.SimpleQueue[Said], CommitAnswered]] = []
+        by_broker = membership.protocol == "consumer"
+        words = {"topics": membership.topics, "pattern": membership.pattern, "by_broker": by_broker}
+        driver.ask(self._client, "subscribe", **words)
 
     @property
     def generation(self) -> int:
@@ -176,6 +181,11 @@ class Member(GroupOffsets):
         """See :class:`harness.clients.library.Member`."""
         self._run("close", _CLOSE_MS)
 
+    def commit_async(self, offsets: Mapping[TopicPartition, CommittedOffset], answered: CommitAnswered) -> None:
+        """See :class:`harness.clients.library.Member`."""
+        given = self._driver.begin(self._client, "commit_async", offsets=written_offsets(offsets))
+        self._commits.append((given, answered))
+
     def _run(self, do: str, timeout_ms: int) -> Said:
         """Run what may bring a rebalance, in which the Java process waits until it knows where to begin."""
         said: Said = {}
@@ -186,7 +196,17 @@ class Member(GroupOffsets):
                     self._change(said)
                 finally:
                     self._is_nested = False
+        self._serve_answers()
         return said
+
+    def _serve_answers(self) -> None:
+        """Hand the answers to asynchronous commits over that have come."""
+        waiting, self._commits = self._commits, []
+        for given, answered in waiting:
+            try:
+                answered(given.get_nowait().get("error"))
+            except queue.Empty:
+                self._commits.append((given, answered))
 
     def _change(self, said: Said) -> None:
         names = [TopicPartition(topic, number) for topic, number in said["partitions"]]

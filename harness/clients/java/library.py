@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 
-from harness.client_ports import Isolation, Manner, Membership
+from harness.client_ports import Isolation, Manner
 from harness.client_properties import Access
 from harness.clients.java.consumers import GroupOffsets, Member, Reader, belonging, reading
 from harness.clients.java.driver import Driver
@@ -18,6 +18,7 @@ from harness.clients.java.security import security
 from harness.clients.java.share_consumers import ShareConsumer, configure_group, sharing
 from harness.clients.kafka_settings import IMPATIENT, sending
 from harness.clients.library import OnRebalance
+from harness.membership import Membership
 from harness.model import Offset, TopicPartition
 from harness.share_ports import ShareMembership
 

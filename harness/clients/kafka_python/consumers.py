@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import threading
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
@@ -22,9 +23,9 @@ from harness.client_ports import (
     LEFT_UNKNOWN,
     Begins,
     Bounds,
+    CommitAnswered,
     CommittedOffset,
     Isolation,
-    Membership,
     OffsetForTime,
     Polled,
 )
@@ -35,6 +36,7 @@ from harness.clients.library import OnRebalance
 from harness.errors import EnvironmentFault
 from harness.history.polls import OutOfRange
 from harness.history.recorder import Change, PolledRecord
+from harness.membership import Membership
 from harness.model import NO_EPOCH, NO_GENERATION, Offset, TopicPartition
 from harness.payload import StoredRecord
 
@@ -171,8 +173,11 @@ class Member(GroupOffsets):
         self._rebalanced = rebalanced
         self._has: set[TopicPartition] = set()
         self._is_lost_in_doubt = False
+        self._is_automatic = membership.commits.is_automatic
+        self._answers: queue.SimpleQueue[tuple[CommitAnswered, str | None]] = queue.SimpleQueue()
         self._membership = self._consumer.group_metadata()
-        self._consumer.subscribe(membership.topics, listener=_Listener(self, self._consumer))
+        pattern, listener = membership.pattern, _Listener(self, self._consumer)
+        self._consumer.subscribe(() if pattern else membership.topics, pattern, listener)
 
     @property
     def generation(self) -> int:
@@ -195,6 +200,7 @@ class Member(GroupOffsets):
     def poll(self, max_records: int, timeout_s: float) -> Polled:
         """See :class:`harness.clients.library.Member`."""
         polled = _polled(self._consumer, max_records, timeout_s)
+        self._serve_answers()
         for record in polled.records:
             name = TopicPartition(record.topic, record.partition)
             if name in self._has:
@@ -205,7 +211,26 @@ class Member(GroupOffsets):
 
     def close(self) -> None:
         """See :class:`harness.clients.library.Member`."""
-        _close(self._consumer, _CLOSE_MS)
+        _close(self._consumer, _CLOSE_MS, commits=self._is_automatic)
+        self._serve_answers()
+
+    def commit_async(self, offsets: Mapping[TopicPartition, CommittedOffset], answered: CommitAnswered) -> None:
+        """See :class:`harness.clients.library.Member`."""
+
+        def ended(_: object, result: object) -> None:
+            error = name_of(result) if isinstance(result, Refused) else None
+            self._answers.put((answered, error))
+
+        try:
+            self._consumer.commit_async(written_offsets(offsets), ended)
+        except Refused as failed:
+            answered(name_of(failed))
+
+    def _serve_answers(self) -> None:
+        with suppress(queue.Empty):
+            while True:
+                answered, error = self._answers.get_nowait()
+                answered(error)
 
     def change(self, change: Change, places: Collection[Place]) -> None:
         """The group has given the member partitions, or takes them."""
@@ -269,9 +294,9 @@ class _Listener(AsyncConsumerRebalanceListener):  # type: ignore[misc]  # kafka-
             raise failures[0]
 
 
-def _close(consumer: KafkaConsumer, timeout_ms: int) -> None:
+def _close(consumer: KafkaConsumer, timeout_ms: int, *, commits: bool = False) -> None:
     with suppress(Refused):
-        consumer.close(autocommit=False, timeout_ms=timeout_ms)
+        consumer.close(autocommit=commits, timeout_ms=timeout_ms)
 
 
 def _record(record: Any) -> PolledRecord:

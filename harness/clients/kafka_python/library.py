@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from harness.client_ports import Isolation, Manner, Membership
+from harness.client_ports import Isolation, Manner
 from harness.client_properties import Access
 from harness.clients.kafka_python.consumers import GroupOffsets, Member, Reader, belonging
 from harness.clients.kafka_python.producers import Sender, TransactionalSender, settings_of
 from harness.clients.kafka_python.security import security
 from harness.clients.kafka_settings import IMPATIENT, reading, underscored
 from harness.clients.library import OnRebalance
+from harness.membership import Membership
 from harness.model import Offset, TopicPartition
 
 _PATIENCE = {"metrics_enabled": False, "bootstrap_timeout_ms": 120_000}

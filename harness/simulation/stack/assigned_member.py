@@ -12,10 +12,11 @@ from typing import cast
 
 from confluent_kafka import KafkaError
 
-from harness.client_ports import BEGINNING, LEFT_UNKNOWN, CommittedOffset, Isolation, Membership, Polled, Rebalanced
+from harness.client_ports import BEGINNING, LEFT_UNKNOWN, CommitAnswered, CommittedOffset, Isolation, Polled, Rebalanced
 from harness.coordination.consumer_member import JOINING, LEAVING, LEAVING_FOR_A_WHILE
 from harness.error_codes import ErrorCode
 from harness.history.recorder import Change
+from harness.membership import Membership
 from harness.model import NO_EPOCH, NO_GENERATION, Offset, TopicPartition
 from harness.simulation.stack.client import Call, Client
 from harness.simulation.stack.coordinator import BACKOFF_S, ELSEWHERE, Coordinator
@@ -27,6 +28,7 @@ from harness.simulation.stack.group_offsets import (
     found_offsets,
     of_member,
 )
+from harness.simulation.stack.pending_commits import PendingCommits
 from harness.simulation.stack.reading import Reader
 from harness.simulation.stack.tasks import Promise, Task
 from harness.wire.keys import ApiKey
@@ -86,6 +88,7 @@ class AssignedMember:
         self._heartbeats: Task[None] | None = None
         self._pause: Promise[None] = Promise()
         self._news: Promise[None] = Promise()
+        self._commits = PendingCommits(membership.commits, self.commit, lambda: self._client.world.now_ns)
 
     @property
     def generation(self) -> int:
@@ -105,6 +108,7 @@ class AssignedMember:
             self._heartbeats.result()  # a bug there must not look like silence
         if self._is_lost:
             await self._lose()
+        self._commits.poll_begins(self.positions)
         if self._fatal is not None:
             return Polled([], self._fatal)
         if self._heartbeats is None or self._heartbeats.is_done:
@@ -137,6 +141,10 @@ class AssignedMember:
         code = commit_error(cast("OffsetCommitResponse", answer))
         self._heed(code, epoch)
         return KafkaError(code).name() if code else None
+
+    def commit_async(self, offsets: Mapping[TopicPartition, CommittedOffset], answered: CommitAnswered) -> None:
+        """See :class:`harness.client_ports.Member`."""
+        self._commits.begin(offsets, answered)
 
     async def committed(
         self, partitions: Iterable[TopicPartition], timeout_s: float
@@ -186,6 +194,8 @@ class AssignedMember:
 
     async def _give_up(self, gone: set[TopicPartition], change: Change) -> None:
         """Give up some of what it has, or learn that it has lost it."""
+        if change == "revoked":
+            await self._commits.before_release({name: one for name, one in self.positions.items() if name in gone})
         if gone:
             await self._rebalanced(change, sorted(gone))
         self._has -= gone
@@ -247,7 +257,8 @@ class AssignedMember:
         body = ConsumerGroupHeartbeatRequest(ours.group, self._client.client_id, self._epoch, ours.instance)
         if is_full:
             body.rebalance_timeout_ms = round(ours.poll_timeout_s * 1000)
-            body.subscribed_topic_names = ours.topics
+            body.subscribed_topic_names = ours.topics if ours.pattern is None else []
+            body.subscribed_topic_regex = ours.pattern
             body.server_assignor = ours.remote_assignor
         if is_full or has != self._told:
             body.topic_partitions = self._named(has)

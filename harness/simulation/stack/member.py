@@ -6,17 +6,19 @@ up all that it has.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import cast
 
 from confluent_kafka import KafkaError
 
-from harness.client_ports import LEFT_UNKNOWN, CommittedOffset, Isolation, Membership, Polled, Rebalanced
+from harness.client_ports import LEFT_UNKNOWN, CommitAnswered, CommittedOffset, Isolation, Polled, Rebalanced
 from harness.coordination.consumer_protocol import assigned, assignment, ranges, subscribed_topics, subscription
 from harness.error_codes import ErrorCode
 from harness.history.recorder import Change
+from harness.membership import Membership
 from harness.model import NO_GENERATION, TopicPartition
-from harness.simulation.stack.client import Client
+from harness.simulation.stack.client import Call, Client
 from harness.simulation.stack.coordinator import BACKOFF_S, ELSEWHERE, Coordinator
 from harness.simulation.stack.group_offsets import (
     OFFSET_COMMIT_VERSION,
@@ -28,6 +30,7 @@ from harness.simulation.stack.group_offsets import (
     committed_offsets,
     fetch_request,
 )
+from harness.simulation.stack.pending_commits import PendingCommits
 from harness.simulation.stack.reading import Reader
 from harness.simulation.stack.tasks import Task
 from harness.wire.keys import ApiKey
@@ -44,7 +47,9 @@ from harness.wire.messages.groups import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
+from harness.wire.messages.metadata import MetadataRequest, MetadataResponse
 
+_METADATA_VERSION = 9
 _JOIN_VERSION, _SYNC_VERSION, _HEARTBEAT_VERSION, _LEAVE_VERSION = 5, 3, 3, 3
 _CONSUMER = "consumer"
 _ASK_TIMEOUT_S = 1.0
@@ -82,6 +87,7 @@ class Member:
         self._polled_ns = self._heard_ns = self._client.world.now_ns
         self._heartbeats: Task[None] | None = None
         self._still_until_ns = 0
+        self._commits = PendingCommits(membership.commits, self.commit, lambda: self._client.world.now_ns)
 
     @property
     def generation(self) -> int:
@@ -101,6 +107,7 @@ class Member:
             self._heartbeats.result()  # a bug there must not look like silence
         if not self._is_in and self._has:
             await self._give_up("lost")
+        self._commits.poll_begins(self.positions)
         if self._fatal is not None:
             return Polled([], self._fatal)
         if not self._is_in or self._rejoins:
@@ -130,6 +137,10 @@ class Member:
             self._heed(code)
         return KafkaError(code).name() if code else None
 
+    def commit_async(self, offsets: Mapping[TopicPartition, CommittedOffset], answered: CommitAnswered) -> None:
+        """See :class:`harness.client_ports.Member`."""
+        self._commits.begin(offsets, answered)
+
     async def committed(
         self, partitions: Iterable[TopicPartition], timeout_s: float
     ) -> Mapping[TopicPartition, CommittedOffset] | str:
@@ -158,6 +169,9 @@ class Member:
 
     async def _join(self) -> str | None:
         """Join, or join again; returns the error that ends the poll. It is called again until the member is in."""
+        topics = await self._subscribed()
+        if topics is None:
+            return None
         await self._give_up("revoked")
         self._is_in, self._rejoins = False, False
         ours = self._membership
@@ -168,7 +182,7 @@ class Member:
             self._member_id,
             ours.instance,
             _CONSUMER,
-            [JoinGroupRequestProtocol(ours.assignor, subscription(ours.topics))],
+            [JoinGroupRequestProtocol(ours.assignor, subscription(topics))],
         )
         patience_s = ours.poll_timeout_s + _ASK_TIMEOUT_S
         joined = cast(
@@ -185,6 +199,19 @@ class Member:
         if synced is None or synced.error_code:
             return await self._not_joined(synced)
         return await self._begin(assigned(synced.assignment))
+
+    async def _subscribed(self) -> list[str] | None:
+        """The topics that it reads, resolved as its client resolves a pattern; None: no broker has named any yet."""
+        pattern = self._membership.pattern
+        if pattern is None:
+            return self._membership.topics
+        version = self._client.version(ApiKey.METADATA, _METADATA_VERSION)
+        answer = await self._client.ask_anybody(Call(ApiKey.METADATA, version, MetadataRequest(None), _ASK_TIMEOUT_S))
+        known = [topic.name or "" for topic in answer.topics] if isinstance(answer, MetadataResponse) else []
+        found = sorted(name for name in known if re.search(pattern, name))
+        if not found:
+            await self._client.sleep(BACKOFF_S)
+        return found or None
 
     def _shares(self, joined: JoinGroupResponse) -> dict[str, list[TopicPartition]]:
         topics = {one.member_id: subscribed_topics([one.metadata]) or set() for one in joined.members}
@@ -219,6 +246,8 @@ class Member:
         if self._reader is not None:
             self._reader.close()
             self._reader = None
+        if change == "revoked":
+            await self._commits.before_release(self.positions)
         given_up, self._has = self._has, []
         if given_up:
             await self._rebalanced(change, given_up)

@@ -8,10 +8,11 @@ from typing import Any, TypeVar, cast
 from confluent_kafka import KafkaError
 
 from harness.broker.served_versions import served_by
-from harness.client_ports import PLAIN, Isolation, Manner, Membership, Rebalanced
+from harness.client_ports import PLAIN, Isolation, Manner, Rebalanced
 from harness.client_tasks.wire_transactions import WireTransactions
 from harness.clients.spoofed_fetch import spoofed_request
 from harness.history.delete_records_log import GAVE_UP, LOST, DeleteRecordsLog
+from harness.membership import Membership
 from harness.model import Offset, TopicPartition
 from harness.orders import DeleteOrder, SpoofedFetchOrder
 from harness.simulation.stack.assigned_member import AssignedMember

@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -17,17 +18,7 @@ import pytest
 from checkers.verdicts.check import check
 from harness import payload, runner, scenario
 from harness.checker import Outcome
-from harness.client_ports import (
-    BEGINNING,
-    MOVED_ERRORS,
-    PLAIN,
-    Begins,
-    CommittedOffset,
-    Manner,
-    Membership,
-    OffsetForTime,
-    Polled,
-)
+from harness.client_ports import BEGINNING, MOVED_ERRORS, PLAIN, Begins, CommittedOffset, Manner, OffsetForTime, Polled
 from harness.client_properties import Access
 from harness.clients.java.driver import Driver
 from harness.clients.java.library import Java
@@ -38,7 +29,8 @@ from harness.errors import EnvironmentFault, UsageError
 from harness.history.polls import OutOfRange
 from harness.history.recorder import Change, PolledRecord
 from harness.history.sends import Answer
-from harness.model import NO_GENERATION, TopicPartition
+from harness.membership import Commits, Membership
+from harness.model import NO_GENERATION, GroupProtocol, TopicPartition
 from harness.payload import ProducerRecord
 from harness.runner.client_libraries import carried_by, kafka_python
 from harness.workload import KAFKA_PYTHON
@@ -209,12 +201,15 @@ class Group:
     """Members of one group, and what they learn."""
 
     def __init__(
-        self, library: ClientLibrary, places: list[TopicPartition], name: str = "", session_timeout_s: float = 6.0
-    ) -> None:
+        self, library: ClientLibrary, places: list[TopicPartition], name: str = "", session_timeout_s: float = 6.0,
+        **settings: Any,
+    ) -> None:  # fmt: skip
         self.changes: list[tuple[Change, list[TopicPartition]]] = []
         self.name = name or uuid.uuid4().hex
         self._library = library
-        self._membership = Membership(self.name, places, session_timeout_s=session_timeout_s, poll_timeout_s=30.0)
+        self._membership = Membership(
+            self.name, places, session_timeout_s=session_timeout_s, poll_timeout_s=30.0, **settings
+        )
 
     def member(self) -> Member:
         made: list[Member] = []
@@ -264,6 +259,77 @@ def test_a_member_goes_on_from_what_its_group_has_committed(
     assert [one.value for one in found if one.partition == 1] == [5, 6]
     second.close()
     producer.close()
+
+
+def test_the_answer_to_an_asynchronous_commit_comes_with_a_later_poll(
+    library: ClientLibrary, places: list[TopicPartition]
+) -> None:
+    member = Group(library, places).member()
+    sent(library, places[0], range(1, 6))
+    polled(member, lambda found: len(found) == 5)
+    answers: dict[int, list[str | None]] = {2: [], 4: []}
+    for offset, answered in answers.items():
+        member.commit_async({places[0]: CommittedOffset(offset)}, answered.append)
+    assert member.commit({places[1]: CommittedOffset(0)}) is None, "and its own answer is taken for no other's"
+    polled(member, lambda _: all(answers.values()))
+    assert answers == {2: [None], 4: [None]}
+    assert member.committed(places, 10.0) == {places[0]: (4, -1), places[1]: (0, -1)}
+    member.close()
+
+
+def test_a_member_that_was_replaced_is_not_told_that_its_asynchronous_commit_was_stored(
+    library: ClientLibrary, places: list[TopicPartition]
+) -> None:
+    first, second = (Group(library, places, name, instance="one").member() for name in ["g" + uuid.uuid4().hex] * 2)
+    sent(library, places[0], [1, 2])
+    polled(first, lambda found: len(found) == 2)
+    polled(second, lambda found: len(found) == 2)
+    answers: list[str | None] = []
+    first.commit_async({places[0]: CommittedOffset(2)}, answers.append)
+    error: str | None = None
+    deadline = time.monotonic() + PATIENCE_S
+    while error is None and not answers and time.monotonic() < deadline:
+        error = first.poll(500, 0.2).error
+    assert error or answers, "neither a poll nor the commit says that it was replaced"
+    assert None not in answers
+    assert second.committed(places, 10.0) == {}
+    second.close()
+    first.close()
+
+
+def test_a_client_commits_by_itself_what_earlier_polls_have_returned(
+    library: ClientLibrary, places: list[TopicPartition]
+) -> None:
+    group = Group(library, places, commits=Commits("auto", 0.1))
+    member, looker = group.member(), library.group_offsets("looker", group.name)
+    sent(library, places[0], range(1, 6))
+    polled(member, lambda found: len(found) == 5)
+    time.sleep(0.5)
+    assert looker.committed([places[0]], 10.0) in ({}, {places[0]: (0, -1)}), "nothing without a further poll"
+    polled(member, lambda _: looker.committed([places[0]], 10.0) == {places[0]: (5, 0)})
+    sent(library, places[1], range(6, 9))
+    polled(member, lambda found: len(found) == 3)
+    member.close()
+    assert looker.committed([places[1]], 10.0) == {places[1]: (3, 0)}, "its last commit, as it leaves"
+    looker.close()
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_member_reads_just_the_topics_that_its_pattern_is_made_of(
+    cluster: Cluster, library: ClientLibrary, protocol: GroupProtocol
+) -> None:
+    if protocol == "consumer" and type(library).__name__ == "KafkaPython":
+        pytest.skip("kafka-python knows no groups of the consumer protocol")
+    name = f"pat.{uuid.uuid4().hex[:8]}"
+    for topic in (name, f"{name}-more", f"more-{name}", name.replace(".", "-")):
+        cluster.create_topic(topic, [[0, 1, 2], [1, 2, 0]])
+    ours = [TopicPartition(topic, number) for topic in (name, f"{name}-more") for number in range(2)]
+    group = Group(library, ours, subscription="pattern", protocol=protocol)
+    member, had = group.member(), set[TopicPartition]()
+    polled(member, lambda _: {one for _, given in group.changes for one in given} >= set(ours))
+    had.update(one for _, given in group.changes for one in given)
+    assert had == set(ours)
+    member.close()
 
 
 def test_librdkafka_has_no_process_of_its_own(cluster: Cluster) -> None:

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME, Consumer
 from confluent_kafka import TopicPartition as Assigned
 
-from harness.client_ports import LEFT_UNKNOWN, Begins, CommittedOffset, Membership
+from harness.client_ports import LEFT_UNKNOWN, Begins, CommittedOffset
 from harness.client_properties import Access
 from harness.clients import group
 from harness.clients import member as module
@@ -20,6 +20,7 @@ from harness.clients.group import generation_of
 from harness.clients.member import GroupConsumer
 from harness.errors import EnvironmentFault
 from harness.history.recorder import Change
+from harness.membership import Membership
 from harness.model import NO_GENERATION, TopicPartition
 
 FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)

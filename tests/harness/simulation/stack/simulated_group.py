@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.client_ports import BEGINNING, Begins, CommittedOffset, Membership
+from harness.client_ports import BEGINNING, Begins, CommittedOffset
 from harness.client_ports import Member as MemberPort
 from harness.history.recorder import Change
+from harness.membership import Membership
 from harness.model import NO_GENERATION, GroupProtocol, TopicPartition
 from harness.simulation.stack.simulated_clients import SimulatedClients
 from harness.wire.keys import ApiKey
