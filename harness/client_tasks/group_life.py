@@ -2,7 +2,7 @@
 
 Polls are operations of the member's process, and the poll during which the client learns of a rebalance has its rows.
 What it asks about its group's offsets, and what it commits, are operations of processes beside it, as in
-:mod:`harness.client_tasks.group_process`.
+:mod:`harness.client_tasks.group_process` and :mod:`harness.client_tasks.member_commits`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from harness.client_ports import (
 )
 from harness.client_tasks.deadline import Deadline
 from harness.client_tasks.group_process import GroupProcess
+from harness.client_tasks.member_commits import MemberCommits
 from harness.client_tasks.polling import POLL_S, end_poll
 from harness.history.recorder import Change, PolledRecord
 from harness.membership import Membership
@@ -83,11 +84,11 @@ class GroupLife:
         self._process = context.new_process()
         self._protocol = membership.protocol
         self._offsets = GroupProcess(context.recorder, context.new_process, membership.group, self._protocol)
-        self._committed: dict[TopicPartition, CommittedOffset] = {}
         self._op = -1
         subscribing = self._recorder.invoke(self._process, "subscribe", sorted(membership.partitions), self._group)
         self._member: Member = clients.member(str(self._process), membership, isolation, self._rebalanced)
         self._recorder.complete(subscribing, "ok")
+        self._commits = MemberCommits(context, membership, self._member)
 
     async def poll(self) -> str | None:
         """Poll once; returns the name of the error that ended it."""
@@ -101,8 +102,11 @@ class GroupLife:
         return error
 
     async def commit(self) -> str | None:
-        """Commit what was read since the last commit, of the partitions that it has; returns the error's name."""
-        return await self._commit(self._member.positions)
+        """Commit what was read since the last commit, of the partitions that it has, as its membership says.
+
+        Returns the error's name; None: there was none, or its client commits by itself, or the answer is still to come.
+        """
+        return await self._commits.commit(self._member.positions)
 
     async def commit_in(
         self, producer: TransactionalProducer, offsets: Mapping[TopicPartition, CommittedOffset]
@@ -132,10 +136,12 @@ class GroupLife:
         self._begin_poll()
         await self._member.close()
         self._recorder.complete_poll(self._op, [])
+        self._commits.end()
 
     def crash(self) -> None:
         """Its process was killed: it leaves nothing, and its partitions are its group's to take away."""
         self.has.clear()
+        self._commits.end()
         self._recorder.crash(self._process)
 
     def _begin_poll(self) -> None:
@@ -144,31 +150,21 @@ class GroupLife:
             self._process, False, self._group, ours.isolation, generation=ours.generation, protocol=self._protocol
         )
 
-    async def _commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> str | None:
-        news = {name: one for name, one in sorted(offsets.items()) if self._committed.get(name) != one}
-        if not news:
-            return None
-        self._offsets.begin_commit(news, self._member.generation)
-        error = await self._member.commit(news)
-        self._offsets.end_commit(error, self._member.generation)
-        if error is None:
-            self._committed |= news
-        return error
-
     async def _rebalanced(self, change: Change, partitions: Sequence[TopicPartition]) -> Begins | None:
         """See :data:`harness.client_ports.Rebalanced`."""
         names = sorted(partitions)
         if change == "revoked" and self._prepare is None:
-            await self._commit({name: one for name, one in self._member.positions.items() if name in names})
+            positions = {name: one for name, one in self._member.positions.items() if name in names}
+            await self._commits.commit_before_release(positions)
         generation = self._member.generation
         is_ready = change != "assigned" or self._prepare is None or await self._prepare(names)
         if names:
             self._recorder.rebalance(self._op, change, names, generation, self._protocol)
         self.has = self.has | {*names} if change == "assigned" else self.has - {*names}
-        for name in names:
-            self._committed.pop(name, None)
         if change != "assigned":
+            self._commits.gone(names)
             return {}
+        self._commits.given(names)
         return await self._begins(names) if is_ready else None
 
     async def _begins(self, names: Sequence[TopicPartition]) -> Begins | None:

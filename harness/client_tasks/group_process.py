@@ -33,6 +33,7 @@ class GroupProcess:
 
     Attributes:
         group: as given.
+        op: the number of its last operation.
     """
 
     def __init__(
@@ -48,25 +49,25 @@ class GroupProcess:
         self._protocol = protocol
         self._process: ProcessId | None = None
         self._asked: tuple[TopicPartition, ...] = ()
-        self._op = -1
+        self.op = -1
 
     def ask(self, partitions: Sequence[TopicPartition]) -> None:
         """Begin to ask what is committed of ``partitions``."""
         self._asked = tuple(partitions)
-        self._op = self._recorder.invoke_committed(self._number(), self.group, self._asked)
+        self.op = self._recorder.invoke_committed(self._number(), self.group, self._asked)
 
     def told(self, answer: Mapping[TopicPartition, CommittedOffset] | str) -> None:
         """The answer, which leaves out partitions without a commit; or the error's name."""
         if isinstance(answer, str):
-            self._recorder.complete_committed(self._op, "fail", error=answer)
+            self._recorder.complete_committed(self.op, "fail", error=answer)
             return
         offsets = [answer[name].offset if name in answer else None for name in self._asked]
-        self._recorder.complete_committed(self._op, "ok", offsets)
+        self._recorder.complete_committed(self.op, "ok", offsets)
 
     def begin_commit(self, offsets: Mapping[TopicPartition, CommittedOffset], generation: int | None = None) -> None:
         """Begin to commit ``offsets``; ``generation``: that of the member that does, None: it is no member."""
         plain = {name: committed.offset for name, committed in offsets.items()}
-        self._op = self._recorder.invoke_commit(self._number(), self.group, plain, generation, self._protocol)
+        self.op = self._recorder.invoke_commit(self._number(), self.group, plain, generation, self._protocol)
 
     def end_commit(self, error: str | None, generation: int | None = None) -> None:
         """The commit ended; ``error``: its name, None for success; ``generation``: as it began, but now."""
@@ -75,7 +76,7 @@ class GroupProcess:
 
     def end_commit_as(self, kind: Completion, error: str | None, generation: int | None = None) -> None:
         """The commit ended as the transaction did in which it was."""
-        self._recorder.complete(self._op, kind, error, generation)
+        self._recorder.complete(self.op, kind, error, generation)
         if kind == "info":
             self._process = None
 

@@ -95,7 +95,8 @@ HISTORY = Table(
         _c(
             "f",
             "string",
-            "send, poll, assign, subscribe, commit, committed (what a commit is read back as), crash; "
+            "send, poll, assign, subscribe, commit, committed (what a commit is read back as), auto_commit (from then "
+            "on the client of a member may commit what it was given, and does not say what, nor when), crash; "
             "assigned, revoked, lost (a rebalance during the operation), out_of_range (the consumer learned during the "
             "poll that its position is not in the log); output (a record that a user's program has "
             "put out, as the harness read it), reached (up to where the program is done with its input); put (a record "
@@ -111,6 +112,7 @@ HISTORY = Table(
                 "subscribe",
                 "commit",
                 "committed",
+                "auto_commit",
                 "crash",
                 *REBALANCES,
                 "out_of_range",
@@ -167,7 +169,8 @@ HISTORY = Table(
         _c(
             "group",
             "string",
-            "of a subscribe, a commit, a committed, a poll, a rebalance or a reached: the consumer group; of a reached "
+            "of a subscribe, a commit, a committed, an auto_commit, a poll, a rebalance or a reached: the consumer "
+            "group; of a reached "
             "null: the program has none, and was taken to be done as it fell quiet; of an acquire, an acknowledge or a "
             "drain the share group",
             nullable=True,
