@@ -11,8 +11,9 @@ has before it. Which member it was, and when, does not matter, and neither does 
 
 Judged are the partitions to which no transaction sends, for markers and aborted records take offsets there, too; and
 groups of which every commit in that partition was a member's, for any other may skip what it likes, unless it was
-refused. What the last leader's log does not hold, and what it holds in the end where the group was given something
-else, is not judged either.
+refused. Where the clients of a group commit by themselves (``auto_commit``), an offset with which the coordinator has
+answered the question for the group's commit counts as one that a member has committed. What the last leader's log does
+not hold, and what it holds in the end where the group was given something else, is not judged either.
 
 Severity: ``VIOLATION``. ``DOCUMENTED`` when the record had been deleted on purpose by the time of that commit (see
 :mod:`checkers.views.deletions`) and the configuration permits that, even if a later leader still holds it.
@@ -22,17 +23,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from checkers.views.frames import Frames
-from checkers.views.group_operations import commits
+from checkers.views.group_operations import Whose, automatic, group_operations
 from checkers.views.history import History
 from checkers.views.partition_ends import PartitionEnds
 from checkers.views.row import Row, where
 from checkers.views.timeline import Timeline
 from checkers.views.witnesses import Witnesses
 from checkers.wire_tap.attribution import UNKNOWN_MEMBER, attributed
-from checkers.wire_tap.commit_grounds import committed, row_of
+from checkers.wire_tap.commit_grounds import committed, returned, row_of
 from harness.anomaly import (
     NO_WORD,
     AnomalyKind,
@@ -75,13 +75,6 @@ GROUP_SKIP = AnomalyKind(
 KINDS = (GROUP_SKIP,)
 
 
-class Whose(NamedTuple):
-    """A group and a partition that it reads."""
-
-    group: str
-    where: TopicPartition
-
-
 Delivery = tuple[int | None, int | None]
 """What was given at an offset: the value, and the leader epoch; None: not known."""
 
@@ -111,7 +104,9 @@ def why(finding: Finding) -> str:
 
 def attribute(finding: Finding, frames: Frames) -> Attribution:
     """It rests on the commit; which of the members read over the record is not known."""
-    return attributed(committed(frames, finding, row_of(frames, finding)), UNKNOWN_MEMBER)
+    row = row_of(frames, finding)
+    is_answer = row is not None and row["f"] == "committed"
+    return attributed(returned(frames, finding) if is_answer else committed(frames, finding, row), UNKNOWN_MEMBER)
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
@@ -123,18 +118,25 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
 
 
 def _furthest(history: History) -> dict[Whose, Row]:
-    """By group and partition, the acknowledgement of the highest offset; without those that others committed."""
+    """By group and partition, the row that shows the highest commit; without those that others committed."""
     found: dict[Whose, Row] = {}
     others: set[Whose] = set()
-    for begun, ended in commits(history):
+    by_themselves = automatic(history)
+    for rows in group_operations(history):
+        begun, ended = rows[0], rows[-1]
         if begun["group"] is None:
             continue
         whose = Whose(begun["group"], where(begun))
-        if begun["generation"] is None and ended["type"] != "fail":
+        if begun["f"] == "commit" and begun["generation"] is None and ended["type"] != "fail":
             others.add(whose)
-        elif begun["generation"] is not None and ended["type"] == "ok":
+        elif ended["type"] == "ok" and ended["offset"] is not None and _is_members(begun, whose in by_themselves):
             found[whose] = max(found.get(whose, ended), ended, key=lambda row: (row["offset"], -row["index"]))
     return {whose: row for whose, row in found.items() if whose not in others}
+
+
+def _is_members(begun: Row, is_automatic: bool) -> bool:
+    """Whether it is a commit of a member, or a question whose answer shows one."""
+    return begun["generation"] is not None if begun["f"] == "commit" else is_automatic
 
 
 def _skipped(

@@ -3,7 +3,10 @@
 * ``lost-commit``: a group is given another offset than the last one that it committed. Allowed is the offset of every
   commit that was not over before the last acknowledged one began: overlapping commits may be stored in any order, and
   one of unknown outcome at any time. A group without an acknowledged commit may also be given none; it is new to the
-  run, so any other offset was never committed.
+  run, so any other offset was never committed. Where the clients of a group commit by themselves (``auto_commit``), the
+  history does not have their commits: what the group is given shows one, and only less than it was given before is
+  another offset; such a group is not judged where somebody else commits for it, nor once one of its members has
+  learned that it is out of range, for the next one begins at the beginning.
 * ``commit-beyond-end``: an offset was committed, or given, that lies beyond the final leader's log end. The log was cut
   after a consumer had read that far, and the group will skip what is written there next.
 
@@ -29,7 +32,7 @@ from checkers.views.clock_steps import clock_steps_ms
 from checkers.views.cuts import MAY_BE_DEPOSED, may_depose
 from checkers.views.fault_journal import FaultJournal
 from checkers.views.frames import Frames
-from checkers.views.group_operations import group_operations
+from checkers.views.group_operations import Whose, automatic, group_operations
 from checkers.views.history import History
 from checkers.views.partition_ends import PartitionEnds
 from checkers.views.row import Row, where
@@ -136,8 +139,12 @@ def find(history: History, timeline: Timeline, ends: PartitionEnds) -> Iterator[
             ended = last["index"] if acked else math.inf
             commit = Commit(first["offset"], first["index"], ended, acked, last["time_ns"])
             commits[first["group"], where(first)].append(commit)
+    by_themselves = automatic(history)
     for asked, row in answers:
-        yield from _lost(history, row, asked, commits[row["group"], where(row)])
+        whose = (row["group"], where(row))
+        if whose not in by_themselves:
+            yield from _lost(history, row, asked, commits[whose])
+    yield from _gone_back(history, by_themselves)
     yield from _beyond(history, timeline, ends)
 
 
@@ -148,8 +155,7 @@ def why(finding: Finding) -> str:
     given = "no commit" if finding.offset is None else f"offset {finding.offset}"
     if finding.other_offset is None:
         return f"A group was given {given} as its commit, which it had never committed."
-    last = f"its commit of offset {finding.other_offset} was acknowledged"
-    return f"A group was given {given} as its commit, after {last}."
+    return f"A group was given {given} as its commit, after offset {finding.other_offset} had been committed."
 
 
 def doubt(finding: Finding, journal: FaultJournal, manifest: Manifest) -> str:
@@ -214,6 +220,39 @@ def _lost(history: History, answer: Row, asked: int, commits: list[Commit]) -> I
             other_offset=last.offset if last else None,
             since_ns=last.ended_ns if last and answer["offset"] in {None, *(c.offset for c in begun)} else None,
         )  # fmt: skip
+
+
+def _gone_back(history: History, by_themselves: set[Whose]) -> Iterator[Finding]:
+    """What a group whose clients commit by themselves was given that is less than it had been given before."""
+    told: dict[Whose, list[tuple[int, Row]]] = defaultdict(list)
+    others: set[Whose] = set()
+    for rows_of in group_operations(history) if by_themselves else ():
+        first, last = rows_of[0], rows_of[-1]
+        whose = Whose(first["group"], where(first))
+        if first["f"] == "commit":
+            others.add(whose)
+        elif last["type"] == "ok":
+            told[whose].append((first["index"], last))
+    for whose in by_themselves - others:
+        end = min((row["index"] for row in history.operations if _is_reset(row, whose.group)), default=math.inf)
+        for asked, row in told[whose]:
+            known = (one for _, one in told[whose] if one["index"] < asked and one["offset"] is not None)
+            before = max(known, key=lambda one: int(one["index"]), default=None)
+            given = -1 if row["offset"] is None else row["offset"]
+            if before is not None and given < before["offset"] and row["index"] < end:
+                yield Finding(
+                    history.run, "lost-commit", *whose.where,
+                    offset=row["offset"],
+                    row=row["index"],
+                    time_ns=row["time_ns"],
+                    process=row["process"],
+                    other_offset=before["offset"],
+                    since_ns=before["time_ns"],
+                )  # fmt: skip
+
+
+def _is_reset(row: Row, group: str) -> bool:
+    return bool(row["f"] == "out_of_range" and row["group"] == group)
 
 
 def _beyond(history: History, timeline: Timeline, ends: PartitionEnds) -> Iterator[Finding]:

@@ -7,6 +7,15 @@ from pyspark.sql import functions as f
 
 from spark_analysis.tables import PLACE
 
+WHOSE = (*PLACE, "group")
+"""The columns of a partition that a group reads."""
+
+
+def automatic(history: DataFrame) -> DataFrame:
+    """``run, topic, partition, group``: where clients commit by themselves, without rows of their commits."""
+    rows = history.where((f.col("f") == "auto_commit") & f.col("topic").isNotNull() & f.col("group").isNotNull())
+    return f.broadcast(rows.select(*WHOSE).distinct())
+
 
 def commits(history: DataFrame) -> DataFrame:
     """``run, topic, partition, op, begin, end``: the first and the last row of each commit, as structs.

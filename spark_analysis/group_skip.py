@@ -5,13 +5,11 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from spark_analysis.group_commits import commits
+from spark_analysis.group_commits import WHOSE, automatic, commits
 from spark_analysis.leadership import deleted_to
 from spark_analysis.question import Question
 from spark_analysis.tables import PLACE, Tables
 from spark_analysis.views import Partitions, findings, with_partitions
-
-_WHOSE = (*PLACE, "group")
 
 
 def group_skips(tables: Tables, partitions: Partitions) -> DataFrame:
@@ -20,32 +18,32 @@ def group_skips(tables: Tables, partitions: Partitions) -> DataFrame:
     judged = with_partitions(_furthest(history), partitions).where(
         ~f.coalesce("marked", f.lit(False)) & f.col("leader").isNotNull()
     )
-    passed = f.broadcast(judged.select(*_WHOSE, f.col("commit.offset").alias("until"), "leader"))
+    passed = f.broadcast(judged.select(*WHOSE, f.col("commit.offset").alias("until"), "leader"))
     polled = (f.col("f") == "poll") & (f.col("type") != "invoke") & f.col("topic").isNotNull()
     given = history.where(polled & f.col("group").isNotNull()).select(
-        *_WHOSE, "offset", "value", f.col("leader_epoch").alias("epoch")
+        *WHOSE, "offset", "value", f.col("leader_epoch").alias("epoch")
     )
     held = (
         tables.replica_logs.where(f.col("value").isNotNull())
         .join(passed, on=list(PLACE), how="inner")
         .where((f.col("node") == f.col("leader.node")) & (f.col("offset") < f.col("until")))
-        .select(*_WHOSE, "offset", "value", "leader_epoch")
+        .select(*WHOSE, "offset", "value", "leader_epoch")
     )
     same = f.col("epoch").isNull() | (f.col("leader_epoch") < 0) | (f.col("epoch") == f.col("leader_epoch"))
     last = (
-        held.join(given, on=[*_WHOSE, "offset", "value"], how="inner")
+        held.join(given, on=[*WHOSE, "offset", "value"], how="inner")
         .where(same)
-        .groupBy(*_WHOSE)
+        .groupBy(*WHOSE)
         .agg(f.max("offset").alias("last"))
     )
     skipped = (
-        held.join(f.broadcast(last), on=list(_WHOSE), how="inner")
+        held.join(f.broadcast(last), on=list(WHOSE), how="inner")
         .where(f.col("offset") < f.col("last"))
-        .join(given.select(*_WHOSE, "offset"), on=[*_WHOSE, "offset"], how="left_anti")
-        .groupBy(*_WHOSE, "offset", "last")
+        .join(given.select(*WHOSE, "offset"), on=[*WHOSE, "offset"], how="left_anti")
+        .groupBy(*WHOSE, "offset", "last")
         .agg(f.min(f.struct("value", "leader_epoch")).alias("record"))
     )
-    found = skipped.join(f.broadcast(judged.select(*_WHOSE, "commit", "deleted")), on=list(_WHOSE), how="inner")
+    found = skipped.join(f.broadcast(judged.select(*WHOSE, "commit", "deleted")), on=list(WHOSE), how="inner")
     return findings(
         found,
         "group-skip",
@@ -62,17 +60,25 @@ def group_skips(tables: Tables, partitions: Partitions) -> DataFrame:
 
 
 def _furthest(history: DataFrame) -> DataFrame:
-    """By group and partition, the acknowledgement of the highest offset; without those that others committed."""
+    """By group and partition, the row that shows the highest commit; without those that others committed."""
     of_members = f.col("begin.generation").isNotNull()
     acked = f.when(
         of_members & (f.col("end.type") == "ok"),
         f.struct("end.offset", (-f.col("end.index")).alias("back"), "end.index", "end.time_ns", "end.process"),
     )
     known = commits(history).where(f.col("begin.group").isNotNull()).withColumn("group", f.col("begin.group"))
-    others = f.max(~of_members & (f.col("end.type") != "fail"))
+    others = ~of_members & (f.col("end.type") != "fail")
+    told = (
+        history.where((f.col("f") == "committed") & (f.col("type") == "ok") & f.col("offset").isNotNull())
+        .join(automatic(history), on=list(WHOSE), how="left_semi")
+        .withColumn("shown", f.struct("offset", (-f.col("index")).alias("back"), "index", "time_ns", "process"))
+    )
+    shown = known.select(*WHOSE, acked.alias("shown"), others.alias("others")).unionByName(
+        told.select(*WHOSE, "shown", f.lit(False).alias("others"))
+    )
     return (
-        known.groupBy(*_WHOSE)
-        .agg(f.max(acked).alias("commit"), others.alias("others"))
+        shown.groupBy(*WHOSE)
+        .agg(f.max("shown").alias("commit"), f.max("others").alias("others"))
         .where(f.col("commit").isNotNull() & ~f.col("others"))
     )
 

@@ -3,10 +3,27 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import NamedTuple
 
 from checkers.views.history import History
 from checkers.views.row import Row, where
 from harness.model import TopicPartition
+
+
+class Whose(NamedTuple):
+    """A group and a partition that it reads."""
+
+    group: str
+    where: TopicPartition
+
+
+def automatic(history: History) -> set[Whose]:
+    """Where clients commit by themselves (``auto_commit``), so that the history does not have the commits."""
+    return {
+        Whose(row["group"], where(row))
+        for row in history.operations
+        if row["f"] == "auto_commit" and None not in (row["topic"], row["group"])
+    }
 
 
 def group_operations(history: History) -> list[list[Row]]:

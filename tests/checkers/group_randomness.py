@@ -22,8 +22,7 @@ def act_in_groups(story: Story, rng: random.Random) -> None:
     if rng.random() < 0.5:
         return
     generation, protocol = 1, rng.choice((None, "classic", "consumer", "consumer"))
-    for process in rng.sample(_MEMBERS, rng.randrange(4)):
-        _two_rows(story, {"process": process, "f": "subscribe", "partition": 0})
+    _subscribe(story, rng)
     for _ in range(rng.randrange(3, 12)):
         generation = max(0, generation + rng.choice((0, 0, 1, 1, -1)))
         p = rng.choice(list(story.partitions))
@@ -42,6 +41,15 @@ def act_in_groups(story: Story, rng: random.Random) -> None:
             times = {"injected_ns": story.now + 1, "healed_ns": story.now + 3, "heal_proven_ns": story.now + 4}
             story.fault(f"dark-{story.now}", kind="power_loss", nodes=[str(node) for node in NODES], **times)
             story.now += 1_000_000
+
+
+def _subscribe(story: Story, rng: random.Random) -> None:
+    """Some members subscribe, and the client of one of them may commit by itself."""
+    for process in rng.sample(_MEMBERS, rng.randrange(4)):
+        _two_rows(story, {"process": process, "f": "subscribe", "partition": 0})
+    if rng.random() < 0.3:
+        p = rng.choice(list(story.partitions))
+        _two_rows(story, {"process": 84, "f": "auto_commit", "partition": p}, ends="info")
 
 
 def _be_given(story: Story, rng: random.Random, p: int, generation: int, protocol: str | None) -> None:
