@@ -238,9 +238,7 @@ class Recorder:
         self, process: ProcessId, f: Literal["assign", "subscribe", "auto_commit"],
         partitions: Sequence[TopicPartition], group: str | None = None, *, final: bool = False,
     ) -> int:  # fmt: skip
-        """A client is about to be assigned ``partitions``, or to subscribe to them (empty: not known which).
-
-        Or, an ``auto_commit``, to commit of them what it likes, whenever it likes.
+        """A client is about to be assigned ``partitions``, to subscribe to them (empty: not known), or may commit itself.
 
         Returns:
             the operation's number for :meth:`complete`.
@@ -263,10 +261,7 @@ class Recorder:
         return self.begin([replace(r, offset=o) for r, o in zip(rows, offsets.values(), strict=True)])
 
     def complete(self, op: int, kind: Completion, error: str | None = None, generation: int | None = None) -> None:
-        """The assign, subscribe, auto_commit or commit ``op`` ended.
-
-        ``generation``: the one that a committing member is in then.
-        """
+        """The operation ``op`` ended; ``generation``: the one that a committing member is in then."""
 
         def rows(invoked: list[Row]) -> list[Row]:
             return [replace(ended(row, kind, error, row.offset), generation=generation) for row in invoked]
