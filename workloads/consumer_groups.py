@@ -1,8 +1,9 @@
 """consumer_groups: producers at a steady rate, and groups of consumers that share the partitions, come and go.
 
 The members of a group read what their group gives them, commit it, and are given partitions and lose them as members
-join, leave, hang, or are removed by their coordinator. A member that is given a partition asks what its group has
-committed, and begins there.
+join, leave, hang, are killed, or are removed by their coordinator. A member that is given a partition asks what its
+group has committed, and begins there. It commits and waits; or commits asynchronously, and before it gives partitions
+up and waits; or leaves it to its client (``enable.auto.commit``), which commits what earlier polls have returned.
 
 Promised: as under unique_sends; the coordinator answers a member that asks for its group's commit with the last one
 that was acknowledged, or one that was under way since, also after another broker has taken the group over; a member
@@ -11,22 +12,29 @@ beyond the end of the log; while a member has a partition, it is given the recor
 one by the group as a whole, below what it has committed; a commit is acknowledged to members of the present generation
 alone, and in the consumer protocol (KIP-848) to the owner of its partition alone, in the owner's member epoch; a member
 is given a partition when its former owner has given it up or was removed; a healed cluster gives a new member all
-partitions of a group that the others have left.
+partitions of a group that the others have left. All this holds however the members commit: a group whose clients commit
+by themselves is not told of an earlier commit than it was told of before, and is given every record below it.
 
 Judged: as under unique_sends, each such answer against all commits of the group, where each member begins against the
 answers, a position out of range against what had been delivered before it, each commit against the log and the
 generations that were known when it began, each owner of a partition against the generations of the owner before it and
 the time that this one had to join again, the polls of each member between two rebalances, and those of all members
 against the log up to the last commit, and what a new member of each group is given in the end; on the built-in and the
-simulated cluster also the replicas of ``__consumer_offsets``.
+simulated cluster also the replicas of ``__consumer_offsets``. An asynchronous commit is acknowledged when its answer
+has come, and of unknown outcome if none comes before the member is closed. Of a group whose clients commit by
+themselves there are no commits to judge: each answer to the question for its commit is a proof that there was one, and
+is judged against the answers before it, and all members' polls against the log up to the highest answer.
 
-Missed: two members that have one partition in different generations, where the former owner may have been removed: it
-had joined more than a session timeout before, and is not seen in the other's generation again; in the consumer protocol
-in real time, whose fault two owners of a partition are; an earlier commit with which a coordinator answers after a
-fault has cut brokers off or had them stand still, for it may not have known of its successor; where members begin in a
-group of which one was out of range; a commit of a static member that another one of its name has replaced; a rebalance
-that takes long, or ends only with the run. In virtual time the members are the simulation's own, not librdkafka, whose
-heartbeats go on while a member hangs.
+Missed: members of librdkafka and kafka-python that are killed, for their clients live in the harness's own process; two
+members that have one partition in different generations, where the former owner may have been removed: it had joined
+more than a session timeout before, and is not seen in the other's generation again; in the consumer protocol in real
+time, whose fault two owners of a partition are; an earlier commit with which a coordinator answers after a fault has
+cut brokers off or had them stand still, for it may not have known of its successor; where members begin in a group of
+which one was out of range; a commit of a static member that another one of its name has replaced; a rebalance that
+takes long, or ends only with the run; of a group whose clients commit by themselves a commit that was lost before a
+member had asked for it, or was acknowledged to a former owner, and how much is delivered again. In virtual time the
+members are the simulation's own, not librdkafka, whose heartbeats go on while a member hangs, and they make automatic
+commits as Kafka's own client does, in their polls alone.
 """
 
 from __future__ import annotations
@@ -40,10 +48,11 @@ from pydantic import Field
 from harness.client_ports import ClientContext
 from harness.client_tasks.group_life import GroupLife
 from harness.client_tasks.steady_sends import SteadySends, SteadySendsParameters
-from harness.membership import Assignor, Membership, RemoteAssignor
+from harness.errors import UsageError
+from harness.membership import Assignor, CommitMode, Commits, Membership, RemoteAssignor, Subscription
 from harness.model import GroupProtocol, Offset, TopicPartition
 from harness.steps import Seconds
-from harness.workload import Waits, Workload, WorkloadKind
+from harness.workload import JAVA, Circumstances, Waits, Workload, WorkloadKind
 
 _AFTER_ERROR_S = 0.05
 _NS_PER_S = 1_000_000_000
@@ -63,12 +72,20 @@ class ConsumerGroupsParameters(SteadySendsParameters):
         remote_assignor: how the coordinator of a group of the consumer protocol shares them, dealt out likewise.
         static: whether members are static (KIP-345): one that comes back in time keeps its partitions. In the consumer
             protocol it is refused while its former self has neither left nor been silent for a session.
+        subscribe: how the members say which topics they read, dealt out to the members of each group in turn: by
+            ``names``, or by a ``pattern`` that matches just these, which in the classic protocol the client resolves,
+            and in the consumer protocol the coordinator.
+        commits: how the members commit, dealt out to the groups in turn: ``sync``, they wait for the answer; ``async``,
+            they take it with a later poll; ``auto``, their clients commit by themselves.
         commit_every_s: how long after a commit a member commits again; it also does before it gives partitions up.
         session_timeout_s: after how long without a heartbeat a coordinator removes a member of a group of the classic
             protocol; in the consumer protocol the setting ``group.consumer.session.timeout.ms`` says that.
         poll_timeout_s: after how long without a poll a member leaves by itself; not below ``session_timeout_s``.
         stays_s: how long a member stays on the average, before it leaves, or hangs for up to twice ``poll_timeout_s``
             and commits then; in virtual time it sends no heartbeats meanwhile. 0: it stays.
+        killed: the share of members that end by being killed instead: they leave nothing, and the coordinator has to
+            remove them. Only Kafka's own client has a process for each of them, and in virtual time half of them keep
+            their connections, as a machine does that loses power.
         away_s: how long a member that has left stays away on the average.
     """
 
@@ -78,10 +95,13 @@ class ConsumerGroupsParameters(SteadySendsParameters):
     assignor: tuple[Assignor, ...] = Field(default=("range", "cooperative-sticky"), min_length=1)
     remote_assignor: tuple[RemoteAssignor, ...] = Field(default=("uniform", "range"), min_length=1)
     static: bool = False
+    subscribe: tuple[Subscription, ...] = Field(default=("names",), min_length=1)
+    commits: tuple[CommitMode, ...] = Field(default=("sync",), min_length=1)
     commit_every_s: Seconds = Field(default=0.5, gt=0)
     session_timeout_s: Seconds = Field(default=3.0, ge=0.5)
     poll_timeout_s: Seconds = Field(default=4.0, ge=0.5)
     stays_s: Seconds = Field(default=6.0, ge=0)
+    killed: float = Field(default=0.0, ge=0, le=1)
     away_s: Seconds = Field(default=1.0, gt=0)
 
     @property
@@ -116,7 +136,35 @@ class ConsumerGroupsParameters(SteadySendsParameters):
             self.held_for_s,
             self.protocol[place],
             self.remote_assignor[turn % len(self.remote_assignor)],
+            self.subscribe[slot.number % len(self.subscribe)],
+            Commits(self.commits[turn % len(self.commits)], self.commit_every_s),
         )
+
+    @property
+    def must_kill_clients(self) -> bool:
+        """See :class:`harness.workload.WorkloadParameters`."""
+        return bool(self.killed)
+
+    def refuse(self, found: Circumstances) -> None:
+        """See :class:`harness.workload.WorkloadParameters`."""
+        if self.killed and not self.client.startswith(JAVA) and not found.in_virtual_time:
+            raise UsageError(
+                f"workload.killed={self.killed:g} kills a client's process, and {self.client} has none of its own.",
+                "Name Kafka's own client, workload.client=java:RELEASE, or leave workload.killed out.",
+            )
+        if self.killed and not self.stays_s:
+            raise UsageError(
+                f"workload.killed={self.killed:g} is a share of the members that end, and with workload.stays_s=0 none "
+                "does.",
+                "Leave one of them out.",
+            )
+        release = self.client.removeprefix(JAVA) if self.client.startswith(JAVA) else ""
+        if release and "pattern" in self.subscribe and self.assigned_by_coordinators and int(release.split(".")[0]) < 4:
+            raise UsageError(
+                f"workload.subscribe=[pattern] in groups of the consumer protocol (KIP-848) takes SubscriptionPattern, "
+                f"which workload.client={self.client} does not have.",
+                "Take a client from 4.0 on, workload.protocol=[classic], or workload.subscribe=[names].",
+            )
 
 
 class Slot(NamedTuple):
@@ -178,10 +226,15 @@ class ConsumerGroups(Workload):
         drawn = random.Random(f"{self.context.seed}:group:{slot.group}:{slot.number}")
         membership, has_moved = ours.membership(slot, self._partitions), False
         while not clients.stopping:
-            life = GroupLife(self.context, clients, membership, ours.isolation, from_beginning=has_moved)
+            process = clients.process() if ours.killed and drawn.random() < ours.killed else None
+            life = GroupLife(self.context, process or clients, membership, ours.isolation, from_beginning=has_moved)
             error = await self._live(life, drawn)
             has_moved = life.moved
-            await life.close()
+            if process is None:
+                await life.close()
+            else:
+                process.kill(silently=drawn.random() < 1 / 2)
+                life.crash()
             await clients.sleep(drawn.expovariate(1 / ours.away_s) if error is None else _AFTER_ERROR_S)
 
     async def _live(self, life: GroupLife, drawn: random.Random) -> str | None:
