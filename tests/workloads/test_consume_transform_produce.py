@@ -129,10 +129,10 @@ def commits_offsets_apart(*, first: bool) -> Any:
     ) -> Transacted:
         offsets = {TopicPartition(one.topic, one.partition): CommittedOffset.after(one) for one in records}
         if first:
-            await ours._life._commit(offsets)
+            await ours._life._commits.commit_and_wait(offsets)
         ended = await ours._end(producer, fate)
         if not first and ended.kind == "ok":
-            await ours._life._commit(offsets)
+            await ours._life._commits.commit_and_wait(offsets)
         return ended
 
     return commit
