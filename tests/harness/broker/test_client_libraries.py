@@ -280,9 +280,11 @@ def test_the_answer_to_an_asynchronous_commit_comes_with_a_later_poll(
 def test_a_member_that_was_replaced_is_not_told_that_its_asynchronous_commit_was_stored(
     library: ClientLibrary, places: list[TopicPartition]
 ) -> None:
-    first, second = (Group(library, places, name, instance="one").member() for name in ["g" + uuid.uuid4().hex] * 2)
+    group = Group(library, places, instance="one")
     sent(library, places[0], [1, 2])
+    first = group.member()
     polled(first, lambda found: len(found) == 2)
+    second = Group(library, places, group.name, instance="one").member()
     polled(second, lambda found: len(found) == 2)
     answers: list[str | None] = []
     first.commit_async({places[0]: CommittedOffset(2)}, answers.append)
