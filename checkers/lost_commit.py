@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from checkers.views.clock_steps import clock_steps_ms
@@ -168,7 +168,8 @@ def doubt(finding: Finding, journal: FaultJournal, manifest: Manifest) -> str:
     since_ns, until_ns = finding.since_ns, finding.time_ns
     if finding.kind != LOST_COMMIT.name or since_ns is None or until_ns is None:
         return ""
-    if finding.offset is None and _may_have_expired(since_ns, until_ns, journal, manifest):
+    made_ns = since_ns if finding.by_ns is None else finding.by_ns
+    if finding.offset is None and _may_have_expired(made_ns, until_ns, journal, manifest):
         return _MAY_HAVE_EXPIRED
     may_be_deposed = any(
         may_depose(fault) and in_force(fault["injected_ns"], fault["heal_proven_ns"], since_ns, until_ns)
@@ -186,12 +187,13 @@ def _may_have_expired(since_ns: int, until_ns: int, journal: FaultJournal, manif
 
 
 def attribute(finding: Finding, frames: Frames) -> Attribution:
-    """It rests on the commit, and on the offset that the group was given."""
+    """It rests on the commit, where a client reports it, and on the offset that the group was given."""
     if finding.kind == "commit-beyond-end":
         row = row_of(frames, finding)
         is_commit = row is not None and row["f"] == "commit"
         return attributed(committed(frames, finding, row) if is_commit else returned(frames, finding))
-    before = [] if finding.other_offset is None else [committed(frames, finding, commit_before(frames, finding))]
+    has_commit = finding.other_offset is not None and finding.by_ns is None
+    before = [committed(frames, finding, commit_before(frames, finding))] if has_commit else []
     return attributed(*before, returned(frames, finding))
 
 
@@ -222,7 +224,7 @@ def _lost(history: History, answer: Row, asked: int, commits: list[Commit]) -> I
         )  # fmt: skip
 
 
-def _gone_back(history: History, by_themselves: set[Whose]) -> Iterator[Finding]:
+def _gone_back(history: History, by_themselves: Mapping[Whose, int]) -> Iterator[Finding]:
     """What a group whose clients commit by themselves was given that is less than it had been given before."""
     told: dict[Whose, list[tuple[int, Row]]] = defaultdict(list)
     others: set[Whose] = set()
@@ -233,7 +235,9 @@ def _gone_back(history: History, by_themselves: set[Whose]) -> Iterator[Finding]
             others.add(whose)
         elif last["type"] == "ok":
             told[whose].append((first["index"], last))
-    for whose in by_themselves - others:
+    for whose, began_ns in by_themselves.items():
+        if whose in others:
+            continue
         end = min((row["index"] for row in history.operations if _is_reset(row, whose.group)), default=math.inf)
         for asked, row in told[whose]:
             known = (one for _, one in told[whose] if one["index"] < asked and one["offset"] is not None)
@@ -248,6 +252,7 @@ def _gone_back(history: History, by_themselves: set[Whose]) -> Iterator[Finding]
                     process=row["process"],
                     other_offset=before["offset"],
                     since_ns=before["time_ns"],
+                    by_ns=began_ns,
                 )  # fmt: skip
 
 

@@ -49,7 +49,8 @@ class Finding(NamedTuple):
             confirmed, of ``group-repeat`` when the member was given the partition; None: not known.
         by_ns: by when what explains it must have happened: of ``duplicate`` when its send was first acknowledged, of
             ``inconsistent-offsets`` and ``lost-write`` when another value was first known to be there; of
-            ``lost-acknowledgement`` when the consumer first polled; None: not known.
+            ``lost-acknowledgement`` when the consumer first polled; of ``lost-commit``, where clients commit by
+            themselves, when the first of them may have: from then on a commit may expire; None: not known.
         total: how many findings its group has; see :data:`KEPT_PER_GROUP`.
         earliest_ns: the lowest ``time_ns`` of its group; ``latest_ns`` the highest.
         earliest_since_ns: the lowest ``since_ns`` of its group; ``latest_since_ns`` the highest.

@@ -12,9 +12,12 @@ WHOSE = (*PLACE, "group")
 
 
 def automatic(history: DataFrame) -> DataFrame:
-    """``run, topic, partition, group``: where clients commit by themselves, without rows of their commits."""
+    """``run, topic, partition, group, began_ns``: where clients commit by themselves, without rows of their commits.
+
+    From ``began_ns`` on one may have committed there.
+    """
     rows = history.where((f.col("f") == "auto_commit") & f.col("topic").isNotNull() & f.col("group").isNotNull())
-    return f.broadcast(rows.select(*WHOSE).distinct())
+    return f.broadcast(rows.groupBy(*WHOSE).agg(f.min("time_ns").alias("began_ns")))
 
 
 def commits(history: DataFrame) -> DataFrame:

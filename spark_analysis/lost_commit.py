@@ -17,7 +17,7 @@ def lost_commits(tables: Tables, partitions: Partitions) -> DataFrame:
     rows = tables.history.where(f.col("f").isin("commit", "committed") & f.col("topic").isNotNull())
     by_themselves = automatic(tables.history)
     told_of = rows.join(by_themselves, on=list(WHOSE), how="left_anti")
-    gone_back = _gone_back(rows.join(by_themselves, on=list(WHOSE), how="left_semi"), tables.history)
+    gone_back = _gone_back(rows.join(by_themselves, on=list(WHOSE), how="inner"), tables.history)
     return _lost(told_of).unionByName(gone_back).unionByName(_beyond(rows, partitions))
 
 
@@ -76,7 +76,8 @@ def _gone_back(rows: DataFrame, history: DataFrame) -> DataFrame:
     """What groups whose clients commit by themselves were given that is less than they had been given before."""
     begun = f.min(f.struct(f.col("type") != "invoke", "index"))
     ended = f.max(f.struct(f.col("type") != "invoke", "index", "type", "offset", "time_ns", "process"))
-    operations = rows.groupBy(*WHOSE, "op", "f").agg(begun.alias("begun"), ended.alias("end"))
+    first = f.min("began_ns").alias("began_ns")
+    operations = rows.groupBy(*WHOSE, "op", "f").agg(begun.alias("begun"), ended.alias("end"), first)
     others = operations.where(f.col("f") == "commit").select(*WHOSE).distinct()
     resets = history.where(f.col("f") == "out_of_range").groupBy("run", "group").agg(f.min("index").alias("reset"))
     answers = operations.where((f.col("f") == "committed") & (f.col("end.type") == "ok")).join(
@@ -85,7 +86,7 @@ def _gone_back(rows: DataFrame, history: DataFrame) -> DataFrame:
     shown = answers.where(f.col("end.offset").isNotNull()).select(
         *WHOSE, f.col("end.index").alias("at"), f.struct("end.index", "end.offset", "end.time_ns").alias("shown")
     )
-    asking = answers.select(*WHOSE, f.col("begun.index").alias("at"), "end")
+    asking = answers.select(*WHOSE, f.col("begun.index").alias("at"), "end", "began_ns")
     earlier = Window.partitionBy(*WHOSE).orderBy("at").rangeBetween(Window.unboundedPreceding, -1)
     events = shown.unionByName(asking, allowMissingColumns=True).withColumn("before", f.max("shown").over(earlier))
     less = f.coalesce("end.offset", f.lit(-1)) < f.col("before.offset")
@@ -99,6 +100,7 @@ def _gone_back(rows: DataFrame, history: DataFrame) -> DataFrame:
         process="end.process",
         other_offset="before.offset",
         since_ns="before.time_ns",
+        by_ns="began_ns",
     )
 
 

@@ -30,11 +30,12 @@ members that have one partition in different generations, where the former owner
 more than a session timeout before, and is not seen in the other's generation again; in the consumer protocol in real
 time, whose fault two owners of a partition are; an earlier commit with which a coordinator answers after a fault has
 cut brokers off or had them stand still, for it may not have known of its successor; where members begin in a group of
-which one was out of range; a commit of a static member that another one of its name has replaced; a rebalance that
-takes long, or ends only with the run; of a group whose clients commit by themselves a commit that was lost before a
-member had asked for it, or was acknowledged to a former owner, and how much is delivered again. In virtual time the
-members are the simulation's own, not librdkafka, whose heartbeats go on while a member hangs, and they make automatic
-commits as Kafka's own client does, in their polls alone.
+which one was out of range; a commit of a static member that another one of its name has replaced; a stale asynchronous
+commit whose answer the client gives when it has joined again, as clients do within a later poll; a rebalance that takes
+long, or ends only with the run; of a group whose clients commit by themselves a commit that was lost before a member
+had asked for it, or was acknowledged to a former owner, and how much is delivered again. In virtual time the members
+are the simulation's own, not librdkafka, whose heartbeats go on while a member hangs, and they make automatic commits
+as Kafka's own client does, in their polls alone.
 """
 
 from __future__ import annotations
@@ -137,7 +138,7 @@ class ConsumerGroupsParameters(SteadySendsParameters):
             self.protocol[place],
             self.remote_assignor[turn % len(self.remote_assignor)],
             self.subscribe[slot.number % len(self.subscribe)],
-            Commits(self.commits[turn % len(self.commits)], self.commit_every_s),
+            Commits(self.commits[slot.group % len(self.commits)], self.commit_every_s),
         )
 
     @property

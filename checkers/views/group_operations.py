@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from checkers.views.history import History
@@ -17,13 +18,17 @@ class Whose(NamedTuple):
     where: TopicPartition
 
 
-def automatic(history: History) -> set[Whose]:
-    """Where clients commit by themselves (``auto_commit``), so that the history does not have the commits."""
-    return {
-        Whose(row["group"], where(row))
-        for row in history.operations
-        if row["f"] == "auto_commit" and None not in (row["topic"], row["group"])
-    }
+def automatic(history: History) -> Mapping[Whose, int]:
+    """Where clients commit by themselves (``auto_commit``), so that the history does not have the commits.
+
+    Returns: from when on, in nanoseconds, a client may have committed there.
+    """
+    found: dict[Whose, int] = {}
+    for row in history.operations:
+        if row["f"] == "auto_commit" and None not in (row["topic"], row["group"]):
+            whose = Whose(row["group"], where(row))
+            found[whose] = min(found.get(whose, row["time_ns"]), row["time_ns"])
+    return found
 
 
 def group_operations(history: History) -> list[list[Row]]:

@@ -84,9 +84,10 @@ class MemberCommits:
 
     def end(self) -> None:
         """The member is closed, or was killed: answers that have not come do not come any more."""
-        for process in sorted(self._under_way, key=lambda one: one.op):
+        while self._under_way:
+            process = min(self._under_way, key=lambda one: one.op)
+            self._under_way.discard(process)
             process.end_commit(UNANSWERED)
-        self._under_way.clear()
 
     def _begin(self, news: Offsets) -> None:
         if not news:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaError
 from confluent_kafka import TopicPartition as Assigned
 
 from harness.client_ports import LEFT_UNKNOWN, CommitAnswered, CommittedOffset, Isolation, Polled
@@ -70,7 +70,7 @@ class GroupConsumer:
                 **static,
                 **(_classic(membership) if is_classic else _consumer(membership)),
                 **_committing(membership.commits),
-                "on_commit": self._commits.served,
+                "on_commit": self._answered,
                 "group.id": membership.group,
                 "max.poll.interval.ms": max(round(membership.poll_timeout_s * 1000), session_ms),
                 "coordinator.query.interval.ms": 1000,
@@ -150,6 +150,10 @@ class GroupConsumer:
                 self._consumer.store_offsets(offsets=stored)
 
     # ------------------------------------------------------------------------------------ librdkafka's callbacks
+
+    def _answered(self, error: KafkaError | None, committed: list[Assigned]) -> None:
+        if not self._is_gone:
+            self._commits.served(error, committed)
 
     def _while_here(self, callback: _Callback) -> _Callback:
         """What librdkafka calls back; not heard once the member has closed."""

@@ -238,7 +238,7 @@ class Recorder:
         self, process: ProcessId, f: Literal["assign", "subscribe", "auto_commit"],
         partitions: Sequence[TopicPartition], group: str | None = None, *, final: bool = False,
     ) -> int:  # fmt: skip
-        """A client is about to be assigned ``partitions``, to subscribe to them (empty: not known), or commits itself.
+        """A client is about to be assigned ``partitions`` (empty: not known), to subscribe, or to commit by itself.
 
         Returns:
             the operation's number for :meth:`complete`.

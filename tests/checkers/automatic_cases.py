@@ -125,6 +125,24 @@ def a_commit_of_such_a_group_that_every_power_loss_took_is_documented(story: Sto
 
 
 @case(Outcome.INCONCLUSIVE, ("lost-commit", "INDETERMINATE", None), **MINUTE)
+def such_a_commit_may_have_been_made_long_before_the_group_was_told_of_it(story: Story) -> None:
+    take_turns(story, [0, 1, 2], (None, 3), [3, 4])
+    wait(story, 45)
+    commit(story, 3, "committed")
+    wait(story, 17)
+    commit(story, None, "committed")
+    end(story)
+
+
+@case(Outcome.VIOLATION, ("lost-commit", "VIOLATION", None), **MINUTE)
+def a_commit_of_such_a_group_may_not_expire_before_its_time(story: Story) -> None:
+    take_turns(story, [0, 1, 2], (None, 3), [3, 4])
+    wait(story, 40)
+    commit(story, None, "committed")
+    end(story)
+
+
+@case(Outcome.INCONCLUSIVE, ("lost-commit", "INDETERMINATE", None), **MINUTE)
 def a_commit_of_such_a_group_may_have_expired(story: Story) -> None:
     take_turns(story, [0, 1, 2], (None, 3), [3, 4])
     wait(story, 60)

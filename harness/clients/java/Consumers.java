@@ -1,6 +1,7 @@
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.lang.reflect.InvocationTargetException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -113,8 +114,12 @@ final class Consumers implements Driver.Client, ConsumerRebalanceListener {
             // by its name, for releases before 4.0 do not have it
             Class<?> kind = Class.forName("org.apache.kafka.clients.consumer.SubscriptionPattern");
             Object pattern = kind.getConstructor(String.class).newInstance(request.get("pattern").asText());
-            KafkaConsumer.class.getMethod("subscribe", kind, ConsumerRebalanceListener.class)
-                    .invoke(consumer, pattern, this);
+            try {
+                KafkaConsumer.class.getMethod("subscribe", kind, ConsumerRebalanceListener.class)
+                        .invoke(consumer, pattern, this);
+            } catch (InvocationTargetException refused) {
+                throw new IllegalStateException(refused.getCause());
+            }
         } else {
             consumer.subscribe(Pattern.compile(request.get("pattern").asText()), this);
         }

@@ -29,6 +29,9 @@ from harness.membership import Membership
 from harness.model import NO_EPOCH, NO_GENERATION, Offset, TopicPartition
 from harness.payload import StoredRecord
 
+_ENDED = "_DESTROY"
+"""The error of what was asked of a client whose process has ended."""
+
 _COMMIT_S = 3.0
 _CLOSE_MS = 1000
 
@@ -153,7 +156,10 @@ class Member(GroupOffsets):
         self._commits: list[tuple[queue.SimpleQueue[Said], CommitAnswered]] = []
         by_broker = membership.protocol == "consumer"
         words = {"topics": membership.topics, "pattern": membership.pattern, "by_broker": by_broker}
-        driver.ask(self._client, "subscribe", **words)
+        said = driver.ask(self._client, "subscribe", **words)
+        if said.get("error") not in (None, _ENDED):
+            what = membership.pattern or ", ".join(membership.topics)
+            raise EnvironmentFault(f"Kafka's own client does not subscribe to {what}: {said['error']}, {said['text']}.")
 
     @property
     def generation(self) -> int:
