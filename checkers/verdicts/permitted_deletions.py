@@ -22,8 +22,9 @@ node deleted excuses nothing, unless the last leader's log had begun there befor
 had the record.
 
 Where no such row exists (the timeline is sampled, or a broker died before it could write it), any of these may be the
-reason, on any node, at the time when a log was first seen to begin behind the record since its send. A configuration
-without settings permits any deletion.
+reason, on any node, at the time when a log was first seen to begin behind the record since its send; and an order until
+it was last seen so, for another log may begin there already when the record is stored, after one that it is not in was
+truncated. A configuration without settings permits any deletion.
 """
 
 from __future__ import annotations
@@ -75,11 +76,18 @@ _STAMPED: Final = ("log.message.timestamp.type", "LogAppendTime")
 
 
 class _Removal(NamedTuple):
-    """By that time a log began at ``log_start``, behind the record; ``row``: the row with the reason, if any has it."""
+    """What made a log begin behind the record.
+
+    Attributes:
+        time_ns: by then it began there, at ``log_start``.
+        row: the row with the reason, if any has it.
+        ordered_by_ns: until when an order may have been sent that did so; None: ``time_ns``.
+    """
 
     time_ns: int
     log_start: int
     row: StateInterval | None = None
+    ordered_by_ns: int | None = None
 
 
 def may_be_deleted(
@@ -107,8 +115,11 @@ def _removals(states: States, finding: Finding, which: Retention, sent_ns: int) 
         return [last]
     if states.sampled:
         later = (one for one in states.deletions.get(place, ()) if one.time_ns + LOOK_NS >= sent_ns)
-        known = min((one for one in later if one.log_start > offset), default=None)
-        return [last if known is None else _Removal(known.time_ns + LOOK_NS, known.log_start)]
+        known = [one for one in later if one.log_start > offset]
+        if not known:
+            return [last]
+        first, latest = min(known), max(known)
+        return [_Removal(first.time_ns + LOOK_NS, first.log_start, ordered_by_ns=latest.time_ns + LOOK_NS)]
     by_ns = finding.time_ns if which is Retention.BEFORE_THE_POLL and finding.time_ns is not None else math.inf
     last_led = states.final_leader(place)
     found = {
@@ -180,7 +191,8 @@ def _is_ordered(states: States, journal: FaultJournal, finding: Finding, removal
     place, row = TopicPartition(finding.topic, finding.partition), removal.row
     mark = None if row is None else row.high_watermark
     orders = (journal.orders or {}).get(place, ())
-    begun = [x for x in orders if not x.is_refused and x.invoked_ns <= removal.time_ns]
+    by_ns = removal.time_ns if removal.ordered_by_ns is None else removal.ordered_by_ns
+    begun = [x for x in orders if not x.is_refused and x.invoked_ns <= by_ns]
     sent = [x for x in begun if not _is_over(states, place, x, sent_ns)]
     known = [mark if one.before is None else one.before for one in sent]
     return any(before is None or finding.offset is None or finding.offset < before for before in known)

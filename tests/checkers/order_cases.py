@@ -395,3 +395,37 @@ def a_broker_that_was_started_again_may_find_an_older_beginning(story: Story) ->
     story.partitions[0].starts = dict.fromkeys(NODES, 0)
     story.restart(0)
     story.finish()
+
+
+@case(
+    Outcome.PASS,
+    *(lost(offset, "DOCUMENTED") for offset in range(4)),
+    **configured(order(4, completed_ns=1), order(4, invoked_ns=2 * ALL_NS)) | {"guarantees": SAMPLED | PERMITTED},
+)
+def a_log_that_began_further_on_already_does_not_hide_a_later_order(story: Story) -> None:
+    begin_again_before(story, 3 * ALL_NS)
+
+
+@case(
+    Outcome.VIOLATION,
+    *(lost(offset) for offset in range(4)),
+    **configured(order(4, completed_ns=1), order(4, invoked_ns=4 * ALL_NS)) | {"guarantees": SAMPLED | PERMITTED},
+)
+def an_order_that_came_when_the_records_were_gone_explains_nothing(story: Story) -> None:
+    begin_again_before(story, 3 * ALL_NS)
+
+
+def begin_again_before(story: Story, gone_ns: int) -> None:
+    """The log of node 2 begins at 4 before the record at 3 is sent, and much later those of all do."""
+    part = story.partitions[0]
+    write(story, 3)
+    part.starts[2] = 4
+    later(story)
+    write(story, 1)
+    story.state(2)
+    story.now = gone_ns
+    for node in NODES:
+        part.starts[node] = 4
+        story.state(node)
+    write(story, 1)
+    story.finish()
