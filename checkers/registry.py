@@ -100,7 +100,7 @@ class Promise(Protocol):
 
 @runtime_checkable
 class AboutClients(Protocol):
-    """A promise about what clients report, so that a wire tap shows whose a breach of it is."""
+    """A rule, on facts or not, about what clients report, so that a wire tap shows whose a breach is."""
 
     def attribute(self, finding: Finding, frames: Frames) -> Attribution:
         """Whose a breach is, by the reports that it rests on."""

@@ -35,7 +35,10 @@ from checkers.views.conclusion import Conclusion, cite, detail, seen_at
 from checkers.views.configured import Configured
 from checkers.views.delete_records_orders import Order
 from checkers.views.fault_journal import FaultJournal
+from checkers.views.frames import Frames
 from checkers.views.states import States
+from checkers.wire_tap.attribution import attributed
+from checkers.wire_tap.deletion_grounds import not_asked, not_obeyed, obeyed
 from harness.anomaly import (
     NO_WORD,
     NOTHING,
@@ -46,8 +49,11 @@ from harness.anomaly import (
     Sampled,
     Unseen,
 )
+from harness.checker import Attribution
 from harness.downtime import in_force
+from harness.error_codes import ErrorCode
 from harness.facts import StateInterval
+from harness.findings import Finding
 from harness.history.delete_records_log import GAVE_UP
 from harness.model import NodeId, TopicPartition, node_name
 
@@ -87,6 +93,8 @@ KINDS = (WRONG_DELETION, UNANSWERED_DELETION)
 _DELETIONS = frozenset({"retention", "delete_records"})
 """The events of random load that are no faults, but deletions."""
 
+_ERROR_CODES = {code.name: int(code) for code in ErrorCode}
+
 
 def conclude(states: States, configured: Configured, journal: FaultJournal) -> Iterator[Conclusion]:
     """Every DeleteRecords of one run that deleted something else, or was not obeyed although it had to be."""
@@ -99,6 +107,13 @@ def conclude(states: States, configured: Configured, journal: FaultJournal) -> I
         yield from undone or _nowhere(states, configured, place, orders)
         if not states.sampled:
             yield from _unanswered(states, configured, journal, place, orders)
+
+
+def attribute(finding: Finding, frames: Frames) -> Attribution:
+    """It rests on what the orders say that clients asked for, or were answered."""
+    if finding.kind == UNANSWERED_DELETION.name:
+        return attributed(not_obeyed(frames, finding))
+    return attributed(not_asked(frames, finding) if finding.by_ns is None else obeyed(frames, finding))
 
 
 # ---------------------------------------------------------------------------------------------------- what was deleted
@@ -131,11 +146,12 @@ def _undone(
         start = max((one.log_start_offset or 0 for one in known), default=0)
         if known and start < order.deleted:
             last = max(known, key=lambda one: (one.begin_ns, one.node))
-            yield _wrong(
+            found = _wrong(
                 configured, place, last, (start, order.deleted),
                 f"A client was answered that what lies before {order.deleted} of {place} is deleted, and by then no "
                 f"leader's log had begun later than at {start} (orders[{order.number}] in run.json).",
             )  # fmt: skip
+            yield _answered(found, [order])
 
 
 def _nowhere(
@@ -146,13 +162,15 @@ def _nowhere(
     again = any(one.incarnation > 0 for intervals in states.reported.get(place, {}).values() for one in intervals)
     again |= any((one.leader_epoch or 0) > 0 for one in states.decided.get(place, ()))
     before = max((one.deleted for one in orders if one.is_obeyed), default=0)
+    last = [one for one in orders if one.is_obeyed and one.deleted == before]
     for one in leaders if not again else ():
         if one.log_start_offset is not None and one.log_start_offset < before:
-            yield _wrong(
+            found = _wrong(
                 configured, place, one, (one.log_start_offset, before),
                 f"A leader of {place} answered that it had deleted everything before {before}, and in the end the log "
                 f"of node {one.node}, which leads, begins at {one.log_start_offset}.",
             )  # fmt: skip
+            yield _answered(found, last)
 
 
 def _wrong(
@@ -162,6 +180,12 @@ def _wrong(
         "wrong-deletion", place, offset=offsets[0], until=offsets[1], leader_epoch=one.leader_epoch, **seen_at(one)
     )
     return Conclusion(finding, why, (cite(one, f"node {one.node}'s log begins at {one.log_start_offset}"),))
+
+
+def _answered(found: Conclusion, orders: Sequence[Order]) -> Conclusion:
+    """One that rests on the answers to these orders, with the times between which they came."""
+    since_ns, by_ns = min(one.invoked_ns for one in orders), max(one.completed_ns or 0 for one in orders)
+    return found._replace(finding=found.finding._replace(since_ns=since_ns, by_ns=by_ns))
 
 
 # --------------------------------------------------------------------------------------------------- what was answered
@@ -178,6 +202,7 @@ def _unanswered(
         finding = states.finding(
             "unanswered-deletion", place, offset=order.before, leader_epoch=leads.leader_epoch,
             node=leads.node, incarnation=leads.incarnation, row=leads.sequence, time_ns=order.completed_ns,
+            since_ns=order.invoked_ns, until=_ERROR_CODES.get(order.error or ""),
         )  # fmt: skip
         why = (
             f"The order to delete what lies before {_before(order)} of {place} {what}, and node {leads.node} led, and "

@@ -40,17 +40,20 @@ class Finding(NamedTuple):
         other_value: the other value concerned: what is there instead.
         until: of ``hw-regression`` the higher watermark; of ``poll-skip`` the offset delivered after the gap, of
             ``group-skip`` the one that was committed; of a finding about a group's generations the later of them; of
-            one about share groups the row that confirmed that the group is done with the record, or the delivery count.
+            one about share groups the row that confirmed that the group is done with the record, or the delivery count;
+            of ``wrong-deletion`` where the log begins, or should; of ``unanswered-deletion`` the answer's error code.
         committed: whether the record is known to have been below a high watermark.
         since_ns: when the send of the missing record began, and of several values that of the first: before that it
             cannot have been lost; of ``poll-skip`` when the delivery before was written, of ``lost-commit`` when the
             commit was acknowledged, of a finding about a group's generations when a member of one subscribed, of a
             finding about a transaction when its record's send began, of ``lost-acknowledgement`` when that was
-            confirmed, of ``group-repeat`` when the member was given the partition; None: not known.
+            confirmed, of ``group-repeat`` when the member was given the partition, of a finding about a DeleteRecords
+            when that was sent; None: not known.
         by_ns: by when what explains it must have happened: of ``duplicate`` when its send was first acknowledged, of
             ``inconsistent-offsets`` and ``lost-write`` when another value was first known to be there; of
-            ``lost-acknowledgement`` when the consumer first polled; of ``lost-commit``, where clients commit by
-            themselves, when the first of them may have: from then on a commit may expire; None: not known.
+            ``lost-acknowledgement`` when the consumer first polled; of ``wrong-deletion`` when its client was answered;
+            of ``lost-commit``, where clients commit by themselves, when the first of them may have: from then on a
+            commit may expire; None: not known, or no client was answered.
         total: how many findings its group has; see :data:`KEPT_PER_GROUP`.
         earliest_ns: the lowest ``time_ns`` of its group; ``latest_ns`` the highest.
         earliest_since_ns: the lowest ``since_ns`` of its group; ``latest_since_ns`` the highest.

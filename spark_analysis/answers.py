@@ -95,9 +95,7 @@ def ask(
         parts = in_parallel(spark, [partial(_collected, nodes), asked])
         answers = _answers(list(files.runs), [row for rows in parts for row in rows])
         report("the evidence of the findings")
-        if not answers.findings:
-            return answers, {}
-        rows = witnesses(spark, tables, answers.findings)
+        rows = witnesses(spark, tables, answers.findings) if answers.findings else {}
         return answers, with_frames(spark, tables.history, files.wire, answers.findings, rows) if files.wire else rows
 
 

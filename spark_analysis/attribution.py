@@ -56,6 +56,7 @@ def with_frames(
                 wire.where(f.col("api") == "END_TXN").join(
                     f.broadcast(producers), on=["run", "producer_id"], how="left_semi"
                 ),
+                wire.where(f.col("api") == "DELETE_RECORDS"),
                 _not_understood(wire),
             ],
             "history": [

@@ -264,10 +264,11 @@ class Account(NamedTuple):
 def _account(
     witnesses: Witnesses, conclusions: Mapping[Finding, Conclusion], node_facts: NodeFacts, finding: Finding
 ) -> Account:  # fmt: skip
+    rule, frames = rule_of(finding.kind), witnesses.frames
+    whose = rule.attribute(finding, frames) if frames is not None and isinstance(rule, AboutClients) else None
     if finding in conclusions:
-        return Account(conclusions[finding].why, conclusions[finding].evidence)
-    promise, frames = _PROMISE_OF[finding.kind], witnesses.frames
-    whose = promise.attribute(finding, frames) if frames is not None and isinstance(promise, AboutClients) else None
+        return Account(conclusions[finding].why, conclusions[finding].evidence, whose)
+    promise = _PROMISE_OF[finding.kind]
     told = metadata.told_of(node_facts, finding, KINDS[finding.kind])
     return Account(promise.why(finding) + told, tuple(promise.evidence(finding, witnesses)), whose)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.views.frames import END_TXN
+from checkers.views.frames import DELETE_RECORDS, END_TXN
 from checkers.views.row import Row, where
 from harness.documents import Unfit, json_document
 from harness.errors import InvalidRun
@@ -149,6 +149,7 @@ def is_tapped(manifest: Manifest) -> bool:
 def frames_of(files: Sequence[TableFile], places: Collection[TopicPartition]) -> tuple[list[Row], set[str]]:
     """What a wire tap has recorded of some partitions from and to clients, and the APIs of which it missed something.
 
+    Of DeleteRecords it is what it has recorded of every partition: rules on facts find later what is wrong with them.
     Holds a file at a time in Arrow's format. An API that is not known is "".
 
     Raises:
@@ -163,9 +164,12 @@ def frames_of(files: Sequence[TableFile], places: Collection[TopicPartition]) ->
         odd = of_clients.filter(pc.or_(pc.is_valid(of_clients["problem"]), unnamed))
         blind |= {api or "" for api in odd["api"].unique().to_pylist()}
         topics = pa.array(sorted({place.topic for place in places}), pa.string())
-        named = pc.or_(pc.is_in(of_clients["topic"], value_set=topics), pc.equal(of_clients["api"], END_TXN))
-        about = of_clients.filter(named)
-        found += [row for row in about.to_pylist() if row["topic"] is None or where(row) in places]
+        anywhere = pa.array([END_TXN, DELETE_RECORDS], pa.string())
+        named = pc.or_(pc.is_in(of_clients["topic"], value_set=topics), pc.is_in(of_clients["api"], value_set=anywhere))
+        several = of_clients.filter(named).to_pylist()
+        found += [
+            row for row in several if row["topic"] is None or row["api"] == DELETE_RECORDS or where(row) in places
+        ]
     return found, blind
 
 

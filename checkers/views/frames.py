@@ -13,6 +13,9 @@ from harness.model import CLIENTS, TopicPartition
 END_TXN = "END_TXN"
 """The API by which a producer ends a transaction; its frames name no partition."""
 
+DELETE_RECORDS = "DELETE_RECORDS"
+"""The API by which a client deletes the beginning of a log; its frames are few, and all at hand."""
+
 _MOST_FRAMES = 6
 """How many frames an anomaly cites."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from checkers.views.frames import Frames, client_id_of, identity, is_between, place_of
+from checkers.views.frames import DELETE_RECORDS, Frames, client_id_of, identity, is_between, place_of
 from checkers.views.row import Row, where
 from checkers.wire_tap.attribution import Ground, gravest, unless_blind
 from harness.client_ports import TRUNCATED
@@ -139,7 +139,25 @@ def withheld_in_the_end(frames: Frames, finding: Finding) -> Ground:
     if had := [row for row in had if not row["aborted"]]:
         words = f"a broker sent the final read value {finding.value} at offset {offset}, and it does not report it"
         return Ground(False, words, had)
+    deleting = [row for row in frames.of[DELETE_RECORDS, place] if _may_delete(row, offset)]
+    if deleting:
+        words = (
+            f"a client asked to delete what lies before {_named_end(deleting[0])}, which the run's orders have or lack"
+        )
+        return Ground(None, words, deleting)
     return Ground(True, "no broker sent it to the final read")
+
+
+def _may_delete(row: Row, offset: int) -> bool:
+    """Whether a DeleteRecords may have deleted the record at an offset; an answer tells where the watermark was."""
+    if row["error"] == ErrorCode.OFFSET_OUT_OF_RANGE:
+        return False
+    end = row["log_start_offset"] if row["offset"] is None else row["offset"]
+    return end is None or bool(end > offset)
+
+
+def _named_end(row: Row) -> str:
+    return "the high watermark" if row["offset"] is None else f"offset {row['offset']}"
 
 
 def sent_as_asked(frames: Frames, finding: Finding) -> Ground:

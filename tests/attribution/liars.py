@@ -17,10 +17,12 @@ from harness.client_ports import (
     Transacted,
     not_recorded,
 )
+from harness.history.delete_records_log import DeleteRecordsLog
 from harness.history.polls import OutOfRange
 from harness.history.recorder import Change, PolledRecord
 from harness.history.sends import Answer
-from harness.model import TopicPartition
+from harness.model import NodeId, TopicPartition
+from harness.orders import DeleteOrder
 from harness.payload import ProducerRecord
 
 _EVERY = 4
@@ -43,6 +45,9 @@ LIES = {
     "begins_anew": "begins at the beginning of its partitions, and reports what its group has committed",
     "leaves_a_record_out": "reports a later offset than it was answered for a time",
     "remembers_a_commit": "reports the coordinator's first answer, and does not ask again",
+    "asks_to_delete_more": "has one record more deleted than it reports",
+    "reports_a_deletion": "reports that records are deleted, and has none deleted",
+    "reports_that_a_deletion_was_refused": "reports a refusal that no broker has answered",
 }
 """What clients may do, by the name of the lie."""
 
@@ -76,6 +81,32 @@ class Liar:
         if self._lie == "begins_anew":
             rebalanced = _at_the_beginning(rebalanced)
         return LyingMember(self._clients.member(*others, rebalanced, **named), self._lie)
+
+    async def delete_records(self, order: DeleteOrder, orders: DeleteRecordsLog) -> str | None:
+        error: str | None
+        if order.before and self._lie == "asks_to_delete_more":
+            error = await self._clients.delete_records(order, _OneLess(orders))
+        elif order.before and self._lie in ("reports_a_deletion", "reports_that_a_deletion_was_refused"):
+            error = None if self._lie == "reports_a_deletion" else "UNKNOWN_SERVER_ERROR"
+            await self._clients.sleep(0.01)
+            for place in order.partitions:
+                orders.ended(orders.sent(place, order.before, round(order.timeout_s * 1_000)), error, order.before)
+        else:
+            error = await self._clients.delete_records(order, orders)
+        return error
+
+
+class _OneLess:
+    """Records requests for one offset less than what is sent."""
+
+    def __init__(self, orders: DeleteRecordsLog) -> None:
+        self._orders = orders
+
+    def sent(self, where: TopicPartition, before: int | None, timeout_ms: int, node: NodeId | None = None) -> int:
+        return self._orders.sent(where, before and before - 1, timeout_ms, node)
+
+    def ended(self, order: int, error: str | None, low_watermark: int | None = None) -> None:
+        self._orders.ended(order, error, low_watermark)
 
 
 def _at_the_beginning(rebalanced: Rebalanced) -> Rebalanced:

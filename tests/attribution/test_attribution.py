@@ -43,6 +43,9 @@ LIES_ABOUT: Mapping[str, tuple[str, set[str]]] = {
     "begins_anew": ("groups", {"group-repeat"}),
     "leaves_a_record_out": ("lookups", {"unfounded-lookup"}),
     "remembers_a_commit": ("groups", {"lost-commit"}),
+    "asks_to_delete_more": ("lookups", {"wrong-deletion"}),
+    "reports_a_deletion": ("lookups", {"wrong-deletion"}),
+    "reports_that_a_deletion_was_refused": ("lookups", {"unanswered-deletion"}),
 }
 """By lie, the load under which a client tells it, and kinds of anomalies that are to be the client's."""
 
@@ -63,6 +66,9 @@ BROKEN: Mapping[str, tuple[str, str, set[str]]] = {
     "committed_marked_aborted": ("transactions", "none", {"lost-write", "vanished-read"}),
     "marker_lost": ("transactions", "none", {"lost-write", "vanished-read"}),
     "lookup_is_strict": ("lookups", "none", {"unfounded-lookup"}),
+    "deletes_one_more": ("lookups", "none", {"wrong-deletion"}),
+    "deletes_nothing": ("lookups", "none", {"wrong-deletion"}),
+    "deletion_unanswered": ("lookups", "none", {"unanswered-deletion"}),
     "txn_commits_unfenced": ("processors", "none", {"stale-commit"}),
 }
 """By bug of a broker, the load and the faults that show it, and kinds of anomalies that are to be the broker's."""

@@ -1,4 +1,4 @@
-"""What frames say of single reports of clients: of commits, of what a group is given, and of sends."""
+"""What frames say of single reports of clients: of commits, of what a group is given, of sends and of deletions."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from checkers.views.frames import Frames
 from checkers.views.row import Row
 from checkers.wire_tap.attribution import Ground
 from checkers.wire_tap.commit_grounds import committed, returned, row_of
+from checkers.wire_tap.deletion_grounds import not_asked, not_obeyed, obeyed
+from checkers.wire_tap.poll_grounds import withheld_in_the_end
 from checkers.wire_tap.send_grounds import acknowledged, refused
 from harness.findings import Finding
 from harness.history.schema import HISTORY, REPLICA_LOGS, WIRE
 from harness.model import CLIENTS
 
-NOT_LEADER = 6
+OUT_OF_RANGE, NOT_LEADER = 1, 6
 _BLANK_ROW, _BLANK_FRAME, _BLANK_RECORD = (
     {column.name: None for column in table.columns} for table in (HISTORY, WIRE, REPLICA_LOGS)
 )
@@ -137,3 +139,103 @@ def test_a_batch_that_no_log_has_is_taken_for_the_acknowledged_one_although_that
     frames: Sequence[Row], holds: bool | None
 ) -> None:
     assert acknowledged(Frames(frames, (), SENT, LOGGED), finding(value=1), 9, 1).holds is holds
+
+
+# ------------------------------------------------------------------------------------------------------ deletions
+
+WRONG = finding(offset=0, until=5, node=1, time_ns=150)
+"""The log of node 1 began at offset 5, at that time, for a deletion that no order had asked for."""
+ANSWERED = WRONG._replace(since_ns=100, by_ns=200)
+"""A client was answered between these times that everything before offset 5 is deleted, and it is not."""
+REFUSED = finding(offset=5, until=NOT_LEADER, node=1, since_ns=100, time_ns=200)
+UNANSWERED = REFUSED._replace(until=None)
+
+
+def deleting(*times: int | None, before: int | None = 5, **said: Any) -> Row:
+    request_ns, response_ns = times
+    return frame("DELETE_RECORDS", request_ns or 0, response_ns, **{"node": 1, "offset": before, **said})
+
+
+@pytest.mark.parametrize(
+    ("frames", "holds"),
+    [
+        ([], True),
+        ([deleting(110, 120, before=4)], True),
+        ([deleting(110, 160)], False),
+        ([deleting(110, None, error=None)], False),
+        ([deleting(110, 160, node=2)], True),
+        ([deleting(160, 170)], True),
+        ([deleting(110, 160, error=OUT_OF_RANGE)], True),
+        ([deleting(110, None, error=None), deleting(130, 160, error=OUT_OF_RANGE)], None),
+        ([deleting(110, 160, before=None)], None),
+        ([deleting(110, None, before=None, error=None)], None),
+        ([deleting(110, 120, before=None)], True),
+    ],
+)
+def test_a_deletion_is_put_down_to_a_client_that_did_not_ask_for_it_or_to_a_broker_that_was_asked(
+    frames: Sequence[Row], holds: bool | None
+) -> None:
+    assert not_asked(Frames(frames, (), (), ()), WRONG).holds is holds
+
+
+@pytest.mark.parametrize(
+    ("frames", "holds"),
+    [
+        ([deleting(110, 190)], True),
+        ([deleting(110, 190, before=None, log_start_offset=5)], True),
+        ([deleting(110, 190, before=None, log_start_offset=4)], False),
+        ([deleting(110, 190, before=4, log_start_offset=5)], False),
+        ([deleting(110, 190, error=OUT_OF_RANGE)], False),
+        ([deleting(110, 210)], False),
+        ([deleting(90, 190)], False),
+        ([], False),
+    ],
+)
+def test_another_answer_is_taken_for_the_one_that_records_are_deleted(
+    frames: Sequence[Row], holds: bool | None
+) -> None:
+    assert obeyed(Frames(frames, (), (), ()), ANSWERED).holds is holds
+
+
+@pytest.mark.parametrize(
+    ("what", "frames", "holds"),
+    [
+        (REFUSED, [deleting(110, 190, error=NOT_LEADER)], True),
+        (REFUSED, [deleting(110, 190)], False),
+        (REFUSED, [deleting(110, 210, error=NOT_LEADER)], False),
+        (REFUSED, [], False),
+        (UNANSWERED, [deleting(110, None, error=None)], True),
+        (UNANSWERED, [deleting(110, 210)], True),
+        (UNANSWERED, [deleting(110, 190)], None),
+        (UNANSWERED, [deleting(110, None, before=4, error=None)], False),
+        (UNANSWERED, [deleting(110, None, node=2, error=None)], False),
+    ],
+)
+def test_an_order_that_was_not_obeyed_is_put_down_to_another(
+    what: Finding, frames: Sequence[Row], holds: bool | None
+) -> None:
+    assert not_obeyed(Frames(frames, (), (), ()), what).holds is holds
+
+
+@pytest.mark.parametrize("api", ["DELETE_RECORDS", ""])
+def test_a_deletion_that_was_not_understood_decides(api: str) -> None:
+    blind = Frames([], {api}, (), ())
+    assert [
+        ground.holds for ground in (not_asked(blind, WRONG), obeyed(blind, ANSWERED), not_obeyed(blind, REFUSED))
+    ] == [None, None, None]
+
+
+@pytest.mark.parametrize(
+    ("frames", "holds"),
+    [
+        ([], True),
+        ([deleting(110, 190)], None),
+        ([deleting(110, 190, before=4)], True),
+        ([deleting(110, 190, before=None, log_start_offset=5)], None),
+        ([deleting(110, 190, before=None, log_start_offset=4)], True),
+        ([deleting(110, None, before=None, error=None)], None),
+        ([deleting(110, 190, error=OUT_OF_RANGE)], True),
+    ],
+)
+def test_what_a_client_asked_to_delete_is_put_down_to_the_brokers(frames: Sequence[Row], holds: bool | None) -> None:
+    assert withheld_in_the_end(Frames(frames, (), (), ()), finding(offset=4, value=1)).holds is holds

@@ -33,6 +33,7 @@ class Trial(NamedTuple):
 TRIALS = [
     Trial("reports_a_record_elsewhere", "", "single", "none", 60),
     Trial("commits_nothing", "", "groups", "none", 15),
+    Trial("asks_to_delete_more", "", "lookups", "none", 15),
     Trial("", "fetch_repeats_contents", "single", "none", 30),
     Trial("", "commits_swapped", "groups", "kill", 15),
     Trial("", "marker_lost", "transactions", "none", 8),
