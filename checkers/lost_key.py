@@ -45,11 +45,15 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from checkers.views.compacted_logs import CompactedLogs
+from checkers.views.frames import Frames
 from checkers.views.history import History
 from checkers.views.row import ALL, Row, where
 from checkers.views.run_demands import RunDamage, RunDemands
 from checkers.views.timeline import Timeline
 from checkers.views.witnesses import Witnesses
+from checkers.wire_tap.attribution import attributed
+from checkers.wire_tap.scan_grounds import kept_from_reader, none_refused
+from checkers.wire_tap.send_grounds import acknowledged
 from harness.anomaly import (
     NO_WORD,
     AnomalyKind,
@@ -62,7 +66,7 @@ from harness.anomaly import (
     Sampled,
     Unseen,
 )
-from harness.checker import Evidence
+from harness.checker import Attribution, Evidence
 from harness.compacted import READ_WITHIN_NS, is_tombstone, key_number
 from harness.excuse import Excuse
 from harness.findings import Finding
@@ -253,6 +257,14 @@ def why(finding: Finding) -> str:
         sentence = sentence.replace("Value", "Tombstone", 1)
         return f"{sentence}value {finding.other_value} of offset {finding.other_offset} again."
     return f"{sentence}nothing later of the key than value {finding.other_value} at offset {finding.other_offset}."
+
+
+def attribute(finding: Finding, frames: Frames) -> Attribution:
+    """It rests on the acknowledgement, on the refusals of later puts, and on what the reader says that it was given."""
+    reports = [acknowledged(frames, finding, finding.offset, finding.value), none_refused(frames, finding)]
+    if finding.kind == LOST_KEY.name:
+        reports.append(kept_from_reader(frames, finding))
+    return attributed(*reports)
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:

@@ -30,6 +30,11 @@ def key_number(value: int) -> int:
     return value % SLOTS // 2
 
 
+def reader_name(process: int) -> str:
+    """The name of the consumer by which a process reads the whole log."""
+    return f"reader-{process}"
+
+
 def record(value: int, place: TopicPartition, size: int, timestamp_ms: int) -> ProducerRecord:
     """The record of ``value`` for ``place``; where it has content, that is filled up to ``size`` bytes."""
     key = b"key-%d" % key_number(value)

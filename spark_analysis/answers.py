@@ -96,7 +96,7 @@ def ask(
         answers = _answers(list(files.runs), [row for rows in parts for row in rows])
         report("the evidence of the findings")
         rows = witnesses(spark, tables, answers.findings) if answers.findings else {}
-        return answers, with_frames(spark, tables.history, files.wire, answers.findings, rows) if files.wire else rows
+        return answers, with_frames(spark, tables, files.wire, answers.findings, rows) if files.wire else rows
 
 
 @contextmanager

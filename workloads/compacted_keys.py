@@ -206,7 +206,7 @@ class CompactedKeys(SendsAndTails):
         It is not when the watermark is not ``beyond``.
         """
         process = self.context.new_process()
-        consumer = clients.consumer(f"reader-{process}", {_PLACE: BEGINNING})
+        consumer = clients.consumer(compacted.reader_name(process), {_PLACE: BEGINNING})
         try:
             bounds = await consumer.bounds(_PLACE, self._own.delivery_timeout_s)
             if bounds is None or bounds.end_offset <= beyond:

@@ -33,13 +33,16 @@ class Frames:
     Attributes:
         of: the frames that name a partition, by API and partition, in the order of the requests.
         endings: those of EndTxn, by producer id and epoch.
-        begun: when the send of a value began, by partition and value; rely on it for the finding's own values alone.
+        begun: when the send, or put, of a value began, by partition and value; rely on it for the finding's own values
+            alone.
         ended: when a client reported how the send of a value ended, by partition and value; rely on it as on ``begun``.
         asked: when an operation of a group began, by the operation's number and partition.
         drained: when the drain of a share group began, by group and partition.
         taker: the process that was given a record last, by share group: that to which no more came.
         acks: the rows that acknowledge a value, by partition and value.
         read: the rows that deliver an offset, by partition and offset.
+        refused: the rows of puts to a compacted log that failed, by partition.
+        scanned: the rows of a process that reads a whole compacted log, by partition and process.
         rows: the history's rows by their positions.
         final: the processes that were given anything by a final read, by partition.
         logged: the replicas' records, by partition.
@@ -61,6 +64,8 @@ class Frames:
         self.asked: dict[tuple[int, TopicPartition], int] = {}
         self.acks: dict[tuple[TopicPartition, int], list[Row]] = defaultdict(list)
         self.read: dict[tuple[TopicPartition, int], list[Row]] = defaultdict(list)
+        self.refused: dict[TopicPartition, list[Row]] = defaultdict(list)
+        self.scanned: dict[tuple[TopicPartition, int], list[Row]] = defaultdict(list)
         self.drained: dict[tuple[str, TopicPartition], int] = {}
         self.taker: dict[str, int] = {}
         self.rows: dict[int, Row] = {}
@@ -73,23 +78,31 @@ class Frames:
     def _take(self, history: Iterable[Row]) -> None:
         for row in history:
             match row["f"], row["type"]:
-                case "send", "invoke":
-                    self.begun.setdefault((where(row), row["value"]), row["time_ns"])
+                case "send" | "put", _:
+                    self._take_send(row)
+                case "scan", _:
+                    self.scanned[where(row), row["process"]].append(row)
                 case "commit" | "committed" | "acknowledge", "invoke":
                     self.asked[row["op"], where(row)] = row["time_ns"]
                 case "drain", "invoke":
                     self.drained[row["group"], where(row)] = row["time_ns"]
                 case "acquire", "ok":
                     self.taker[row["group"]] = row["process"]
-                case "send", kind:
-                    self.ended[where(row), row["value"]] = row["time_ns"]
-                    if kind == "ok":
-                        self.acks[where(row), row["value"]].append(row)
                 case "poll", "ok" | "info" | "fail" if row["offset"] is not None:
                     self.read[where(row), row["offset"]].append(row)
                     if row["final"]:
                         self.final[where(row)].add(row["process"])
             self.rows[row["index"]] = row
+
+    def _take_send(self, row: Row) -> None:
+        if row["type"] == "invoke":
+            self.begun.setdefault((where(row), row["value"]), row["time_ns"])
+        else:
+            self.ended[where(row), row["value"]] = row["time_ns"]
+        if row["type"] == "ok":
+            self.acks[where(row), row["value"]].append(row)
+        if (row["f"], row["type"]) == ("put", "fail"):
+            self.refused[where(row)].append(row)
 
     def covering(self, api: str, place: TopicPartition, offset: int) -> list[Row]:
         """The frames without an error that say something of a batch with ``offset`` in it."""

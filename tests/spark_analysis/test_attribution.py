@@ -34,6 +34,8 @@ TRIALS = [
     Trial("reports_a_record_elsewhere", "", "single", "none", 60),
     Trial("commits_nothing", "", "groups", "none", 15),
     Trial("asks_to_delete_more", "", "lookups", "none", 15),
+    Trial("drops_a_record", "", "compaction", "none", 15),
+    Trial("", "cleaner_drops_the_last_value", "compaction", "none", 15),
     Trial("", "fetch_repeats_contents", "single", "none", 30),
     Trial("", "commits_swapped", "groups", "kill", 15),
     Trial("", "marker_lost", "transactions", "none", 8),
