@@ -33,11 +33,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from checkers.views.frames import Frames
 from checkers.views.history import History
 from checkers.views.row import Row, where
 from checkers.views.run_demands import RunDamage
 from checkers.views.timeline import Timeline
 from checkers.views.witnesses import Witnesses
+from checkers.wire_tap.attribution import Ground, attributed
+from checkers.wire_tap.commit_grounds import returned, row_of
+from checkers.wire_tap.program_grounds import UNKNOWN_OUTPUT, given_again, made_up_commit, withheld_from_program
 from harness.anomaly import (
     NO_WORD,
     NOTHING,
@@ -49,7 +53,7 @@ from harness.anomaly import (
     Sampled,
     Unseen,
 )
-from harness.checker import Evidence
+from harness.checker import Attribution, Evidence
 from harness.excuse import Excuse
 from harness.findings import Finding
 from harness.identity import KEYS
@@ -179,6 +183,21 @@ def why(finding: Finding) -> str:
         )
     held = "no record of its input" if finding.value is None else f"value {finding.value}, which was never sent"
     return f"Record {finding.other_offset} of the program's output, as process {finding.process} read it, holds {held}."
+
+
+def attribute(finding: Finding, frames: Frames) -> Attribution:
+    """It rests on what the program was sent and, of a record left out, on the commit that says that it is done."""
+    if finding.kind == PROCESSED_TWICE.name:
+        return attributed(given_again(frames, finding))
+    if finding.kind != UNPROCESSED.name:
+        return attributed(UNKNOWN_OUTPUT)
+    row = row_of(frames, finding)
+    if row is None:
+        return attributed(Ground(None, "the program has not said that it is done with it"))
+    if row["group"] is None:
+        return attributed(withheld_from_program(frames, finding))
+    made_up = made_up_commit(frames, finding, row["group"])
+    return attributed(returned(frames, finding), made_up or withheld_from_program(frames, finding))
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:

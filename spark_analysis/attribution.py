@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from harness import compacted
@@ -45,6 +45,7 @@ def with_frames(
     sums = table_of(spark, _sums(rows), {**_PLACES, "batch_crc": "int64"})
     at = wire.join(f.broadcast(offsets), on=list(PLACE), how="inner")
     covers = (f.col("base_offset") <= f.col("key")) & (f.col("key") < f.col("end_offset"))
+    passes = (f.col("offset") <= f.col("key")) & (f.col("key") < f.col("base_offset")) & ~_is_own(wire)
     named = table_of(spark, _named(findings), {"run": "string", "index": "int64"})
     producers = table_of(spark, _producers(rows), {"run": "string", "producer_id": "int64"})
     places = table_of(spark, _distinct(findings), _PLACES)
@@ -55,6 +56,7 @@ def with_frames(
         {
             "wire": [
                 at.where(covers).drop("key"),
+                at.where(passes).drop("key"),
                 wire.join(f.broadcast(sums), on=[*PLACE, "batch_crc"], how="left_semi"),
                 wire.where(f.col("api").isin(*_WHOLE)).join(f.broadcast(places), on=list(PLACE), how="left_semi"),
                 wire.where(f.col("api") == "END_TXN").join(
@@ -72,11 +74,23 @@ def with_frames(
                 _refused_puts(history, places),
                 *_of_shares(history, offsets, places),
                 _final_readers(history, places),
+                _printed(history),
             ],
             "replica_logs": [_compacted(tables, places)],
         }
     )
     return {run: _together(rows.get(run, {}), found.get(run, {})) for run in {*rows, *found}}
+
+
+def _is_own(wire: DataFrame) -> Column:
+    """Whether the asker is one of seawall's clients, and none of a user's program."""
+    return f.coalesce(wire["client_id"], f.lit("")).startswith("seawall-")
+
+
+def _printed(history: DataFrame) -> DataFrame:
+    """A record of the output of each program whose output is in no topic."""
+    printed = history.where((f.col("f") == "output") & (f.col("type") == "ok") & f.col("topic").isNull())
+    return printed.groupBy("run").agg(f.min_by(f.struct(*history.columns), "index").alias("row")).select("row.*")
 
 
 def _given_to_readers(wire: DataFrame, readers: DataFrame) -> DataFrame:

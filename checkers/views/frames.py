@@ -46,10 +46,11 @@ class Frames:
         rows: the history's rows by their positions.
         final: the processes that were given anything by a final read, by partition.
         logged: the replicas' records, by partition.
+        prints: whether the output of a user's program is in no topic.
     """
 
     def __init__(
-        self, wire: Iterable[Row], blind: Collection[str], history: Iterable[Row], replica_logs: Iterable[Row]
+        self, wire: Iterable[Row], blind: Collection[str], history: Collection[Row], replica_logs: Iterable[Row]
     ) -> None:
         self.blind = frozenset(blind)
         self.of: dict[tuple[str, TopicPartition], list[Row]] = defaultdict(list)
@@ -71,6 +72,7 @@ class Frames:
         self.rows: dict[int, Row] = {}
         self.final: dict[TopicPartition, set[int]] = defaultdict(set)
         self._take(sorted((row for row in history if row["topic"] is not None), key=lambda row: int(row["index"])))
+        self.prints = any(row["f"] == "output" and row["type"] == "ok" and row["topic"] is None for row in history)
         self.logged: dict[TopicPartition, list[Row]] = defaultdict(list)
         for row in replica_logs:
             self.logged[where(row)].append(row)

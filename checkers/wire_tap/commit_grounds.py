@@ -7,7 +7,7 @@ from checkers.views.row import Row, where
 from checkers.wire_tap.attribution import Ground, unless_blind
 from harness.findings import Finding
 
-_COMMITS = ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT")
+COMMITS = ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT")
 
 
 def committed(frames: Frames, finding: Finding, row: Row | None) -> Ground:
@@ -16,7 +16,7 @@ def committed(frames: Frames, finding: Finding, row: Row | None) -> Ground:
         return Ground(None, "no client reports such a commit")
     stored = [
         frame
-        for api in _COMMITS
+        for api in COMMITS
         for frame in frames.of[api, place_of(finding)]
         if frame["group"] == row["group"] and frame["error"] == 0 and frame["offset"] == row["offset"]
         and is_between(frame, _begun_ns(frames, row), row["time_ns"])
@@ -31,7 +31,7 @@ def committed(frames: Frames, finding: Finding, row: Row | None) -> Ground:
     else:
         words = f"no coordinator acknowledged a commit of offset {row['offset']} by group {row['group']!r}"
         words += "" if _begun_ns(frames, row) is None else " while it was under way"
-    return unless_blind(frames, Ground(False, words, stored[-2:]), *_COMMITS)
+    return unless_blind(frames, Ground(False, words, stored[-2:]), *COMMITS)
 
 
 def returned(frames: Frames, finding: Finding) -> Ground:

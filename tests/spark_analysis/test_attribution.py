@@ -14,7 +14,7 @@ from harness.detection.mixes import stack_scenario
 from harness.history.run_directory import RunDirectory
 from harness.runner import plan, run
 from harness.scenario import load
-from tests.attribution.share_stories import TOLD, told
+from tests.attribution.all_stories import TOLD, told
 from tests.attribution.trial import lying, sides
 from tests.spark_analysis.differential import Verdicts, verdicts_on
 from tests.spark_analysis.one_job import OneJob

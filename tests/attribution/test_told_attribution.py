@@ -1,4 +1,4 @@
-"""Whose the anomalies of share groups are."""
+"""Whose the anomalies of share groups, and of users' programs, are."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from checkers.verdicts.memory import decided
 from harness.checker import RunVerdict
-from tests.attribution.share_stories import TOLD, told
+from tests.attribution.all_stories import TOLD, told
 from tests.attribution.trial import sides
 
 
@@ -17,7 +17,7 @@ def verdict(name: str) -> RunVerdict:
 
 
 @pytest.mark.parametrize("name", TOLD)
-def test_an_anomaly_of_a_share_group_is_put_down_to_another(name: str) -> None:
+def test_an_anomaly_is_put_down_to_another(name: str) -> None:
     _, kind, side = TOLD[name]
     assert sides(verdict(name)) == {kind: {side}}
 
