@@ -45,6 +45,7 @@ from harness.wire.messages.shares import (
 from harness.wire.messages.transactions import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
+    EndTxnResponse,
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
     WriteTxnMarkersRequest,
@@ -376,6 +377,11 @@ def _init_response(body: InitProducerIdResponse, _: Names) -> Iterator[Part]:
     yield {"error": body.error_code, **(given if body.producer_id >= 0 else {})}
 
 
+def _end_response(body: EndTxnResponse, _: Names) -> Iterator[Part]:
+    """The producer that it names is that of the next transaction (KIP-890), and the request's that of this one."""
+    yield {"error": body.error_code}
+
+
 def _add_partitions_request(body: AddPartitionsToTxnRequest, _: Names) -> Iterator[Part]:
     old = (
         body.v3_and_below_transactional_id,
@@ -460,6 +466,7 @@ _PARTS: Mapping[type[Message], _Summarise] = MappingProxyType(
             OffsetFetchRequest: _offset_fetch_request,
             OffsetFetchResponse: _offset_fetch_response,
             InitProducerIdResponse: _init_response,
+            EndTxnResponse: _end_response,
             AddPartitionsToTxnRequest: _add_partitions_request,
             AddPartitionsToTxnResponse: _add_partitions_response,
             WriteTxnMarkersRequest: _markers_request,

@@ -35,6 +35,8 @@ from harness.wire.messages.produce import (
     TopicProduceResponse,
 )
 from harness.wire.messages.transactions import (
+    EndTxnRequest,
+    EndTxnResponse,
     WritableTxnMarker,
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
@@ -143,6 +145,12 @@ def test_a_committed_offset_is_not_that_of_its_group() -> None:
     request = OffsetFetchRequest(groups=[asked("one"), asked("two")])
     rows = exchanged(request, OffsetFetchResponse(groups=[told("one", 5), told("two", 8)]), 8)
     assert [(row["group"], row["offset"]) for row in rows] == [("one", 5), ("two", 8)]
+
+
+def test_the_end_of_a_transaction_is_that_of_the_next_one() -> None:
+    request = EndTxnRequest("transfers", 9, 1, committed=True)
+    (row,) = exchanged(request, EndTxnResponse(producer_id=9, producer_epoch=2), 5)
+    assert (row["producer_id"], row["producer_epoch"], row["commits"], row["error"]) == (9, 1, True, 0)
 
 
 def test_markers_for_one_partition_are_mixed_up() -> None:
