@@ -13,10 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from checkers.views.frames import Frames
 from checkers.views.history import History
 from checkers.views.partition_ends import PartitionEnds
 from checkers.views.row import ALL
 from checkers.views.witnesses import Witnesses
+from checkers.wire_tap.attribution import Ground, attributed
+from checkers.wire_tap.send_grounds import acknowledged
 from harness.anomaly import (
     NO_WORD,
     NOTHING,
@@ -26,7 +29,7 @@ from harness.anomaly import (
     Sampled,
     Unseen,
 )
-from harness.checker import Evidence
+from harness.checker import Attribution, Evidence
 from harness.findings import Finding
 
 UNSEEN = AnomalyKind(
@@ -45,6 +48,8 @@ UNSEEN = AnomalyKind(
     permitted_by="",
 )
 KINDS = (UNSEEN,)
+
+_UNASKED = Ground(None, "no final read came so far that the frames show whether a broker would have sent it")
 
 
 def left_open(finding: Finding, guarantees: Mapping[str, Any]) -> str:
@@ -75,6 +80,11 @@ def why(finding: Finding) -> str:
     at = "" if finding.offset is None else f" at offset {finding.offset}"
     sentence = f"Value {finding.value} was acknowledged{at}"
     return f"{sentence}, no consumer ever read it, and no final read came to where it should be."
+
+
+def attribute(finding: Finding, frames: Frames) -> Attribution:
+    """It rests on the acknowledgement; what brokers would have sent to a final read is not known."""
+    return attributed(acknowledged(frames, finding, finding.offset, finding.value), _UNASKED)
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:

@@ -30,6 +30,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from checkers.views.frames import Frames
 from checkers.views.history import History
 from checkers.views.partition_ends import PartitionEnds
 from checkers.views.replica_logs import ReplicaLogs
@@ -37,6 +38,8 @@ from checkers.views.row import Send
 from checkers.views.timeline import Timeline
 from checkers.views.transaction_markers import TransactionEnd, proofs, transaction_ends
 from checkers.views.witnesses import Witnesses
+from checkers.wire_tap.attribution import attributed
+from checkers.wire_tap.send_grounds import ended_as_reported, ended_at_all
 from harness.anomaly import (
     NO_WORD,
     AnomalyKind,
@@ -50,7 +53,7 @@ from harness.anomaly import (
     Sampled,
     Unseen,
 )
-from harness.checker import Evidence
+from harness.checker import Attribution, Evidence
 from harness.findings import Finding
 from harness.outcome import Word
 
@@ -149,6 +152,13 @@ def why(finding: Finding) -> str:
         return f"{record} that no marker closes in the final leader's log."
     ended, closed = ("is known to be committed", "an abort") if finding.committed else ("failed", "a commit")
     return f"{record} that {ended}, and {closed} marker closes it in the final leader's log."
+
+
+def attribute(finding: Finding, frames: Frames) -> Attribution:
+    """It rests on how the client says that the transaction ended, or on that it ended at all."""
+    if finding.kind == OPEN_TRANSACTION.name:
+        return attributed(ended_at_all(frames, finding))
+    return attributed(ended_as_reported(frames, finding, commits=finding.committed is True))
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from checkers.views.frames import Frames, identity, is_between, place_of
 from checkers.views.row import NO_ACKS, Row, where
-from checkers.wire_tap.attribution import Ground, gravest, unless_blind
+from checkers.wire_tap.attribution import UNKNOWN_END, Ground, gravest, unless_blind
 from harness.findings import Finding
 
 _STORED_NOTHING = frozenset({2, 3, 10, 19, 29, 45, 87})
@@ -84,6 +84,23 @@ def committed_if_transactional(frames: Frames, finding: Finding) -> Ground:
     if not frames.acks[place_of(finding), finding.value or 0] or not _is_transactional(frames, finding):
         return Ground(True, "")
     return _ended(frames, finding, frames.batches_of(place_of(finding), finding.value), commits=True)
+
+
+def ended_as_reported(frames: Frames, finding: Finding, *, commits: bool) -> Ground:
+    """That the transaction of the finding's value ended so, as its client says; not known if it does not say that."""
+    if commits and not frames.acks[place_of(finding), finding.value or 0]:
+        return UNKNOWN_END
+    return _ended(frames, finding, frames.batches_of(place_of(finding), finding.value), commits=commits)
+
+
+def ended_at_all(frames: Frames, finding: Finding) -> Ground:
+    """That the coordinator has acknowledged some end of the transaction of the finding's value, which no log shows."""
+    sent = frames.batches_of(place_of(finding), finding.value)
+    ends = [_ended(frames, finding, sent, commits=commits) for commits in (True, False)]
+    shown = next((end for end in ends if end.holds), None)
+    return shown or Ground(
+        None, "no frame shows that its client ended the transaction, which is left to a timeout", sent
+    )
 
 
 def _ended(frames: Frames, finding: Finding, sent: Sequence[Row], *, commits: bool) -> Ground:

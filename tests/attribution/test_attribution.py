@@ -38,7 +38,7 @@ LIES_ABOUT: Mapping[str, tuple[str, set[str]]] = {
     "makes_up_a_record": ("single", {"unwritten-read", "altered-record", "lost-write"}),
     "commits_nothing": ("groups", {"lost-commit"}),
     "misstates_a_commit": ("groups", {"lost-commit"}),
-    "ends_a_transaction_otherwise": ("transactions", {"lost-write", "aborted-read"}),
+    "ends_a_transaction_otherwise": ("transactions", {"lost-write", "aborted-read", "wrong-marker"}),
     "says_that_it_is_out_of_range": ("single", {"unfounded-reset"}),
     "begins_anew": ("groups", {"group-repeat"}),
     "leaves_a_record_out": ("lookups", {"unfounded-lookup"}),
@@ -63,8 +63,8 @@ BROKEN: Mapping[str, tuple[str, str, set[str]]] = {
     "first_fetch_skips_a_batch": ("groups", "kill", {"poll-skip"}),
     "stable_offset_too_high": ("transactions", "none", {"vanished-read", "aborted-read"}),
     "aborted_unlisted": ("transactions", "none", {"aborted-read"}),
-    "committed_marked_aborted": ("transactions", "none", {"lost-write", "vanished-read"}),
-    "marker_lost": ("transactions", "none", {"lost-write", "vanished-read"}),
+    "committed_marked_aborted": ("transactions", "none", {"lost-write", "vanished-read", "wrong-marker"}),
+    "marker_lost": ("transactions", "none", {"aborted-read", "wrong-marker"}),
     "lookup_is_strict": ("lookups", "none", {"unfounded-lookup"}),
     "deletes_one_more": ("lookups", "none", {"wrong-deletion"}),
     "deletes_nothing": ("lookups", "none", {"wrong-deletion"}),
@@ -140,7 +140,7 @@ def test_a_late_request_of_another_transaction_is_put_down_to_the_client(
 ) -> None:
     """It reports what it was answered, and what is late it had given up (KAFKA-17754)."""
     found = verdict(monkeypatch, scenario=load(scenario), protocol=protocol)
-    assert sides(found) == {kind: {Side.BROKER}}
+    assert sides(found) == {kind: {Side.BROKER}, "wrong-marker": {Side.BROKER}}
 
 
 def test_what_only_a_record_s_bytes_show_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:

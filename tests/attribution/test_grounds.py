@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pytest
 
+from checkers.unseen import attribute
 from checkers.views.frames import Frames
 from checkers.views.row import Row
 from checkers.wire_tap.attribution import Ground
 from checkers.wire_tap.commit_grounds import committed, returned, row_of
 from checkers.wire_tap.deletion_grounds import not_asked, not_obeyed, obeyed
 from checkers.wire_tap.poll_grounds import withheld_in_the_end
-from checkers.wire_tap.send_grounds import acknowledged, refused
+from checkers.wire_tap.send_grounds import acknowledged, ended_as_reported, ended_at_all, refused
+from harness.checker import Side
 from harness.findings import Finding
 from harness.history.schema import HISTORY, REPLICA_LOGS, WIRE
 from harness.model import CLIENTS
@@ -139,6 +141,66 @@ def test_a_batch_that_no_log_has_is_taken_for_the_acknowledged_one_although_that
     frames: Sequence[Row], holds: bool | None
 ) -> None:
     assert acknowledged(Frames(frames, (), SENT, LOGGED), finding(value=1), 9, 1).holds is holds
+
+
+# ----------------------------------------------------------------------------------------------- ends of transactions
+
+PRODUCER: Mapping[str, Any] = {"producer_id": 9, "producer_epoch": 1}
+IN_A_TRANSACTION = [{**LOGGED[0], "transactional": True, **PRODUCER}]
+FAILED = [SENT[0], row(1, 200, "send", "fail", value=1, txn=True)]
+COMMITTED_SEND = [SENT[0], {**SENT[1], "offset": 4, "txn": True}]
+
+
+def ending(at: int, *, commits: bool, error: int | None = 0) -> Row:
+    return frame("END_TXN", at, at + 5, topic=None, partition=None, commits=commits, error=error, **PRODUCER)
+
+
+@pytest.mark.parametrize(
+    ("commits", "ends", "holds"),
+    [
+        (True, [ending(150, commits=True)], True),
+        (True, [ending(150, commits=False)], False),
+        (True, [ending(250, commits=False)], None),
+        (True, [], None),
+        (False, [ending(150, commits=False)], True),
+        (False, [ending(150, commits=True)], False),
+        (False, [ending(50, commits=True)], None),
+        (False, [], None),
+    ],
+)
+def test_a_wrong_marker_is_put_down_to_another_than_who_asked_for_it(
+    commits: bool, ends: Sequence[Row], holds: bool | None
+) -> None:
+    history, wire = COMMITTED_SEND if commits else FAILED, [produced(110, 0, **PRODUCER), *ends]
+    frames = Frames(wire, (), history, IN_A_TRANSACTION)
+    assert ended_as_reported(frames, finding(value=1), commits=commits).holds is holds
+
+
+def test_a_commit_that_no_client_reports_is_decided() -> None:
+    frames = Frames([produced(110, 0, **PRODUCER), ending(150, commits=True)], (), FAILED, IN_A_TRANSACTION)
+    assert ended_as_reported(frames, finding(value=1), commits=True).holds is None
+
+
+@pytest.mark.parametrize(
+    ("ends", "holds"),
+    [
+        ([ending(150, commits=True)], True),
+        ([ending(150, commits=False)], True),
+        ([ending(150, commits=True, error=NOT_LEADER)], None),
+        ([], None),
+    ],
+)
+def test_a_transaction_that_its_client_left_open_is_put_down_to_the_brokers(
+    ends: Sequence[Row], holds: bool | None
+) -> None:
+    frames = Frames([produced(110, 0, **PRODUCER), *ends], (), COMMITTED_SEND, IN_A_TRANSACTION)
+    assert ended_at_all(frames, finding(value=1)).holds is holds
+
+
+@pytest.mark.parametrize(("frames", "side"), [([], Side.CLIENT), ([produced(110, 0, **ACK)], Side.UNDECIDED)])
+def test_an_unseen_record_is_put_down_to_a_client_that_was_answered(frames: Sequence[Row], side: Side) -> None:
+    about = finding(value=1)._replace(kind="unseen", offset=9)
+    assert attribute(about, Frames(frames, (), SENT, ())).side is side
 
 
 # ------------------------------------------------------------------------------------------------------ deletions
