@@ -17,6 +17,16 @@ def prints(lines: list[str]) -> None:
     sys.stdout.flush()
 
 
+def leaves_out(lines: list[str]) -> None:
+    """Print all but the first of several."""
+    prints(lines[1:] or lines)
+
+
+def prints_twice(lines: list[str]) -> None:
+    """Print the first once more."""
+    prints([*lines, lines[0]])
+
+
 def writes(lines: list[str]) -> None:
     with open(os.environ["SEAWALL_SINK"], "a") as file:
         file.write("".join(f"{line}\n" for line in lines))
