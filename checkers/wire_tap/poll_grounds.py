@@ -149,10 +149,14 @@ def withheld_in_the_end(frames: Frames, finding: Finding) -> Ground:
 
 
 def _may_delete(row: Row, offset: int) -> bool:
-    """Whether a DeleteRecords may have deleted the record at an offset; an answer tells where the watermark was."""
+    """Whether a DeleteRecords may have deleted the record at an offset.
+
+    The answer tells where the watermark was, unless it is that followers have not deleted yet what the leader has.
+    """
     if row["error"] == ErrorCode.OFFSET_OUT_OF_RANGE:
         return False
-    end = row["log_start_offset"] if row["offset"] is None else row["offset"]
+    watermark = row["log_start_offset"] if row["error"] == 0 else None
+    end = watermark if row["offset"] is None else row["offset"]
     return end is None or bool(end > offset)
 
 

@@ -19,8 +19,13 @@ UNKNOWN_OUTPUT = Ground(None, "what a record of the program's output holds is in
 
 
 def made_up_commit(frames: Frames, finding: Finding, group: str) -> Ground | None:
-    """That the coordinator returned an offset behind the finding's before a client committed one; None: it did not."""
-    commits = [frame for api in COMMITS for frame in _behind(frames, api, finding, group)]
+    """That the coordinator returned an offset behind the finding's without an acknowledged commit; None: it did not.
+
+    A commit that it has refused is not its group's.
+    """
+    commits = [
+        frame for api in COMMITS for frame in _behind(frames, api, finding, group) if frame["error"] in (0, None)
+    ]
     begun_ns = min((frame["request_ns"] for frame in commits), default=None)
     told = [
         frame
@@ -30,7 +35,8 @@ def made_up_commit(frames: Frames, finding: Finding, group: str) -> Ground | Non
     ]  # fmt: skip
     if not told:
         return None
-    words = f"the coordinator returned offset {told[0]['offset']} to group {group!r}, and no client had committed that"
+    given = f"the coordinator returned offset {told[0]['offset']} to group {group!r}"
+    words = f"{given}, and had acknowledged no commit of that"
     return unless_blind(frames, Ground(True, words, told[:1]), *COMMITS)
 
 
@@ -73,6 +79,8 @@ def given_again(frames: Frames, finding: Finding) -> Ground:
         return Ground(True, f"a broker sent the program offset {finding.offset} again without being asked", unasked)
     if not frames.prints:
         return UNKNOWN_OUTPUT
+    if len(frames.batches_of(place_of(finding), finding.value)) > 1:
+        return Ground(None, f"value {finding.value} was sent to the input more than once, which may have had it twice")
     if len(sent) == 1:
         words = f"a broker sent the program offset {finding.offset} once, and the program put it out twice"
         return unless_blind(frames, Ground(False, words, sent), "FETCH")

@@ -120,7 +120,7 @@ def _ended(frames: Frames, finding: Finding, sent: Sequence[Row], *, commits: bo
         done = [row for row in ends if row["commits"] is commits and row["error"] == 0]
         if done:
             return Ground(True, f"the coordinator acknowledged the {did} of its transaction", [batch, done[-1]])
-        if other := [row for row in ends if row["commits"] is not commits]:
+        if other := [row for row in ends if row["commits"] is not commits and row["error"] in (0, None)]:
             return Ground(False, f"the client asked to {'abort' if commits else 'commit'} it", [batch, other[-1]])
     return Ground(None, f"no frame shows the {did} of the transaction of value {finding.value}", sent)
 
