@@ -19,6 +19,7 @@ from harness.checker import Outcome
 from harness.errors import EnvironmentFault, ExitCode
 from harness.runner import plan
 from harness.runner.journal import heal_leftovers
+from harness.targets.awaiting import await_that
 from harness.targets.cluster.cluster_file import ClusterFile
 from harness.targets.cluster.commanded_node import CommandedNode
 from harness.targets.cluster.kind import CommandedCluster
@@ -78,6 +79,7 @@ def test_the_broker_itself_has_the_wrong_time_also_after_a_start(cluster: PlainC
         assert abs(target.clock_offset_ms("1") - HOUR_MS) <= 250
         assert abs(target.clock_offset_ms("0")) <= 250
         target.kill("1")
+        await_that(lambda: target.is_dead("1").holds, "node 1 has not ended", (), 10, 0.05)
         target.restart("1")
         assert abs(target.clock_offset_ms("1") - HOUR_MS) <= 250
         assert max(broker_times_ms(cluster, "1")) > time.time() * 1000 + HOUR_MS / 2
