@@ -34,7 +34,7 @@ class Commits(NamedTuple):
 
 
 WHEN_TOLD = Commits()
-"""A member that commits when it is told to, and waits."""
+"""A member that commits when its workload calls for it, and waits."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from harness.client_ports import ClientContext, Isolation
+from harness.errors import UsageError
 from harness.model import Offset, TopicPartition
 from harness.orders import ALL_ACKS
 from harness.payload import Carried
@@ -58,6 +59,31 @@ class Circumstances(NamedTuple):
     features: Features
     topics: Sequence[TopicSpec]
     is_sent_to: bool
+
+
+def refuse_kills(whose: str, killed: float | None, stays_s: float, client: str, found: Circumstances) -> None:
+    """Refuse a workload that kills clients where none has a process of its own, or none ends.
+
+    Args:
+        whose: the clients, in words.
+        killed: the share of those that end which are killed; None: nothing is said of it.
+        stays_s: how long one stays on the average, in seconds; 0: for the whole run.
+        client: the workload's ``client``.
+        found: where it is to run.
+
+    Raises:
+        UsageError: names the parameters.
+    """
+    if killed and not client.startswith(JAVA) and not found.in_virtual_time:
+        raise UsageError(
+            f"workload.killed={killed:g} kills a client's process, and {client} has none of its own.",
+            "Name Kafka's own client, workload.client=java:RELEASE, or leave workload.killed out.",
+        )
+    if killed and not stays_s:
+        raise UsageError(
+            f"workload.killed={killed:g} is a share of the {whose} that end, and with workload.stays_s=0 none does.",
+            "Leave one of them out.",
+        )
 
 
 class ShareLimits(NamedTuple):

@@ -41,7 +41,7 @@ from harness.membership import Assignor, Membership
 from harness.model import Offset, TopicPartition
 from harness.steps import Seconds
 from harness.target import TopicSpec
-from harness.workload import JAVA, Circumstances, Waits, Workload, WorkloadKind
+from harness.workload import Circumstances, Waits, Workload, WorkloadKind, refuse_kills
 
 _GROUP = "processors"
 _AFTER_ERROR_S = 0.05
@@ -165,17 +165,7 @@ class ConsumeTransformProduceParameters(SteadySendsParameters):
                 "workload consume_transform_produce fills its input by itself, and the schedule sends to it, too.",
                 "Leave the schedule's sends out.",
             )
-        if self.killed and not self.client.startswith(JAVA) and not found.in_virtual_time:
-            raise UsageError(
-                f"workload.killed={self.killed:g} kills a client's process, and {self.client} has none of its own.",
-                "Name Kafka's own client, workload.client=java:RELEASE, or leave workload.killed out.",
-            )
-        if self.killed and not self.stays_s:
-            raise UsageError(
-                f"workload.killed={self.killed:g} is a share of the processors that end, and with workload.stays_s=0 "
-                "none does.",
-                "Leave one of them out.",
-            )
+        refuse_kills("processors", self.killed, self.stays_s, self.client, found)
         if self.transactional_ids == "member" and not found.features.fences_members:
             raise UsageError(
                 f"workload.transactional_ids=member needs coordinators that fence members off (KIP-447, Kafka 2.5), "

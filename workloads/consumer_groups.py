@@ -13,7 +13,8 @@ one by the group as a whole, below what it has committed; a commit is acknowledg
 alone, and in the consumer protocol (KIP-848) to the owner of its partition alone, in the owner's member epoch; a member
 is given a partition when its former owner has given it up or was removed; a healed cluster gives a new member all
 partitions of a group that the others have left. All this holds however the members commit: a group whose clients commit
-by themselves is not told of an earlier commit than it was told of before, and is given every record below it.
+by themselves is answered with no earlier commit than the coordinator has answered before, and is given every record
+below it.
 
 Judged: as under unique_sends, each such answer against all commits of the group, where each member begins against the
 answers, a position out of range against what had been delivered before it, each commit against the log and the
@@ -53,7 +54,7 @@ from harness.errors import UsageError
 from harness.membership import Assignor, CommitMode, Commits, Membership, RemoteAssignor, Subscription
 from harness.model import GroupProtocol, Offset, TopicPartition
 from harness.steps import Seconds
-from harness.workload import JAVA, Circumstances, Waits, Workload, WorkloadKind
+from harness.workload import JAVA, Circumstances, Waits, Workload, WorkloadKind, refuse_kills
 
 _AFTER_ERROR_S = 0.05
 _NS_PER_S = 1_000_000_000
@@ -148,17 +149,7 @@ class ConsumerGroupsParameters(SteadySendsParameters):
 
     def refuse(self, found: Circumstances) -> None:
         """See :class:`harness.workload.WorkloadParameters`."""
-        if self.killed and not self.client.startswith(JAVA) and not found.in_virtual_time:
-            raise UsageError(
-                f"workload.killed={self.killed:g} kills a client's process, and {self.client} has none of its own.",
-                "Name Kafka's own client, workload.client=java:RELEASE, or leave workload.killed out.",
-            )
-        if self.killed and not self.stays_s:
-            raise UsageError(
-                f"workload.killed={self.killed:g} is a share of the members that end, and with workload.stays_s=0 none "
-                "does.",
-                "Leave one of them out.",
-            )
+        refuse_kills("members", self.killed, self.stays_s, self.client, found)
         release = self.client.removeprefix(JAVA) if self.client.startswith(JAVA) else ""
         if release and "pattern" in self.subscribe and self.assigned_by_coordinators and int(release.split(".")[0]) < 4:
             raise UsageError(

@@ -7,7 +7,7 @@ on its client may commit there whatever it has been given.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from harness.client_ports import ClientContext, CommittedOffset, Member
 from harness.client_tasks.group_process import GroupProcess
@@ -72,7 +72,7 @@ class MemberCommits:
 
     def given(self, names: Sequence[TopicPartition]) -> None:
         """The member is given partitions, of which it has committed nothing yet."""
-        self._forget(names)
+        self.gone(names)
         if self._membership.commits.is_automatic and names:
             recorder, group = self._context.recorder, self._membership.group
             op = recorder.invoke(self._context.new_process(), "auto_commit", names, group)
@@ -80,7 +80,9 @@ class MemberCommits:
 
     def gone(self, names: Sequence[TopicPartition]) -> None:
         """The member has given partitions up, or has lost them."""
-        self._forget(names)
+        for name in names:
+            self._begun.pop(name, None)
+            self._acknowledged.pop(name, None)
 
     def end(self) -> None:
         """The member is closed, or was killed: answers that have not come do not come any more."""
@@ -120,11 +122,6 @@ class MemberCommits:
     def _new_process(self) -> GroupProcess:
         context, ours = self._context, self._membership
         return GroupProcess(context.recorder, context.new_process, ours.group, ours.protocol)
-
-    def _forget(self, names: Iterable[TopicPartition]) -> None:
-        for name in names:
-            self._begun.pop(name, None)
-            self._acknowledged.pop(name, None)
 
 
 def _news(positions: Offsets, known: Offsets) -> dict[TopicPartition, CommittedOffset]:

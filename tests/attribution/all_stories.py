@@ -1,4 +1,4 @@
-"""Every story that is told with the frames of a wire tap."""
+"""Every story that has the frames of a wire tap."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def fetched(story: Tapped, offset: int, asked: int | None = None, **said: Any) -
 
 
 def in_group(story: Tapped, api: str, offset: int, **said: Any) -> None:
-    """The program's group commits an offset, or is told one."""
+    """The program's group commits an offset, or the coordinator answers with one."""
     story.row(process=A, f="crash", type="info", op=next(story.ops))
     story.frame(api, A, story.now, **{"client_id": "app", "group": "program", "error": 0, "offset": offset, **said})
 

@@ -1,4 +1,4 @@
-"""What a simulated member of a group commits without waiting for the answer: when it is told to, or by itself."""
+"""What a simulated group member commits without waiting: when its workload calls for it, or by itself."""
 
 from __future__ import annotations
 
