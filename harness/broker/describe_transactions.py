@@ -10,7 +10,7 @@ from harness.broker.session import Request
 from harness.broker.transaction_coordinator import TransactionCoordinator
 from harness.coordination.transaction_records import State
 from harness.error_codes import ErrorCode
-from harness.model import NO_EPOCH, TopicPartition
+from harness.model import TopicPartition
 from harness.wire.messages.described_transactions import (
     DescribedProducers,
     DescribedTransaction,
@@ -30,7 +30,7 @@ _STATES = {state.title for state in State}
 
 
 def describe_producers(replicas: Replicas, request: Request) -> None:
-    """Serve DescribeProducers: a leader names the producers of its partitions, and where their transactions begin."""
+    """Serve DescribeProducers: any replica names the producers in its log, and where their transactions begin."""
     body = cast("DescribeProducersRequest", request.body)
     request.answer(
         DescribeProducersResponse(
@@ -47,9 +47,10 @@ def describe_producers(replicas: Replicas, request: Request) -> None:
 def _producers(replicas: Replicas, topic: str, index: int) -> DescribedProducers:
     name = TopicPartition(topic, index)
     partition = replicas.get(name)
-    error = replicas.absence_of(name) if partition is None else partition.replica.leader_error(NO_EPOCH)
-    if partition is None or error is not ErrorCode.NONE:
-        return DescribedProducers(index, error)
+    if partition is None:
+        return DescribedProducers(index, replicas.absence_of(name))
+    if partition.replica.has_failed:
+        return DescribedProducers(index, ErrorCode.KAFKA_STORAGE_ERROR)
     producers = partition.replica.log.producers
     return DescribedProducers(
         index,
@@ -58,6 +59,7 @@ def _producers(replicas: Replicas, topic: str, index: int) -> DescribedProducers
                 one.producer_id,
                 one.epoch,
                 one.last_sequence,
+                one.last_timestamp_ms,
                 coordinator_epoch=one.coordinator_epoch,
                 current_txn_start_offset=one.transaction_start,
             )

@@ -42,11 +42,12 @@ class LastBatch(NamedTuple):
 
 
 class KnownProducer(NamedTuple):
-    """A producer, for operators: -1 for what there is not."""
+    """A producer, for operators: -1 for what there is not; its last batch, a marker too, has the timestamp."""
 
     producer_id: int
     epoch: int
     last_sequence: int
+    last_timestamp_ms: int
     coordinator_epoch: int
     transaction_start: Offset
 
@@ -112,7 +113,8 @@ class ProducerStates:
     def __iter__(self) -> Iterator[KnownProducer]:
         for number, one in sorted(self._producers.items()):
             last = one.batches[-1].last_sequence if one.batches else -1
-            yield KnownProducer(number, one.epoch, last, one.coordinator_epoch, self._open.get(number, NO_OFFSET))
+            start = self._open.get(number, NO_OFFSET)
+            yield KnownProducer(number, one.epoch, last, one.timestamp_ms, one.coordinator_epoch, start)
 
     def last_batches(self) -> dict[int, LastBatch]:
         """By producer id, what a compacted log must keep."""

@@ -172,6 +172,11 @@ class Replica:
     def _follows(self) -> bool:
         return self._leadership is None and self.leader != NO_LEADER and not self._failed
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether its storage has, so that it answers nothing any more."""
+        return self._failed
+
     def read_bound(self, replica: NodeId | None) -> Offset:
         """Up to where (exclusive) a fetch may read: a consumer (None) to the watermark, a replica to the end."""
         to_watermark = replica is None and "reads_above_the_watermark" not in self._knobs.bugs

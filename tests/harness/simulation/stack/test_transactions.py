@@ -354,6 +354,21 @@ def hanging_producer(one: ProducerState) -> tuple[int, int]:
     return one.producer_id, one.producer_epoch
 
 
+def test_every_replica_names_the_producers_of_its_log(load: Load) -> None:
+    producer = load.producer("one")
+    load.run(producer, commits=True)
+    load.sleep(1)
+    described = []
+    for broker in load.cluster.brokers:
+        [answer] = load.cluster.call(broker, ApiKey.DESCRIBE_PRODUCERS, 0, DescribeProducersRequest([PRODUCERS]))
+        described.append(answer.topics[0].partitions[0])
+    assert [one.error_code for one in described] == [ErrorCode.NONE] * 3
+    first, *others = [one.active_producers for one in described]
+    assert len(first) == 1
+    assert others == [first, first]
+    assert 0 < first[0].last_timestamp <= load.clients.wall_ms()
+
+
 PRODUCERS = DescribeProducersTopicRequest("t", [0])
 
 
