@@ -88,7 +88,7 @@ class _Producer:
     batches: deque[StoredBatch]
     coordinator_epoch: int = NO_EPOCH
     markers: int = 0
-    timestamp_ms: int = 0
+    timestamp_ms: int = -1
     marker_offset: Offset | None = None
 
 

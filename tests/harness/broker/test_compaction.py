@@ -365,7 +365,7 @@ def test_a_producer_of_which_an_emptied_marker_is_left_has_a_transaction() -> No
     marker = wire.build_marker(Marker(False, 1), timestamp_ms=0, producer_id=7, producer_epoch=3)
     batch = wire.emptied(marker, wire.headers(marker)[0])
     (known,) = ProducerStates([span_of(wire.headers(batch)[0])])
-    assert known == (7, 3, -1, -1, -1)
+    assert known == (7, 3, -1, -1, -1, -1)
 
 
 # ---------------------------------------------------------------------------------------------------------- swap
