@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from harness.detection.mixes import LOOKUPS, stack_scenario
 from harness.errors import UsageError
 from harness.history.run_directory import Manifest
 from harness.payload import Carried
-from harness.runner.rehearsal import rehearse
+from harness.runner.rehearsal import Rehearsal, rehearse
 from harness.workload import Circumstances, Features
 from workloads import parse
 
@@ -22,14 +23,32 @@ Row = dict[str, Any]
 LATE = pytest.mark.nightly("a run like another")
 
 
-def run(faults: str = "none", bugs: str = "", protocol: str = "4.1") -> tuple[list[Row], RunVerdict, Manifest]:
+EXPIRES = {
+    "settings.log.retention.ms": "1500",
+    "settings.log.retention.check.interval.ms": "300",
+    "settings.log.segment.bytes": "1500",
+}
+"""Retention deletes what is older than 1.5 s, some ten times in a run."""
+
+
+def planned(
+    faults: str = "none", bugs: str = "", protocol: str = "4.1", settings: Mapping[str, str] | None = None
+) -> runner.Plan:
     overrides = {"replication.bugs": bugs} if bugs else {}
-    planned = runner.plan(stack_scenario(LOOKUPS, faults), "simulated", protocol, seed=1, overrides=overrides)
-    rehearsal = rehearse(planned)
+    return runner.plan(
+        stack_scenario(LOOKUPS, faults), "simulated", protocol, seed=1, overrides={**overrides, **(settings or {})}
+    )
+
+
+def run(faults: str = "none", bugs: str = "", protocol: str = "4.1") -> tuple[list[Row], RunVerdict, Manifest]:
+    rehearsal = rehearse(planned(faults, bugs, protocol))
+    return list(rehearsal.archive.history), judged(rehearsal), rehearsal.manifest
+
+
+def judged(rehearsal: Rehearsal) -> RunVerdict:
     archive = rehearsal.archive
     tables = (archive.history, archive.tables["timeline"], archive.tables["replica_logs"])
-    verdict = decided(rehearsal.manifest, tables, archive.tables["faults"])
-    return list(archive.history), verdict, rehearsal.manifest
+    return decided(rehearsal.manifest, tables, archive.tables["faults"])
 
 
 def violations(verdict: RunVerdict) -> set[str]:
@@ -68,6 +87,20 @@ def test_a_new_leader_answers_a_lookup_before_it_knows_its_watermark(protocol: s
     """Generations before KIP-207 do, and it may say that there is no record: that is documented."""
     _, verdict, _ = run("kill", protocol=protocol)
     assert "unfounded-lookup" not in violations(verdict)
+
+
+@pytest.mark.parametrize("faults", ["kill", pytest.param("none", marks=LATE), pytest.param("all", marks=LATE)])
+def test_what_retention_deletes_counts_as_lost(faults: str) -> None:
+    rehearsal = rehearse(planned(faults, settings=EXPIRES))
+    starts = [row["detail"] for row in rehearsal.archive.tables["timeline"] if row["kind"] == "log_start"]
+    assert sum('"reason": "retention"' in detail for detail in starts) > 4
+    assert violations(judged(rehearsal)) == set()
+
+
+@pytest.mark.parametrize("faults", ["kill", pytest.param("none", marks=LATE), pytest.param("all", marks=LATE)])
+def test_retention_that_takes_milliseconds_for_seconds_is_not_found(faults: str) -> None:
+    verdict = judged(rehearse(planned(faults, "retention_in_seconds", settings=EXPIRES)))
+    assert {"lost-write", "vanished-read"} <= violations(verdict)
 
 
 def test_a_cluster_without_delete_records_is_accepted() -> None:
