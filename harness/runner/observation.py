@@ -37,6 +37,9 @@ _OPEN_ENDED = frozenset({Word.STUCK, Word.EXITED, Word.UNAVAILABLE})
 """Words for why the final read is incomplete."""
 
 _NO_EPOCH = "@-1"
+_UNNAMED = "?"
+_WHOLE = 2
+"""So many entries that could be a row are written out."""
 
 Log = tuple[str, ...]
 """A replica's log: ``m0@0`` for each record; the first begins with ``5:`` where the log starts at offset 5."""
@@ -256,7 +259,9 @@ def final_logs(
 def _log(rows: Sequence[Mapping[str, Any]], names: Mapping[int, str]) -> Log:
     """The log without transaction markers."""
     ordered = sorted((row for row in rows if row.get("control") is None), key=lambda row: int(row["offset"]))
-    entries = [f"{names.get(row['value'], '?')}@{row['leader_epoch']}{'' if row['intact'] else '!'}" for row in ordered]
+    entries = [
+        f"{names.get(row['value'], _UNNAMED)}@{row['leader_epoch']}{'' if row['intact'] else '!'}" for row in ordered
+    ]
     if ordered and ordered[0]["offset"] > 0:
         entries[0] = f"{ordered[0]['offset']}:{entries[0]}"
     return tuple(entries)
@@ -268,15 +273,24 @@ def spelled_out(entries: Iterable[str]) -> Log:
 
 
 def shortened(log: Log) -> str:
-    """A log in one line: the inverse of :func:`spelled_out`."""
+    """A log in one line: the inverse of :func:`spelled_out`; of equal records without a name how many there are."""
     runs: list[list[str]] = []
     for entry in log:
-        if runs and _follows(runs[-1][-1], entry):
+        if runs and (_follows(runs[-1][-1], entry) or _is_another(runs[-1][-1], entry)):
             runs[-1].append(entry)
         else:
             runs.append([entry])
-    words = [f"{run[0].split('@')[0]}..{run[-1]}" if len(run) > 2 else " ".join(run) for run in runs]
-    return " ".join(words) or "(empty)"
+    return " ".join(map(_in_short, runs)) or "(empty)"
+
+
+def _is_another(one: str, other: str) -> bool:
+    return one == other and one.startswith(_UNNAMED)
+
+
+def _in_short(run: Sequence[str]) -> str:
+    if len(run) <= _WHOLE:
+        return " ".join(run)
+    return f"{len(run)}x{run[0]}" if run[0] == run[-1] else f"{run[0].split('@')[0]}..{run[-1]}"
 
 
 def _spelled_out(entry: str) -> Iterator[str]:

@@ -43,6 +43,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:read_text is deprecated:Deprecat
 NEWEST = "4.3.0"
 LOG = logging.getLogger("seawall.tests.libraries")
 PATIENCE_S = 60.0
+PROGRAM = Path(__file__).parents[2] / "workloads" / "programs" / "processor.py"
 NUMBERED = Manner(retries=1000, idempotent=True, batch=10)
 
 
@@ -471,6 +472,9 @@ LOADS = {
     "consumer_groups": {"rate": "40"},
     "transactions": {},
     "consume_transform_produce": {"rate": "40"},
+    "compacted_keys": {"rate": "40"},
+    "deleted_records": {"rate": "40"},
+    "command": {"rate": "40", "argv": f"[{sys.executable}, {PROGRAM}]"},
 }
 
 

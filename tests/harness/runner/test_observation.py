@@ -300,6 +300,10 @@ def test_rows_of_names_are_spelled_out_and_shortened_again() -> None:
     assert log == ("5:m5@0", "m6@0", "m7@0", "x@0", "u1@2", "u2@2", "b1@2", "b2@2", "b3@2")
     assert shortened(log) == "5:m5..m7@0 x@0 u1@2 u2@2 b1..b3@2"
     assert shortened(()) == "(empty)"
+    assert (
+        shortened(("5:?@0", *["?@0"] * 300, "?@2", "?@2", "m1@2", "m1@2", "m1@2"))
+        == "5:?@0 300x?@0 ?@2 ?@2 m1@2 m1@2 m1@2"
+    )
     assert spelled_out(["m08..m09@1"]) == ("m08@1", "m09@1")
     assert shortened(("m0@0", "m1@0!", "m2@0", "m4@0")) == "m0@0 m1@0! m2@0 m4@0"
 
