@@ -6,7 +6,7 @@ import os
 import struct
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from harness.broker.complaints import Complaints
 from harness.broker.control_channel import Operation
@@ -95,11 +95,8 @@ class Broker:
         environment: its ports.
 
     Attributes:
-        partition_type: the class of its replicas; a simulation that observes them sets another.
         handlers: serves each API.
     """
-
-    partition_type: ClassVar[type[Partition]] = Partition
 
     def __init__(self, config: NodeConfig, environment: NodeEnvironment) -> None:
         self.node = config.node_id
@@ -119,7 +116,7 @@ class Broker:
         self.controller = ControllerLink(config, self.network, incarnation_id, self.say)
         self.directories = LogDirectories(config, environment.files, self.say)
         self._replicas = Replicas(
-            self.node, self.metadata, config.cluster_id, partial(self.partition_type, self), self._directory_failed
+            self.node, self.metadata, config.cluster_id, self.new_partition, self._directory_failed
         )
         self._logs = LogManager(self._replicas, self.directories, self.say, self._directory_failed, self._halt)
         self._cleaner = LogCleaner(self, self._replicas, self._directory_failed)
@@ -140,6 +137,10 @@ class Broker:
         self._sessions = Sessions(
             self.handlers, environment.supervisor.report, complain, serves_clients=False, served=served_by(self.knobs)
         )
+
+    def new_partition(self, name: TopicPartition, directory: LogDirectory) -> Partition:
+        """A replica of this broker, whose arguments are as of :class:`Partition`; a simulation may observe it."""
+        return Partition(self, name, directory)
 
     def _fetcher(self, leader: NodeId, address: Address) -> Fetcher:
         return Fetcher(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,7 +16,7 @@ from harness.runner.manifest import manifest, now, restless
 from harness.runner.plan import Plan
 from harness.runner.reporting import Reporter, silent
 from harness.runner.run import play
-from harness.runner.run_environment import Voice, environment_of
+from harness.runner.run_environment import RunEnvironment, Voice, environment_of
 from harness.runner.run_lifecycle import RunLifecycle
 from harness.runner.run_progress import Watch, unwatched
 
@@ -32,22 +33,41 @@ class Rehearsal:
     archive: KeptArchive
 
 
-def rehearse(plan: Plan, report: Reporter = silent, watch: Watch = unwatched) -> Rehearsal:
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Where a plan is rehearsed.
+
+    Attributes:
+        environment: makes what the run is made on; its files lie below the directory.
+        play: the phases of the run.
+    """
+
+    environment: Callable[[Plan, Path], RunEnvironment]
+    play: Callable[[RunLifecycle], None] = play
+
+
+def _of_its_own(plan: Plan, scratch: Path) -> RunEnvironment:
+    return environment_of(plan, scratch, Voice(_SILENT), NothingToUndo())
+
+
+def rehearse(
+    plan: Plan, report: Reporter = silent, watch: Watch = unwatched, *, stage: Stage = Stage(_of_its_own)
+) -> Rehearsal:
     """Run ``plan`` on a target that lives in this process alone, and keep everything in memory.
 
-    No process is started and nothing journaled: there is nothing to undo, and no file stays behind.
+    No process is started and nothing journaled: there is nothing to undo, and no file stays behind. ``stage``: the
+    plan's own target and the phases of every run, unless something else happens to the cluster, too.
     """
     started = now()
     archive = KeptArchive(f"{plan.scenario.id}/{plan.generation}-{plan.seed}")
     made = manifest(plan, archive.run, started)
     why = ""
     with TemporaryDirectory() as scratch:
-        nothing = NothingToUndo()
-        environment = environment_of(plan, Path(scratch), Voice(_SILENT), nothing)
-        lifecycle = RunLifecycle(plan, archive, environment, nothing, report)
+        environment = stage.environment(plan, Path(scratch))
+        lifecycle = RunLifecycle(plan, archive, environment, NothingToUndo(), report)
         watch(lifecycle.progress)
         try:
-            play(lifecycle)
+            stage.play(lifecycle)
         except InvalidRun as error:
             why = str(error)
         finally:

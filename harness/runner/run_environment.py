@@ -69,7 +69,7 @@ def environment_of(plan: Plan, directory: Path, voice: Voice, journal: StartJour
     if plan.scenario.tap and supports(target, WireTaps):
         target.tap()
     if lives_in_virtual_time(target, plan.target):
-        return RunEnvironment(target, target.clock, partial(_clients, plan, target.new_clients))
+        return RunEnvironment(target, target.clock, partial(clients_of, plan, target.new_clients))
 
     started = ExitStack()
 
@@ -84,17 +84,18 @@ def environment_of(plan: Plan, directory: Path, voice: Voice, journal: StartJour
         started.callback(library.close)
         real_time = RealTime(access, directory, voice.log, voice.failed, prefix)
         in_real_time = partial(ThreadedClients, access, voice.log, library, prefix)
-        return _clients(plan, in_real_time, recorder, real_time)
+        return clients_of(plan, in_real_time, recorder, real_time)
 
     return RunEnvironment(target, SystemClock(), clients, started.close)
 
 
-def _clients(
+def clients_of(
     plan: Plan,
     new_clients: Callable[[], Clients],
     recorder: Recorder,
     real_time: RealTime | None = None,
 ) -> RunClients:
+    """The clients of a run, none of which has begun yet; ``real_time``: None in virtual time."""
     carried = carried_by(plan.workload.client, plan.system.carried)
     context = ClientContext(new_clients, plan.partitions, recorder, plan.seed, carried, real_time)
     name = plan.scenario.workload.name

@@ -65,11 +65,8 @@ class SimulatedTarget(SimulatedDisks, SimulatedLinks):
 
     Args:
         directory: for the evidence after the cluster has stopped; created when needed.
-        brokers: how many brokers, with the ids 0, 1, 2 ...
-        knobs: the replication protocol's generation.
-        settings: Kafka's settings, for every broker.
-        seed: of all random choices.
-        conditions: how links carry frames.
+        cluster: the nodes, of which none has been started.
+        log_dirs_count: how many log directories each broker has.
 
     Attributes:
         cluster: the nodes.
@@ -92,8 +89,16 @@ class SimulatedTarget(SimulatedDisks, SimulatedLinks):
         }
     )
 
-    def __init__(
-        self,
+    def __init__(self, directory: Path, cluster: SimulatedCluster, log_dirs_count: int = 1) -> None:
+        super().__init__(cluster, log_dirs_count)
+        self._directory = directory
+        self._last_seen: dict[str, dict[str, Any]] = {}
+        self._is_laid_out = False
+        self._decisions = ControllerTail(GrowingList(self._node(CONTROLLER).rows))
+
+    @classmethod
+    def made(
+        cls,
         directory: Path,
         brokers: int,
         knobs: Knobs,
@@ -101,13 +106,19 @@ class SimulatedTarget(SimulatedDisks, SimulatedLinks):
         *,
         seed: int = 0,
         conditions: LinkConditions | None = None,
-    ) -> None:
+    ) -> SimulatedTarget:
+        """A target with a cluster of its own.
+
+        Args:
+            directory: as above.
+            brokers: how many brokers, with the ids 0, 1, 2 ...
+            knobs: the replication protocol's generation.
+            settings: Kafka's settings, for every broker.
+            seed: of all random choices.
+            conditions: how links carry frames.
+        """
         clock = VirtualScheduler(seed, conditions or LinkConditions())
-        super().__init__(SimulatedCluster(clock, brokers, knobs, settings), settings.log_dirs_count)
-        self._directory = directory
-        self._last_seen: dict[str, dict[str, Any]] = {}
-        self._is_laid_out = False
-        self._decisions = ControllerTail(GrowingList(self._node(CONTROLLER).rows))
+        return cls(directory, SimulatedCluster(clock, brokers, knobs, settings), settings.log_dirs_count)
 
     # ------------------------------------------------------------------------------------------------ life
 
@@ -316,7 +327,7 @@ def _make(
     directory: Path, brokers: int, knobs: Knobs, settings: Settings, *, seed: int, journal: StartJournal
 ) -> SimulatedTarget:
     del journal  # nothing is started outside this process
-    return SimulatedTarget(directory, brokers, knobs, settings, seed=seed)
+    return SimulatedTarget.made(directory, brokers, knobs, settings, seed=seed)
 
 
 KIND = ClusterKind(SimulatedTarget.name, SimulatedTarget.controls, _make, in_virtual_time=True)

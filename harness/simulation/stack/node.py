@@ -68,6 +68,8 @@ class SimulatedNode:
         dropped: what its last power loss took; None when it has been started since, or never lost power.
         build: makes the program of each life.
         is_quiet: whether it writes neither timeline nor log, because the witness needs neither.
+        leaves_out: the partition of which its timeline says nothing, because another witness has it; None: of each it
+            says something.
         begun: called when a life begins; ``ended``: called with how it has ended.
     """
 
@@ -88,6 +90,7 @@ class SimulatedNode:
             ControllerNode if self.node == CONTROLLER_ID else Broker
         )
         self.is_quiet = False
+        self.leaves_out: TopicPartition | None = None
         self.begun: Callable[[], None] = lambda: None
         self.ended: Callable[[Ending], None] = lambda _: None
         self._config = config
@@ -144,9 +147,7 @@ class SimulatedNode:
         self.begun()
         self._network = network = SimulatedNetwork(self._world, self.name)
         network.cut(self._cut)
-        timeline = (_Unwritten if self.is_quiet else Timeline)(
-            self.node, self.incarnation, self.clock, self.rows.append
-        )
+        timeline = self._timeline()
         halt = partial(self._halt, network)
         environment = NodeEnvironment(
             self._tapped(network), self.disk, self.clock, timeline, Supervisor(self._say, halt, raise_again)
@@ -210,6 +211,13 @@ class SimulatedNode:
             return network
         return TappedNetwork(network, WireTap(f"{self.incarnation}-", self.clock.monotonic_ns, self.wire.append))
 
+    def _timeline(self) -> Timeline:
+        if self.is_quiet:
+            return _Unwritten(self.node, self.incarnation, self.clock, self.rows.append)
+        timeline = _Partial(self.node, self.incarnation, self.clock, self.rows.append)
+        timeline.left_out = self.leaves_out
+        return timeline
+
     def _say(self, sentence: str) -> None:
         if self.is_quiet:
             return
@@ -238,6 +246,23 @@ class SimulatedNode:
                 self.endings.append(OwnEnd(self.incarnation, self.clock.monotonic_ns(), ending.exit_code, lines))
             self._say(f"The node {how}.")
             self.ended(ending)
+
+
+class _Partial(Timeline):
+    """A timeline that says nothing of one partition."""
+
+    left_out: TopicPartition | None = None
+
+    def about_replica(
+        self,
+        kind: str,
+        partition: TopicPartition,
+        state: ReplicaState,
+        detail: Mapping[str, object] | None = None,
+    ) -> None:
+        """See :class:`harness.broker.timeline.Timeline`."""
+        if partition != self.left_out:
+            super().about_replica(kind, partition, state, detail)
 
 
 class _Unwritten(Timeline):

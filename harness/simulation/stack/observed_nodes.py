@@ -14,12 +14,13 @@ from typing import Any, NamedTuple, cast
 from harness import payload
 from harness.broker.broker import Broker
 from harness.broker.controller_node import ControllerNode
+from harness.broker.log_directory import LogDirectory
 from harness.broker.node_environment import NodeEnvironment
 from harness.broker.partition import Partition
 from harness.broker.segments import Batches, SegmentLog, span_of
 from harness.broker.settings import NodeConfig
 from harness.error_codes import ErrorCode
-from harness.model import CONTROLLER_ID, NodeId, Offset
+from harness.model import CONTROLLER_ID, NodeId, Offset, TopicPartition
 from harness.payload import StoredRecord
 from harness.replication.controller import Controller
 from harness.replication.controller_messages import (
@@ -209,9 +210,15 @@ class ObservedControllerNode:
 
     @property
     def partition(self) -> PartitionState | None:
-        """The state of the partition; None while it is dead."""
+        """The state of the partition that the witness watches; None while it is dead."""
         core = self.core
-        return core.partitions[0] if core is not None and core.partitions else None
+        states = () if core is None else core.partitions
+        return next((one for one in states if one.topic_partition == PARTITION), None)
+
+    def lacks(self, node: NodeId) -> bool:
+        """Whether broker ``node`` is missing in the ISR of a partition of which it has a replica."""
+        states = () if self.core is None else self.core.partitions
+        return any(node in one.replicas and node not in one.isr for one in states)
 
     @property
     def life(self) -> int:
@@ -231,9 +238,13 @@ class ObservedBroker(Broker):
         super().__init__(config, environment)
         self.watched = watched
 
+    def new_partition(self, name: TopicPartition, directory: LogDirectory) -> Partition:
+        """See :class:`harness.broker.broker.Broker`; the witness watches one partition."""
+        return (ObservedPartition if name == PARTITION else Partition)(self, name, directory)
+
 
 class ObservedPartition(Partition):
-    """A replica of such a broker."""
+    """The replica that the witness watches."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -320,9 +331,6 @@ class ObservedPartition(Partition):
             self._witness.acknowledged(self._watched, Acknowledged(acks, values), effect.base_offset)
 
 
-ObservedBroker.partition_type = ObservedPartition
-
-
 class Acknowledged(NamedTuple):
     """What a produce request asked for that is acknowledged now."""
 
@@ -361,9 +369,9 @@ class ObservedController(ControllerNode):
         self._effects.append(effect)
         super()._perform(effect)
         match effect:
-            case Elected():
+            case Elected() if effect.partition.topic_partition == PARTITION:
                 self._observers.elected(effect)
-            case IsrChanged():
+            case IsrChanged() if effect.partition.topic_partition == PARTITION:
                 self._observers.isr_changed(effect)
             case SessionChanged():
                 self._observers.session_changed(effect)

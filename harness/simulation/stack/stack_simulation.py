@@ -8,12 +8,13 @@ is when load and faults begin; before, the cluster is brought up, while every fr
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from harness.broker.settings import NEVER, Settings
 from harness.history.delete_records_log import DeleteRecordsLog
+from harness.model import Offset
 from harness.simulation.core.budget import Budget
 from harness.simulation.core.configuration import MS, PARTITION, Configuration, Setup, drawn_for
 from harness.simulation.core.planned import Planned, draw_all
@@ -40,6 +41,7 @@ from harness.simulation.stack.observed_nodes import (
 from harness.simulation.stack.scheduler import VirtualScheduler
 from harness.simulation.trace import Trace
 from harness.simulation.witness import Witness
+from harness.simulation.witnessed import Broker
 from harness.wire.keys import ApiKey
 from harness.wire.messages.topics import (
     CreatableReplicaAssignment,
@@ -57,7 +59,11 @@ _ALL_BYTES = 1 << 20
 
 
 class StackSimulation:
-    """One run; see the module. Arguments as of :class:`harness.simulation.core.core_simulation.CoreSimulation`.
+    """One run; see the module. Other arguments as of :class:`harness.simulation.core.core_simulation.CoreSimulation`.
+
+    Args:
+        beside: the settings of brokers for a load that somebody else runs beside, in the phases that :meth:`run` goes
+            through; the nodes then write their timelines, of all other partitions. None: there is none.
 
     Attributes:
         faults: what may happen; ``in_force``: what did.
@@ -75,18 +81,22 @@ class StackSimulation:
         configuration: Configuration | None = None,
         trace: Trace | None = None,
         recorded: bool = False,
+        beside: Mapping[str, Any] | None = None,
     ) -> None:
         self.seed = seed
         self.configuration = configuration or drawn_for(seed, setup)
         self.faults = draw_all(seed, self.configuration) if faults is None else tuple(faults)
         self._clock = VirtualScheduler(seed)
-        simulated = SimulatedCluster(self._clock, self.configuration.nodes, setup.knobs, self._settings())
+        simulated = SimulatedCluster(self._clock, self.configuration.nodes, setup.knobs, self._settings(beside or {}))
         self.cluster = ObservedCluster(self.configuration, setup.knobs, simulated)
+        for node in simulated.nodes.values():
+            node.is_quiet = beside is None
+            node.leaves_out = PARTITION
         self.orders = DeleteRecordsLog(lambda: self.now_ns)
         if trace is not None:
             trace.now_ns = lambda: self.now_ns
         self.witness = Witness(self.cluster) if trace is None else Witness(self.cluster, trace.violation)
-        self.budget = Budget(self.cluster, self.witness.committed.missing)
+        self.budget = Budget(self.cluster, self._missing)
         self.recording = Recording(seed, self.cluster, self.orders, self.witness.committed) if recorded else None
         self._observe(trace)
         drawn = random.Random(f"{seed}:clients").random
@@ -96,7 +106,12 @@ class StackSimulation:
         self.in_force = FaultsInForce(lambda: self.now_ns, self._after, PlannedObservers(trace, self.recording))
         self._injector = FaultInjector(self.cluster, self.budget, Deletions(self.cluster, self.orders), self.in_force)
 
-    def _settings(self) -> Settings:
+    def _missing(self, broker: Broker) -> Offset | None:
+        """The first committed offset that its log lacks; 0 where it is not in every ISR; None: it lacks nothing."""
+        lacking = self.witness.committed.missing(broker)
+        return 0 if lacking is None and self.controller.lacks(broker.node) else lacking
+
+    def _settings(self, beside: Mapping[str, Any]) -> Settings:
         chance = random.Random(f"{self.seed}:stack")
         drawn = self.configuration
         return Settings(
@@ -116,14 +131,13 @@ class StackSimulation:
             log_flush_interval_ms=drawn.flush_ms or NEVER,
             log_flush_offset_checkpoint_interval_ms=chance.choice(_CHECKPOINT_MS),
             log_flush_start_offset_checkpoint_interval_ms=chance.choice(_CHECKPOINT_MS),
+            **beside,
         )
 
     def _observe(self, trace: Trace | None) -> None:
         cluster, contents = self.cluster, BatchContents()
         of_controller = ControllerObservers(self.witness, trace, self.recording, self.budget)
         of_brokers = ReplicaObservers(self.witness, trace, self.recording)
-        for node in cluster.simulated.nodes.values():
-            node.is_quiet = True
         controller = cluster.controller
         controller.simulated.build = partial(ObservedController, controller, of_controller)
         controller.simulated.begun = partial(of_controller.started, controller)
@@ -152,6 +166,11 @@ class StackSimulation:
         return self.cluster.now_ns
 
     @property
+    def begun_ns(self) -> int:
+        """When load and faults begin, on the monotonic clock of virtual time."""
+        return self._clock.now_ns - self.now_ns
+
+    @property
     def events(self) -> int:
         """How many things have happened."""
         return self._clock.events
@@ -164,13 +183,13 @@ class StackSimulation:
 
     def run(self) -> Finished:
         """Both phases, and the verdict."""
-        self._bring_up()
-        for fault in self.faults:
-            self._after(fault.at_ns, partial(self._injector.strike, fault))
-        self._clients.start()
-        self._clock.sleep(self.configuration.horizon_ms / 1000)
-        self._mend()
-        converged = self._settle()
+        self.bring_up()
+        self.unleash()
+        self.mend()
+        return self.conclude(converged=self.settle())
+
+    def conclude(self, *, converged: bool) -> Finished:
+        """The verdict of the witness, once everything is over; ``converged``: what :meth:`settle` says."""
         self._wait_for(lambda: not self.orders.is_waiting)
         self._clients.check()
         for broker in self.brokers:
@@ -187,8 +206,8 @@ class StackSimulation:
             converged,
         )
 
-    def _bring_up(self) -> None:
-        begun_ns = self._clock.now_ns
+    def bring_up(self) -> None:
+        """Start the nodes, and create the partition that the witness watches, while every frame arrives at once."""
         for node in self.cluster.simulated.nodes.values():
             node.start_again()
         registered = self._wait_for(lambda: all(broker.broker_epoch >= 0 for broker in self.brokers), BRING_UP_MS, 1)
@@ -203,14 +222,21 @@ class StackSimulation:
         assert created
         assert isinstance(answers[0], CreateTopicsResponse)
         caller.close()
-        self._clock.sleep((begun_ns + BRING_UP_MS * MS - self._clock.now_ns) / 1e9)
+
+    def unleash(self) -> None:
+        """Load and faults, as long as they last; not before their time has come."""
+        self._clock.sleep(max(0, -self.now_ns) / 1e9)
         drawn = self.configuration
         shortest_ns = drawn.delay_us * 1_000
         self._clock.links.conditions = LinkConditions(
             (shortest_ns, shortest_ns + drawn.spread_us * 1_000), drawn.loss, drawn.late, drawn.late_factor
         )
+        for fault in self.faults:
+            self._after(fault.at_ns, partial(self._injector.strike, fault))
+        self._clients.start()
+        self._clock.sleep(drawn.horizon_ms / 1000)
 
-    def _mend(self) -> None:
+    def mend(self) -> None:
         """End every fault, for good."""
         self._load.goes_on = False
         self.in_force.heal_all()
@@ -219,7 +245,7 @@ class StackSimulation:
         for broker in self.brokers:
             broker.simulated.start_again()
 
-    def _settle(self) -> bool:
+    def settle(self) -> bool:
         """Wait for convergence; then write once more, and wait again."""
         if not self._wait_for(lambda: at_rest(self.cluster)):
             return False

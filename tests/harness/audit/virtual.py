@@ -54,7 +54,9 @@ def simulated(
 ) -> Iterator[SimulatedTarget]:
     """A cluster in virtual time."""
     knobs = generation(CURRENT_GENERATION, {"bugs": bugs} if bugs else {})
-    target = SimulatedTarget(directory / "cluster", brokers, knobs, Settings.parse(dict(settings or {})), seed=seed)
+    target = SimulatedTarget.made(
+        directory / "cluster", brokers, knobs, Settings.parse(dict(settings or {})), seed=seed
+    )
     target.start()
     try:
         yield target

@@ -25,7 +25,7 @@ NEVER_NULL = {column.name for column in WIRE.columns if not column.nullable} - {
 
 def cluster(directory: Path, *, tapped: bool = True) -> SimulatedTarget:
     settings = Settings(min_insync_replicas=2, default_replication_factor=3)
-    target = SimulatedTarget(directory, 3, generation(CURRENT_GENERATION, {}), settings)
+    target = SimulatedTarget.made(directory, 3, generation(CURRENT_GENERATION, {}), settings)
     if tapped:
         target.tap()
     target.start()

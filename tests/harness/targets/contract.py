@@ -226,7 +226,7 @@ def send_once(target: Target, one: ProducerRecord, acks: int) -> Answer:
 
 
 def _simulated(path: Path) -> Trial:
-    target = SimulatedTarget(path, BROKERS, generation(CURRENT_GENERATION), SETTINGS, seed=1)
+    target = SimulatedTarget.made(path, BROKERS, generation(CURRENT_GENERATION), SETTINGS, seed=1)
 
     def send(one: ProducerRecord, acks: int) -> Answer:
         client = Client(target.cluster.network(), addresses(target.bootstrap()), "test")

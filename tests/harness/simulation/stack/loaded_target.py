@@ -33,7 +33,9 @@ class LoadedTarget:
         **settings: Any,
     ) -> None:
         configured = Settings(**{"min_insync_replicas": 2, "default_replication_factor": 3, **settings})
-        self.target = SimulatedTarget(directory, 3, generation(knobs, {"bugs": bugs}), configured, conditions=STEADY)
+        self.target = SimulatedTarget.made(
+            directory, 3, generation(knobs, {"bugs": bugs}), configured, conditions=STEADY
+        )
         self.target.start()
         self.target.create_topic(TopicSpec(LEDGER.topic, 1, 3, (tuple(map(NodeId, (0, 1, 2))),)))
         self.clock = self.target.clock
