@@ -50,8 +50,6 @@ LISTED: Mapping[str, Collection[str]] = {
     # Scenarios of the detection matrix, and what its page says of single kinds.
     "harness/detection/mixes.py": [
         "compacted_keys",
-        "consume_transform_produce",
-        "consumer_groups",
         "corrupt_log",
         "deleted_records",
         "disk_full",
@@ -64,8 +62,10 @@ LISTED: Mapping[str, Collection[str]] = {
     # What a replayed scenario is to come to, in the words of its file.
     "harness/outcome.py": ["stuck"],
     "harness/runner/known_differences.py": ["lost-write", "vanished-read"],
+    # Loads of the simulator, and of the detection matrix.
+    "harness/exploration/loads.py": ["consume_transform_produce", "consumer_groups", "pipelined_sends"],
     # The simulator writes scenarios.
-    "harness/simulation/scenario_text.py": ["unique_sends"],
+    "harness/exploration/scenario_text.py": ["unique_sends"],
     "harness/simulation/violations.py": [
         *("hw-regression", "lost-write", "replica-divergence", "stuck", "unjustified-ack", "vanished-read"),
     ],

@@ -26,8 +26,8 @@ def replay(
     ] = None,
 ) -> int:
     """Run one seed again and print its trace: one line per transition, the same bytes every time."""
+    from harness.exploration.depth import run_of, write
     from harness.simulation.core.configuration import setup
-    from harness.simulation.depth import run_of
     from harness.simulation.trace import HEADER, Trace
 
     checked_seed(seed)
@@ -36,8 +36,8 @@ def replay(
     world = run_of(seed, chosen, trace=Trace(typer.echo), recorded=out is not None)
     typer.echo(HEADER)
     finished = world.run()
-    if out is not None and world.recording is not None:
-        world.recording.write(out, generation)
+    if out is not None:
+        write(world, out, generation)
     for violation in finished.violations:
         typer.echo(f"{violation.verdict}: {violation}")
     typer.echo(f"seed {seed}: {finished.events} events, {len(finished.violations)} breaches")

@@ -17,8 +17,8 @@ from harness.replication.knobs import CURRENT_GENERATION, GENERATIONS, written
 from harness.replication.knobs import generation as generation_named
 
 if TYPE_CHECKING:
+    from harness.exploration.shrink import Shrunk
     from harness.scenario import Scenario
-    from harness.simulation.shrink import Shrunk
 
 _SESSION_MS = 1_500
 """About the session timeout of a shrunk scenario, which is long beside the delays of networks and processes."""
@@ -59,9 +59,9 @@ def shrink(
 
 
 def _shrunk_seed(seed: int, where: tuple[str, str], settings: Sequence[str], say: Say) -> str:
+    from harness.exploration.scenario_text import INEXPRESSIBLE, to_yaml
+    from harness.exploration.shrink import NothingToShrink, shrink_seed
     from harness.simulation.core.configuration import setup
-    from harness.simulation.scenario_text import INEXPRESSIBLE, to_yaml
-    from harness.simulation.shrink import NothingToShrink, shrink_seed
     from harness.simulation.trace import describe
 
     generation, depth = where
@@ -90,7 +90,7 @@ def _shrunk_seed(seed: int, where: tuple[str, str], settings: Sequence[str], say
 
 def _best_on_the_stack(shrunk: Shrunk, say: Say) -> tuple[Document, list[str]]:
     """The scenario at the first time scale at which the whole broker shows harm, and that harm in words."""
-    from harness.simulation.scenario_text import shrunk_document
+    from harness.exploration.scenario_text import shrunk_document
 
     first = max(1, _SESSION_MS // shrunk.configuration.session_timeout_ms)
     scales = list(dict.fromkeys((first, 4 * first, max(1, first // 4), 1)))
@@ -153,7 +153,7 @@ def _the_one(name: str) -> Scenario:
 
 
 def _shrunk_document(document: Document, generation: str, settings: Mapping[str, str], say: Say) -> str:
-    from harness.simulation.scenario_text import to_yaml
+    from harness.exploration.scenario_text import to_yaml
 
     bare = {key: value for key, value in document.items() if key not in ("outcomes", "predictions")}
     wanted = set(_harm(bare, generation, settings))
@@ -172,7 +172,7 @@ def _least(
     document: Document, generation: str, settings: Mapping[str, str], words: Sequence[str], say: Say
 ) -> Document:
     """``document`` with as few steps as still show these ``words`` in virtual time, and its outcome."""
-    from harness.simulation.shrink import fewest
+    from harness.exploration.shrink import fewest
 
     tried = 0
 

@@ -17,8 +17,8 @@ from harness.scenario import checked_seed
 
 if TYPE_CHECKING:
     from harness.cli.reproduction import Reproduction
+    from harness.exploration.explore import Explored, Tally
     from harness.simulation.core.configuration import Setup
-    from harness.simulation.explore import Explored, Tally
 
 Generation = Annotated[str, typer.Option(metavar="G", help=f"Replication protocol: {', '.join(GENERATIONS)}.")]
 Settings = Annotated[
@@ -48,8 +48,8 @@ def simulate(
     min.insync.replicas=2, replication.factor=3, unclean.leader.election.enable=false,
     faults=kill,partition:3,pause/controller, disturbances=elect, ...
     """
+    from harness.exploration.explore import Tally, explore, numbers
     from harness.simulation.core.configuration import setup
-    from harness.simulation.explore import Tally, explore, numbers
 
     if seeds is not None and minutes is not None:
         raise UsageError("--seeds and --minutes exclude each other.")
@@ -102,7 +102,7 @@ def _show(tally: Tally, chosen: Setup) -> None:
         for _, first, violation in sorted(tally.found.values(), key=lambda found: found[1]):
             _explain(first, str(violation), _remedies(first, chosen, tally, violation.kind))
     for kind, number in sorted((tally.excused or {}).items()):
-        tell(f"{number} seeds with {kind} that the configuration permits (unclean elections, acks 0 or 1)")
+        tell(f"{number} seeds with {kind} that its configuration permits")
     speed = f", {tally.seeds / tally.seconds:.0f} seeds/s, {tally.events / tally.seconds:.0f} events/s" if (
         tally.seconds) else ""  # fmt: skip
     console.print(
@@ -120,7 +120,7 @@ def _explain(seed: int, violation: str, remedies: list[str]) -> None:
 
 
 def _remedies(seed: int, chosen: Setup, tally: Tally, kind: str) -> list[str]:
-    from harness.simulation.explore import remedies
+    from harness.exploration.explore import remedies
 
     violation = next(v for _, first, v in (tally.found or {}).values() if first == seed and v.kind == kind)
     return remedies(seed, chosen, violation)

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from harness.exploration.loads import STEADY
 from harness.model import CORE, STACK
 from harness.replication.knobs import CURRENT_GENERATION
 from harness.scenario import Scenario
 from harness.simulation.core.configuration import Setup, setup
+from harness.simulation.core.drawn_loads import ASSIGNED, GROUPS, PROCESSORS, TRANSACTIONS
 from harness.validation import validated
 
 SYNTHETIC = "synthetic"
@@ -96,7 +98,7 @@ CHAOS = (
 """Ways to play the faults of a scenario with ``chaos``."""
 
 SINGLE = WORKLOADS[0].name
-GROUPS, ASSIGNED, TRANSACTIONS, COMPACTION, PROCESSORS, LOOKUPS = [mix.name for mix in WORKLOADS[-6:]]
+COMPACTION, LOOKUPS = "compaction", "lookups"
 NONE, ALL = FAULTS[0].name, FAULTS[-1].name
 
 OF_SOME = frozenset({GROUPS, ASSIGNED, TRANSACTIONS, COMPACTION, PROCESSORS, LOOKUPS})
@@ -132,30 +134,9 @@ _CORE_FAULTS: Mapping[str, Settings] = {
     },
 }
 
-_IN_A_GROUP: Mapping[str, Any] = {
-    "name": "consumer_groups",
-    "delivery_timeout_s": 0.6,
-    "producers": 3,
-    "members": 3,
-    "rate": 80,
-    "commit_every_s": 0.1,
-    "session_timeout_s": 0.5,
-    "poll_timeout_s": 0.8,
-    "stays_s": 0.8,
-    "away_s": 0.2,
-}
 _STACK_WORKLOADS: Mapping[str, Mapping[str, Any]] = {
     "single": {"name": "unique_sends", "producers": 3, "consumers": 1, "rate": 80, "delivery_timeout_s": 0.6},
-    GROUPS: _IN_A_GROUP,
-    ASSIGNED: {**_IN_A_GROUP, "protocol": ["consumer"]},
-    TRANSACTIONS: {
-        "name": "transactions",
-        "producers": 3,
-        "rate": 25,
-        "timeout_s": 1,
-        "replaced": 0.1,
-        "left_open": 0.05,
-    },
+    **{name: STEADY[name] for name in (GROUPS, ASSIGNED, TRANSACTIONS, PROCESSORS)},
     COMPACTION: {
         "name": "compacted_keys",
         "delivery_timeout_s": 0.6,
@@ -169,20 +150,6 @@ _STACK_WORKLOADS: Mapping[str, Mapping[str, Any]] = {
         "segment_ms": 150,
         "tombstone_ms": 2500,
         "retire_every_s": 0.15,
-    },
-    PROCESSORS: {
-        "name": "consume_transform_produce",
-        "delivery_timeout_s": 0.6,
-        "producers": 1,
-        "rate": 40,
-        "processors": 3,
-        "transactional_ids": "member",
-        "timeout_s": 2,
-        "session_timeout_s": 0.5,
-        "poll_timeout_s": 0.8,
-        "stays_s": 1.5,
-        "away_s": 0.2,
-        "late": 0.1,
     },
     LOOKUPS: {
         "name": "deleted_records",

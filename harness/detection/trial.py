@@ -15,6 +15,7 @@ from harness.checker import EvidenceTier, Outcome, Verdict
 from harness.detection.mixes import SYNTHETIC, core_setup, stack_scenario
 from harness.detection.synthetic import told
 from harness.detection.withheld import withheld
+from harness.exploration.depth import run_of
 from harness.history.run_directory import Manifest
 from harness.model import STACK
 from harness.replication.knobs import Knobs, written
@@ -22,7 +23,6 @@ from harness.runner import plan
 from harness.runner.archive import Rows
 from harness.runner.rehearsal import rehearse
 from harness.scenario import Scenario, load
-from harness.simulation.depth import run_of
 
 SCENARIO = "scenario"
 """The workload of a cell that plays a schedule; ``faults`` is the scenario, shipped or below this package."""

@@ -34,9 +34,9 @@ class Violation(NamedTuple):
     """One breach of one invariant.
 
     Attributes:
-        invariant: its id: R1 to R10 about logs, T1 to T14 about watermarks and epochs, C1 and C8 about clients; see
-            ``docs/simulation.md``.
-        kind: one of the words above.
+        invariant: its id: R1 to R10 about logs, T1 to T14 about watermarks and epochs, C1 and C8 about clients, or
+            ``checkers``; see ``docs/simulation.md``.
+        kind: one of the words above, or a kind of the checkers'.
         offset: where; None: nowhere in particular.
         value: the record that was acknowledged or delivered; None: no particular one.
         nodes: the replicas concerned.
@@ -64,4 +64,9 @@ class Violation(NamedTuple):
 def gravest(violations: tuple[Violation, ...]) -> Violation | None:
     """The first violation of the gravest kind that nothing excuses; None: there is none."""
     unexcused = [one for one in violations if one.verdict is Verdict.VIOLATION]
-    return min(unexcused, key=lambda one: GRAVEST_FIRST.index(one.kind), default=None)
+    return min(unexcused, key=lambda one: _gravity(one.kind), default=None)
+
+
+def _gravity(kind: str) -> int:
+    """Where a kind stands among :data:`GRAVEST_FIRST`; one of the checkers alone is as an unjustified ack."""
+    return GRAVEST_FIRST.index(kind if kind in GRAVEST_FIRST else UNJUSTIFIED)

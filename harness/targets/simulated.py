@@ -7,7 +7,7 @@ answers the harness at once: the control channel is no part of the system under 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -311,6 +311,24 @@ class SimulatedTarget(SimulatedDisks, SimulatedLinks):
             return False
         seen = [self.replica(node_name(node), name) for node in partition.replicas]
         return all(replica is not None and replica.leader == partition.leader for replica in seen)
+
+
+class SharedTarget(SimulatedTarget):
+    """The target on a cluster of somebody else's, who starts it.
+
+    Args:
+        directory: as of :class:`SimulatedTarget`.
+        cluster: the nodes, each with one log directory.
+        bring_up: starts them; virtual time passes meanwhile.
+    """
+
+    def __init__(self, directory: Path, cluster: SimulatedCluster, bring_up: Callable[[], None]) -> None:
+        super().__init__(directory, cluster)
+        self._bring_up = bring_up
+
+    def start(self) -> None:
+        """See :class:`harness.target.Target`."""
+        self._bring_up()
 
 
 def _creatable(topic: TopicSpec) -> CreatableTopic:

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import typer
 
+from harness.exploration.explore import run_seed
 from harness.model import CORE
 from harness.replication.knobs import Knobs
 from harness.simulation.core.configuration import Setup, setup
-from harness.simulation.explore import run_seed
 
 LIMIT = 20_000
 SAFE = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}

@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import typer
 
+from harness.exploration.depth import run_of
 from harness.runner import plan
 from harness.runner.rehearsal import rehearse
 from harness.scenario import load
 from harness.simulation.core.configuration import DEPTHS, Configuration, Setup, setup
 from harness.simulation.core.planned import Planned
-from harness.simulation.depth import run_of
 
 MS = 1_000_000
 

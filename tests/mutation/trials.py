@@ -20,6 +20,7 @@ from checkers.verdicts.memory import decided
 from harness.checker import Outcome, Verdict
 from harness.detection.mixes import core_setup
 from harness.detection.trial import OWN_SCENARIOS, SCENARIO, Endless, limited, scenario_of
+from harness.exploration.depth import run_of
 from harness.history.run_directory import Manifest
 from harness.model import CORE, STACK
 from harness.replication.knobs import CURRENT_GENERATION, GENERATIONS
@@ -27,7 +28,6 @@ from harness.runner import plan
 from harness.runner.archive import Rows
 from harness.runner.rehearsal import rehearse
 from harness.scenario import Scenario, shipped
-from harness.simulation.depth import run_of
 from harness.validation import validated
 
 CLUSTER = "cluster"

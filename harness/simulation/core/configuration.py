@@ -17,6 +17,7 @@ from harness.errors import UsageError
 from harness.model import CORE, STACK, TopicPartition
 from harness.replication.knobs import CURRENT_GENERATION, GENERATIONS, Knobs
 from harness.simulation.core.drawn_kinds import DELETIONS, DISTURBANCES, DRAWN, FAULTS
+from harness.simulation.core.drawn_loads import LOADS, PLAIN, drawn_horizon_ms, drawn_load, loads_of
 from harness.spelling import closest
 
 PARTITION = TopicPartition("ledger", 0)
@@ -48,6 +49,7 @@ class Configuration:
         produce_wait_ms: how long a leader lets acks=all wait (``request.timeout.ms`` of a producer); 0: as long as the
             client does (``send_timeout_ms``), which then never gets the error.
         deletions: how often records are deleted from the beginning of some log.
+        load: which of ``drawn_loads.LOADS`` the clients are; on the bare core always ``plain``.
     """
 
     nodes: int = 3
@@ -83,6 +85,7 @@ class Configuration:
     disturbances: Mapping[str, int] = field(default_factory=dict)
     deletions: int = 0
     produce_wait_ms: int = 0
+    load: str = PLAIN
 
     @property
     def minimal_isr(self) -> int:
@@ -153,16 +156,29 @@ def draw(seed: int, pinned: Mapping[str, Any] = MappingProxyType({})) -> Configu
 
 
 def drawn_for(seed: int, chosen: Setup) -> Configuration:
-    """The configuration of ``seed`` as the protocol can live with it.
+    """The configuration of ``seed`` as the protocol can live with it, and on the whole broker with its load.
 
     Where an idle follower may lag, a fetch must not wait for as long as that, or the ISR never comes to rest: see
     Kafka's documentation of ``replica.fetch.wait.max.ms``.
     """
     drawn = draw(seed, chosen.pinned)
+    if chosen.depth == STACK:
+        drawn = _loaded(seed, drawn, chosen)
     if chosen.knobs.in_sync_at_the_end:
         return drawn
     most = max(drawn.replica_lag_time_max_ms // 2, 1)
     return replace(drawn, replica_fetch_wait_max_ms=min(drawn.replica_fetch_wait_max_ms, most))
+
+
+def _loaded(seed: int, drawn: Configuration, chosen: Setup) -> Configuration:
+    """``drawn`` with the load of ``seed``, which is drawn apart, so that all else is as it would be without.
+
+    What is drawn depends on the generation and on no single knob: one that is turned leaves the load as it was.
+    """
+    load = chosen.pinned.get("load") or drawn_load(seed, GENERATIONS[chosen.generation])
+    if load == PLAIN:
+        return drawn
+    return replace(drawn, load=load, horizon_ms=chosen.pinned.get("horizon_ms", drawn_horizon_ms(seed)))
 
 
 _MIX = {"faults": FAULTS, "disturbances": DISTURBANCES}
@@ -237,7 +253,23 @@ def setup(generation: str, overrides: Mapping[str, str], depth: str = CORE) -> S
             raise UsageError(f"--set {names[0]} must be at least twice {names[1]}.")
     if depth not in DEPTHS:
         raise UsageError(f"--depth {depth!r} is not known.", f"Depths: {', '.join(DEPTHS)}.")
-    return Setup(generation, knobs_of(generation, knobs), pinned, depth)
+    made = Setup(generation, knobs_of(generation, knobs), pinned, depth)
+    _refuse_load(made)
+    return made
+
+
+def _refuse_load(made: Setup) -> None:
+    """Refuse a pinned load that its depth, or its generation, does not have.
+
+    Raises:
+        UsageError: which, and why.
+    """
+    load = made.pinned.get("load", PLAIN)
+    if load != PLAIN and made.depth != STACK:
+        raise UsageError(f"--set load={load} needs coordinators, and the bare core has none.", "Add --depth stack.")
+    if load not in loads_of(made.knobs):
+        known = ", ".join(loads_of(made.knobs))
+        raise UsageError(f"--set load={load}: generation {made.generation} does not serve it.", f"Loads: {known}.")
 
 
 def _is_knob(key: str) -> bool:
@@ -261,10 +293,18 @@ def _value(key: str, text: str) -> Any:
                 return _within(key, text, type(default)(text), RANGES.get(name, _TIMES))
             case tuple():
                 return tuple(_ACKS[acks] for acks in text.split(","))
+            case str():
+                return _load(text)
             case _:
                 return _weights(key, text)
     except (KeyError, ValueError):
         raise UsageError(f"--set {key}: {text!r} is not a value for it.") from None
+
+
+def _load(text: str) -> str:
+    if text not in LOADS:
+        raise UsageError(f"--set load: {text!r} is not known; {closest(text, LOADS)}", f"Loads: {', '.join(LOADS)}.")
+    return text
 
 
 def _within(key: str, text: str, value: float, bounds: tuple[float, float]) -> float:

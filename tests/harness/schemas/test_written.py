@@ -13,13 +13,13 @@ import pytest
 from checkers import check
 from harness.checker import Outcome
 from harness.cli.schema import Document
+from harness.exploration.depth import run_of
 from harness.jepsen import Assumptions, import_history
 from harness.nightly import results_file
 from harness.runner.plan import plan
 from harness.runner.run import run
 from harness.scenario import load
 from harness.simulation.core.configuration import setup
-from harness.simulation.depth import run_of
 from tests.checkers.sampled_stories import two_failovers
 from tests.harness.jepsen.conftest import lines, sent
 from tests.harness.nightly.cells import cell, lossy

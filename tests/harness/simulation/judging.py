@@ -8,9 +8,10 @@ from typing import Any
 
 from checkers.verdicts.memory import decided
 from harness.checker import RunVerdict
+from harness.exploration.depth import Run, run_of
+from harness.exploration.loaded_simulation import LoadedSimulation
 from harness.model import NO_LEADER
 from harness.simulation.core.configuration import Setup
-from harness.simulation.depth import Run, run_of
 from harness.simulation.finished import Finished
 
 COMPARED = ("lost-write", "vanished-read", "replica-divergence")
@@ -58,6 +59,7 @@ def judged(seed: int, setup: Setup) -> Judged:
 
 def _deleted(world: Run, history: list[dict[str, Any]]) -> Counter[str]:
     """The records before the final leader's log start."""
+    assert not isinstance(world, LoadedSimulation)
     partition = world.controller.partition
     leads = partition is not None and partition.leader != NO_LEADER
     start = world.brokers[partition.leader].disk.start if partition is not None and leads else 0

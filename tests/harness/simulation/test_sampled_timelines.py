@@ -9,9 +9,9 @@ import pytest
 
 from checkers.verdicts.memory import decided
 from harness.checker import RunVerdict, Verdict
+from harness.exploration.depth import run_of
 from harness.simulation.core.configuration import setup
 from harness.simulation.core.recording import Recording
-from harness.simulation.depth import run_of
 from tests.by_night import seeds
 from tests.checkers.sampling import some_of
 

@@ -10,6 +10,7 @@ import pytest
 
 from harness.checker import Verdict
 from harness.error_codes import ErrorCode
+from harness.exploration.explore import run_seed
 from harness.model import NodeId
 from harness.replication.controller_messages import Elected, IsrChanged, PartitionState
 from harness.replication.leadership import Leadership
@@ -28,7 +29,6 @@ from harness.simulation.core.clients import Produce
 from harness.simulation.core.configuration import Configuration, setup
 from harness.simulation.core.core_simulation import CoreSimulation
 from harness.simulation.core.disk import Batch, Record, laid_out
-from harness.simulation.explore import run_seed
 from harness.simulation.invariants.invariant import Invariant
 from harness.simulation.invariants.leaders import LeaderHoldsCommitted, OneLeaderPerEpoch
 from harness.simulation.trace import Trace

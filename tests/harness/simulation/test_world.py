@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import faults
+from harness.exploration.explore import run_seed
 from harness.replication.knobs import GENERATIONS
 from harness.replication.messages import RaiseLogStart, ReplicaEffect
 from harness.replication.replica import Replica
@@ -19,7 +20,6 @@ from harness.simulation.core.configuration import Setup, draw, setup
 from harness.simulation.core.core_simulation import CoreSimulation
 from harness.simulation.core.drawn_kinds import DELETIONS, DISTURBANCES, DRAWN, FAULTS, effect_of
 from harness.simulation.core.planned import draw_faults
-from harness.simulation.explore import run_seed
 from harness.simulation.trace import Trace
 from harness.simulation.violations import Violation
 from tests.by_night import seeds

@@ -18,19 +18,19 @@ from harness.broker.segments import SegmentLog
 from harness.checker import Outcome, Verdict
 from harness.cli import main
 from harness.errors import ExitCode
+from harness.exploration.depth import run_of
+from harness.exploration.explore import run_seed
+from harness.exploration.shrink import shrink_seed
 from harness.replication.knobs import GENERATIONS
 from harness.simulation.core.configuration import Configuration, Setup, setup
 from harness.simulation.core.planned import ACTIVE_CONTROLLER, LEADER, Planned
-from harness.simulation.depth import run_of
-from harness.simulation.explore import run_seed
-from harness.simulation.shrink import shrink_seed
 from harness.simulation.stack.disk import MemoryFile
 from harness.simulation.stack.stack_simulation import StackSimulation
 from harness.simulation.violations import Violation
 from tests.by_night import seeds
 from tests.harness.simulation.judging import judged
 
-SAFE = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false", "acks": "all"}
+SAFE = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false", "acks": "all", "load": "plain"}
 CRASHES = {**SAFE, "faults": "kill:3,pause,partition", "checkpoint.ms": "5000", "fault.count": "12"}
 POWER = {**SAFE, "faults": "power_loss:3,partition:2", "flush.messages": "0", "flush.ms": "0", "fault.count": "12"}
 FLAWED = {"0.10": CRASHES, "3.7": POWER}
@@ -58,7 +58,7 @@ def test_the_newest_protocol_keeps_what_it_promises_whatever_happens(seeds: rang
 @seeds(day=1, night=3)
 @pytest.mark.parametrize("generation", sorted(GENERATIONS))
 def test_without_any_fault_every_generation_converges_and_loses_nothing(generation: str, seeds: range) -> None:
-    chosen = setup(generation, {"fault.count": "0", "loss": "0", "late": "0"}, "stack")
+    chosen = setup(generation, {"fault.count": "0", "loss": "0", "late": "0", "load": "plain"}, "stack")
     assert violations(chosen, seeds) == {}
 
 

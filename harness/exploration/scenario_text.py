@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
 from itertools import groupby
 from typing import Any, NamedTuple
 
 import yaml
 
-from harness.replication.knobs import GENERATIONS
+from harness.exploration.loads import drawn
+from harness.exploration.shrink import Shrunk
+from harness.exploration.spelled_setup import settings_of, turned
 from harness.simulation.core.configuration import MS, PARTITION, Configuration
 from harness.simulation.core.drawn_kinds import DELETIONS, ELECT, SLOW_LINKS
+from harness.simulation.core.drawn_loads import PLAIN
 from harness.simulation.core.planned import Planned
-from harness.simulation.shrink import Shrunk
 
 PRECISION_MS = 1
 """Waits are written in whole milliseconds."""
@@ -46,11 +47,8 @@ def steps_of(moments: Iterable[Moment], scale: int) -> list[dict[str, Any]]:
 def shrunk_document(shrunk: Shrunk, scale: int) -> dict[str, Any]:
     """The scenario of a shrunk seed, every time ``scale`` times as long."""
     configuration, setup = shrunk.configuration, shrunk.setup
-    changed = {
-        f.name: getattr(setup.knobs, f.name)
-        for f in fields(setup.knobs)
-        if getattr(setup.knobs, f.name) != getattr(GENERATIONS[setup.generation], f.name)
-    }
+    changed = turned(setup)
+    own = _of_the_plain_load(shrunk, scale) if configuration.load == PLAIN else _of_a_load(shrunk, scale)
     return {
         "id": f"seed-{shrunk.seed}-{setup.generation.replace('.', '-')}",
         "title": f"What seed {shrunk.seed} shows on generation {setup.generation}",
@@ -58,52 +56,63 @@ def shrunk_document(shrunk: Shrunk, scale: int) -> dict[str, Any]:
         "description": str(shrunk.violation),
         "generation": setup.generation,
         **({"replication": changed} if changed else {}),
-        "cluster": {"brokers": configuration.nodes, "settings": _settings(configuration, scale)},
-        "topics": [
-            {
-                "name": PARTITION.topic,
-                "partitions": 1,
-                "replication_factor": configuration.nodes,
-                "replicas": list(range(configuration.nodes)),
-            }
-        ],
-        "workload": {"name": "unique_sends", "consumers": 1},
-        "schedule": steps_of(_moments(shrunk), scale),
+        "cluster": {"brokers": configuration.nodes, "settings": {**settings_of(configuration, scale), **own.settings}},
+        "topics": [own.topic],
+        "workload": own.workload,
+        "schedule": own.schedule,
     }
 
 
-def _settings(configuration: Configuration, scale: int) -> dict[str, Any]:
-    flushed = {
-        "log.flush.interval.messages": configuration.flush_messages,
-        "log.flush.interval.ms": configuration.flush_ms * scale,
-    }
-    return {
-        "min.insync.replicas": configuration.min_insync_replicas,
-        "unclean.leader.election.enable": configuration.unclean_leader_election_enable,
-        "broker.session.timeout.ms": configuration.session_timeout_ms * scale,
-        "broker.heartbeat.interval.ms": configuration.heartbeat_ms * scale,
-        "replica.lag.time.max.ms": configuration.replica_lag_time_max_ms * scale,
-        "replica.fetch.wait.max.ms": configuration.replica_fetch_wait_max_ms * scale,
-        "replica.fetch.backoff.ms": configuration.replica_fetch_backoff_ms * scale,
-        "replica.socket.timeout.ms": configuration.request_timeout_ms * scale,
-        "replica.high.watermark.checkpoint.interval.ms": configuration.checkpoint_ms * scale,
-        **{name: value for name, value in flushed.items() if value},
-    }
+class _Own(NamedTuple):
+    """What a scenario has of the load of a seed."""
+
+    settings: Mapping[str, Any]
+    topic: Mapping[str, Any]
+    workload: Mapping[str, Any]
+    schedule: list[dict[str, Any]]
 
 
-def _moments(shrunk: Shrunk) -> list[Moment]:
-    """What the clients sent before the faults were over, and the faults."""
+def _of_the_plain_load(shrunk: Shrunk, scale: int) -> _Own:
+    """Its sends are steps of the schedule."""
+    nodes = shrunk.configuration.nodes
+    topic = {
+        "name": PARTITION.topic,
+        "partitions": 1,
+        "replication_factor": nodes,
+        "replicas": list(range(nodes)),
+    }
+    steps = steps_of([*_sends(shrunk), *_faults(shrunk)], scale)
+    return _Own({}, topic, {"name": "unique_sends", "consumers": 1}, steps)
+
+
+def _of_a_load(shrunk: Shrunk, scale: int) -> _Own:
+    """It runs in the background, at its own pace, until the faults are over."""
+    configuration = shrunk.configuration
+    load = drawn(shrunk.seed, configuration.load, configuration.nodes, shrunk.setup.knobs)
+    steps, lasts_s = steps_of(_faults(shrunk), scale), configuration.horizon_ms * scale / 1000
+    left_s = lasts_s - sum(step.get("wait_s", 0.0) for step in steps)
+    return _Own(load.settings, load.topic, load.workload, [*steps, {"wait_s": round(max(left_s, 0.001), 3)}])
+
+
+def _sends(shrunk: Shrunk) -> list[Moment]:
+    """What the clients sent before the faults were over."""
     horizon_ns = shrunk.configuration.horizon_ms * MS
     recording = shrunk.world.recording
     assert recording is not None
     sent = [row for row in recording.history if row["f"] == "send" and row["type"] == "invoke"]
-    moments = [
+    return [
         Moment(time_ns, number, {"send": _send(len(list(rows)), acks, f"s{number}")})
         for number, ((time_ns, _, acks), rows) in enumerate(
             groupby(sent, key=lambda row: (row["time_ns"], row["process"], row["acks"])), 1
         )
         if time_ns < horizon_ns
     ]
+
+
+def _faults(shrunk: Shrunk) -> list[Moment]:
+    """What was done to the cluster."""
+    horizon_ns = shrunk.configuration.horizon_ms * MS
+    moments: list[Moment] = []
     for number, planned in enumerate(shrunk.faults, 1):
         moments += _planned_moments(planned, f"f{number}", shrunk.configuration, horizon_ns)
     return moments

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from harness.exploration.depth import Run, run_of
 from harness.simulation.core.configuration import MS, Configuration, Setup
+from harness.simulation.core.drawn_loads import PLAIN
 from harness.simulation.core.planned import Planned
-from harness.simulation.depth import Run, run_of
 from harness.simulation.finished import Finished
 from harness.simulation.violations import Violation, gravest
 
@@ -110,6 +111,7 @@ class _Shrinking:
 
 def _simpler(configuration: Configuration, faults: Sequence[Planned]) -> Iterator[dict[str, Any]]:
     """Changes of a configuration worth trying, the most telling first."""
+    yield {"load": PLAIN}
     yield {"loss": 0.0, "duplicate": 0.0, "late": 0.0}
     yield {"duplicate": 0.0}
     yield {"late": 0.0}

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.exploration.scenario_text import shrunk_document, to_yaml
+from harness.exploration.shrink import NothingToShrink, Shrunk, fewest, shrink_seed
 from harness.scenario import parse
 from harness.simulation.core.configuration import setup
-from harness.simulation.scenario_text import shrunk_document, to_yaml
-from harness.simulation.shrink import NothingToShrink, Shrunk, fewest, shrink_seed
 from harness.simulation.violations import LOST
 
 LAST_REPLICA = {

@@ -12,10 +12,10 @@ from itertools import count, islice
 from typing import NamedTuple
 
 from harness.checker import Verdict
+from harness.exploration.depth import run_of
 from harness.replication.knobs import REMEDIES, Knobs, written
 from harness.signals import die_with_parent, ignore, withheld
 from harness.simulation.core.configuration import Setup
-from harness.simulation.depth import run_of
 from harness.simulation.violations import BROKEN_CORE, Violation, gravest
 from harness.workers import workers
 
