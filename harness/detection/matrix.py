@@ -165,7 +165,7 @@ def _position() -> Mapping[Cell, int]:
     cells = dict.fromkeys(cell for bug in TABLE for cell in cells_of(bug))
     shared = [cell for cell in cells if cell.workload not in OF_SOME]
     ordered = sorted(shared, key=lambda cell: cell.workload == SCENARIO)
-    own = (cell for cell in cells if cell.workload in OF_SOME)
+    own = [cell for load in OF_SOME for cell in cells if cell.workload == load]
     return {cell: at for at, cell in (*enumerate(ordered), *enumerate(own, start=_FAR_BEHIND))}
 
 

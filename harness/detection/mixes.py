@@ -11,7 +11,7 @@ from harness.model import CORE, STACK
 from harness.replication.knobs import CURRENT_GENERATION
 from harness.scenario import Scenario
 from harness.simulation.core.configuration import Setup, setup
-from harness.simulation.core.drawn_loads import ASSIGNED, GROUPS, PROCESSORS, TRANSACTIONS
+from harness.simulation.core.drawn_loads import ASSIGNED, GROUPS, PIPELINED, PROCESSORS, TRANSACTIONS
 from harness.validation import validated
 
 SYNTHETIC = "synthetic"
@@ -51,6 +51,8 @@ WORKLOADS = (
     Mix("batches", "acks=all, up to eight records at a time; fetches of one batch", "what takes acks 0 or 1"),
     Mix("mixed", "producers with acks=all, acks=1 and acks=0, up to three records at a time",
         "the loss of a record with acks=0, or with acks=1 at an election or a restart of its leader: Kafka permits it"),
+    Mix("pipelined", "idempotent producers with up to five requests in flight, which send again what is not answered "
+        "in time, and go on in another epoch when they have given up", "what takes acks 0 or 1, or a transactional id"),
     Mix("groups", "acks=all, a record at a time; three members of a group, which read and commit, come, hang and go",
         "what takes a static member, or another assignor than `range`"),
     Mix("assigned", "the same, of a group of the consumer protocol (KIP-848)",
@@ -101,8 +103,11 @@ SINGLE = WORKLOADS[0].name
 COMPACTION, LOOKUPS = "compaction", "lookups"
 NONE, ALL = FAULTS[0].name, FAULTS[-1].name
 
-OF_SOME = frozenset({GROUPS, ASSIGNED, TRANSACTIONS, COMPACTION, PROCESSORS, LOOKUPS})
-"""Loads under which some bugs alone are looked for, and no others: see :attr:`harness.replication.bugs.Bug.load`."""
+OF_SOME = (LOOKUPS, GROUPS, ASSIGNED, TRANSACTIONS, COMPACTION, PROCESSORS, PIPELINED)
+"""Loads under which some bugs alone are looked for, and no others: see :attr:`harness.replication.bugs.Bug.load`.
+
+A new one is the last: the seeds of its cells are behind those of the others.
+"""
 
 _CORE_WORKLOADS: Mapping[str, Settings] = {
     "single": {"acks": "all", "records.per.send": "1"},
@@ -136,7 +141,7 @@ _CORE_FAULTS: Mapping[str, Settings] = {
 
 _STACK_WORKLOADS: Mapping[str, Mapping[str, Any]] = {
     "single": {"name": "unique_sends", "producers": 3, "consumers": 1, "rate": 80, "delivery_timeout_s": 0.6},
-    **{name: STEADY[name] for name in (GROUPS, ASSIGNED, TRANSACTIONS, PROCESSORS)},
+    **STEADY,
     COMPACTION: {
         "name": "compacted_keys",
         "delivery_timeout_s": 0.6,
@@ -168,7 +173,7 @@ OWN_LOADS: Mapping[str, Mapping[str, Any]] = {
 """By load of :data:`OF_SOME`, what a run's workload must be to be like it."""
 
 _LASTS_S: Mapping[str, float] = {
-    "single": 3, GROUPS: 8, ASSIGNED: 8, TRANSACTIONS: 6, COMPACTION: 6, PROCESSORS: 8, LOOKUPS: 4,
+    "single": 3, PIPELINED: 4, GROUPS: 8, ASSIGNED: 8, TRANSACTIONS: 6, COMPACTION: 6, PROCESSORS: 8, LOOKUPS: 4,
 }  # fmt: skip
 _SETTINGS: Mapping[str, Mapping[str, Any]] = {COMPACTION: {"log.cleaner.backoff.ms": 250}}
 _STACK_FAULTS: Mapping[str, list[dict[str, Any]]] = {

@@ -47,6 +47,10 @@ def _bug(
     return Bug(name, idea, does, depth, {"bugs": name}, unnoticed, scenarios)
 
 
+def _of_numbered(name: str, idea: str, does: str, *, scenarios: tuple[str, ...]) -> Bug:
+    return Bug(name, idea, does, STACK, {"bugs": name}, scenarios=scenarios, load="pipelined")
+
+
 def _of_groups(name: str, idea: str, does: str, *, scenarios: tuple[str, ...] = (), load: str = "groups") -> Bug:
     return Bug(name, idea, does, STACK, {"bugs": name}, scenarios=scenarios, load=load)
 
@@ -261,21 +265,20 @@ SERVING = (
          unnoticed="a consumer has to miss that its leader is in another epoch now", scenarios=("given-up-and-late",)),
     _bug("fetch_mixes_partitions", "a buffer given to the wrong partition",
          "A leader gives every 16th consumer's fetch what another partition has there.", STACK),
-    _bug("sequence_unchecked", "KIP-98 without its check",
-         "A leader appends an idempotent producer's batch whatever its sequence number.", STACK,
-         unnoticed="the random mixes have no producers that send again",
-         scenarios=("lost-ack-and-retried-idempotent", "two-in-flight-idempotent")),
-    _bug("sequence_expected_again", "KIP-98's next sequence number, one too low",
-         "A leader expects the last sequence number of an idempotent producer once more.", STACK,
-         unnoticed="the random mixes have no producers that number their batches", scenarios=("a-numbered-load",)),
+    _of_numbered("sequence_unchecked", "KIP-98 without its check",
+                 "A leader appends an idempotent producer's batch whatever its sequence number.",
+                 scenarios=("lost-ack-and-retried-idempotent", "two-in-flight-idempotent")),
+    _of_numbered("sequence_expected_again", "KIP-98's next sequence number, one too low",
+                 "A leader expects the last sequence number of an idempotent producer once more.",
+                 scenarios=("a-numbered-load",)),
     _bug("batch_appended_twice", "an append that is repeated after it has succeeded",
          "A leader appends one batch in 16 twice.", STACK),
-    _bug("producers_forgotten", "producer state not rebuilt on election",
-         "A new leader knows nothing of the idempotent producers in its log.", STACK,
-         unnoticed="the random mixes have no producers that send again", scenarios=("retried-at-the-next-leader",)),
-    _bug("producer_epochs_unfenced", "KIP-98 without fencing, KIP-360",
-         "A leader appends a batch of an older epoch of its producer.", STACK,
-         unnoticed="the random mixes have no producers that go on in another epoch", scenarios=("given-up-and-late",)),
+    _of_numbered("producers_forgotten", "producer state not rebuilt on election",
+                 "A new leader knows nothing of the idempotent producers in its log.",
+                 scenarios=("retried-at-the-next-leader",)),
+    _of_numbered("producer_epochs_unfenced", "KIP-98 without fencing, KIP-360",
+                 "A leader appends a batch of an older epoch of its producer.",
+                 scenarios=("given-up-and-late",)),
 )  # fmt: skip
 
 GROUPS = (
