@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from harness.broker.settings import NodeFaults, Settings
 from harness.broker.wire_tap import exchanges
@@ -106,7 +106,7 @@ class SimulatedTarget(SimulatedDisks, SimulatedLinks):
         *,
         seed: int = 0,
         conditions: LinkConditions | None = None,
-    ) -> SimulatedTarget:
+    ) -> Self:
         """A target with a cluster of its own.
 
         Args:

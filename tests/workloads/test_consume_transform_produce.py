@@ -13,11 +13,12 @@ from harness import runner, scenario
 from harness.checker import Outcome, RunVerdict, Verdict
 from harness.client_ports import CommittedOffset, Transacted, TransactionalProducer
 from harness.client_tasks.processor import Processor
-from harness.detection.mixes import NONE, PROCESSORS, stack_scenario
+from harness.detection.mixes import NONE, stack_scenario
 from harness.errors import UsageError
 from harness.history.recorder import PolledRecord
 from harness.model import NO_GENERATION, TopicPartition
 from harness.runner.rehearsal import Rehearsal, rehearse
+from harness.simulation.core.drawn_loads import PROCESSORS
 from harness.simulation.stack.group_offsets import GroupMetadata
 from harness.simulation.stack.member import Member
 from tests.by_night import some

@@ -39,28 +39,28 @@ class Naps(NodeStates, Protocol):
 
 
 class DozingTarget(SimulatedTarget):
-    """Implements :class:`Naps`."""
+    """Implements :class:`Naps`.
+
+    Attributes:
+        journal: takes what has to be removed.
+        bed: that is a directory.
+    """
 
     name = "dozing"
     controls: frozenset[type[Target]] = SimulatedTarget.controls | {Naps}
-
-    def __init__(
-        self, directory: Path, brokers: int, knobs: Knobs, settings: Settings, *, seed: int, journal: StartJournal
-    ) -> None:
-        super().__init__(directory, brokers, knobs, settings, seed=seed)
-        self._journal = journal
-        self._bed = Path.cwd() / f"bed-{uuid4()}"
+    journal: StartJournal
+    bed: Path
 
     def start(self) -> None:
         """Make the bed, once the journal has it."""
-        self._journal.leftover_coming(KIND.name, {"bed": str(self._bed)})
-        self._bed.mkdir()
+        self.journal.leftover_coming(KIND.name, {"bed": str(self.bed)})
+        self.bed.mkdir()
         super().start()
 
     def stop(self) -> None:
         """Remove it."""
         super().stop()
-        _remove({"bed": str(self._bed)})
+        _remove({"bed": str(self.bed)})
 
     def put_to_sleep(self, node: str) -> None:
         """See :class:`Naps`."""
@@ -110,7 +110,9 @@ class Doze(NodeFault):
 def _make(
     directory: Path, brokers: int, knobs: Knobs, settings: Settings, *, seed: int, journal: StartJournal
 ) -> DozingTarget:
-    return DozingTarget(directory, brokers, knobs, settings, seed=seed, journal=journal)
+    target = DozingTarget.made(directory, brokers, knobs, settings, seed=seed)
+    target.journal, target.bed = journal, Path.cwd() / f"bed-{uuid4()}"
+    return target
 
 
 def _remove(what: Mapping[str, Any]) -> list[str]:
