@@ -161,7 +161,7 @@ class FaultBudget:
             return False
         if not fault.traits.affects_process:
             return not any(self._touched_by_process_fault(node) for node in fault.nodes())
-        if not self._promise.starts_cut_off and any(map(is_broker, fault.nodes())) and self._is_controller_away():
+        if any(map(is_broker, fault.nodes())) and self._is_controller_away():
             return False
         if not self._keeps_promises or self._promise.knows_unclean or not self._promise.is_lossy(fault):
             return True
@@ -178,8 +178,11 @@ class FaultBudget:
                 yield f"fault {name} has a process of it"
             elif self._is_full_or_cannot_start(fault, other) and _share(fault, other):
                 yield f"fault {name} keeps it from being proven"
-        if fault.traits.affects_process and any(_share(fault, other) for other in overdue):
-            yield "another fault waits for the node to run"
+        if fault.traits.affects_process:
+            if any(_share(fault, other) for other in overdue):
+                yield "another fault waits for the node to run"
+            if self._holds_up_starts(fault) and any(other.traits.affects_process for other in overdue):
+                yield "a broker waits for the controller to start"
         for node in fault.nodes():
             if not self._is_running(node):
                 yield f"node {node} does not run"
@@ -249,10 +252,13 @@ class FaultBudget:
             self._clock_stepped_s = self._now_s()
 
     def _is_controller_away(self) -> bool:
-        """Whether a real broker that starts now would wait for a controller that a fault has taken away."""
-        return any(
-            one.traits.affects_process and not all(map(is_broker, one.nodes())) for one in self._in_force.values()
-        )
+        """Whether a broker that starts now would wait for a controller that a fault has taken away."""
+        return any(map(self._holds_up_starts, self._in_force.values()))
+
+    def _holds_up_starts(self, fault: Fault) -> bool:
+        """Whether a broker that starts while ``fault`` is in force waits for a controller, as a real one does."""
+        takes_controller = fault.traits.affects_process and not all(map(is_broker, fault.nodes()))
+        return takes_controller and not self._promise.starts_cut_off
 
     def _touched_by_process_fault(self, node: str) -> bool:
         return any(node in one.nodes() for one in self._in_force.values() if one.traits.affects_process)

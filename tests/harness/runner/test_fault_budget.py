@@ -261,3 +261,12 @@ def test_a_real_broker_starts_again_only_when_its_controller_is_there() -> None:
         assert accounts.budget.may_end(headless)
         accounts.end(name, headless)
         assert accounts.budget.may_end(dead)
+
+
+def test_no_controller_is_taken_from_a_real_broker_that_is_due_to_start() -> None:
+    for real, refusal in ((True, "a broker waits for the controller to start"), (False, "")):
+        accounts = Accounts(name="any", real=real)
+        dead, headless = fault("kill", node=2), fault("kill", node="controller")
+        accounts.begin(dead)
+        assert accounts.budget.refusal(headless, accounts.target.shown, [dead]) == refusal
+        assert accounts.allows(headless)
