@@ -104,18 +104,27 @@ _MACHINE_CLOCKS = {  # the file has the true time of the boot, and whether time 
 
 _BY_SYSTEMD = {
     "pid": 'systemctl show --property MainPID --value "$UNIT"',
-    "kill": '$SUDO systemctl mask --runtime "$UNIT" && $SUDO systemctl kill --signal KILL "$UNIT"',
+    "kill": (  # no mask stays without a kill, for what is undone then is no end
+        '$SUDO systemctl mask --runtime "$UNIT" || exit; $SUDO systemctl kill --signal KILL "$UNIT" || '
+        '{ $SUDO systemctl unmask --runtime "$UNIT"; exit 1; }'
+    ),
     "start": '$SUDO systemctl unmask --runtime "$UNIT" && $SUDO systemctl start --no-block "$UNIT"',
     "stop": '$SUDO systemctl stop --no-block "$UNIT"',
     **{name: _SIGNALS[name] for name in ("pause", "resume")},
 }
 
-_KAFKA_IN_A_CONTAINER = (
-    "for one in /proc/[0-9]*; do "
-    """case "$(tr '\\0' ' ' 2>/dev/null <"$one/cmdline")" in """
-    """*java*kafka.Kafka*) echo "${one#/proc/}"; break;; esac; done"""
-)
-
+_IN_A_CONTAINER = {
+    "pid": (  # by a pattern that does not match the shell whose argument it is
+        "for one in /proc/[0-9]*; do "
+        """case "$(tr '\\0' ' ' 2>/dev/null <"$one/cmdline")" in """
+        """*java\\ *\\ kafka.Kafka\\ *) echo "${one#/proc/}"; break;; esac; done"""
+    ),
+    **_SIGNALS,
+    "kill": (  # later: the container ends with its broker, and this shell with the container
+        '$SUDO kill -0 "$PID" || exit; (sleep 0.2; $SUDO kill -KILL "$PID") >/dev/null 2>&1 &'
+    ),
+    "start": ":",
+}
 
 TO_BE_SET = frozenset({"PID_FILE", "DATA", "LOG_DIR", "CLOCK_FILE"})
 """The variables without which a command that names them cannot be run; a preset has no value for them."""
@@ -160,7 +169,7 @@ PRESETS: Mapping[str, Preset] = {
         {**_BY_SYSTEMD, **_PACKET_FILTERS, **_DISKS, **_MACHINE_CLOCKS},
         {"SUDO": "", "UNIT": "redpanda", "CLOCK_FILE": "", "DATA": ""},
     ),
-    "strimzi": Preset({"pid": _KAFKA_IN_A_CONTAINER, "start": ":", **_SIGNALS}, {"SUDO": ""}),
+    "strimzi": Preset(_IN_A_CONTAINER, {"SUDO": ""}),
 }
 """By name. A mask keeps systemd from starting a killed unit again before it is to run; the kubelet starts a killed
 container at once, and its broker counts as running when it answers."""

@@ -196,12 +196,19 @@ class ClusterTarget(BootstrapTarget):
     def shut_down(self, node: str) -> None:
         """See :class:`harness.controls.Shutdowns`."""
         self._end(node, "stop", self._shut_down)
-        has_ended = lambda: self.is_shut_down(node).holds  # noqa: E731
-        await_that(has_ended, f"node {node} has not shut down", (), _SHUT_DOWN_TIMEOUT_S, _POLL_S)
+        await_that(
+            lambda: self._is_seen_shut_down(node), f"node {node} has not shut down", (), _SHUT_DOWN_TIMEOUT_S, _POLL_S
+        )
 
     def is_shut_down(self, node: str) -> Receipt:
         """See :class:`harness.controls.Shutdowns`; with which status it has ended is not known."""
         return self._has_ended(node, self._shut_down, "asked to shut down")
+
+    def _is_seen_shut_down(self, node: str) -> bool:
+        """Whether it is; a container that has ended cannot be looked into until another is in its place."""
+        with suppress(EnvironmentFault):
+            return self.is_shut_down(node).holds
+        return False
 
     def has_exited(self, node: str) -> Receipt:
         """See :class:`harness.observations.NodeStates`: why a node has ended is not known."""

@@ -89,10 +89,10 @@ class Harm:
             raise EnvironmentFault(f"the {self.what} is not undone: {why}.")
 
     def _answers(self, access: Access) -> bool:
-        process = state_by(self.look, self.node)
-        if process is None or process.is_paused or not accepts(self.listener):
-            return False
         with suppress(EnvironmentFault):
+            process = state_by(self.look, self.node)
+            if process is None or process.is_paused or not accepts(self.listener):
+                return False
             return int(self.node) in Administration(access).brokers()
         return False
 

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,6 +56,16 @@ class PlainCluster:
         """The process id of a node, dead or alive."""
         return int((self.directory / f"{node}.pid").read_text())
 
+    def await_brokers(self) -> None:
+        """Wait until all three answer."""
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            with suppress(EnvironmentFault):
+                if len(Administration(Access(self.bootstrap)).brokers()) == 3:
+                    return
+            time.sleep(0.1)
+        raise AssertionError((self.directory / "0.log").read_text())
+
 
 @contextmanager
 def disks(directory: Path) -> Iterator[None]:
@@ -78,18 +88,50 @@ def plain_cluster(
     directory: Path, bugs: str = "", *, movable_clocks: bool = False, **settings: Any
 ) -> Iterator[PlainCluster]:
     """Start one; end it by SIGKILL. Movable clocks take a C compiler."""
+    with described(directory, bugs, movable_clocks=movable_clocks, **settings) as cluster:
+        try:
+            for node in reversed(cluster.file["nodes"]):
+                assert run(["sh", "-c", node["commands"]["start"]]).status == 0
+            cluster.await_brokers()
+            yield cluster
+        finally:
+            for pid_file in directory.glob("*.pid"):
+                with suppress(ProcessLookupError):
+                    os.kill(int(pid_file.read_text()), signal.SIGKILL)
+
+
+@contextmanager
+def described(
+    directory: Path,
+    bugs: str = "",
+    *,
+    movable_clocks: bool = False,
+    python: Sequence[str] = (sys.executable,),
+    **settings: Any,
+) -> Iterator[PlainCluster]:
+    """One that is not started; its addresses are its own until the end. ``python`` begins the nodes' command lines."""
     directory.mkdir(parents=True, exist_ok=True)
     addresses = Addresses.claim(3)
-    knobs = generation(CURRENT_GENERATION, {"bugs": bugs} if bugs else {})
-    secret = directory / "secret"
-    secret.write_text(secrets.token_hex(32) + "\n")
+    try:
+        ids = [*map(NodeId, range(3)), CONTROLLER_ID]
+        listeners = {node_name(node): addresses.listener(node) for node in ids}
+        _write_configurations(directory, addresses, bugs, settings)
+        nodes = [_node(directory, name, at, python, movable_clocks) for name, at in listeners.items()]
+        reach = f'{sys.executable} -I -S -c {shlex.quote(REACH)} "$ADDRESS" "$PEER_ADDRESS" "$PEER_PORT"'
+        bootstrap = [f"{host}:{port}" for name, (host, port) in listeners.items() if name != CONTROLLER]
+        file = {"bootstrap": bootstrap, "preset": "processes", "commands": {"reach": reach}, "nodes": nodes}
+        yield PlainCluster(directory, ",".join(bootstrap), file)
+    finally:
+        addresses.release()
+
+
+def _write_configurations(directory: Path, addresses: Addresses, bugs: str, settings: dict[str, Any]) -> None:
+    (directory / "secret").write_text(secrets.token_hex(32) + "\n")
     ids = [*map(NodeId, range(3)), CONTROLLER_ID]
-    nodes: list[dict[str, Any]] = []
     for node in ids:
         name = node_name(node)
         data = directory / name / "data"
         data.mkdir(parents=True, exist_ok=True)
-        config = directory / f"{name}.json"
         NodeConfig(
             node_id=node,
             cluster_id="plain",
@@ -100,53 +142,27 @@ def plain_cluster(
             data_dir=str(data),
             timeline=str(directory / name / "timeline.jsonl"),
             incarnation=0,
-            knobs=knobs,
+            knobs=generation(CURRENT_GENERATION, {"bugs": bugs} if bugs else {}),
             settings=Settings.parse(settings),
-        ).write(config)
-        pid_file, log = directory / f"{name}.pid", directory / f"{name}.log"
-        program = [
-            sys.executable,
-            str(Path(__file__).parent / "plain_node.py"),
-            str(config),
-            str(secret),
-            str(pid_file),
-        ]
-        clocked = preloaded(directory / name) if movable_clocks else {}
-        words = ["env", f"PYTHONPATH={ROOT}", *(f"{key}={value}" for key, value in clocked.items()), *program]
-        host, port = addresses.listener(node)
-        nodes.append(
-            {
-                "id": name if node == CONTROLLER_ID else int(node),
-                "address": host,
-                "port": port,
-                "variables": {"PID_FILE": str(pid_file), **dict.fromkeys(("DATA", "LOG_DIR"), str(data))},
-                "commands": {
-                    "start": f"{shlex.join(words)} >>{shlex.quote(str(log))} 2>&1",
-                    **(commands(directory / name) if movable_clocks else {}),
-                },
-            }
-        )
-    reach = f'{sys.executable} -I -S -c {shlex.quote(REACH)} "$ADDRESS" "$PEER_ADDRESS" "$PEER_PORT"'
-    bootstrap = [f"{host}:{port}" for host, port in map(addresses.listener, ids[:3])]
-    file = {"bootstrap": bootstrap, "preset": "processes", "commands": {"reach": reach}, "nodes": nodes}
-    cluster = PlainCluster(directory, ",".join(bootstrap), file)
-    try:
-        for one in reversed(nodes):
-            assert run(["sh", "-c", one["commands"]["start"]]).status == 0
-        _await_brokers(cluster)
-        yield cluster
-    finally:
-        for pid_file in directory.glob("*.pid"):
-            with suppress(ProcessLookupError):
-                os.kill(int(pid_file.read_text()), signal.SIGKILL)
-        addresses.release()
+        ).write(directory / f"{name}.json")
 
 
-def _await_brokers(cluster: PlainCluster) -> None:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        with suppress(EnvironmentFault):
-            if len(Administration(Access(cluster.bootstrap)).brokers()) == 3:
-                return
-        time.sleep(0.1)
-    raise AssertionError((cluster.directory / "0.log").read_text())
+def _node(
+    directory: Path, name: str, listener: tuple[str, int], python: Sequence[str], movable_clocks: bool
+) -> dict[str, Any]:
+    """A node's entry of the cluster file."""
+    data, pid_file, log = directory / name / "data", directory / f"{name}.pid", directory / f"{name}.log"
+    files = [directory / f"{name}.json", directory / "secret", pid_file]
+    clocked = preloaded(directory / name) if movable_clocks else {}
+    environment = [f"PYTHONPATH={ROOT}", *(f"{key}={value}" for key, value in clocked.items())]
+    words = ["env", *environment, *python, str(Path(__file__).parent / "plain_node.py"), *map(str, files)]
+    return {
+        "id": name if name == CONTROLLER else int(name),
+        "address": listener[0],
+        "port": listener[1],
+        "variables": {"PID_FILE": str(pid_file), **dict.fromkeys(("DATA", "LOG_DIR"), str(data))},
+        "commands": {
+            "start": f"{shlex.join(words)} >>{shlex.quote(str(log))} 2>&1",
+            **(commands(directory / name) if movable_clocks else {}),
+        },
+    }
