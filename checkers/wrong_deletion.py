@@ -1,9 +1,11 @@
 """DeleteRecords deletes what it is asked to, all of it, and nothing else (KIP-107).
 
-Judged by the orders that the run has recorded (:mod:`checkers.views.delete_records_orders`); a run without them is not
-judged.
+Judged by the orders that the run has recorded (:mod:`checkers.views.delete_records_orders`). A run without orders is
+judged by what clients were told (:mod:`checkers.views.metadata`): it is a ``wrong-deletion`` that a log begins behind a
+record that was acknowledged, although retention cannot have reached any record (``guarantees.retention`` is false).
+Whichever leader says so, and however old its answer is: nothing moves the start of a log but a deletion.
 
-``wrong-deletion``:
+``wrong-deletion``, of a run with orders:
 
 * a leader let a log begin at an offset that no DeleteRecords sent by then had asked for (its ``log_start`` row gives
   that as the reason), so that it deleted too much or too little, or what it had to refuse. For an order up to the high
@@ -49,18 +51,21 @@ from harness.anomaly import (
     Sampled,
     Unseen,
 )
-from harness.checker import Attribution
+from harness.checker import Attribution, Evidence
 from harness.downtime import in_force
 from harness.error_codes import ErrorCode
-from harness.facts import StateInterval
+from harness.facts import NodeFacts, StateInterval
 from harness.findings import Finding
 from harness.history.delete_records_log import GAVE_UP
-from harness.model import NodeId, TopicPartition, node_name
+from harness.model import NO_NODE, NodeId, TopicPartition, node_name
 
 WRONG_DELETION = AnomalyKind(
     name="wrong-deletion",
     invariants=("R8",),
-    meaning="DeleteRecords deleted something else than it was asked to, or nothing.",
+    meaning=(
+        "Records were deleted that nobody had asked to delete, or DeleteRecords deleted something else than it was "
+        "asked to, or nothing."
+    ),
     shows_loss=False,
     shown_by_clients=False,
     relies_on=frozenset({Needs.TIMELINE}),
@@ -71,6 +76,7 @@ WRONG_DELETION = AnomalyKind(
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
     in_scenarios=NO_WORD,
     permitted_by="",
+    shown_by_metadata=True,
 )
 
 UNANSWERED_DELETION = AnomalyKind(
@@ -96,8 +102,15 @@ _DELETIONS = frozenset({"retention", "delete_records"})
 _ERROR_CODES = {code.name: int(code) for code in ErrorCode}
 
 
-def conclude(states: States, configured: Configured, journal: FaultJournal) -> Iterator[Conclusion]:
-    """Every DeleteRecords of one run that deleted something else, or was not obeyed although it had to be."""
+def conclude(
+    states: States, configured: Configured, journal: FaultJournal, node_facts: NodeFacts
+) -> Iterator[Conclusion]:
+    """Every DeleteRecords of one run that deleted something else, or was not obeyed although it had to be.
+
+    Of a run without any: every partition of which clients were told that acknowledged records are deleted.
+    """
+    if not journal.orders and configured.guarantees.get("retention") is False:
+        yield from _unasked(configured, node_facts)
     if journal.orders is None:
         return
     for place in sorted({*states.reported, *journal.orders}):
@@ -117,6 +130,25 @@ def attribute(finding: Finding, frames: Frames) -> Attribution:
 
 
 # ---------------------------------------------------------------------------------------------------- what was deleted
+
+
+def _unasked(configured: Configured, node_facts: NodeFacts) -> Iterator[Conclusion]:
+    """Logs that were told to begin behind what was acknowledged, although nothing was to be deleted."""
+    for told in node_facts.told_starts:
+        if told.acknowledged is None or told.acknowledged >= told.log_start:
+            continue
+        place = TopicPartition(told.topic, told.partition)
+        finding = configured.finding(
+            "wrong-deletion", place, offset=told.acknowledged, until=told.log_start, node=NO_NODE, incarnation=0,
+            row=told.row, time_ns=told.time_ns,
+        )  # fmt: skip
+        why = (
+            f"Clients were told that the log of {place} begins at {told.log_start}. Records from offset "
+            f"{told.acknowledged} on had been acknowledged; the run had not asked to delete any, and retention cannot "
+            "have reached them."
+        )
+        row = {"node": NO_NODE, "incarnation": 0, "sequence": told.row}
+        yield Conclusion(finding, why, (Evidence("timeline", row, f"the log begins at {told.log_start}"),))
 
 
 def _elsewhere(

@@ -259,6 +259,24 @@ class MetadataEpoch(NamedTuple):
     last_ns: int
 
 
+class ToldStart(NamedTuple):
+    """The highest offset at which clients were told that a partition's log begins, above 0.
+
+    Attributes:
+        log_start: what lies before it had been deleted.
+        row: the first row of the timeline, by its sequence, that has it; ``time_ns``: when that answer had come.
+        acknowledged: the lowest offset of an acknowledged record of the partition; None: no acknowledgement names one.
+    """
+
+    run: str
+    topic: str
+    partition: int
+    log_start: int
+    row: int
+    time_ns: int
+    acknowledged: int | None = None
+
+
 class MetadataRefusal(NamedTuple):
     """How many samples of what the cluster tells have no high watermark, for one reason."""
 
@@ -417,6 +435,7 @@ class NodeFacts:
     unwatched: Sequence[Unwatched] = ()
     metadata: Sequence[MetadataEpoch] = ()
     metadata_refusals: Sequence[MetadataRefusal] = ()
+    told_starts: Sequence[ToldStart] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,13 +28,14 @@ from harness.facts import (
     Stall,
     Standing,
     StateInterval,
+    ToldStart,
     UnfencedRead,
     Unwatched,
 )
 from spark_analysis.acks_below_min_isr import acks_below_min_isr
 from spark_analysis.dependencies import dependencies
 from spark_analysis.log_facts import log_epochs, producer_logs
-from spark_analysis.metadata import metadata_epochs, metadata_refusals
+from spark_analysis.metadata import metadata_epochs, metadata_refusals, told_starts
 from spark_analysis.read_epochs import read_epochs, unfenced_reads
 from spark_analysis.refusals import refusals
 from spark_analysis.silences import first_acks, silences
@@ -51,6 +52,7 @@ QUESTIONS_OF_FACT: Mapping[str, Callable[..., DataFrame | None]] = {
     "dependency": dependencies,
     "metadata_epoch": metadata_epochs,
     "metadata_refusal": metadata_refusals,
+    "told_start": told_starts,
 }
 """By name, how the rows of each sort of facts are found that do not rest on findings; None: there are none.
 
@@ -68,6 +70,7 @@ def facts_of(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Facts:
             unwatched=sorted(Unwatched(**row) for row in found.get("unwatched", ())),
             metadata=[MetadataEpoch(**row) for row in found.get("metadata_epoch", ())],
             metadata_refusals=[MetadataRefusal(**row) for row in found.get("metadata_refusal", ())],
+            told_starts=sorted(ToldStart(**row) for row in found.get("told_start", ())),
         ),
         LogFacts(
             log_epochs=[LogEpoch(**_whole(LogEpoch._fields, row)) for row in found.get("log_epoch", ())],

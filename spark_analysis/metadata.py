@@ -1,4 +1,4 @@
-"""What did each cluster tell its client of leader epochs and high watermarks?"""
+"""What did each cluster tell its client of leader epochs, high watermarks and log starts?"""
 
 from __future__ import annotations
 
@@ -25,6 +25,21 @@ def metadata_epochs(tables: Tables) -> DataFrame:
         f.max("high_watermark").alias("highest"),
         f.min("time_ns").alias("first_ns"),
         f.max("time_ns").alias("last_ns"),
+    )  # fmt: skip
+
+
+def told_starts(tables: Tables) -> DataFrame:
+    """The fields of :class:`harness.facts.ToldStart`."""
+    told = tables.metadata.where(f.col("log_start_offset") > 0)
+    highest = f.max(f.struct("log_start_offset", -f.col("sequence"), "time_ns")).alias("told")
+    acknowledged = tables.history.where((f.col("f") == "send") & (f.col("type") == "ok"))
+    lowest = acknowledged.groupBy(*PLACE).agg(f.min("offset").alias("acknowledged"))
+    return told.groupBy(*PLACE).agg(highest).join(lowest, on=list(PLACE), how="left").select(
+        *PLACE,
+        f.col("told.log_start_offset").alias("log_start"),
+        (-f.col("told.col2")).alias("row"),
+        f.col("told.time_ns").alias("time_ns"),
+        "acknowledged",
     )  # fmt: skip
 
 

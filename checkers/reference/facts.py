@@ -36,6 +36,7 @@ from harness.facts import (
     ReadEpoch,
     Silence,
     StateInterval,
+    ToldStart,
     UnfencedRead,
 )
 from harness.findings import Finding
@@ -139,6 +140,19 @@ def _metadata(metadata: Metadata) -> Iterator[MetadataEpoch]:
             yield MetadataEpoch(metadata.run, *place, epoch, min(marks), max(marks), min(times), max(times))
 
 
+def _told_starts(metadata: Metadata, history: History) -> Iterator[ToldStart]:
+    for place, row in sorted(metadata.starts.items()):
+        offsets = [
+            send.offset
+            for send in history.sends
+            if send.where == place and send.type == "ok" and send.offset is not None
+        ]
+        start = int(row["log_start_offset"])
+        yield ToldStart(
+            metadata.run, *place, start, row["sequence"], row["time_ns"], acknowledged=min(offsets, default=None)
+        )
+
+
 def _refused(metadata: Metadata) -> Iterator[MetadataRefusal]:
     reasons = Counter(why for row in metadata.rows if (why := detail(row).get("refused")) is not None)
     yield from (MetadataRefusal(metadata.run, why, samples) for why, samples in sorted(reasons.items()))
@@ -233,6 +247,7 @@ def facts(views: Parts) -> Facts:
             list(ask(unwatched)),
             list(ask(_metadata)),
             list(ask(_refused)),
+            list(ask(_told_starts)),
         ),
         LogFacts(list(ask(_log_epochs)), list(ask(_producer_logs))),
         ClientFacts(

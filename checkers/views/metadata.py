@@ -41,6 +41,12 @@ class Metadata:
                 found.setdefault(where(row), []).append(row)
         return found
 
+    @cached_property
+    def starts(self) -> dict[TopicPartition, Row]:
+        """By partition, the first answer with the highest offset at which its log was told to begin, if above 0."""
+        told = [row for row in self.rows if row["log_start_offset"]]
+        return {where(row): row for row in sorted(told, key=lambda row: (row["log_start_offset"], -row["sequence"]))}
+
     def highest(self, place: TopicPartition) -> int:
         """The highest high watermark that the cluster told of a partition; 0: none."""
         return max((row["high_watermark"] for row in self.watermarks.get(place, ())), default=0)

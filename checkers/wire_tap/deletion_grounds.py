@@ -7,6 +7,7 @@ from checkers.views.row import Row
 from checkers.wire_tap.attribution import Ground, unless_blind
 from harness.error_codes import ErrorCode
 from harness.findings import Finding
+from harness.model import NO_NODE
 
 
 def not_asked(frames: Frames, finding: Finding) -> Ground:
@@ -16,7 +17,7 @@ def not_asked(frames: Frames, finding: Finding) -> Ground:
     up to the high watermark of the time, so one that was under way may be the reason.
     """
     asked = [frame for frame in _asked(frames, finding) if frame["request_ns"] <= (finding.time_ns or 0)]
-    node, at = f"node {finding.node}", f"offset {finding.until}"
+    node, at = _asked_one(finding), f"offset {finding.until}"
     own = [frame for frame in asked if frame["offset"] == finding.until]
     refused = [frame for frame in own if frame["error"] == ErrorCode.OFFSET_OUT_OF_RANGE]
     if own and len(refused) == len(own):
@@ -72,8 +73,13 @@ def not_obeyed(frames: Frames, finding: Finding) -> Ground:
 
 
 def _asked(frames: Frames, finding: Finding) -> list[Row]:
-    """The requests to the finding's node about its partition."""
-    return [frame for frame in frames.of[DELETE_RECORDS, place_of(finding)] if frame["node"] == finding.node]
+    """The requests to the finding's node about its partition; to all, where it has none."""
+    about = frames.of[DELETE_RECORDS, place_of(finding)]
+    return about if finding.node == NO_NODE else [frame for frame in about if frame["node"] == finding.node]
+
+
+def _asked_one(finding: Finding) -> str:
+    return "a broker" if finding.node == NO_NODE else f"node {finding.node}"
 
 
 def _is_over(frame: Row, at_ns: int) -> bool:

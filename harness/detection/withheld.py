@@ -114,7 +114,7 @@ def _told(timeline: Sequence[Row]) -> Iterator[dict[str, Any]]:
     for sequence, row in enumerate(told):
         yield {
             **row,
-            **dict.fromkeys(("role", "partition_epoch", "log_end_offset", "log_start_offset")),
+            **dict.fromkeys(("role", "partition_epoch", "log_end_offset")),
             "node": NO_NODE, "incarnation": 0, "sequence": sequence, "kind": "metadata",
             "detail": json.dumps({"asked_ns": row["time_ns"]}),
         }  # fmt: skip

@@ -12,12 +12,19 @@ TOLD: Row = {**GUARANTEES, "timeline": "metadata"}
 
 
 def answer(
-    story: Story, p: int = 0, *, epoch: int | None = None, mark: int | None = None, refused: str | None = None
+    story: Story,
+    p: int = 0,
+    *,
+    epoch: int | None = None,
+    mark: int | None = None,
+    start: int | None = None,
+    refused: str | None = None,
 ) -> None:
     """The leader of a partition answers a client; what is not given is as it is."""
     part = story.partitions[p]
     mark = part.marks[part.leader] if mark is None else mark
     told = {"leader_epoch": part.epoch if epoch is None else epoch, "high_watermark": mark} if refused is None else {}
+    told |= {} if start is None else {"log_start_offset": start}
     detail = {"asked_ns": story.now} | ({} if refused is None else {"refused": refused})
     story.say(NO_NODE, "metadata", p, detail, leader=part.leader, isr=sorted(part.isr), **told)
 
@@ -35,4 +42,7 @@ def plant_answers(story: Story, rng: random.Random) -> None:
             mark = 0
             for epoch in sorted(rng.choices(range(4), k=rng.randrange(1, 7))):
                 mark = max(0, mark + rng.choice((0, 0, 1, 2, 3, 3, -1)))
-                answer(story, p, epoch=epoch, mark=mark, refused=rng.choice((None, None, None, "no answer")))
+                start = rng.choice((None, 0, 0, 0, rng.randrange(mark + 1)))
+                answer(
+                    story, p, epoch=epoch, mark=mark, start=start, refused=rng.choice((None, None, None, "no answer"))
+                )

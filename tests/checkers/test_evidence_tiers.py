@@ -97,7 +97,7 @@ def test_a_replica_that_lacks_the_last_records_on_its_disk_leaves_the_run_open()
     ("timeline", "tier", "unasked"),
     [
         ("none", EvidenceTier.CLIENTS, KINDS.keys() - BY_CLIENTS),
-        ("metadata", EvidenceTier.METADATA, KINDS.keys() - BY_CLIENTS - {"hw-regression"}),
+        ("metadata", EvidenceTier.METADATA, KINDS.keys() - BY_CLIENTS - {"hw-regression", "wrong-deletion"}),
         ("sampled", EvidenceTier.SAMPLES, {name for name, kind in KINDS.items() if kind.sampled.found is Found.NONE}),
         ("", EvidenceTier.BROKERS, set()),
     ],

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from harness.checker import Outcome
 from tests.checkers.answers import TOLD, answer, by_answers_alone
-from tests.checkers.cases import case, lose_tail, lost, regression, write
+from tests.checkers.cases import case, lose_tail, lost, regression, unseen, write
 from tests.checkers.story import Story
 
 DIFFERENT = [("inconsistent-offsets", "VIOLATION", offset) for offset in (4, 5)]
+KEPT = TOLD | {"retention": False}
 UNCLEAN = TOLD | {"unclean_election": True}
 
 
@@ -61,6 +62,49 @@ def what_was_not_answered_proves_nothing(story: Story) -> None:
     answer(story, epoch=1, mark=6)
     answer(story, refused="no answer")
     answer(story, epoch=2, mark=6)
+    story.finish()
+    by_answers_alone(story)
+
+
+def told_to_begin(story: Story, *starts: int | None, read: bool = True) -> None:
+    """Four records that are acknowledged and two that are not, and answers that name these starts of the log."""
+    write(story, 4)
+    for _ in range(2):
+        story.send(result="info")
+    story.commit()
+    for start in starts:
+        answer(story, start=start)
+    story.finish(read=read)
+    by_answers_alone(story)
+
+
+@case(Outcome.PASS, guarantees=KEPT)
+def a_log_that_begins_where_it_began_is_as_it_should_be(story: Story) -> None:
+    told_to_begin(story, 0, None, 0)
+
+
+@case(Outcome.VIOLATION, ("wrong-deletion", "VIOLATION", 0), guarantees=KEPT)
+def a_log_that_begins_behind_what_was_acknowledged_though_nothing_was_to_be_deleted_is_found(story: Story) -> None:
+    told_to_begin(story, 0, 3, 0)
+
+
+@case(Outcome.VIOLATION, ("wrong-deletion", "VIOLATION", 0), *map(unseen, range(4)), guarantees=KEPT)
+def a_partition_of_which_everything_is_deleted_is_told_from_one_that_is_not_read(story: Story) -> None:
+    told_to_begin(story, 0, 6, read=False)
+
+
+@case(Outcome.PASS, guarantees=TOLD | {"retention": True})
+def retention_may_delete_where_it_is_configured(story: Story) -> None:
+    told_to_begin(story, 0, 3)
+
+
+@case(Outcome.PASS, guarantees=KEPT)
+def an_earlier_user_of_a_topic_may_have_had_it_emptied(story: Story) -> None:
+    part = story.partitions[0]
+    part.logs = {node: [(0, None)] * 3 for node in part.logs}
+    part.marks, part.starts = dict.fromkeys(part.logs, 3), dict.fromkeys(part.logs, 3)
+    write(story, 2)
+    answer(story, start=3)
     story.finish()
     by_answers_alone(story)
 

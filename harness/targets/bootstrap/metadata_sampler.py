@@ -1,9 +1,10 @@
 """Samples what a running cluster tells any client of its partitions: who leads them, and how far they are committed.
 
 A thread of its own, with a client of its own, asks again and again, one question at a time: DescribeTopics for leaders
-and ISRs, then ListOffsets (LATEST, read_uncommitted) for the leader epoch and the high watermark of each partition.
-Each answer that is news is a row of the timeline of kind ``metadata``. What such rows prove, although any answer may be
-stale: :mod:`checkers.hw_regression`. A partition about which there was no answer has a row, too, which says why.
+and ISRs, then ListOffsets, for the leader epoch and the high watermark of each partition (LATEST, read_uncommitted) and
+for where its log begins (EARLIEST). Each answer that is news is a row of the timeline of kind ``metadata``. What such
+rows prove, although any answer may be stale: :mod:`checkers.hw_regression` and :mod:`checkers.wrong_deletion`. A
+partition about which there was no answer has a row, too, which says why.
 
 At most :data:`_ROUNDS_PER_S` rounds and :data:`_ROWS_PER_S` rows a second, whatever the number of partitions; the rows
 are in a file until the run is over.
@@ -45,10 +46,15 @@ _NOTHING: Mapping[str, None] = dict.fromkeys((*STATE_COLUMNS, "detail"))
 
 
 class Latest(NamedTuple):
-    """The answer of a leader: its epoch, and its high watermark in it."""
+    """The answer of a leader: its epoch, and its high watermark in it.
+
+    Attributes:
+        log_start: where a log of the partition begins, by a leader of any epoch; None: none answered that.
+    """
 
     leader_epoch: int
     high_watermark: Offset
+    log_start: Offset | None = None
 
 
 class MetadataClient:
@@ -101,17 +107,27 @@ class MetadataClient:
         }
 
     def latest(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, Latest | str]:
-        """What the leader of each partition answers, or why there is no answer, in a word or few."""
-        wanted = {Asked(*one): OffsetSpec.latest() for one in partitions}  # type: ignore[no-untyped-call]
+        """What the leader of each partition answers, or why there is no answer, in a word or few.
+
+        Both questions are under way at one time: a broker that does not answer makes this wait once.
+        """
+        ends = self._asked(partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+        begins = self._asked(partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+        within = _Patience()
+        return {one: _latest(_answer(ends[one], within), _answer(begins[one], within)) for one in partitions}
+
+    def _asked(self, partitions: Sequence[TopicPartition], of: OffsetSpec) -> Mapping[TopicPartition, Any]:
+        """The answers to ListOffsets that are awaited, or by which word it was refused."""
         try:
             with calling():
                 asked = self._client.list_offsets(
-                    wanted, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=_TIMEOUT_S
+                    {Asked(*one): of for one in partitions},
+                    isolation_level=IsolationLevel.READ_UNCOMMITTED,
+                    request_timeout=_TIMEOUT_S,
                 )
         except ClientError as refusal:
             return dict.fromkeys(partitions, refusal.name)
-        within = _Patience()
-        return {TopicPartition(one.topic, one.partition): _latest(answer, within) for one, answer in asked.items()}
+        return {TopicPartition(one.topic, one.partition): answer for one, answer in asked.items()}
 
 
 class _Patience:
@@ -124,19 +140,26 @@ class _Patience:
         return max(0.0, self._until_s - time.monotonic())
 
 
-def _latest(answer: Any, within: _Patience) -> Latest | str:
+def _answer(asked: Any, within: _Patience) -> Any:
+    """What librdkafka was answered to ListOffsets, or why there is no answer."""
+    if isinstance(asked, str):
+        return asked
     try:
         with calling():
-            told = answer.result(timeout=within.left_s())
+            told = asked.result(timeout=within.left_s())
     except ClientError as refusal:
         return refusal.name
     except TimeoutError:
         return "no answer"
-    if told.offset < 0:  # librdkafka's way to say that the leader has not answered in time
-        return "no answer"
-    if told.leader_epoch is None or told.leader_epoch < 0:
+    return told if told.offset >= 0 else "no answer"  # so librdkafka says that the leader has not answered in time
+
+
+def _latest(end: Any, begin: Any) -> Latest | str:
+    if isinstance(end, str):
+        return end
+    if end.leader_epoch is None or end.leader_epoch < 0:
         return "an answer without a leader epoch"
-    return Latest(told.leader_epoch, told.offset)
+    return Latest(end.leader_epoch, end.offset, None if isinstance(begin, str) else begin.offset)
 
 
 class MetadataSampler:
@@ -240,6 +263,7 @@ def _row(partition: TopicPartition, answer: Latest | str, leadership: Leadership
         "isr": None if leadership is None else leadership.isr,
         "leader_epoch": None if told is None else told.leader_epoch,
         "high_watermark": None if told is None else told.high_watermark,
+        "log_start_offset": None if told is None else told.log_start,
     }
 
 
@@ -247,4 +271,4 @@ def _is_news(last: Row | None, row: Row) -> bool:
     """Whether something has changed, or an unchanged row is due."""
     if last is None or row["time_ns"] - last["time_ns"] >= _UNCHANGED_NS:
         return True
-    return any(row[key] != last[key] for key in ("leader", "isr", "leader_epoch", "high_watermark"))
+    return any(row[key] != last[key] for key in ("leader", "isr", "leader_epoch", "high_watermark", "log_start_offset"))
