@@ -93,7 +93,8 @@ def _acknowledged(loss: Loss) -> Iterator[Event]:
     first, last = acks[0], acks[-1]
     leader = _leader_words(loss, first.time_ns)
     if len(acks) == 1:
-        promise = f"Acknowledged to process {first.process}: value {first.value} at offset {first.offset}"
+        where = "at no offset" if first.offset is None else f"at offset {first.offset}"
+        promise = f"Acknowledged to process {first.process}: value {first.value} {where}"
     else:
         lasted = (last.time_ns - first.time_ns) / NS
         processes = _several("process", "processes", sorted({a.process for a in acks}))
@@ -330,10 +331,20 @@ def _last_copies(loss: Loss) -> Iterator[Event]:
 
 
 def _leader_words(loss: Loss, time_ns: int) -> str:
+    if not loss.run.watched:
+        return _told_leader(loss, time_ns)
     term = loss.term(time_ns)
     if term is None or term.leader < 0:
         return "with no leader known"
     return f"with broker {term.leader} leading in epoch {term.epoch}"
+
+
+def _told_leader(loss: Loss, time_ns: int) -> str:
+    """Who led by the last word of Metadata, which may be old."""
+    told = [s.leader for s in loss.known.told if s.time_ns <= time_ns and s.leader is not None]
+    if not told or told[-1] < 0:
+        return "with no leader known"
+    return f"with broker {told[-1]} leading, as clients were told"
 
 
 def _acks(acks: int | None) -> str:

@@ -312,7 +312,8 @@ class ClusterTarget(BootstrapTarget):
         dropped = _count(destination, source) - before
         if not dropped:
             return Receipt(False, f"{link}: no connection was opened, and node {destination.name} dropped no packet")
-        return Receipt(True, f"{link}: no connection was opened, and node {destination.name} dropped {dropped} packets")
+        packets = "1 packet" if dropped == 1 else f"{dropped} packets"
+        return Receipt(True, f"{link}: no connection was opened, and node {destination.name} dropped {packets}")
 
     def carries(self, link: Link) -> Receipt:
         """See :class:`harness.controls.Links`."""
