@@ -77,8 +77,7 @@ def _greeted(node: CommandedNode) -> str:
 
 def _untried(transport: Transport) -> str:
     """A clause on a transport by which no node has been harmed yet; empty: some have been."""
-    program = "docker" if transport.docker is not None else "kubectl" if transport.kubectl is not None else ""
-    return f"; {program} exec has not been tried on a cluster" if program else ""
+    return "" if transport.kubectl is None else "; kubectl exec has not been tried on a cluster"
 
 
 def _process_looked_at(node: CommandedNode, control: type[Target]) -> str:
