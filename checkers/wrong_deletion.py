@@ -63,7 +63,7 @@ WRONG_DELETION = AnomalyKind(
     name="wrong-deletion",
     invariants=("R8",),
     meaning=(
-        "Records were deleted that nobody had asked to delete, or DeleteRecords deleted something else than it was "
+        "Records were deleted that no client had asked to delete, or DeleteRecords deleted something else than it was "
         "asked to, or nothing."
     ),
     shows_loss=False,
