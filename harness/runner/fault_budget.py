@@ -170,6 +170,21 @@ class FaultBudget:
     # ------------------------------------------------------------------------------------------------ internals
 
     def _refusals(self, fault: Fault, view: ClusterView, overdue: Sequence[Fault]) -> Iterator[str]:
+        yield from self._excluded(fault)
+        if fault.traits.affects_process and any(_share(fault, other) for other in overdue):
+            yield "another fault waits for the node to run"
+        if self._holds_up_starts(fault) and _of_processes(overdue):
+            yield "a broker waits for the controller to start"
+        for node in fault.nodes():
+            if not self._is_running(node):
+                yield f"node {node} does not run"
+        if _needs_refusal(fault) and not self._is_written_to(fault, view):
+            yield "too few replicas are in sync for writes that the disk could refuse"
+        if self._keeps_promises:
+            yield from self._more_than_promised(fault, view)
+
+    def _excluded(self, fault: Fault) -> Iterator[str]:
+        """The faults in force beside which it cannot be."""
         claims = set(fault.claims())
         for name, other in self._in_force.items():
             if claims.intersection(other.claims()):
@@ -178,18 +193,6 @@ class FaultBudget:
                 yield f"fault {name} has a process of it"
             elif self._is_full_or_cannot_start(fault, other) and _share(fault, other):
                 yield f"fault {name} keeps it from being proven"
-        if fault.traits.affects_process:
-            if any(_share(fault, other) for other in overdue):
-                yield "another fault waits for the node to run"
-            if self._holds_up_starts(fault) and any(other.traits.affects_process for other in overdue):
-                yield "a broker waits for the controller to start"
-        for node in fault.nodes():
-            if not self._is_running(node):
-                yield f"node {node} does not run"
-        if _needs_refusal(fault) and not self._is_written_to(fault, view):
-            yield "too few replicas are in sync for writes that the disk could refuse"
-        if self._keeps_promises:
-            yield from self._more_than_promised(fault, view)
 
     def _is_full_or_cannot_start(self, fault: Fault, other: Fault) -> bool:
         """Whether ``other`` cuts links that the proof or the healing of ``fault`` needs."""
@@ -267,6 +270,10 @@ class FaultBudget:
 def _needs_refusal(fault: Fault) -> bool:
     """Whether only a write of the broker's own proves the fault, which has to meet it: the leader's load must go on."""
     return bool(getattr(fault, "must_refuse", False))
+
+
+def _of_processes(faults: Sequence[Fault]) -> bool:
+    return any(one.traits.affects_process for one in faults)
 
 
 def _share(one: Fault, other: Fault) -> bool:
