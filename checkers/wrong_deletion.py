@@ -63,8 +63,8 @@ WRONG_DELETION = AnomalyKind(
     name="wrong-deletion",
     invariants=("R8",),
     meaning=(
-        "Records were deleted that no client had asked to delete, or DeleteRecords deleted something else than it was "
-        "asked to, or nothing."
+        "Records were deleted that the run had not asked to delete, or DeleteRecords deleted something else than it "
+        "was asked to, or nothing."
     ),
     shows_loss=False,
     shown_by_clients=False,

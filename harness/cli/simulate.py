@@ -102,7 +102,7 @@ def _show(tally: Tally, chosen: Setup) -> None:
         for _, first, violation in sorted(tally.found.values(), key=lambda found: found[1]):
             _explain(first, str(violation), _remedies(first, chosen, tally, violation.kind))
     for kind, number in sorted((tally.excused or {}).items()):
-        tell(f"{number} seeds with {kind} that its configuration permits")
+        tell(f"{number} seeds with {kind}, which proves nothing or is permitted by the configuration")
     speed = f", {tally.seeds / tally.seconds:.0f} seeds/s, {tally.events / tally.seconds:.0f} events/s" if (
         tally.seconds) else ""  # fmt: skip
     console.print(

@@ -24,7 +24,6 @@ NO_VIOLATION: Mapping[str, tuple[str, str]] = {
 """Why a kind is never a violation, and which bug shows it all the same."""
 
 NO_BROKER: Mapping[str, str] = {
-    "int-nonmonotonic-send": "no transaction has several batches under way",
     "group-repeat": "its client decides where a member begins",
 }
 """The kinds that no broker here can show, and why."""

@@ -40,6 +40,9 @@ from harness.validation import validated
 CHECKERS = "checkers"
 """Who has found a violation that is none of the witness's invariants."""
 
+INCONCLUSIVE_LOAD = "an inconclusive load"
+"""What is said of a seed whose load proves nothing, as where nothing of it was acknowledged."""
+
 Row = Mapping[str, Any]
 
 
@@ -98,7 +101,8 @@ class LoadedSimulation:
         stage = Stage(self._environment, self._play)
         rehearsal = rehearse(self._plan, stage=stage)
         self.rehearsal = rehearsal
-        assert self._finished is not None
+        if self._finished is None:
+            raise AssertionError(f"the run of the load ended before its faults: {rehearsal.manifest.why}")
         found = self._judged()
         if self._trace is not None:
             for violation in found:
@@ -156,6 +160,8 @@ class LoadedSimulation:
         found = [self._violation(one.kind, one.verdict, one.why, one) for one in verdict.anomalies]
         if verdict.outcome is Outcome.INVALID:
             found.append(self._violation(STUCK, Verdict.VIOLATION, " ".join(verdict.reasons)))
+        if verdict.outcome is Outcome.INCONCLUSIVE:
+            found.append(self._violation(INCONCLUSIVE_LOAD, Verdict.INDETERMINATE, " ".join(verdict.reasons)))
         return found
 
     def _violation(self, kind: str, verdict: Verdict, why: str, found: Anomaly | None = None) -> Violation:

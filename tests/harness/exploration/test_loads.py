@@ -6,18 +6,20 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from checkers.verdicts.check import check
-from harness.checker import Outcome
+from checkers.verdicts.memory import decided
+from harness.checker import Outcome, RunVerdict
 from harness.cli import main
 from harness.errors import ExitCode
 from harness.exploration.depth import Run, run_of, write
 from harness.exploration.explore import run_seed
-from harness.exploration.loaded_simulation import CHECKERS, LoadedSimulation
+from harness.exploration.loaded_simulation import CHECKERS, INCONCLUSIVE_LOAD, LoadedSimulation
 from harness.exploration.loads import drawn
 from harness.exploration.scenario_text import shrunk_document
 from harness.exploration.shrink import Shrunk, shrink_seed
@@ -122,6 +124,20 @@ def test_a_bug_of_a_coordinator_is_found_and_a_sound_cluster_is_not_accused(
 def test_the_newest_coordinators_keep_what_they_promise_whatever_happens(load: str, seeds: range) -> None:
     explored = [run_seed(seed, under(load)) for seed in seeds]
     assert [one for one in explored if one.violation is not None] == []
+    assert any(INCONCLUSIVE_LOAD not in dict(one.excused) for one in explored)
+
+
+def test_a_coordinator_that_answers_no_producer_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.broker.broker.init_producer_id", lambda *arguments: None)
+    assert violations(run_of(0, under("transactions"))) == {(CHECKERS, "stuck")}
+
+
+def test_a_load_that_proves_nothing_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def doubtful(*evidence: Any) -> RunVerdict:
+        return replace(decided(*evidence), outcome=Outcome.INCONCLUSIVE)
+
+    monkeypatch.setattr("harness.exploration.loaded_simulation.decided", doubtful)
+    assert dict(run_seed(0, under("transactions")).excused)[INCONCLUSIVE_LOAD] == 1
 
 
 def test_the_witness_judges_the_plain_load_as_ever() -> None:
