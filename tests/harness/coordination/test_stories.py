@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ def test_the_story_goes_as_it_is_written(path: Path, request: pytest.FixtureRequ
     ("story", "knob", "value"),
     [
         ("sent-without-adding", "transactions", "unverified"),
-        ("committed-as-nobody", "transactional_offsets", "unfenced"),
+        ("committed-by-no-member", "transactional_offsets", "unfenced"),
         ("repeated-late", "batches_remembered", "last"),
         ("records-all-deleted", "producers_without_records", "unknown"),
         ("offsets-expire", "offset_expiry", "after_commit"),
@@ -31,4 +32,11 @@ def test_the_story_goes_as_it_is_written(path: Path, request: pytest.FixtureRequ
 )
 def test_a_rule_that_is_changed_changes_its_story(story: str, knob: str, value: str) -> None:
     path = STORIES / f"{story}.txt"
-    assert tell(path, {knob: value}) != path.read_text()
+    assert ending(tell(path, {knob: value}), "3.7") != ending(path.read_text(), "3.7")
+
+
+def ending(story: str, generation: str) -> str:
+    """What a story's coordinators of that generation answer."""
+    endings = re.split(r"^(?=\d.*:$)", story.partition("----\n")[2], flags=re.MULTILINE)
+    [(_, lines)] = [found for one in endings if generation in (found := one.partition(":\n")[::2])[0].split(", ")]
+    return lines
