@@ -43,7 +43,7 @@ SCENARIO: dict[str, Any] = {
     ],
 }
 
-SOME = 20
+SOME = 5
 """Outputs that even a busy machine brings about in these runs."""
 
 LATE = pytest.mark.nightly("a whole run on real brokers; by day another way to put output out, and to break a promise")

@@ -275,7 +275,7 @@ def test_a_cut_that_a_killed_seawall_has_begun_is_undone_when_it_is_done(
     commands = {**cluster.file["commands"], "cut": slow, "mend": f"rm -f {made}"}
     target = cluster.written("slow-cut.yml", commands=commands)
     with subprocess.Popen([sys.executable, "-c", CUT, target, str(tmp_path)], cwd=ROOT) as harness:
-        await_that(begun.exists, "the cut has not begun", (), 30, 0.01)
+        await_that(begun.exists, "the cut has not begun", (), 120, 0.01)
         harness.kill()
     later = threading.Timer(0.5, goes_on.touch)
     later.start()
