@@ -56,7 +56,7 @@ LISTED: Mapping[str, Collection[str]] = {
         "power_loss",
         "unique_sends",
     ],
-    "harness/detection/document.py": ["G0", "group-repeat", "int-nonmonotonic-send", "unseen"],
+    "harness/detection/document.py": ["G0", "group-repeat", "unseen"],
     # The example of a workload that is made of others.
     "workloads/several_workloads.py": ["consumer_groups", "unique_sends"],
     # What a replayed scenario is to come to, in the words of its file.
