@@ -138,10 +138,10 @@ def _overwritten(
     ends = _ends(nodes[after.first.node], after)
     log_end, log_start = after.first.first_log_end or 0, after.first.log_start_offset or 0
     for before in terms:
-        if before.first.node == after.first.node or before.written.stop <= max(before.written.start, log_start):
+        kept = range(max(before.written.start, log_start), before.written.stop)
+        if before.first.node == after.first.node or not kept:
             continue
-        had = had_before(ends, before.epoch, log_end)
-        other = range(max(before.written.start, log_start), min(had, before.written.stop))
+        other = range(kept.start, min(had_before(ends, before.epoch, log_end), kept.stop))
         if not other:
             continue
         if _given_up_since(states, place, before, after, other.start):

@@ -141,16 +141,13 @@ def _metadata(metadata: Metadata) -> Iterator[MetadataEpoch]:
 
 
 def _told_starts(metadata: Metadata, history: History) -> Iterator[ToldStart]:
+    offsets: dict[TopicPartition, list[int]] = defaultdict(list)
+    for send in history.sends:
+        if send.type == "ok" and send.offset is not None:
+            offsets[send.where].append(send.offset)
     for place, row in sorted(metadata.starts.items()):
-        offsets = [
-            send.offset
-            for send in history.sends
-            if send.where == place and send.type == "ok" and send.offset is not None
-        ]
-        start = int(row["log_start_offset"])
-        yield ToldStart(
-            metadata.run, *place, start, row["sequence"], row["time_ns"], acknowledged=min(offsets, default=None)
-        )
+        start, lowest = int(row["log_start_offset"]), min(offsets[place], default=None)
+        yield ToldStart(metadata.run, *place, start, row["sequence"], row["time_ns"], acknowledged=lowest)
 
 
 def _refused(metadata: Metadata) -> Iterator[MetadataRefusal]:

@@ -43,7 +43,7 @@ class Metadata:
 
     @cached_property
     def starts(self) -> dict[TopicPartition, Row]:
-        """By partition, the first answer with the highest offset at which its log was told to begin, if above 0."""
+        """By partition, the first answer of a broker with the highest log start that any broker gave, if above 0."""
         told = [row for row in self.rows if row["log_start_offset"]]
         return {where(row): row for row in sorted(told, key=lambda row: (row["log_start_offset"], -row["sequence"]))}
 
