@@ -13,14 +13,15 @@ from typing import NamedTuple
 
 from harness.checker import Verdict
 from harness.exploration.depth import run_of
+from harness.model import CORE, STACK
 from harness.replication.knobs import REMEDIES, Knobs, written
 from harness.signals import die_with_parent, ignore, withheld
 from harness.simulation.core.configuration import Setup
 from harness.simulation.violations import BROKEN_CORE, Violation, gravest
 from harness.workers import workers
 
-_CHUNK = 25
-"""Seeds per task: enough that handing them over costs nothing, few enough that Ctrl-C is answered."""
+_CHUNKS = {CORE: 25, STACK: 1}
+"""Seeds per task, by depth: enough that handing them over costs nothing, few enough that Ctrl-C is answered."""
 
 
 class Explored(NamedTuple):
@@ -129,7 +130,7 @@ def _explore_apart(
     with workers(jobs, _prepare) as pool:
         while True:
             on_time = deadline is None or time.monotonic() < deadline
-            while on_time and len(running) < 2 * jobs and (chunk := tuple(islice(seeds, _CHUNK))):
+            while on_time and len(running) < 2 * jobs and (chunk := tuple(islice(seeds, _CHUNKS[setup.depth]))):
                 with withheld():
                     running.add(pool.submit(_run_chunk, chunk, setup))
             if not running:
