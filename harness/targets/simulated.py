@@ -314,7 +314,7 @@ class SimulatedTarget(SimulatedDisks, SimulatedLinks):
 
 
 class SharedTarget(SimulatedTarget):
-    """The target on a cluster of somebody else's, who starts it.
+    """The target on a cluster that the caller has made and starts.
 
     Args:
         directory: as of :class:`SimulatedTarget`.

@@ -62,7 +62,7 @@ class StackSimulation:
     """One run; see the module. Other arguments as of :class:`harness.simulation.core.core_simulation.CoreSimulation`.
 
     Args:
-        beside: the settings of brokers for a load that somebody else runs beside, in the phases that :meth:`run` goes
+        beside: the settings of brokers for a load that the caller runs beside, in the phases that :meth:`run` goes
             through; the nodes then write their timelines, of all other partitions. None: there is none.
 
     Attributes:

@@ -242,7 +242,7 @@ class CoordinatorTeller:
         return [TopicPartitions(topic, [int(number) for number in owns.split(",")])] if owns else []
 
     def _do_commit(self, offset: str, who: str = "", generation: str = "") -> str:
-        """An offset is committed, by a member or by nobody in particular."""
+        """A client commits an offset, as a member of the group or as none."""
         known = self._members.get(who, Member(None))
         said = int(generation) if generation else known.generation
         topics = [OffsetCommitRequestTopic("t", [OffsetCommitRequestPartition(0, int(offset), 0, "")])]
@@ -267,7 +267,7 @@ class CoordinatorTeller:
         return self._said(answer.topics[0].partitions[0].error_code)
 
     def _do_committed(self) -> str:
-        """What a consumer is told that the group has committed; it asks for a stable offset where it can."""
+        """The commit with which the coordinator answers a consumer, which asks for a stable offset where it can."""
         can_wait = self._version(ApiKey.OFFSET_FETCH) >= 7
         body = OffsetFetchRequest("g", [OffsetFetchRequestTopic("t", [0])], require_stable=can_wait)
         (one,) = self._ask(self._coordinator("g", _GROUP), ApiKey.OFFSET_FETCH, body).topics[0].partitions
