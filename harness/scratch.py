@@ -99,6 +99,26 @@ def unfinished(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+@contextmanager
+def unfinished_directory(path: Path) -> Iterator[Path]:
+    """A new directory beside ``path`` to write files to, which takes the place of ``path`` as :func:`unfinished` says.
+
+    Raises:
+        EnvironmentFault: the file system refuses a write; the error names ``path``.
+    """
+    temporary = path.with_name(f".{path.name}.partial")
+    note_unfinished(temporary)
+    try:
+        with writing_below(path):
+            temporary.mkdir()
+            yield temporary
+            if path.exists():
+                shutil.rmtree(path)
+            temporary.rename(path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
 def note_unfinished(path: Path) -> None:
     """Record that a file, or a directory, is temporary."""
     if _Here.place is not None:

@@ -5,9 +5,9 @@ A file is written under another name and renamed when complete, so a table's fil
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from harness.history.blocks import Block
 from harness.history.schema import ColumnType, Table
-from harness.scratch import unfinished
+from harness.scratch import unfinished, unfinished_directory
 
 _TYPES: Mapping[ColumnType, pa.DataType] = {
     "string": pa.string(),
@@ -28,6 +28,7 @@ _TYPES: Mapping[ColumnType, pa.DataType] = {
 }
 
 ROW_GROUP = 65_536
+FILE_ROWS = 16 * ROW_GROUP
 
 
 def arrow_schema(table: Table) -> pa.Schema:
@@ -54,19 +55,44 @@ def write_rows(table: Table, path: Path, rows: Iterable[Mapping[str, Any]]) -> N
             writer.write_table(_arrow(table, [[row.get(name) for row in group] for name in names]))
 
 
-def write_blocks(table: Table, path: Path, blocks: Iterable[Block]) -> None:
-    """Write the rows of ``blocks`` as :func:`write_rows` does."""
-    names = [c.name for c in table.columns]
-    with _writer(table, path) as writer:
-        columns: list[list[Any]] = [[] for _ in names]
-        for block in blocks:
-            for column, values in zip(columns, block.values(names), strict=True):
-                column.extend(values)
-            if len(columns[0]) >= ROW_GROUP:
-                writer.write_table(_arrow(table, columns))
-                columns = [[] for _ in names]
-        if columns[0]:
+def write_blocks(table: Table, directory: Path, blocks: Iterable[Block]) -> None:
+    """Write the rows of ``blocks`` as the whole ``directory``, in files of about ``FILE_ROWS`` rows; at least one.
+
+    A check by Spark reads a file in one task, which holds it in memory.
+
+    Args:
+        table: of the rows; a column that a block lacks is null.
+        directory: replaces an older one of this name, once all files are written.
+        blocks: are not split, so that a file may be longer by less than one of them.
+
+    Raises:
+        AssertionError: a column that must not be null holds None.
+    """
+    names, left = [c.name for c in table.columns], iter(blocks)
+    with unfinished_directory(directory) as temporary:
+        for number in itertools.count():
+            with _writer(table, temporary / f"part-{number:05d}.parquet") as writer:
+                is_full = _write_groups(table, writer, names, left)
+            if not is_full:
+                return
+
+
+def _write_groups(table: Table, writer: pq.ParquetWriter, names: Sequence[str], blocks: Iterator[Block]) -> bool:
+    """Write blocks into a file until it has ``FILE_ROWS`` rows; whether it has, and there may be more blocks."""
+    written = 0
+    columns: list[list[Any]] = [[] for _ in names]
+    for block in blocks:
+        for column, values in zip(columns, block.values(names), strict=True):
+            column.extend(values)
+        if len(columns[0]) >= ROW_GROUP:
             writer.write_table(_arrow(table, columns))
+            written += len(columns[0])
+            columns = [[] for _ in names]
+        if written >= FILE_ROWS:
+            return True
+    if columns[0]:
+        writer.write_table(_arrow(table, columns))
+    return False
 
 
 def write_columns(table: Table, path: Path, columns: Sequence[Sequence[Any]]) -> None:
@@ -97,5 +123,5 @@ def _writer(table: Table, path: Path) -> Iterator[pq.ParquetWriter]:
 
 def _groups(rows: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
     left = iter(rows)
-    while group := list(islice(left, ROW_GROUP)):
+    while group := list(itertools.islice(left, ROW_GROUP)):
         yield group

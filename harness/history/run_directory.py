@@ -18,6 +18,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -168,9 +169,12 @@ class RunDirectory:
         self._reserve.unlink(missing_ok=True)
 
     def remove_partial(self) -> None:
-        """Remove the files that a killed harness had begun to write; see :func:`harness.scratch.unfinished`."""
+        """Remove what a killed harness had begun to write; see :func:`harness.scratch.unfinished`."""
         for path in self.path.glob(".*.partial"):
-            path.unlink(missing_ok=True)
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
 
     @property
     def _reserve(self) -> Path:
@@ -221,7 +225,7 @@ class RunDirectory:
     def write_blocks(self, name: str, blocks: Iterable[Block]) -> None:
         """Write the whole table ``name`` from blocks of this run's rows, minus ``run``; replaces an older one."""
         table, run = EVERY_TABLE[name], self.manifest().run
-        write_blocks(table, self.path / _file_name(table), (block.but(run=run) for block in blocks))
+        write_blocks(table, self.path / table.path, (block.but(run=run) for block in blocks))
 
     def read_table(self, name: str) -> list[dict[str, Any]]:
         """Every row of the table ``name``, in the order of its files.

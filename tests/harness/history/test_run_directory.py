@@ -11,7 +11,9 @@ import pytest
 
 from harness.clock import SystemClock
 from harness.errors import EnvironmentFault, InvalidRun
+from harness.history import arrow
 from harness.history.arrow import arrow_schema
+from harness.history.blocks import Block
 from harness.history.run_directory import Manifest, RunDirectory
 from harness.history.schema import FORMAT_VERSION, TABLES
 from harness.history.table_file import require_readable
@@ -108,6 +110,46 @@ def test_an_empty_table_is_not_a_missing_one(directory: RunDirectory) -> None:
 def test_a_row_that_does_not_fit_its_table_is_a_bug(directory: RunDirectory, row: dict[str, Any]) -> None:
     with pytest.raises(AssertionError):
         directory.write_table("faults", [row])
+
+
+def log_blocks(offsets: range) -> Iterator[Block]:
+    """A batch of three records of one log for each of ``offsets``."""
+    same = {"node": 0, "topic": "ledger", "partition": 0, "leader_epoch": 0, "batch_crc": 7, "intact": True}
+    for first in range(3 * offsets.start, 3 * offsets.stop, 3):
+        yield Block({**same, "batch_base_offset": first}, {"offset": range(first, first + 3)}, 3)
+
+
+@pytest.mark.parametrize(
+    ("batches", "sizes"), [(0, [0]), (3, [9]), (4, [12, 0]), (5, [12, 3]), (8, [12, 12, 0]), (10, [12, 12, 6])]
+)
+def test_a_long_table_is_several_files(
+    directory: RunDirectory, monkeypatch: pytest.MonkeyPatch, batches: int, sizes: list[int]
+) -> None:
+    monkeypatch.setattr(arrow, "ROW_GROUP", 5)
+    monkeypatch.setattr(arrow, "FILE_ROWS", 10)
+    directory.write_blocks("replica_logs", log_blocks(range(20)))
+    directory.write_blocks("replica_logs", log_blocks(range(batches)))
+    files = directory.table_files("replica_logs")
+    assert [pq.ParquetFile(path).metadata.num_rows for path in files] == sizes
+    rows = directory.read_table("replica_logs")
+    assert [row["offset"] for row in rows] == list(range(3 * batches))
+    assert {row["run"] for row in rows} <= {"r1"}
+
+
+def test_a_table_whose_blocks_cannot_be_had_is_missing(
+    directory: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arrow, "ROW_GROUP", 1)
+    monkeypatch.setattr(arrow, "FILE_ROWS", 1)
+
+    def blocks() -> Iterator[Block]:
+        yield from log_blocks(range(5))
+        raise EnvironmentFault("The log of node 1 cannot be read.")
+
+    with pytest.raises(EnvironmentFault, match="node 1"):
+        directory.write_blocks("replica_logs", blocks())
+    assert not directory.has_table("replica_logs")
+    assert not list(directory.path.glob(".*"))
 
 
 def test_a_truncated_part_is_named(directory: RunDirectory) -> None:

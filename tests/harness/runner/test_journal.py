@@ -130,9 +130,11 @@ def test_the_nodes_of_a_dead_harness_are_killed_and_its_all_is_undone_and_it_is_
     assert heal_leftovers() == []
 
 
-def test_a_file_that_a_dead_harness_was_writing_is_removed(tmp_path: Path) -> None:
+def test_what_a_dead_harness_was_writing_is_removed(tmp_path: Path) -> None:
     run = RunDirectory.create(tmp_path / "run", Manifest("r", "small", 1, "2020-01-01T00:00:00+00:00"))
     (run.path / ".schedule_log.json.partial").write_text("{")
+    (run.path / ".replica_logs.partial").mkdir()
+    (run.path / ".replica_logs.partial" / "part-00000.parquet").write_bytes(b"PAR1")
     dead_harness(run.path, {})
     assert len(heal_leftovers()) == 1
     assert not list(run.path.glob(".*"))
