@@ -26,7 +26,7 @@ from harness.history.polls import OutOfRange
 from harness.history.recorder import PolledRecord
 from harness.history.sends import Answer
 from harness.membership import Commits
-from harness.model import NO_GENERATION, GroupProtocol, TopicPartition
+from harness.model import NO_EPOCH, NO_GENERATION, GroupProtocol, TopicPartition
 from harness.payload import ProducerRecord
 from harness.runner.client_libraries import carried_by, kafka_python
 from harness.workload import KAFKA_PYTHON
@@ -268,20 +268,23 @@ def test_a_client_commits_by_itself_what_earlier_polls_have_returned(
 ) -> None:
     group = Group(library, places, commits=Commits("auto", 0.1))
     member, looker = group.member(), library.group_offsets("looker", group.name)
+    # With each answer without records kafka-python forgets the epoch of the last record.
+    epochs = (0, NO_EPOCH) if type(library).__name__ == "KafkaPython" else (0,)
     sent(library, places[0], range(1, 6))
     polled(member, lambda found: len(found) == 5)
     time.sleep(0.5)
     assert looker.committed([places[0]], 10.0) in ({}, {places[0]: (0, -1)}), "nothing without a further poll"
     seen: list[object] = []
     deadline = time.monotonic() + PATIENCE_S
-    while {places[0]: (5, 0)} not in seen:
+    while not any({places[0]: (5, epoch)} in seen for epoch in epochs):
         assert time.monotonic() < deadline, f"{seen[-3:]} of {len(seen)} answers, and the changes {group.changes}"
         assert member.poll(500, 0.2) == Polled([], None)
         seen.append(looker.committed([places[0]], 10.0))
     sent(library, places[1], range(6, 9))
     polled(member, lambda found: len(found) == 3)
     member.close()
-    assert looker.committed([places[1]], 10.0) == {places[1]: (3, 0)}, "its last commit, as it leaves"
+    last = looker.committed([places[1]], 10.0)
+    assert last in [{places[1]: (3, epoch)} for epoch in epochs], "its last commit, as it leaves"
     looker.close()
 
 
