@@ -36,7 +36,7 @@ from collections.abc import Iterator, Sequence
 from checkers.views.conclusion import Conclusion, cite, detail, seen_at
 from checkers.views.configured import Configured
 from checkers.views.delete_records_orders import Order
-from checkers.views.fault_journal import FaultJournal
+from checkers.views.fault_journal import FaultJournal, deletes
 from checkers.views.frames import Frames
 from checkers.views.states import States
 from checkers.wire_tap.attribution import attributed
@@ -77,6 +77,7 @@ WRONG_DELETION = AnomalyKind(
     in_scenarios=NO_WORD,
     permitted_by="",
     shown_by_metadata=True,
+    unless_deleting=True,
 )
 
 UNANSWERED_DELETION = AnomalyKind(
@@ -109,7 +110,7 @@ def conclude(
 
     Of a run without any: every partition of which clients were told that acknowledged records are deleted.
     """
-    if not journal.orders and configured.guarantees.get("retention") is False:
+    if not deletes(configured, journal):
         yield from _unasked(configured, node_facts)
     if journal.orders is None:
         return

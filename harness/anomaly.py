@@ -177,6 +177,7 @@ class AnomalyKind:
         shows_loss: whether it shows that a delivered or acknowledged record is gone.
         shown_by_clients: whether what clients record can show one, without a look at brokers.
         shown_by_metadata: whether what the cluster tells clients of its leaders and watermarks can, where they do not.
+        unless_deleting: whether that takes a run without DeleteRecords and retention.
         shown_by_logs: whether replica logs can show one, with what the cluster tells clients, where that alone cannot.
         relies_on: the evidence that must be whole.
         follows_from: the kinds of the same partition that are the same loss seen from another side, and come first.
@@ -202,6 +203,7 @@ class AnomalyKind:
     in_scenarios: InScenarios
     permitted_by: str
     shown_by_metadata: bool = False
+    unless_deleting: bool = False
     shown_by_logs: bool = False
 
 

@@ -7,7 +7,7 @@ driver, where ``checkers`` judges them in plain Python, once for both engines.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
@@ -277,10 +277,19 @@ class ToldStart(NamedTuple):
     acknowledged: int | None = None
 
 
+METADATA_REFUSALS: Mapping[str, str] = {"high watermark": "refused", "log start": "start_refused"}
+"""By what a cluster was asked, the key of the detail of a row of the timeline that says why there is no answer."""
+
+
 class MetadataRefusal(NamedTuple):
-    """How many samples of what the cluster tells have no high watermark, for one reason."""
+    """How many samples of what the cluster tells lack an answer, for one reason.
+
+    Attributes:
+        asked: ``high watermark`` or ``log start``.
+    """
 
     run: str
+    asked: str
     refused: str
     samples: int
 

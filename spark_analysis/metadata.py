@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from harness.facts import METADATA_REFUSALS
 from spark_analysis.tables import PLACE, Tables
 
 
@@ -45,5 +48,11 @@ def told_starts(tables: Tables) -> DataFrame:
 
 def metadata_refusals(tables: Tables) -> DataFrame:
     """The fields of :class:`harness.facts.MetadataRefusal`."""
-    why = tables.metadata.withColumn("refused", f.get_json_object("detail", "$.refused"))
-    return why.where(f.col("refused").isNotNull()).groupBy("run", "refused").agg(f.count("*").alias("samples"))
+    refusals = [
+        tables.metadata.select(
+            "run", f.lit(asked).alias("asked"), f.get_json_object("detail", f"$.{key}").alias("refused")
+        )
+        for asked, key in METADATA_REFUSALS.items()
+    ]
+    said = reduce(DataFrame.unionByName, refusals).where(f.col("refused").isNotNull())
+    return said.groupBy("run", "asked", "refused").agg(f.count("*").alias("samples"))

@@ -21,6 +21,7 @@ from checkers.views.row import Read, Row, detail, where
 from checkers.views.run_demands import RunDamage
 from checkers.views.timeline import Timeline
 from harness.facts import (
+    METADATA_REFUSALS,
     SILENCE_NS,
     AckFacts,
     ClientFacts,
@@ -151,8 +152,9 @@ def _told_starts(metadata: Metadata, history: History) -> Iterator[ToldStart]:
 
 
 def _refused(metadata: Metadata) -> Iterator[MetadataRefusal]:
-    reasons = Counter(why for row in metadata.rows if (why := detail(row).get("refused")) is not None)
-    yield from (MetadataRefusal(metadata.run, why, samples) for why, samples in sorted(reasons.items()))
+    for asked, key in METADATA_REFUSALS.items():
+        reasons = Counter(why for row in metadata.rows if (why := detail(row).get(key)) is not None)
+        yield from (MetadataRefusal(metadata.run, asked, why, samples) for why, samples in sorted(reasons.items()))
 
 
 # ---------------------------------------------------------------------------------------------------------- history

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from checkers.views.configured import Configured, is_watched
 from checkers.views.expected import expected, knows_states, reads_disks
+from checkers.views.fault_journal import FaultJournal, deletes
 from harness.anomaly import AnomalyKind, Found
 from harness.checker import EvidenceTier
 from harness.facts import NodeFacts
@@ -31,9 +32,12 @@ def _sees_brokers(configured: Configured) -> bool:
     return knows_states(configured.guarantees) and is_watched(configured)
 
 
-def not_asked(tier: EvidenceTier, kinds: Mapping[str, AnomalyKind]) -> Sequence[str]:
-    """The names of those of ``kinds`` that the evidence of ``tier`` cannot show, sorted."""
-    return sorted(name for name, kind in kinds.items() if not _can_show(tier, kind))
+def not_asked(
+    tier: EvidenceTier, kinds: Mapping[str, AnomalyKind], configured: Configured, journal: FaultJournal
+) -> Sequence[str]:
+    """The names of those of ``kinds`` that the evidence of ``tier`` cannot show in a run, sorted."""
+    is_deleting = deletes(configured, journal)
+    return sorted(name for name, kind in kinds.items() if not _can_show(tier, kind, is_deleting=is_deleting))
 
 
 def unasked_sentence(tier: EvidenceTier, unasked: Sequence[str], of: int) -> str:
@@ -41,14 +45,15 @@ def unasked_sentence(tier: EvidenceTier, unasked: Sequence[str], of: int) -> str
     return f"Evidence: {tier}. {len(unasked)} of {of} kinds of anomaly were not asked for: {', '.join(unasked)}."
 
 
-def _can_show(tier: EvidenceTier, kind: AnomalyKind) -> bool:
+def _can_show(tier: EvidenceTier, kind: AnomalyKind, *, is_deleting: bool) -> bool:
+    by_metadata = kind.shown_by_metadata and not (is_deleting and kind.unless_deleting)
     match tier:
         case EvidenceTier.CLIENTS:
             return kind.shown_by_clients
         case EvidenceTier.METADATA:
-            return kind.shown_by_clients or kind.shown_by_metadata
+            return kind.shown_by_clients or by_metadata
         case EvidenceTier.LOGS:
-            return kind.shown_by_clients or kind.shown_by_metadata or kind.shown_by_logs
+            return kind.shown_by_clients or by_metadata or kind.shown_by_logs
         case EvidenceTier.SAMPLES:
             return kind.sampled.found is not Found.NONE
         case EvidenceTier.BROKERS:

@@ -99,7 +99,7 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     anomalies = [*classified.judged, *classified.rest]
     numbers = own.counts[run.manifest.run]
     tier = parts.given_to(tier_of)
-    unasked = not_asked(tier, KINDS)
+    unasked = not_asked(tier, KINDS, parts.of(Configured), parts.of(FaultJournal))
     return RunVerdict(
         run=run.manifest.run,
         outcome=_outcome(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 from checkers.views.about_run import AboutRun
+from checkers.views.configured import Configured
 from checkers.views.delete_records_orders import Order
 from checkers.views.row import Row
 from faults import traits_of
@@ -43,3 +44,8 @@ def _took_from(faults: Sequence[Row], node: int, place: TopicPartition) -> Seque
         and str(node) in fault["nodes"]
         and taken(traits_of(fault["kind"]).disk, fault["proof"], place) is not None
     ]
+
+
+def deletes(configured: Configured, journal: FaultJournal) -> bool:
+    """Whether records of a run may be deleted: by DeleteRecords that it has sent, or by retention."""
+    return bool(journal.orders) or configured.guarantees.get("retention") is not False

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from checkers.views.row import ALL, Row, where
 from harness.anomaly import AnomalyKind
-from harness.facts import MetadataEpoch, MetadataRefusal, NodeFacts
+from harness.facts import METADATA_REFUSALS, MetadataEpoch, MetadataRefusal, NodeFacts
 from harness.findings import Finding
 from harness.model import TopicPartition
 
@@ -96,7 +96,8 @@ def limits(node_facts: NodeFacts, acked: int, below: int) -> Iterator[str]:
         acked: how many acknowledgements with acks=all there are that name an offset.
         below: how many of them are below some high watermark that the cluster told.
     """
-    refusals = sorted(node_facts.metadata_refusals, key=lambda one: (-one.samples, one.refused))
+    every = sorted(node_facts.metadata_refusals, key=lambda one: (-one.samples, one.refused))
+    refusals, silent = ([one for one in every if one.asked == asked] for asked in METADATA_REFUSALS)
     if not node_facts.metadata:
         yield f"The cluster told no high watermark of a leader's epoch{_of(refusals)}: only its clients were asked."
         return
@@ -104,6 +105,8 @@ def limits(node_facts: NodeFacts, acked: int, below: int) -> Iterator[str]:
         yield f"{acked - below} acknowledgements with acks=all are above every high watermark that the cluster told."
     if refusals:
         yield f"Some questions for high watermarks were not answered{_of(refusals)}."
+    if silent:
+        yield f"Some questions for where logs begin were not answered{_of(silent)}."
 
 
 def _of(refusals: Sequence[MetadataRefusal]) -> str:

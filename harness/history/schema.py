@@ -64,7 +64,7 @@ def _c(
 
 DETAIL: Mapping[str, DetailType] = MappingProxyType(
     {
-        **dict.fromkeys(("reason", "cause", "source", "change", "epochs_unread", "refused"), "string"),
+        **dict.fromkeys(("reason", "cause", "source", "change", "epochs_unread", "refused", "start_refused"), "string"),
         **dict.fromkeys(("from_offset", "to_offset", "previous_leader", "controller_epoch"), "int"),
         **dict.fromkeys(("broker", "controller", "unseen_ms", "asked_ns"), "int"),
         **dict.fromkeys(("clean", "elected_from_isr", "places"), "bool"),
@@ -268,7 +268,8 @@ TIMELINE = Table(
            "and was not looked at for long, {unseen_ms}; "
            "of final {source: live|disk, epochs: the leader epochs on disk with their start offsets, "
            "or epochs_unread: why a live broker's are not known}; of metadata {asked_ns: when the question for the "
-           "watermark began, refused: why there is no answer}", nullable=True, holds=DETAIL),
+           "watermark began, refused: why there is no answer, "
+           "start_refused: why there is none for the log's start}", nullable=True, holds=DETAIL),
     ),
 )  # fmt: skip
 

@@ -19,13 +19,15 @@ def answer(
     mark: int | None = None,
     start: int | None = None,
     refused: str | None = None,
+    start_refused: str | None = None,
 ) -> None:
     """The leader of a partition answers a client; what is not given is as it is."""
     part = story.partitions[p]
     mark = part.marks[part.leader] if mark is None else mark
     told = {"leader_epoch": part.epoch if epoch is None else epoch, "high_watermark": mark} if refused is None else {}
     told |= {} if start is None else {"log_start_offset": start}
-    detail = {"asked_ns": story.now} | ({} if refused is None else {"refused": refused})
+    why = {"refused": refused, "start_refused": start_refused}
+    detail = {"asked_ns": story.now} | {key: said for key, said in why.items() if said is not None}
     story.say(NO_NODE, "metadata", p, detail, leader=part.leader, isr=sorted(part.isr), **told)
 
 
@@ -43,6 +45,6 @@ def plant_answers(story: Story, rng: random.Random) -> None:
             for epoch in sorted(rng.choices(range(4), k=rng.randrange(1, 7))):
                 mark = max(0, mark + rng.choice((0, 0, 1, 2, 3, 3, -1)))
                 start = rng.choice((None, 0, 0, 0, rng.randrange(mark + 1)))
-                answer(
-                    story, p, epoch=epoch, mark=mark, start=start, refused=rng.choice((None, None, None, "no answer"))
-                )
+                refused = rng.choice((None, None, None, "no answer"))
+                silent = "LEADER_NOT_AVAILABLE" if start is None and refused is None else None
+                answer(story, p, epoch=epoch, mark=mark, start=start, refused=refused, start_refused=silent)

@@ -21,6 +21,8 @@ from tests.checkers.cases import Case, lose_tail, write
 from tests.checkers.story import Story
 
 BY_CLIENTS = {name for name, kind in KINDS.items() if kind.shown_by_clients}
+UNTOLD = KINDS.keys() - BY_CLIENTS - {"hw-regression"}
+UNSAMPLED = {name for name, kind in KINDS.items() if kind.sampled.found is Found.NONE}
 
 
 def of_clients_alone(case: Case) -> tuple[RunVerdict, set[str]]:
@@ -49,6 +51,11 @@ def of_disks(story: Story, **manifest: Any) -> tuple[Manifest, Tables]:
     return withheld(EvidenceTier.LOGS, story.manifest(**manifest), (story.history, story.timeline, story.logs))
 
 
+def may_delete(manifest: Manifest) -> bool:
+    """Whether a run may delete records."""
+    return bool(manifest.orders) or manifest.guarantees.get("retention") is not False
+
+
 def test_the_files_of_disks_show_some_of_each_kind_that_they_add_and_of_no_other() -> None:
     asked = BY_CLIENTS | {name for name, kind in KINDS.items() if kind.shown_by_metadata}
     added = {name for name, kind in KINDS.items() if kind.shown_by_logs}
@@ -59,7 +66,8 @@ def test_the_files_of_disks_show_some_of_each_kind_that_they_add_and_of_no_other
         promised = {name: what for name, what in seen.guarantees.items() if name != "laggards_leave_ms"}
         verdict = decided(replace(seen, guarantees=promised, endings=()), tables, [])
         assert verdict.evidence is EvidenceTier.LOGS
-        assert set(verdict.not_asked) == KINDS.keys() - asked - added
+        assert set(verdict.not_asked) - {"wrong-deletion"} == KINDS.keys() - asked - added
+        assert ("wrong-deletion" in verdict.not_asked) is may_delete(seen)
         kinds = {one.kind for one in verdict.anomalies}
         assert kinds <= asked | added
         found |= kinds & {kind for kind, *_ in case.anomalies}
@@ -94,16 +102,17 @@ def test_a_replica_that_lacks_the_last_records_on_its_disk_leaves_the_run_open()
 
 
 @pytest.mark.parametrize(
-    ("timeline", "tier", "unasked"),
+    ("timeline", "promised", "tier", "unasked"),
     [
-        ("none", EvidenceTier.CLIENTS, KINDS.keys() - BY_CLIENTS),
-        ("metadata", EvidenceTier.METADATA, KINDS.keys() - BY_CLIENTS - {"hw-regression", "wrong-deletion"}),
-        ("sampled", EvidenceTier.SAMPLES, {name for name, kind in KINDS.items() if kind.sampled.found is Found.NONE}),
-        ("", EvidenceTier.BROKERS, set()),
+        ("none", {}, EvidenceTier.CLIENTS, KINDS.keys() - BY_CLIENTS),
+        ("metadata", {"retention": False}, EvidenceTier.METADATA, UNTOLD - {"wrong-deletion"}),
+        ("metadata", {"retention": True}, EvidenceTier.METADATA, UNTOLD),
+        ("sampled", {}, EvidenceTier.SAMPLES, UNSAMPLED),
+        ("", {}, EvidenceTier.BROKERS, set()),
     ],
 )
 def test_a_verdict_names_its_tier_and_what_that_cannot_show(
-    timeline: str, tier: EvidenceTier, unasked: set[str], tmp_path: Path
+    timeline: str, promised: dict[str, bool], tier: EvidenceTier, unasked: set[str], tmp_path: Path
 ) -> None:
     story = Story()
     story.elect(1)
@@ -112,7 +121,7 @@ def test_a_verdict_names_its_tier_and_what_that_cannot_show(
     if timeline == "metadata":
         answer(story)
         by_answers_alone(story)
-    guarantees = {**story.manifest().guarantees, **({"timeline": timeline} if timeline else {})}
+    guarantees = {**story.manifest().guarantees, **promised, **({"timeline": timeline} if timeline else {})}
     [verdict] = check([story.write(tmp_path / "run", guarantees=guarantees)], engine="reference")
     assert (verdict.evidence, set(verdict.not_asked)) == (tier, unasked)
     said = [limit for limit in verdict.limits if limit.startswith(f"Evidence: {tier}. {len(unasked)} of {len(KINDS)} ")]
@@ -163,12 +172,14 @@ def test_a_lost_write_names_the_epochs_whose_leaders_told_of_it(*, is_asked_at_o
     assert said in why
 
 
-def test_acknowledgements_that_no_watermark_covers_are_counted() -> None:
+def test_acknowledgements_that_no_watermark_covers_are_counted_and_answers_that_did_not_come() -> None:
     story = Story()
     write(story, 3)
-    answer(story, mark=2)
+    answer(story, mark=2, start_refused="no answer")
     story.finish()
     by_answers_alone(story)
     verdict = decided(story.manifest(guarantees=TOLD), (story.history, story.timeline, []), [])
     assert (verdict.counts["acked_all"], verdict.counts["acked_below_high_watermark"]) == (3, 2)
     assert "1 acknowledgements with acks=all are above every high watermark that the cluster told." in verdict.limits
+    assert "Some questions for where logs begin were not answered (no answer in 1 samples)." in verdict.limits
+    assert not any("questions for high watermarks" in one for one in verdict.limits)

@@ -49,12 +49,12 @@ class Latest(NamedTuple):
     """The answer of a leader: its epoch, and its high watermark in it.
 
     Attributes:
-        log_start: where a log of the partition begins, by a leader of any epoch; None: none answered that.
+        log_start: where a log of the partition begins, by a leader of any epoch; else why none has answered that.
     """
 
     leader_epoch: int
     high_watermark: Offset
-    log_start: Offset | None = None
+    log_start: Offset | str
 
 
 class MetadataClient:
@@ -159,7 +159,7 @@ def _latest(end: Any, begin: Any) -> Latest | str:
         return end
     if end.leader_epoch is None or end.leader_epoch < 0:
         return "an answer without a leader epoch"
-    return Latest(end.leader_epoch, end.offset, None if isinstance(begin, str) else begin.offset)
+    return Latest(end.leader_epoch, end.offset, begin if isinstance(begin, str) else begin.offset)
 
 
 class MetadataSampler:
@@ -251,8 +251,15 @@ class MetadataSampler:
             row = {**_row(partition, answer, leaders.get(partition)), **times}
             if _is_news(self._last.get(partition), row):
                 self._last[partition] = row
-                refused = {"refused": answer} if isinstance(answer, str) else {}
-                file.write(json.dumps({**row, "detail": json.dumps({"asked_ns": asked_ns, **refused})}) + "\n")
+                detail = {"asked_ns": asked_ns, **_refused(answer)}
+                file.write(json.dumps({**row, "detail": json.dumps(detail)}) + "\n")
+
+
+def _refused(answer: Latest | str) -> dict[str, str]:
+    """Why an answer is missing, by the key of a row's detail."""
+    if isinstance(answer, str):
+        return {"refused": answer}
+    return {"start_refused": answer.log_start} if isinstance(answer.log_start, str) else {}
 
 
 def _row(partition: TopicPartition, answer: Latest | str, leadership: Leadership | None) -> Row:
@@ -263,7 +270,7 @@ def _row(partition: TopicPartition, answer: Latest | str, leadership: Leadership
         "isr": None if leadership is None else leadership.isr,
         "leader_epoch": None if told is None else told.leader_epoch,
         "high_watermark": None if told is None else told.high_watermark,
-        "log_start_offset": None if told is None else told.log_start,
+        "log_start_offset": told.log_start if told is not None and isinstance(told.log_start, int) else None,
     }
 
 

@@ -44,17 +44,23 @@ def sampled(client: Told, path: Path) -> list[dict[str, Any]]:
 
 
 def test_an_answer_is_a_row_when_it_is_news_and_one_that_did_not_come_says_why(tmp_path: Path) -> None:
-    rows = sampled(Told(Latest(0, 5), "no answer", Latest(1, 5)), tmp_path)
+    rows = sampled(Told(Latest(0, 5, 2), "no answer", Latest(1, 5, "LEADER_NOT_AVAILABLE")), tmp_path)
     kept = [rows[0], *(after for before, after in pairwise(rows) if _said(before) != _said(after))]
-    assert list(map(_said, kept)) == [(0, 5, None), (None, None, "no answer"), (1, 5, None)]
+    assert list(map(_said, kept)) == [
+        (0, 5, 2, {}),
+        (None, None, None, {"refused": "no answer"}),
+        (1, 5, None, {"start_refused": "LEADER_NOT_AVAILABLE"}),
+    ]
     assert [row["sequence"] for row in rows] == list(range(len(rows)))
     assert {(row["node"], row["kind"], row["leader"], tuple(row["isr"])) for row in rows} == {
         (NO_NODE, "metadata", 7, (7, 1))
     }
 
 
-def _said(row: dict[str, Any]) -> tuple[int | None, int | None, str | None]:
-    return row["leader_epoch"], row["high_watermark"], json.loads(row["detail"]).get("refused")
+def _said(row: dict[str, Any]) -> tuple[int | None, int | None, int | None, dict[str, Any]]:
+    detail = json.loads(row["detail"])
+    assert detail.pop("asked_ns") <= row["time_ns"]
+    return row["leader_epoch"], row["high_watermark"], row["log_start_offset"], detail
 
 
 def test_a_sampler_that_breaks_off_is_no_evidence(tmp_path: Path) -> None:
