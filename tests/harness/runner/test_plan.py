@@ -321,3 +321,13 @@ def test_records_may_be_deleted_where_a_limit_or_a_step_asks_for_it_and_where_ti
 def test_a_random_mix_whose_clocks_are_off_by_kafkas_own_limit_may_delete_records() -> None:
     mix = "chaos: {faults: [{fault: clock, node: any, offset_ms: 691200000}]}\n"
     assert manifest(planned(HEAD + mix), "r", now()).guarantees["retention"] is True
+
+
+@pytest.mark.parametrize(("offset_ms", "permitted"), [(3_600_000, False), (50_000_000, True)])
+def test_a_given_topic_may_delete_records_where_a_clock_is_off_by_half_a_day(
+    offset_ms: int, permitted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = planned(f"{HEAD}chaos: {{faults: [{{fault: clock, node: any, offset_ms: {offset_ms}}}]}}\n")
+    assert manifest(made, "r", now()).guarantees["retention"] is False
+    monkeypatch.setattr(type(made.system), "given_topics", ("orders",))
+    assert manifest(made, "r", now()).guarantees["retention"] is permitted
