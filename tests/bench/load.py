@@ -27,9 +27,13 @@ _LOOK_S = 0.5
 _MIB = 1 << 20
 _NS_PER_S = 1_000_000_000
 _LOAD: dict[str, Any] = {
-    "name": "pipelined_sends", "producers": 4, "burst": 1000, "bursts": 2, "batch": 500, "size": 100,
+    "name": "pipelined_sends", "producers": 4, "burst": 1000, "bursts": 16, "batch": 500, "size": 100,
     "acks": ["all"], "idempotent": True, "delivery_timeout_s": 3.0,
 }  # fmt: skip
+_COLUMNS = (
+    "target", "consumers", "tap", "acknowledged", "a second", "while any was", "verdict", "after",
+    "CPUs: seawall, nodes", "MiB",
+)  # fmt: skip
 _AT = re.compile(r"^ *([0-9.]+) s  (.*)")
 _NODES = ("harness.broker", "kafka.Kafka", "QuorumPeerMain")
 
@@ -80,7 +84,9 @@ class Measured(NamedTuple):
     """What came of one run.
 
     Attributes:
-        acknowledged: sends. ``loaded_s``: between the first send's begin and the last one's end.
+        acknowledged: sends. ``loaded_s``: between the first send's begin and the last one's end; ``served_s``: of that
+            the tenths of a second in which any was acknowledged. In the others faults leave no partition with a leader
+            and enough members of its ISR.
         judged_s: from the end of the load to the verdict.
         own_cpu, nodes_cpu: processors in use under load, of seawall and of the nodes.
         early_mib, late_mib: the most memory of seawall in the first and in the second half of the load.
@@ -89,6 +95,7 @@ class Measured(NamedTuple):
     verdict: str
     acknowledged: int
     loaded_s: float
+    served_s: float
     judged_s: float
     own_cpu: float
     nodes_cpu: float
@@ -128,7 +135,7 @@ def measure(target: str, scenario: list[str], load: dict[str, Any], out: Path) -
         raise SystemExit(f"{target}: {printed['error']}")
     begin_s, end_s = times["starting"], times["stopping"]
     [run] = printed["runs"]
-    acknowledged, loaded_s = _acknowledged(Path(run["run_directory"]))
+    acknowledged, loaded_s, served_s = _acknowledged(Path(run["run_directory"]))
     under_load = [look for look in watch.looks if begin_s <= look.at_s <= end_s]
     first, last, half = under_load[0], under_load[-1], len(under_load) // 2
     span = last.at_s - first.at_s
@@ -136,6 +143,7 @@ def measure(target: str, scenario: list[str], load: dict[str, Any], out: Path) -
         run["verdict"],
         acknowledged,
         loaded_s,
+        served_s,
         watch.looks[-1].at_s - end_s,
         (last.own_cpu_s - first.own_cpu_s) / span,
         (last.nodes_cpu_s - first.nodes_cpu_s) / span,
@@ -144,11 +152,13 @@ def measure(target: str, scenario: list[str], load: dict[str, Any], out: Path) -
     )
 
 
-def _acknowledged(run: Path) -> tuple[int, float]:
-    """How many sends were acknowledged, and for how long there were sends, in seconds."""
+def _acknowledged(run: Path) -> tuple[int, float, float]:
+    """How many sends were acknowledged, for how long there were sends, and in how much of that some acknowledged."""
     rows = ds.dataset(run / "history").to_table(columns=["type", "time_ns"], filter=ds.field("f") == "send")
-    times = rows["time_ns"]
-    return pc.sum(pc.equal(rows["type"], "ok")).as_py(), (pc.max(times).as_py() - pc.min(times).as_py()) / _NS_PER_S
+    times, is_ok = rows["time_ns"], pc.equal(rows["type"], "ok")
+    span_s = (pc.max(times).as_py() - pc.min(times).as_py()) / _NS_PER_S
+    tenths = pc.unique(pc.divide(times.filter(is_ok), _NS_PER_S // 10))
+    return pc.sum(is_ok).as_py(), span_s, len(tenths) / 10
 
 
 def main(
@@ -160,8 +170,8 @@ def main(
     tap: bool = False,
 ) -> None:
     """Measure each target with a tailing consumer and without, and print a row of a table for each."""
-    typer.echo("| target | consumers | tap | acknowledged | a second | verdict | after | CPUs: seawall, nodes | MiB |")
-    typer.echo("|---|---|---|---|---|---|---|---|---|")
+    typer.echo(f"| {' | '.join(_COLUMNS)} |")
+    typer.echo("|---" * len(_COLUMNS) + "|")
     untapped = 0.0
     for target, consumers, tapped in product(targets or ["builtin"], (1, 0), (False, True) if tap else (False,)):
         with tempfile.TemporaryDirectory() as out:
@@ -173,11 +183,12 @@ def main(
         rate_found = one.acknowledged / one.loaded_s
         untapped = untapped if tapped else rate_found
         how = f"yes: {rate_found / untapped:.2f} of that without" if tapped else "no"
-        typer.echo(
-            f"| {target} | {consumers} | {how} | {one.acknowledged:,} | {rate_found:,.0f} | "
-            f"{one.verdict} | {one.judged_s:.0f} s | {one.own_cpu:.2f}, {one.nodes_cpu:.2f} | "
-            f"{one.early_mib:.0f}, {one.late_mib:.0f} |"
-        )
+        cells = (
+            target, str(consumers), how, f"{one.acknowledged:,}", f"{rate_found:,.0f}",
+            f"{one.acknowledged / one.served_s:,.0f} in {one.served_s:.0f} s", one.verdict, f"{one.judged_s:.0f} s",
+            f"{one.own_cpu:.2f}, {one.nodes_cpu:.2f}", f"{one.early_mib:.0f}, {one.late_mib:.0f}",
+        )  # fmt: skip
+        typer.echo(f"| {' | '.join(cells)} |")
 
 
 def _number(rate: str) -> float | str:
