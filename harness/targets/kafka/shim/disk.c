@@ -1,9 +1,10 @@
 /* The disk: a budget of bytes, behind which writes are refused as on a full one, and a ledger of what has reached it.
  *
  * A write that grows a file takes from the budget of the whole disk and of its log directory; what does not fit is cut
- * off (a short write), and a write of which nothing fits gets ENOSPC. Removing and cutting files gives back. A file
- * that is grown without being written (ftruncate) takes nothing, nor do stores to its mapped pages. A second disk
- * (SEAWALL_BESIDE) never fills; what has reached it is in the same ledger.
+ * off (a short write), and a write of which nothing fits gets ENOSPC. Removing and cutting files gives back what the
+ * file system frees by that, but no more than the bytes that are gone: a file that is grown without being written, as
+ * an index of 10 MiB by ftruncate, takes nothing, nor do stores to its mapped pages, and its holes give nothing. A
+ * second disk (SEAWALL_BESIDE) never fills; what has reached it is in the same ledger.
  *
  * The ledger has a line for each event; files and directories are named by their inodes, so renaming one moves nothing:
  *
@@ -117,6 +118,8 @@ static void put(int fd, int place) {
 }
 
 static bool is_file(const struct stat *about) { return S_ISREG(about->st_mode); }
+
+static const struct stat nothing;
 
 static ino_t parent(const char *path) {
     char directory[PATH_MAX];
@@ -300,7 +303,10 @@ static void give_to(_Atomic int64_t *budget, int64_t size) {
         ;
 }
 
-static void give(int place, int64_t size) {
+/* Give back what a file has lost. */
+static void give(int place, const struct stat *before, const struct stat *after) {
+    int64_t size = before->st_size - after->st_size, freed = ((int64_t)before->st_blocks - after->st_blocks) * 512;
+    size = size < freed ? size : freed;
     if (!has_budget(place) || size <= 0)
         return;
     give_to(&control->free_bytes[0], size);
@@ -395,7 +401,7 @@ static int opened(const char *path, int flags, mode_t mode, int (*real)(const ch
     if (place != FOREIGN && creates)
         created(after.st_ino, parent(name));
     if (place != FOREIGN && cuts) {
-        give(place, before.st_size);
+        give(place, &before, &nothing);
         cut(after.st_ino, 0);
     }
     return fd;
@@ -430,12 +436,12 @@ int dup2(int from, int to) {
 }
 
 int ftruncate64(int fd, off64_t size) {
-    struct stat before;
+    struct stat before, after;
     int place = place_of(fd);
     bool known = place != FOREIGN && fstat(fd, &before) == 0;
     int failed = REAL(ftruncate64)(fd, size);
-    if (!failed && known && size < before.st_size) {
-        give(place, before.st_size - size);
+    if (!failed && known && size < before.st_size && fstat(fd, &after) == 0) {
+        give(place, &before, &after);
         cut(before.st_ino, size);
     }
     return failed;
@@ -470,7 +476,7 @@ int rename(const char *from, const char *to) {
     say(ledger, "moved %ju %ju %d\n", (uintmax_t)new.st_ino, (uintmax_t)parent(to), is_safe);
     if (replaces) {
         forget(old.st_ino);
-        give(place, old.st_size);
+        give(place, &old, &nothing);
     }
     return 0;
 }
@@ -482,7 +488,7 @@ static int removed(const char *path, int (*real)(const char *)) {
     int failed = real(path);
     if (!failed && known) {
         forget(before.st_ino);
-        give(place, before.st_size);
+        give(place, &before, &nothing);
     }
     return failed;
 }

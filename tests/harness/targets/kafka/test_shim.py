@@ -139,6 +139,16 @@ def test_bytes_that_are_written_over_and_holes_take_no_space(node: Shim) -> None
     assert run(node, f"{script}; os.ftruncate(file, 1000); print(os.pwrite(file, bytes(900), 100))") == "10\n900\n"
 
 
+@pytest.mark.parametrize(
+    "gone", ["os.ftruncate(index, 24)", "os.unlink(full('i'))", "os.open(full('i'), os.O_TRUNC | os.O_RDWR)"]
+)
+def test_what_a_file_was_grown_by_and_was_never_written_gives_no_space(node: Shim, gone: str) -> None:
+    node.limit("", 10)
+    script = f"index = os.open(full('i'), os.O_CREAT | os.O_RDWR); os.ftruncate(index, 10 << 20); {gone}"
+    assert refusal(run(node, f"{script}; write('{LOG}', bytes(10)); write('{LOG}', b'x')")) == ENOSPC
+    assert size(node, LOG) == 10
+
+
 def test_several_buffers_are_written_as_far_as_they_fit(node: Shim) -> None:
     node.limit("", 10)
     script = f"file = os.open(full('{LOG}'), os.O_CREAT | os.O_RDWR); print(os.writev(file, [b'abcde', b'', b'f' * 9]))"
