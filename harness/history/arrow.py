@@ -6,6 +6,7 @@ A file is written under another name and renamed when complete, so a table's fil
 from __future__ import annotations
 
 import itertools
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -52,7 +53,18 @@ def write_rows(table: Table, path: Path, rows: Iterable[Mapping[str, Any]]) -> N
         for group in _groups(rows):
             strange = {key for row in group for key in row}.difference(names)
             assert not strange, f"table {table.name} has no column {', '.join(sorted(strange))}"
-            writer.write_table(_arrow(table, [[row.get(name) for row in group] for name in names]))
+            columns = {name: [row.get(name) for row in group] for name in names}
+            writer.write_table(_arrow(table, [Block({}, columns, len(group))]))
+
+
+def write_file(table: Table, path: Path, blocks: Sequence[Block]) -> None:
+    """Write the rows of ``blocks``, at least one, as the whole Parquet file ``path``, of one row group.
+
+    Raises:
+        AssertionError: a column that must not be null holds None.
+    """
+    with _writer(table, path) as writer:
+        writer.write_table(_arrow(table, blocks))
 
 
 def write_blocks(table: Table, directory: Path, blocks: Iterable[Block]) -> None:
@@ -68,49 +80,51 @@ def write_blocks(table: Table, directory: Path, blocks: Iterable[Block]) -> None
     Raises:
         AssertionError: a column that must not be null holds None.
     """
-    names, left = [c.name for c in table.columns], iter(blocks)
+    left = iter(blocks)
     with unfinished_directory(directory) as temporary:
         for number in itertools.count():
             with _writer(table, temporary / f"part-{number:05d}.parquet") as writer:
-                is_full = _write_groups(table, writer, names, left)
+                is_full = _write_groups(table, writer, left)
             if not is_full:
                 return
 
 
-def _write_groups(table: Table, writer: pq.ParquetWriter, names: Sequence[str], blocks: Iterator[Block]) -> bool:
+def _write_groups(table: Table, writer: pq.ParquetWriter, blocks: Iterator[Block]) -> bool:
     """Write blocks into a file until it has ``FILE_ROWS`` rows; whether it has, and there may be more blocks."""
-    written = 0
-    columns: list[list[Any]] = [[] for _ in names]
+    written = held = 0
+    group: list[Block] = []
     for block in blocks:
-        for column, values in zip(columns, block.values(names), strict=True):
-            column.extend(values)
-        if len(columns[0]) >= ROW_GROUP:
-            writer.write_table(_arrow(table, columns))
-            written += len(columns[0])
-            columns = [[] for _ in names]
+        group.append(block)
+        held += block.count
+        if held >= ROW_GROUP:
+            writer.write_table(_arrow(table, group))
+            written, held, group = written + held, 0, []
         if written >= FILE_ROWS:
             return True
-    if columns[0]:
-        writer.write_table(_arrow(table, columns))
+    if held:
+        writer.write_table(_arrow(table, group))
     return False
 
 
-def write_columns(table: Table, path: Path, columns: Sequence[Sequence[Any]]) -> None:
-    """Write one list of values per column of ``table``, in its order, as the whole Parquet file ``path``.
-
-    Raises:
-        AssertionError: a column that must not be null holds None.
-    """
-    with _writer(table, path) as writer:
-        writer.write_table(_arrow(table, columns))
-
-
-def _arrow(table: Table, columns: Sequence[Sequence[Any]]) -> pa.Table:
-    for column, values in zip(table.columns, columns, strict=True):
-        assert column.nullable or None not in values, f"{table.name}.{column.name} must not be null"
+def _arrow(table: Table, blocks: Sequence[Block]) -> pa.Table:
+    """What ``blocks`` hold; a value that all rows of a block have is not made once for each."""
     schema = arrow_schema(table)
-    arrays = [pa.array(values, type=field.type) for values, field in zip(columns, schema, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=schema)
+    columns = [pa.chunked_array([_array(field, one) for one in blocks], type=field.type) for field in schema]
+    for field, column in zip(schema, columns, strict=True):
+        assert field.nullable or not column.null_count, f"{table.name}.{field.name} must not be null"
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _array(field: pa.Field, block: Block) -> pa.Array:
+    values = block.columns.get(field.name)
+    if values is not None:
+        if isinstance(values, range) and field.type == pa.int64():
+            return pa.Array.from_buffers(field.type, block.count, [None, pa.py_buffer(array("q", values))])
+        return pa.array(values, type=field.type)
+    same = block.same.get(field.name)
+    if same is None:
+        return pa.nulls(block.count, field.type)
+    return pa.repeat(pa.scalar(same, type=field.type), block.count)
 
 
 @contextmanager

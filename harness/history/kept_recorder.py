@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from harness.clock import Clock
+from harness.history.blocks import Block, rows_of
 from harness.history.recorder import Recorder
-from harness.history.rows import NAMES
+from harness.history.schema import HISTORY
 
 
 class KeptRecorder(Recorder):
@@ -21,5 +23,5 @@ class KeptRecorder(Recorder):
         super().__init__(run, Path(), clock)
         self.rows: list[dict[str, Any]] = []
 
-    def _write(self, columns: list[list[Any]]) -> None:
-        self.rows += [dict(zip(NAMES, values, strict=True)) for values in zip(*columns, strict=True)]
+    def _write(self, blocks: Sequence[Block]) -> None:
+        self.rows += rows_of(HISTORY, blocks)

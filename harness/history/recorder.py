@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from harness.clock import Clock
-from harness.history.arrow import write_columns
+from harness.history.arrow import write_file
 from harness.history.blocks import Block
 from harness.history.delete_records_log import DeleteRecordsLog
-from harness.history.rows import Row, alike, columns_of, ended, per_partition, placed, polled, sent, sole
+from harness.history.rows import Row, alike, blocks_of, ended, per_partition, placed, polled, sent, sole
 from harness.history.schema import HISTORY
 from harness.history.sends import Answer, Completion, Sends
 from harness.model import GroupProtocol, Offset, ProcessId, TopicPartition
@@ -471,15 +471,15 @@ class Recorder:
                 before, self._written = self._written, self._index
             if buffered:
                 try:
-                    self._write(columns_of(buffered))
+                    self._write(blocks_of(buffered))
                 except BaseException:
                     with self._lock:
                         self._buffered = buffered + self._buffered  # later rows must not be written without them
                         self._written = before
                     raise
 
-    def _write(self, columns: list[list[Any]]) -> None:
-        write_columns(HISTORY, self._directory / f"part-{self._part:05d}.parquet", columns)
+    def _write(self, blocks: Sequence[Block]) -> None:
+        write_file(HISTORY, self._directory / f"part-{self._part:05d}.parquet", blocks)
         self._part += 1
 
 

@@ -82,16 +82,16 @@ def placed(block: Block, index: int, time_ns: int) -> Block:
     )
 
 
-def columns_of(buffered: Sequence[Row | Block]) -> list[list[Any]]:
-    """What is buffered, as one list for each column of ``HISTORY``."""
-    columns: list[list[Any]] = [[] for _ in NAMES]
+def blocks_of(buffered: Sequence[Row | Block]) -> list[Block]:
+    """What is buffered, with neighbouring rows in one block."""
+    blocks: list[Block] = []
     for _, of_one_type in groupby(buffered, type):
-        rows = list(of_one_type)
-        blocks = [one.values(NAMES) for one in rows if isinstance(one, Block)]
-        for part in blocks or [list(zip(*map(_values, rows), strict=True))]:
-            for column, values in zip(columns, part, strict=True):
-                column.extend(values)
-    return columns
+        together = list(of_one_type)
+        values = [_values(one) for one in together if isinstance(one, Row)]
+        if values:
+            blocks.append(Block({}, dict(zip(NAMES, zip(*values, strict=True), strict=True)), len(values)))
+        blocks += [one for one in together if isinstance(one, Block)]
+    return blocks
 
 
 def sole(f: str, invoked: Sequence[Row]) -> Row:

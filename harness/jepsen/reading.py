@@ -36,7 +36,8 @@ from typing import Any, BinaryIO, NamedTuple
 from harness import documents
 from harness.documents import Unfit
 from harness.errors import InvalidRun
-from harness.history.arrow import write_columns
+from harness.history.arrow import write_file
+from harness.history.blocks import Block
 from harness.history.run_directory import Manifest, RunDirectory
 from harness.history.schema import HISTORY, MOST_OFFSET
 from harness.jepsen.edn import Line, keys, micro_operations, read_line, rebalances
@@ -210,7 +211,6 @@ class _Rows:
         times, processes, ops, txns, mops, types, fs, partitions, offsets, values, errors, finals = zip(
             *rows, strict=True
         )
-        none: list[None] = [None] * number
         sends, polls = [f == "send" for f in fs], [f == "poll" for f in fs]
         columns: dict[str, Any] = {
             "run": [self._run] * number,
@@ -227,7 +227,7 @@ class _Rows:
             ],
         }  # fmt: skip
         path = self._directory / f"part-{self._part:05d}.parquet"
-        write_columns(HISTORY, path, [columns.get(column.name, none) for column in HISTORY.columns])
+        write_file(HISTORY, path, [Block({}, columns, number)])
         self._rows, self._part, self.written = [], self._part + 1, self.written + number
 
     def close(self) -> None:

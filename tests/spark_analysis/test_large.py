@@ -11,7 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from checkers.verdicts.sources import LocalRun
-from harness.history.arrow import write_columns
+from harness.history.arrow import write_file
+from harness.history.blocks import Block
 from harness.history.run_directory import RunDirectory
 from harness.history.schema import TABLES
 from spark_analysis import blocks, digesting, sizing
@@ -60,12 +61,12 @@ class Rows:
 
     def write(self) -> None:
         """Write it again, several files to a table."""
-        columns = list(self.columns.values())
         for file in self._files:
             file.unlink()
-        for number, begin in enumerate(range(0, len(columns[0]), ROWS_PER_FILE)):
+        for number, begin in enumerate(range(0, len(self.columns["run"]), ROWS_PER_FILE)):
             file = self._files[0].with_name(f"part-{number:05d}.parquet")
-            write_columns(self._table, file, [column[begin : begin + ROWS_PER_FILE] for column in columns])
+            some = {name: column[begin : begin + ROWS_PER_FILE] for name, column in self.columns.items()}
+            write_file(self._table, file, [Block({}, some, len(some["run"]))])
 
 
 class Run:

@@ -264,7 +264,7 @@ def test_rows_that_could_not_be_written_come_with_the_next_and_none_comes_before
 
     history = recorder(directory, part_rows=2)
     with monkeypatch.context() as patched:
-        patched.setattr("harness.history.recorder.write_columns", full)
+        patched.setattr("harness.history.recorder.write_file", full)
         history.invoke_send(P0, Sending("ledger", 0, 1))
         for value in (2, 3):
             with pytest.raises(OSError, match="No space left"):

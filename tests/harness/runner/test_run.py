@@ -23,7 +23,8 @@ import pytest
 from checkers import check
 from harness import scenario
 from harness.errors import EnvironmentFault, ExitCode, Interrupted, InvalidRun
-from harness.history.arrow import write_columns
+from harness.history.arrow import write_file
+from harness.history.blocks import Block
 from harness.history.recorder import Recorder
 from harness.history.run_directory import RunDirectory
 from harness.history.schema import Table
@@ -182,14 +183,14 @@ def test_a_history_that_cannot_be_written_ends_the_run_at_once(tmp_path: Path, m
     told: list[str] = []
     refused: list[Path] = []
 
-    def full(table: Table, path: Path, columns: Sequence[Sequence[object]]) -> None:
+    def full(table: Table, path: Path, blocks: Sequence[Block]) -> None:
         if not any(line.startswith("p: proven") for line in told):
-            write_columns(table, path, columns)
+            write_file(table, path, blocks)
             return
         refused.append(path)
         raise unwritable(path, OSError(28, "No space left on device"))
 
-    monkeypatch.setattr("harness.history.recorder.write_columns", full)
+    monkeypatch.setattr("harness.history.recorder.write_file", full)
     monkeypatch.setattr(Recorder, "__init__", partialmethod(Recorder.__init__, part_seconds=0.2))
     with pytest.raises(EnvironmentFault, match=r"part-\d{5}\.parquet cannot be written: No space left .* --out\."):
         run(
