@@ -33,7 +33,9 @@ _BROKER_MIB = 224
 _CONTROLLER_MIB = 160
 _ZOOKEEPER_MIB = 96
 _FORMAT_TIMEOUT_S = 60.0
-_META, _FEATURES = "meta.properties", "bootstrap.checkpoint"
+_META = "meta.properties"
+_FEATURES = ("bootstrap.checkpoint", f"__cluster_metadata-0/{0:020}-{0:010}.checkpoint")
+"""Where Kafka's tool writes the features of a new cluster: before 4.4.0, and since then."""
 
 
 def new_cluster_id() -> str:
@@ -263,12 +265,13 @@ class KraftNode(KafkaNode):
 
     def _give_features(self) -> None:
         """Write the features of a new cluster of this release, the same for every controller."""
-        features = self.directory.with_name(_FEATURES)
+        features = self.directory.with_name("features")
         if not features.exists():
             self._format_by_kafka()
-            shutil.copyfile(self.metadata_dir / _FEATURES, features)
-        self.metadata_dir.mkdir(exist_ok=True)
-        shutil.copyfile(features, self.metadata_dir / _FEATURES)
+            [written] = [name for name in _FEATURES if (self.metadata_dir / name).exists()]
+            (features / written).parent.mkdir(parents=True)
+            shutil.copyfile(self.metadata_dir / written, features / written)
+        shutil.copytree(features, self.metadata_dir, dirs_exist_ok=True)
 
     def _format_by_kafka(self) -> None:
         """Kafka's own tool knows them."""
