@@ -102,13 +102,31 @@ _MACHINE_CLOCKS = {  # the file has the true time of the boot, and whether time 
     "now": "date +%s%3N",
 }
 
+_RESTARTS = """\
+drop_in=/run/systemd/system/${UNIT%.service}.service.d/zz-seawall.conf
+allow_restarts() {
+    $SUDO rm -f "$drop_in" || return
+    $SUDO rmdir "${drop_in%/*}" 2>/dev/null
+    $SUDO systemctl daemon-reload
+}
+"""
+
 _BY_SYSTEMD = {
     "pid": 'systemctl show --property MainPID --value "$UNIT"',
-    "kill": (  # no mask stays without a kill, for what is undone then is no end
-        '$SUDO systemctl mask --runtime "$UNIT" || exit; $SUDO systemctl kill --signal KILL "$UNIT" || '
-        '{ $SUDO systemctl unmask --runtime "$UNIT"; exit 1; }'
-    ),
-    "start": '$SUDO systemctl unmask --runtime "$UNIT" && $SUDO systemctl start --no-block "$UNIT"',
+    "kill": _RESTARTS  # a mask would have no effect on a unit in /etc
+    + """\
+forbid_restarts() {
+    $SUDO mkdir -p "${drop_in%/*}" && printf "[Service]\\nRestart=no\\n" | $SUDO tee "$drop_in" >/dev/null || return
+    $SUDO systemctl daemon-reload && policy=$(systemctl show --property Restart --value "$UNIT") || return
+    [ "$policy" = no ] || { echo "$UNIT has Restart=$policy in spite of $drop_in" >&2; return 1; }
+}
+# No drop-in stays without a kill, for what is undone then is no end.
+forbid_restarts && $SUDO systemctl kill --signal KILL "$UNIT" || { allow_restarts; exit 1; }""",
+    "start": _RESTARTS  # after reset-failed no limit of starts refuses it
+    + """\
+allow_restarts || exit
+$SUDO systemctl reset-failed "$UNIT" 2>/dev/null
+$SUDO systemctl start --no-block "$UNIT\"""",
     "stop": '$SUDO systemctl stop --no-block "$UNIT"',
     **{name: _SIGNALS[name] for name in ("pause", "resume")},
 }
@@ -171,5 +189,5 @@ PRESETS: Mapping[str, Preset] = {
     ),
     "strimzi": Preset(_IN_A_CONTAINER, {"SUDO": ""}),
 }
-"""By name. A mask keeps systemd from starting a killed unit again before it is to run; the kubelet starts a killed
+"""By name. A drop-in keeps systemd from starting a killed unit again before it is to run; the kubelet starts a killed
 container at once, and its broker counts as running when it answers."""

@@ -1,26 +1,27 @@
 """``systemctl`` as far as presets use it: ``stand_in_systemctl.py DIRECTORY WORD...``, with the words of systemctl.
 
-``DIRECTORY/UNIT.json`` describes a unit: the ``start`` command, and the ``pid_file`` that names its main process. Like
-one with ``Restart=always``, a unit that is killed is started again at once, unless it is masked. ``DIRECTORY/refuses``
-holds the verb that is refused to this user.
+``DIRECTORY/UNIT.json`` describes a unit: the ``start`` command, and the ``pid_file`` that names its main process. It
+has ``Restart=always``, so that it is started again at once when it is killed, unless one of its drop-ins in
+``DIRECTORY/run`` says otherwise; that counts since the last ``daemon-reload``, as ``DIRECTORY/UNIT.restart`` has it.
+``DIRECTORY/refuses`` holds the verb that is refused to this user.
 """
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
-OPTIONS = {
-    "show": ["--property", "MainPID", "--value"],
-    "mask": ["--runtime"],
-    "unmask": ["--runtime"],
-    "kill": ["--signal", "KILL"],
-    "start": ["--no-block"],
-    "stop": ["--no-block"],
+OPTIONS: dict[str, list[list[str]]] = {
+    "show": [["--property", name, "--value"] for name in ("MainPID", "Restart")],
+    "kill": [["--signal", "KILL"]],
+    "start": [["--no-block"]],
+    "stop": [["--no-block"]],
+    "reset-failed": [[]],
 }
-"""By verb, what stands between it and the unit."""
+"""By verb, what may stand between it and the unit."""
 
 SIGNALS = {"stop": signal.SIGTERM, "kill": signal.SIGKILL}
 
@@ -45,36 +46,57 @@ def end(unit: dict[str, str], by: signal.Signals) -> None:
         os.kill(pid, by)
 
 
-def do(directory: Path, verb: str, name: str) -> None:
+def reload(directory: Path) -> None:
+    """Read the drop-ins again, in the order of their names."""
+    for description in directory.glob("*.json"):
+        drop_ins = (directory / "run" / f"{description.stem}.service.d").glob("*.conf")
+        texts = [one.read_text() for one in sorted(drop_ins, key=lambda one: one.name)]
+        [*_, last] = re.findall(r"^Restart=(.*)$", "\n".join(["Restart=always", *texts]), re.MULTILINE)
+        description.with_suffix(".restart").write_text(last)
+
+
+def policy(directory: Path, name: str) -> str:
+    """When it is started again."""
+    file = directory / f"{name}.restart"
+    return file.read_text() if file.exists() else "always"
+
+
+def do(directory: Path, verb: str, options: list[str], name: str) -> None:
     """Do it.
 
     Raises:
         SystemExit: with a complaint.
     """
-    description, mask, refuses = directory / f"{name}.json", directory / f"{name}.masked", directory / "refuses"
+    description = directory / f"{name}.json"
     failed = f"Failed to {verb} {name}.service:"
-    if refuses.exists() and refuses.read_text() == verb:
-        sys.exit(f"{failed} Access denied")
+    refuse(directory, verb, failed)
     unit = json.loads(description.read_text()) if description.exists() else None
-    if verb == "show":
+    if verb == "show" and "Restart" in options:
+        sys.stdout.write(f"{policy(directory, name)}\n")
+    elif verb == "show":
         sys.stdout.write(f"{main_pid(unit) if unit else 0}\n")
     elif unit is None:
         sys.exit(f"{failed} Unit {name}.service not found.")
-    elif verb == "mask":
-        mask.touch()
-    elif verb == "unmask":
-        mask.unlink(missing_ok=True)
-    elif verb == "start" and mask.exists():
-        sys.exit(f"{failed} Unit {name}.service is masked.")
     else:
         if verb in SIGNALS:
             end(unit, SIGNALS[verb])
-        if verb == "start" or (verb == "kill" and not mask.exists()):
+        if verb == "start" or (verb == "kill" and policy(directory, name) == "always"):
             start(unit)
 
 
+def refuse(directory: Path, verb: str, failed: str) -> None:
+    """End with a complaint if the verb is refused."""
+    refuses = directory / "refuses"
+    if refuses.exists() and refuses.read_text() == verb:
+        sys.exit(f"{failed} Access denied")
+
+
 if __name__ == "__main__":
-    verb, *options, name = sys.argv[2:]
-    if OPTIONS.get(verb) != options:
+    place, verb, *words = sys.argv[1:]
+    if [verb, *words] == ["daemon-reload"]:
+        refuse(Path(place), verb, "Failed to reload daemon:")
+        reload(Path(place))
+    elif words and words[:-1] in OPTIONS.get(verb, ()):
+        do(Path(place), verb, words[:-1], words[-1])
+    else:
         sys.exit(f"{sys.argv[2:]} is nothing that this stand-in knows.")
-    do(Path(sys.argv[1]), verb, name)

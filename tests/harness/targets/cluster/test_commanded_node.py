@@ -38,7 +38,7 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     programs = tmp_path / "bin"
     programs.mkdir()
     script = f'#!/bin/sh\necho "${{0##*/}} $*" >>{tmp_path}/asked\ncat {tmp_path}/answer 2>/dev/null\nexit 0\n'
-    for name in ("ssh", "docker", "kubectl", "systemctl", "iptables"):
+    for name in ("ssh", "docker", "kubectl", "systemctl", "iptables", "sudo"):
         (programs / name).write_text(script)
         (programs / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
@@ -66,18 +66,41 @@ def test_a_script_runs_here_without_a_transport_and_may_leave_a_process_behind()
 @pytest.mark.parametrize(
     ("preset", "command", "asked"),
     [
-        ("systemd", "kill", ["systemctl mask --runtime kafka", "systemctl kill --signal KILL kafka"]),
-        ("systemd", "start", ["systemctl unmask --runtime kafka", "systemctl start --no-block kafka"]),
-        ("systemd", "stop", ["systemctl stop --no-block kafka"]),
-        ("redpanda", "stop", ["systemctl stop --no-block redpanda"]),
+        ("systemd", "stop", ["sudo systemctl stop --no-block kafka"]),
+        ("redpanda", "stop", ["sudo systemctl stop --no-block redpanda"]),
         ("systemd", "pid", ["systemctl show --property MainPID --value kafka"]),
-        ("systemd", "cut", ["iptables -w -C INPUT -s 10.0.0.2 -d 10.0.0.1 -m comment --comment seawall -j DROP"]),
+        ("systemd", "cut", ["sudo iptables -w -C INPUT -s 10.0.0.2 -d 10.0.0.1 -m comment --comment seawall -j DROP"]),
     ],
 )
 def test_a_preset_asks_the_tools_of_its_nodes(preset: str, command: str, asked: Sequence[str], stand_in: Path) -> None:
-    one, other = of(preset=preset, nodes=[{"id": 1, "address": "10.0.0.1"}, {"id": 2, "address": "10.0.0.2"}])
+    nodes = [{"id": 1, "address": "10.0.0.1"}, {"id": 2, "address": "10.0.0.2"}]
+    one, other = of(preset=preset, variables={"SUDO": "sudo"}, nodes=nodes)
     one.perform(command, other)
     assert stand_in.read_text().splitlines() == asked
+
+
+@pytest.mark.parametrize("unit", ["kafka@1", "kafka@1.service"])
+def test_a_unit_is_killed_when_systemd_will_not_start_it_again(unit: str, stand_in: Path) -> None:
+    (stand_in.parent / "answer").write_text("no\n")
+    [node] = of(preset="systemd", variables={"SUDO": "sudo", "UNIT": unit}, nodes=[{"id": 1}])
+    node.perform("kill")
+    directory = "/run/systemd/system/kafka@1.service.d"
+    assert stand_in.read_text().splitlines() == [
+        f"sudo mkdir -p {directory}",
+        f"sudo tee {directory}/zz-seawall.conf",
+        "sudo systemctl daemon-reload",
+        f"systemctl show --property Restart --value {unit}",
+        f"sudo systemctl kill --signal KILL {unit}",
+    ]
+    stand_in.unlink()
+    node.perform("start")
+    assert stand_in.read_text().splitlines() == [
+        f"sudo rm -f {directory}/zz-seawall.conf",
+        f"sudo rmdir {directory}",
+        "sudo systemctl daemon-reload",
+        f"sudo systemctl reset-failed {unit}",
+        f"sudo systemctl start --no-block {unit}",
+    ]
 
 
 def test_commands_of_kubectl_run_here_and_others_in_the_pod(stand_in: Path) -> None:
