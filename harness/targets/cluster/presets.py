@@ -182,6 +182,7 @@ PRESETS: Mapping[str, Preset] = {
     "systemd": Preset(
         {**_BY_SYSTEMD, **_PACKET_FILTERS, **_DISKS, **_MACHINE_CLOCKS, **_LOGS},
         {"SUDO": "", "UNIT": "kafka", "CLOCK_FILE": "", "DATA": "", "LOG_DIR": ""},
+        was_tried=True,
     ),
     "redpanda": Preset(
         {**_BY_SYSTEMD, **_PACKET_FILTERS, **_DISKS, **_MACHINE_CLOCKS},

@@ -101,6 +101,8 @@ def _of_clock(what: str, node: CommandedNode, nodes: Sequence[CommandedNode], ca
         return Tried(what, False, failed.sentence.removesuffix("."))
     if shared is not None:
         return Tried(what, None, f"not possible: it would step a machine's clock, and {shared}")
+    if not caveat and node.steps_its_machine:
+        caveat = "; stepping a machine's clock has not been tried on a cluster"
     return _look(what, lambda: _clock_looked_at(node) + caveat)
 
 

@@ -133,12 +133,26 @@ def test_what_a_preset_can_do_is_what_it_has_commands_for() -> None:
 
 def test_doctor_marks_a_preset_that_has_not_been_tried(stand_in: Path) -> None:
     (stand_in.parent / "answer").write_text(str(os.getpid()))
-    file = ClusterFile.model_validate({"bootstrap": ["a:9092"], "preset": "systemd", "nodes": [{"id": 0}]})
-    seen = list(tried(file, [CommandedNode(file, file.nodes[0])]))
-    assert seen[1].works
-    assert seen[1].seen.endswith("preset systemd has not been tried on a cluster")
-    assert seen[-1].works is None
+    untried = "preset redpanda has not been tried on a cluster"
+    for preset, was_tried in (("redpanda", False), ("systemd", True)):
+        file = ClusterFile.model_validate({"bootstrap": ["a:9092"], "preset": preset, "nodes": [{"id": 0}]})
+        seen = list(tried(file, [CommandedNode(file, file.nodes[0])]))
+        assert seen[1].works
+        assert seen[1].seen.endswith(untried) is not was_tried
+        assert seen[-1].works is None
     assert not PRESETS["strimzi"].was_tried
+
+
+def test_doctor_marks_what_has_not_been_tried_of_a_preset_that_has_been(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text('#!/bin/sh\ncase "$3" in *boot_id) echo another;; *) exec "$@";; esac\n')
+    elsewhere.chmod(0o755)
+    node = {"id": "controller", "transport": {"argv": [str(elsewhere)]}, "variables": {"CLOCK_FILE": "/run/clock"}}
+    file = ClusterFile.model_validate({"bootstrap": ["a:9092"], "preset": "systemd", "nodes": [{"id": 0}, node]})
+    told = {one.what: one for one in tried(file, [CommandedNode(file, file.nodes[1])])}
+    clock = told["node controller: clock"]
+    assert clock.works
+    assert clock.seen.endswith("; stepping a machine's clock has not been tried on a cluster")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """Presets for tools that are not on this machine, end to end: stand-ins for them drive built-in brokers.
 
 The stand-in for ``systemctl`` has units with ``Restart=always``, and that for ``kubectl`` pods whose containers a
-kubelet starts again. What they do is what those tools are documented to do; no cluster of either was tried.
+kubelet starts again. What they do is what those tools are documented to do. Where systemd is, ``test_systemd`` tries
+that instead, and the stand-in only refuses what root is not refused there.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from harness.targets.cluster.kind import nodes_of
 from harness.targets.cluster.target import ClusterTarget
 from tests.harness.cli.calling import Seawall
 from tests.harness.cli.conftest import seawall as seawall  # noqa: PLC0414 - a fixture
+from tests.harness.targets.cluster import own_systemd
 from tests.harness.targets.cluster.plain_cluster import PlainCluster, plain_cluster
 from tests.harness.targets.cluster.pods import in_pods
 from tests.harness.targets.cluster.test_commanded_cluster import (
@@ -49,8 +51,9 @@ from tests.harness.targets.killed_seawall import killed_seawall
 PAUSE = MISCHIEF[1]
 STOP = {"fault": "stop", "node": "any"}
 LOSES_BATCHES = "follower_leaves_a_gap"
-SAME = pytest.mark.nightly("has the commands of systemd, for a unit of another name")
+STOOD_IN_FOR = pytest.mark.skipif(not own_systemd.lacking(), reason="test_systemd has systemd itself")
 OF_UNITS = pytest.mark.parametrize("cluster", ["systemd"], indirect=True)
+UNITS = pytest.param("systemd", marks=STOOD_IN_FOR)
 OF_PODS = pytest.mark.parametrize("cluster", ["strimzi"], indirect=True)
 pytestmark = [
     FILTERED,
@@ -127,7 +130,7 @@ def of_preset(directory: Path, preset: str, bugs: str = "") -> Iterator[PlainClu
         yield cluster
 
 
-@pytest.fixture(scope="module", params=["systemd", "strimzi", pytest.param("redpanda", marks=SAME)])
+@pytest.fixture(scope="module", params=[UNITS, "strimzi"])
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlainCluster]:
     with of_preset(tmp_path_factory.mktemp(request.param), request.param) as one:
         yield one
@@ -149,7 +152,8 @@ def test_doctor_tries_what_a_preset_has_and_says_that_no_cluster_has_seen_it(
     assert said.code == ExitCode.PASS, said.out
     for node in ("0", "1", "2", "controller"):
         assert f"node {node}: kill: process" in said.out
-    assert f"preset {preset_of(cluster)} has not been tried on a cluster" in said.out
+    has_been = preset_of(cluster) == "systemd"
+    assert has_been is not (f"preset {preset_of(cluster)} has not been tried on a cluster" in said.out)
 
 
 def test_every_fault_that_a_preset_has_commands_for_is_proven_and_healed(cluster: PlainCluster, tmp_path: Path) -> None:
@@ -162,7 +166,7 @@ def test_every_fault_that_a_preset_has_commands_for_is_proven_and_healed(cluster
     assert not drop_ins(cluster)
 
 
-@pytest.mark.parametrize("preset", [pytest.param("systemd", marks=LATE), "strimzi"])
+@pytest.mark.parametrize("preset", [pytest.param("systemd", marks=[LATE, STOOD_IN_FOR]), "strimzi"])
 def test_a_broker_that_loses_what_it_has_fetched_is_found_guilty_through_a_preset(preset: str, tmp_path: Path) -> None:
     with of_preset(tmp_path / preset, preset, LOSES_BATCHES) as broken:
         _, verdict = judged(broken.written(), tmp_path / "runs", with_faults(KILL, at_once=1), 6)
