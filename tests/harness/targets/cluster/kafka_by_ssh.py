@@ -1,41 +1,37 @@
 """Apache Kafka on four machines that are reached by ssh: network namespaces on a bridge, each with a sshd of its own.
 
-Three brokers and a controller of a release run as plain processes with pid files, and seawall knows of them what a
-cluster file says: a transport, an address, and the commands of the preset ``processes``.
+Its brokers and its controller run as plain processes with pid files, and seawall knows of them what a cluster file
+says: a transport, an address, and the commands of the preset ``processes``.
 """
 
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from harness.client_properties import Access
-from harness.errors import EnvironmentFault
-from harness.targets.bootstrap.administration import Administration
 from harness.targets.cluster.cluster_file import ClusterFile, Transport
 from harness.targets.cluster.kind import nodes_of
 from harness.targets.cluster.shell import run, words
-from harness.targets.kafka.fetching import find
-from harness.targets.kafka.jvm import LOG4J_2, java
-from harness.targets.kafka.nodes import new_cluster_id
-from harness.targets.kafka.releases import release
-from harness.targets.kafka.server_properties import understood
+from tests.harness.targets.cluster.plain_kafka import (
+    BROKERS,
+    CONTROLLER,
+    KafkaNode,
+    addresses_of,
+    await_brokers,
+    configure,
+)
 
 SSHD = "/usr/sbin/sshd"
 TOOLS = ("ip", "iptables", "ssh", "ssh-keygen")
-BROKERS = (1, 2, 3)
-CONTROLLER = 100
 NETWORK = "10.91.45"
 BRIDGE = "seawall-bridge"
 CLIENTS, CONTROLLERS = 9092, 9093
@@ -53,22 +49,13 @@ def lacking() -> str:
     return f"there is no {' and no '.join(missing)}" if missing else ""
 
 
-@dataclass(frozen=True)
-class Machine:
-    """A network namespace with a sshd; ``node``: the id of the broker or controller on it."""
-
-    node: int
-    directory: Path
+class Machine(KafkaNode):
+    """A network namespace with a sshd, and a broker or controller on it."""
 
     @property
-    def name(self) -> str:
-        """Of the namespace."""
+    def namespace(self) -> str:
+        """Its name."""
         return f"seawall-{self.node}"
-
-    @property
-    def address(self) -> str:
-        """In the network of the bridge."""
-        return f"{NETWORK}.{_HOST + self.node}"
 
     @property
     def pid_file(self) -> Path:
@@ -89,7 +76,7 @@ def kafka_by_ssh(directory: Path, version: str, **settings: str) -> Iterator[str
     for name in ("host", "user"):
         _do("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(keys / name))
     shutil.copy(keys / "user.pub", keys / "authorized")
-    machines = [Machine(node, directory / str(node)) for node in (CONTROLLER, *BROKERS)]
+    machines = [_described(node, directory) for node in (CONTROLLER, *BROKERS)]
     _remove_what_is_left(machines)
     with ExitStack() as undo:
         _do("ip", "link", "add", BRIDGE, "type", "bridge")
@@ -98,40 +85,42 @@ def kafka_by_ssh(directory: Path, version: str, **settings: str) -> Iterator[str
         _do("ip", "link", "set", BRIDGE, "up")
         for machine in machines:
             undo.enter_context(_machine(machine, keys))
-        cluster_id, known = new_cluster_id(), understood(settings, release(version), len(BROKERS)).properties
         for machine in machines:
             undo.callback(_kill, machine)
-            _configure(machine, known)
-            _do("sh", "-c", f"{_java(machine, version, 'kafka.tools.StorageTool')} format --cluster-id {cluster_id} "
-                f"--config {machine.directory}/server.properties >{machine.directory}/format.log 2>&1")  # fmt: skip
+        configure(machines, version, **settings)
         file = _file(machines, keys, version)
         for node in nodes_of(ClusterFile.model_validate(file)):
             node.perform("start")
-        _await_brokers(file["bootstrap"])
+        await_brokers(file["bootstrap"])
         path = directory / "cluster.yml"
         path.write_text(yaml.safe_dump(file))
         yield f"cluster:{path}"
 
 
+def _described(node: int, directory: Path) -> Machine:
+    port = CONTROLLERS if node == CONTROLLER else CLIENTS
+    return Machine(node, directory / str(node), f"{NETWORK}.{_HOST + node}", port)
+
+
 def _remove_what_is_left(machines: Sequence[Machine]) -> None:
     """Of a cluster whose tests were killed."""
     for machine in machines:
-        inside = subprocess.run(("ip", "netns", "pids", machine.name), capture_output=True, text=True, check=False)
+        inside = subprocess.run(("ip", "netns", "pids", machine.namespace), capture_output=True, text=True, check=False)
         for pid in map(int, inside.stdout.split()):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        subprocess.run(("ip", "netns", "delete", machine.name), capture_output=True, check=False)
+        subprocess.run(("ip", "netns", "delete", machine.namespace), capture_output=True, check=False)
     subprocess.run(("ip", "link", "delete", BRIDGE), capture_output=True, check=False)
 
 
 @contextmanager
 def _machine(machine: Machine, keys: Path) -> Iterator[None]:
     machine.directory.mkdir()
-    inside = ("ip", "netns", "exec", machine.name)
+    inside = ("ip", "netns", "exec", machine.namespace)
     port = f"sw{machine.node}"
-    _do("ip", "netns", "add", machine.name)
+    _do("ip", "netns", "add", machine.namespace)
     try:
-        _do("ip", "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", machine.name)
+        _do("ip", "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", machine.namespace)
         _do("ip", "link", "set", port, "master", BRIDGE, "up")
         _do(*inside, "ip", "address", "add", f"{machine.address}/24", "dev", "eth0")
         for link in ("lo", "eth0"):
@@ -148,50 +137,23 @@ def _machine(machine: Machine, keys: Path) -> Iterator[None]:
             sshd.terminate()
             sshd.wait()
     finally:
-        _do("ip", "netns", "delete", machine.name)
+        _do("ip", "netns", "delete", machine.namespace)
 
 
-def _configure(machine: Machine, settings: Any) -> None:
-    is_broker = machine.node != CONTROLLER
-    listener = (
-        f"CLIENTS://{machine.address}:{CLIENTS}" if is_broker else f"CONTROLLER://{machine.address}:{CONTROLLERS}"
-    )
-    own = {
-        "process.roles": "broker" if is_broker else "controller",
-        "node.id": str(machine.node),
-        "controller.quorum.voters": f"{CONTROLLER}@{NETWORK}.{_HOST + CONTROLLER}:{CONTROLLERS}",
-        "controller.listener.names": "CONTROLLER",
-        "listeners": listener,
-        "listener.security.protocol.map": "CLIENTS:PLAINTEXT,CONTROLLER:PLAINTEXT",
-        "log.dirs": str(machine.directory / "data"),
-        **({"inter.broker.listener.name": "CLIENTS"} if is_broker else {}),
-    }
-    lines = "".join(f"{name}={value}\n" for name, value in {**settings, **own}.items())
-    (machine.directory / "server.properties").write_text(lines)
-    (machine.directory / "log4j2.properties").write_text(LOG4J_2)
-
-
-def _java(machine: Machine, version: str, main: str) -> str:
-    logging = f"-Dlog4j2.configurationFile={machine.directory}/log4j2.properties"
-    options = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m", logging]
-    return shlex.join([java(), *options, "-cp", find(version).classpath, main])
-
-
-def _file(machines: list[Machine], keys: Path, version: str) -> dict[str, Any]:
+def _file(machines: Sequence[Machine], keys: Path, version: str) -> dict[str, Any]:
     nodes = []
     for machine in machines:
-        kafka = f"{_java(machine, version, 'kafka.Kafka')} {machine.directory}/server.properties"
+        kafka = f"{machine.command(version)} {machine.directory}/server.properties"
         start = f'nohup {kafka} >>{machine.directory}/log 2>&1 </dev/null & echo $! >"$PID_FILE"'
         nodes.append({
-            "id": "controller" if machine.node == CONTROLLER else machine.node,
+            "id": machine.name,
             "transport": machine.transport(keys),
             "address": machine.address,
-            "port": CONTROLLERS if machine.node == CONTROLLER else CLIENTS,
-            "variables": {"PID_FILE": str(machine.pid_file), "LOG_DIR": str(machine.directory / "data")},
+            "port": machine.port,
+            "variables": {"PID_FILE": str(machine.pid_file), "LOG_DIR": str(machine.data)},
             "commands": {"start": start},
         })  # fmt: skip
-    bootstrap = [f"{machine.address}:{CLIENTS}" for machine in machines if machine.node != CONTROLLER]
-    return {"bootstrap": bootstrap, "preset": "processes", "nodes": nodes}
+    return {"bootstrap": addresses_of(machines), "preset": "processes", "nodes": nodes}
 
 
 def _await_sshd(machine: Machine, keys: Path) -> None:
@@ -201,16 +163,6 @@ def _await_sshd(machine: Machine, keys: Path) -> None:
         if time.monotonic() > deadline:
             raise AssertionError((machine.directory / "sshd.log").read_text())
         time.sleep(0.2)
-
-
-def _await_brokers(bootstrap: list[str]) -> None:
-    deadline = time.monotonic() + _STARTED_S
-    while time.monotonic() < deadline:
-        with suppress(EnvironmentFault):
-            if len(Administration(Access(",".join(bootstrap))).brokers()) == len(BROKERS):
-                return
-        time.sleep(0.5)
-    raise AssertionError(f"{bootstrap}: not all brokers were there after {_STARTED_S:g} s")
 
 
 def _kill(machine: Machine) -> None:
