@@ -61,6 +61,23 @@ class Circumstances(NamedTuple):
     is_sent_to: bool
 
 
+def refuse_unused(parameters: BaseModel, used: Mapping[str, Collection[str]], among: str) -> None:
+    """Refuse a list that a scenario has written and that is dealt out, if nothing takes one of its values.
+
+    Args:
+        parameters: of a workload.
+        used: by the name of such a list, which of its values are taken.
+        among: those to whom they are dealt out, as a sentence names them.
+
+    Raises:
+        ValueError: names the list, and the first value that would not be tried.
+    """
+    for name, values in used.items():
+        left = [value for value in getattr(parameters, name) if value not in values]
+        if left and name in parameters.model_fields_set:
+            raise ValueError(f"{name} lists {left[0]!r}, which none of {among} uses: there are too few of them")
+
+
 def refuse_kills(whose: str, killed: float | None, stays_s: float, client: str, found: Circumstances) -> None:
     """Refuse a workload that kills clients where none has a process of its own, or none ends.
 

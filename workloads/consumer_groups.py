@@ -42,10 +42,10 @@ as Kafka's own client does, in their polls alone.
 from __future__ import annotations
 
 import random
-from collections.abc import Coroutine, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Collection, Coroutine, Iterator, Mapping
+from typing import Any, NamedTuple, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from harness.client_ports import ClientContext
 from harness.client_tasks.group_life import GroupLife
@@ -54,7 +54,7 @@ from harness.errors import UsageError
 from harness.membership import Assignor, CommitMode, Commits, Membership, RemoteAssignor, Subscription
 from harness.model import GroupProtocol, Offset, TopicPartition
 from harness.steps import Seconds
-from harness.workload import JAVA, Circumstances, Waits, Workload, WorkloadKind, refuse_kills
+from harness.workload import JAVA, Circumstances, Waits, Workload, WorkloadKind, refuse_kills, refuse_unused
 
 _AFTER_ERROR_S = 0.05
 _NS_PER_S = 1_000_000_000
@@ -105,6 +105,20 @@ class ConsumerGroupsParameters(SteadySendsParameters):
     stays_s: Seconds = Field(default=6.0, ge=0)
     killed: float = Field(default=0.0, ge=0, le=1)
     away_s: Seconds = Field(default=1.0, gt=0)
+
+    @model_validator(mode="after")
+    def _tries_what_it_lists(self) -> Self:
+        slots = [Slot(group, number) for group in range(self.groups) for number in range(self.members)]
+        every = [self.membership(slot, []) for slot in slots]
+        used: dict[str, Collection[str]] = {
+            "protocol": {one.protocol for one in every},
+            "assignor": {one.assignor for one in every if one.protocol == "classic"},
+            "remote_assignor": {one.remote_assignor for one in every if one.protocol == "consumer"},
+            "subscribe": {one.subscription for one in every},
+            "commits": {one.commits.mode for one in every},
+        }
+        refuse_unused(self, used, f"{self.groups} group(s) of {self.members} member(s)")
+        return self
 
     @property
     def assigned_by_coordinators(self) -> bool:

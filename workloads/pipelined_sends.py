@@ -31,7 +31,7 @@ from harness.client_tasks.sending_process import SendingProcesses
 from harness.model import Offset, TopicPartition
 from harness.orders import ALL_ACKS
 from harness.steps import Seconds
-from harness.workload import Workload, WorkloadKind, WorkloadParameters
+from harness.workload import Workload, WorkloadKind, WorkloadParameters, refuse_unused
 
 _AFTER_INFO_S = 0.05
 _NS_PER_S = 1_000_000_000
@@ -82,6 +82,12 @@ class PipelinedSendsParameters(WorkloadParameters):
     def _has_sizes(self) -> Self:
         if self.size_up_to and self.size_up_to < self.size:
             raise ValueError(f"size_up_to is {self.size_up_to}, less than size, {self.size}")
+        return self
+
+    @model_validator(mode="after")
+    def _tries_what_it_lists(self) -> Self:
+        codecs = {self.manner_of(number).compression for number in range(self.producers)}
+        refuse_unused(self, {"compression": codecs}, f"{self.producers} producer(s)")
         return self
 
     def acks_of(self, producer: int) -> int:

@@ -29,9 +29,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from typing import Any
+from typing import Any, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from harness.client_ports import PLAIN, ClientContext, Clients
 from harness.client_tasks.sending_process import SendingProcesses, process_of
@@ -43,7 +43,7 @@ from harness.model import Acknowledgement, Offset, TopicPartition
 from harness.orders import ALL_ACKS
 from harness.share_ports import AcquireMode, ShareMembership, SharingClients
 from harness.steps import Seconds
-from harness.workload import Circumstances, ShareLimits, Workload, WorkloadKind
+from harness.workload import Circumstances, ShareLimits, Workload, WorkloadKind, refuse_unused
 
 _NS_PER_S = 1_000_000_000
 _CONFIGURED_WITHIN_S = 30.0
@@ -86,6 +86,12 @@ class ShareGroupsParameters(SteadySendsParameters):
     stays_s: Seconds = Field(default=5.0, gt=0)
     away_s: Seconds = Field(default=0.5, gt=0)
     drain_s: Seconds = Field(default=120.0, gt=0)
+
+    @model_validator(mode="after")
+    def _tries_what_it_lists(self) -> Self:
+        modes = {self.membership(0, member, []).acquire_mode for member in range(self.members)}
+        refuse_unused(self, {"acquire_mode": modes}, f"{self.members} member(s)")
+        return self
 
     @property
     def share_limits(self) -> ShareLimits:
