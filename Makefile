@@ -10,7 +10,7 @@ COMPILE = $(BIN)/python -m uv pip compile --universal --python-version 3.11 --ge
 	--custom-compile-command "make lock" --quiet
 NEWEST_KAFKA := 4.3.0
 # One release of real Kafka for each generation, and the newest.
-KAFKA := 0.10.2.2 0.11.0.3 2.0.0 2.0.1 2.1.1 2.8.1 3.9.1 4.1.0 $(NEWEST_KAFKA)
+KAFKA := 0.10.2.2 0.11.0.3 2.0.0 2.0.1 2.1.1 2.8.1 3.9.1 4.1.0 $(NEWEST_KAFKA) 4.4.0
 ON_KAFKA := $(KAFKA:%=kafka-%)
 NIGHT := $(shell date -u +%F)
 PAST := --history runs/nights/history.jsonl

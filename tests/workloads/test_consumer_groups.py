@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any, ClassVar
 
 import pytest
@@ -80,6 +81,27 @@ def test_protocols_and_assignors_are_dealt_out_to_the_groups_in_turn() -> None:
         ("classic", "roundrobin", "range"),
         ("consumer", "roundrobin", "range"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "left_out"),
+    [
+        ({"protocol": "[classic, consumer]"}, "protocol lists 'consumer'"),
+        ({"groups": "2", "commits": "[sync, async, auto]"}, "commits lists 'auto'"),
+        ({"members": "1", "subscribe": "[names, pattern]"}, "subscribe lists 'pattern'"),
+        ({"groups": "3", "assignor": "[range, cooperative-sticky]", "protocol": "[classic, consumer]"}, ""),
+        (
+            {"groups": "2", "assignor": "[range, roundrobin]", "protocol": "[classic, consumer]"},
+            "assignor lists 'round",
+        ),
+        ({"protocol": "[consumer]", "remote_assignor": "[uniform, range]"}, "remote_assignor lists 'range'"),
+    ],
+)
+def test_a_list_of_which_something_would_not_be_tried_is_refused(settings: dict[str, str], left_out: str) -> None:
+    overrides = {"workload.name": "consumer_groups", **{f"workload.{name}": one for name, one in settings.items()}}
+    refused = pytest.raises(UsageError, match=left_out) if left_out else nullcontext()
+    with refused:
+        plan(load("random-chaos"), "builtin", overrides=overrides)
 
 
 def test_a_member_of_the_consumer_protocol_that_has_hung_commits_in_an_epoch_that_is_over_and_is_refused() -> None:

@@ -8,6 +8,8 @@ import pytest
 
 import workloads
 from harness.errors import UsageError
+from harness.runner import plan
+from harness.scenario import load
 from workloads.pipelined_sends import PipelinedSendsParameters
 
 
@@ -59,3 +61,13 @@ def test_producers_take_turns_with_acks_and_codecs_and_number_what_waits_for_all
 )
 def test_who_sends_again_without_numbers_may_store_a_record_twice(written: dict[str, Any], once: bool) -> None:
     assert parameters(**written).appends_once is once
+
+
+def test_a_codec_that_no_producer_would_use_is_refused() -> None:
+    overrides = {
+        "workload.name": "pipelined_sends",
+        "workload.producers": "2",
+        "workload.compression": "[none, gzip, lz4]",
+    }
+    with pytest.raises(UsageError, match=r"compression lists 'lz4', which none of 2 producer\(s\) uses"):
+        plan(load("random-chaos"), "builtin", overrides=overrides)

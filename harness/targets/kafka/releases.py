@@ -151,6 +151,7 @@ TRIED = (
     "4.1.0",
     "4.2.1",
     "4.3.0",
+    "4.4.0",
 )
 """Releases that the tests start, load and kill. Others of their families are likely to run, too."""
 
