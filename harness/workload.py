@@ -70,12 +70,15 @@ def refuse_unused(parameters: BaseModel, used: Mapping[str, Collection[str]], am
         among: those to whom they are dealt out, as a sentence names them.
 
     Raises:
-        ValueError: names the list, and the first value that would not be tried.
+        UsageError: names the list, and the first value that would not be tried.
     """
     for name, values in used.items():
         left = [value for value in getattr(parameters, name) if value not in values]
         if left and name in parameters.model_fields_set:
-            raise ValueError(f"{name} lists {left[0]!r}, which none of {among} uses: there are too few of them")
+            raise UsageError(
+                f"workload.{name} lists {left[0]!r}, which none of {among} uses: there are too few of them.",
+                "Take more of them, or leave out what is not to be tried.",
+            )
 
 
 def refuse_kills(whose: str, killed: float | None, stays_s: float, client: str, found: Circumstances) -> None:

@@ -43,9 +43,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Coroutine, Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from harness.client_ports import ClientContext
 from harness.client_tasks.group_life import GroupLife
@@ -106,8 +106,7 @@ class ConsumerGroupsParameters(SteadySendsParameters):
     killed: float = Field(default=0.0, ge=0, le=1)
     away_s: Seconds = Field(default=1.0, gt=0)
 
-    @model_validator(mode="after")
-    def _tries_what_it_lists(self) -> Self:
+    def _refuse_unused(self) -> None:
         slots = [Slot(group, number) for group in range(self.groups) for number in range(self.members)]
         every = [self.membership(slot, []) for slot in slots]
         used: dict[str, Collection[str]] = {
@@ -118,7 +117,6 @@ class ConsumerGroupsParameters(SteadySendsParameters):
             "commits": {one.commits.mode for one in every},
         }
         refuse_unused(self, used, f"{self.groups} group(s) of {self.members} member(s)")
-        return self
 
     @property
     def assigned_by_coordinators(self) -> bool:
@@ -163,6 +161,7 @@ class ConsumerGroupsParameters(SteadySendsParameters):
 
     def refuse(self, found: Circumstances) -> None:
         """See :class:`harness.workload.WorkloadParameters`."""
+        self._refuse_unused()
         refuse_kills("members", self.killed, self.stays_s, self.client, found)
         release = self.client.removeprefix(JAVA) if self.client.startswith(JAVA) else ""
         if release and "pattern" in self.subscribe and self.assigned_by_coordinators and int(release.split(".")[0]) < 4:

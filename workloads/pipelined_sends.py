@@ -31,7 +31,7 @@ from harness.client_tasks.sending_process import SendingProcesses
 from harness.model import Offset, TopicPartition
 from harness.orders import ALL_ACKS
 from harness.steps import Seconds
-from harness.workload import Workload, WorkloadKind, WorkloadParameters, refuse_unused
+from harness.workload import Circumstances, Workload, WorkloadKind, WorkloadParameters, refuse_unused
 
 _AFTER_INFO_S = 0.05
 _NS_PER_S = 1_000_000_000
@@ -84,11 +84,10 @@ class PipelinedSendsParameters(WorkloadParameters):
             raise ValueError(f"size_up_to is {self.size_up_to}, less than size, {self.size}")
         return self
 
-    @model_validator(mode="after")
-    def _tries_what_it_lists(self) -> Self:
+    def refuse(self, found: Circumstances) -> None:
+        """See :class:`harness.workload.WorkloadParameters`."""
         codecs = {self.manner_of(number).compression for number in range(self.producers)}
         refuse_unused(self, {"compression": codecs}, f"{self.producers} producer(s)")
-        return self
 
     def acks_of(self, producer: int) -> int:
         """What the producer of that number, from 0, asks for: -1 (all), 1 or 0."""

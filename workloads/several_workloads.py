@@ -13,7 +13,7 @@ Missed: what each of its parts misses, but for what the others bring.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -23,8 +23,9 @@ from harness.client_ports import ClientContext
 from harness.errors import UsageError
 from harness.model import Offset, TopicPartition
 from harness.spelling import closest
+from harness.target import TopicSpec
 from harness.validation import validated
-from harness.workload import Waits, Workload, WorkloadKind, WorkloadParameters
+from harness.workload import Circumstances, Waits, Workload, WorkloadKind, WorkloadParameters
 
 _NAME = "several_workloads"
 _APART = 1_000_003
@@ -52,6 +53,8 @@ class SeveralWorkloadsParameters(WorkloadParameters):
             if name == _NAME or names.count(name) > 1:
                 raise ValueError(f"{name!r} is there twice, or within itself")
         for one in parts:
+            if "client" in one:
+                raise ValueError(f"{one['name']!r} has a client of its own; all parts have that of the whole")
             try:
                 if cls._parsed(one).stands_alone:
                     raise ValueError(f"{one['name']!r} cannot be a part")
@@ -61,8 +64,9 @@ class SeveralWorkloadsParameters(WorkloadParameters):
 
     @property
     def loads(self) -> list[tuple[str, WorkloadParameters]]:
-        """The name and the parameters of each part."""
-        return [(str(one["name"]), self._parsed(one)) for one in self.parts]
+        """The name and the parameters of each part, with the client of the whole."""
+        parsed = [(str(one["name"]), self._parsed(one)) for one in self.parts]
+        return [(name, load.model_copy(update={"client": self.client})) for name, load in parsed]
 
     @property
     def has_background_load(self) -> bool:
@@ -115,6 +119,25 @@ class SeveralWorkloadsParameters(WorkloadParameters):
         return any(load.deletes_records for _, load in self.loads)
 
     @property
+    def must_kill_clients(self) -> bool:
+        """See :class:`harness.workload.WorkloadParameters`."""
+        return any(load.must_kill_clients for _, load in self.loads)
+
+    def own_topics(self, topics: Sequence[TopicSpec]) -> Sequence[TopicSpec]:
+        """See :class:`harness.workload.WorkloadParameters`."""
+        return [own for _, load in self.loads for own in load.own_topics(topics)]
+
+    @property
+    def guarantees(self) -> Mapping[str, bool | int]:
+        """See :class:`harness.workload.WorkloadParameters`."""
+        return {name: what for _, load in self.loads for name, what in load.guarantees.items()}
+
+    def refuse(self, found: Circumstances) -> None:
+        """See :class:`harness.workload.WorkloadParameters`."""
+        for _, load in self.loads:
+            load.refuse(found)
+
+    @property
     def appends_once(self) -> bool:
         """See :class:`harness.workload.WorkloadParameters`."""
         return all(load.appends_once for _, load in self.loads if load.has_background_load)
@@ -126,7 +149,8 @@ class SeveralWorkloadsParameters(WorkloadParameters):
 
     def without_numbers(self) -> Self:
         """See :class:`harness.workload.WorkloadParameters`."""
-        parts = [{"name": name, **load.without_numbers().model_dump(mode="json")} for name, load in self.loads]
+        kept = {name: load.without_numbers().model_dump(mode="json", exclude={"client"}) for name, load in self.loads}
+        parts = [{"name": name, **load} for name, load in kept.items()]
         return self.model_copy(update={"parts": tuple(parts)})
 
     @classmethod
@@ -168,6 +192,16 @@ class SeveralWorkloads(Workload):
         """See :class:`harness.workload.Workload`."""
         waiting = [part.take_over() for part in self._parts]
         return lambda: {words: names for waits in waiting for words, names in waits().items()}
+
+    def finish(self, report: Callable[[str], None]) -> None:
+        """See :class:`harness.workload.Workload`."""
+        for part in self._parts:
+            part.finish(report)
+
+    def end(self) -> None:
+        """See :class:`harness.workload.Workload`."""
+        for part in self._parts:
+            part.end()
 
     def stop(self) -> None:
         """See :class:`harness.workload.Workload`."""

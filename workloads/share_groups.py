@@ -29,9 +29,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from typing import Any, Self
+from typing import Any
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from harness.client_ports import PLAIN, ClientContext, Clients
 from harness.client_tasks.sending_process import SendingProcesses, process_of
@@ -87,11 +87,9 @@ class ShareGroupsParameters(SteadySendsParameters):
     away_s: Seconds = Field(default=0.5, gt=0)
     drain_s: Seconds = Field(default=120.0, gt=0)
 
-    @model_validator(mode="after")
-    def _tries_what_it_lists(self) -> Self:
+    def _refuse_unused(self) -> None:
         modes = {self.membership(0, member, []).acquire_mode for member in range(self.members)}
         refuse_unused(self, {"acquire_mode": modes}, f"{self.members} member(s)")
-        return self
 
     @property
     def share_limits(self) -> ShareLimits:
@@ -120,6 +118,7 @@ class ShareGroupsParameters(SteadySendsParameters):
 
     def refuse(self, found: Circumstances) -> None:
         """See :class:`harness.workload.WorkloadParameters`."""
+        self._refuse_unused()
         bounds = found.features.share_bounds
         if bounds is None:
             raise UsageError(
