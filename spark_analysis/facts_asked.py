@@ -18,8 +18,6 @@ from harness.facts import (
     LogEpoch,
     LogFacts,
     LostRange,
-    MetadataEpoch,
-    MetadataRefusal,
     NodeFacts,
     ProducerLog,
     ReadEpoch,
@@ -28,10 +26,10 @@ from harness.facts import (
     Stall,
     Standing,
     StateInterval,
-    ToldStart,
     UnfencedRead,
     Unwatched,
 )
+from harness.metadata_facts import MetadataEpoch, MetadataRefusal, ToldStart
 from spark_analysis.acks_below_min_isr import acks_below_min_isr
 from spark_analysis.dependencies import dependencies
 from spark_analysis.log_facts import log_epochs, producer_logs

@@ -7,7 +7,7 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from harness.facts import METADATA_REFUSALS
+from harness.metadata_facts import METADATA_REFUSALS
 from spark_analysis.tables import PLACE, Tables
 
 
@@ -22,7 +22,7 @@ def highest(metadata: DataFrame) -> DataFrame:
 
 
 def metadata_epochs(tables: Tables) -> DataFrame:
-    """The fields of :class:`harness.facts.MetadataEpoch`."""
+    """The fields of :class:`harness.metadata_facts.MetadataEpoch`."""
     return watermarks(tables.metadata).groupBy(*PLACE, "leader_epoch").agg(
         f.min("high_watermark").alias("lowest"),
         f.max("high_watermark").alias("highest"),
@@ -32,7 +32,7 @@ def metadata_epochs(tables: Tables) -> DataFrame:
 
 
 def told_starts(tables: Tables) -> DataFrame:
-    """The fields of :class:`harness.facts.ToldStart`."""
+    """The fields of :class:`harness.metadata_facts.ToldStart`."""
     told = tables.metadata.where(f.col("log_start_offset") > 0)
     highest = f.max(f.struct("log_start_offset", -f.col("sequence"), "time_ns")).alias("told")
     acknowledged = tables.history.where((f.col("f") == "send") & (f.col("type") == "ok"))
@@ -47,7 +47,7 @@ def told_starts(tables: Tables) -> DataFrame:
 
 
 def metadata_refusals(tables: Tables) -> DataFrame:
-    """The fields of :class:`harness.facts.MetadataRefusal`."""
+    """The fields of :class:`harness.metadata_facts.MetadataRefusal`."""
     refusals = [
         tables.metadata.select(
             "run", f.lit(asked).alias("asked"), f.get_json_object("detail", f"$.{key}").alias("refused")

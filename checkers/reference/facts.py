@@ -21,7 +21,6 @@ from checkers.views.row import Read, Row, detail, where
 from checkers.views.run_demands import RunDamage
 from checkers.views.timeline import Timeline
 from harness.facts import (
-    METADATA_REFUSALS,
     SILENCE_NS,
     AckFacts,
     ClientFacts,
@@ -30,17 +29,15 @@ from harness.facts import (
     LogEpoch,
     LogFacts,
     LostRange,
-    MetadataEpoch,
-    MetadataRefusal,
     NodeFacts,
     ProducerLog,
     ReadEpoch,
     Silence,
     StateInterval,
-    ToldStart,
     UnfencedRead,
 )
 from harness.findings import Finding
+from harness.metadata_facts import METADATA_REFUSALS, MetadataEpoch, MetadataRefusal, ToldStart
 from harness.model import TopicPartition
 from harness.parts import Parts
 

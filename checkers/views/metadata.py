@@ -13,8 +13,9 @@ from functools import cached_property
 
 from checkers.views.row import ALL, Row, where
 from harness.anomaly import AnomalyKind
-from harness.facts import METADATA_REFUSALS, MetadataEpoch, MetadataRefusal, NodeFacts
+from harness.facts import NodeFacts
 from harness.findings import Finding
+from harness.metadata_facts import METADATA_REFUSALS, MetadataEpoch, MetadataRefusal
 from harness.model import TopicPartition
 
 KIND = "metadata"
