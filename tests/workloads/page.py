@@ -22,8 +22,10 @@ _HEAD = """\
 # Workloads
 
 A scenario names its workload, the load that runs by itself beside the schedule. Each runs on every target, in real and
-in virtual time ([ADR 0025](adr/0025-a-workload-is-written-once-over-a-port-of-clients.md)); but for `command`, which
-runs [your own program](your-own-program.md), in real time alone. What a
+in virtual time ([ADR 0025](adr/0025-a-workload-is-written-once-over-a-port-of-clients.md)), but for three: `command`
+runs [your own program](your-own-program.md), in real time alone; [`share_groups`](share-groups.md) takes Kafka 4.3 or
+newer and Kafka's own client, for no other has both; and a [running cluster](targets.md#a-running-cluster), by address
+or by a cluster file, refuses `deleted_records`, since it does not say which records were deleted. What a
 [schedule](scenarios.md) sends and reads, and the final read of every partition, are the same for all of them. Further
 workloads can be [plugins](plugins.md).
 

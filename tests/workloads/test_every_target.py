@@ -40,7 +40,7 @@ REFUSED: Mapping[tuple[str, str], str] = {
     ("deleted_records", "bootstrap"): "deletes records",
     ("deleted_records", "cluster"): "deletes records",
 }
-"""By workload and target, what the sentence says with which the run is refused; docs/targets.md has the reasons."""
+"""By workload and target, what the sentence says with which the run is refused; docs/workloads.md has the reasons."""
 
 pytestmark = pytest.mark.nightly("every workload on every target; by day each in virtual time, and some on brokers")
 
