@@ -67,7 +67,8 @@ def test_every_shipped_scenario_is_planned_on_every_release_or_refused_with_a_re
             try:
                 planned += plan(one, f"process:{version}").system.release is not None
             except UsageError as refused:
-                assert one.replication or version in str(refused)  # noqa: PT017
+                is_without_client = "workload.client=java:" in str(refused)  # whose jars are not in this cache
+                assert one.replication or version in str(refused) or is_without_client  # noqa: PT017
     assert planned > len(scenario.shipped()) * len(versions) / 2
 
 
