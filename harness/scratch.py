@@ -89,14 +89,12 @@ def unfinished(path: Path) -> Iterator[Path]:
     Raises:
         EnvironmentFault: the file system refuses a write; the error names ``path``.
     """
-    temporary = path.with_name(f".{path.name}.partial")
-    note_unfinished(temporary)
-    try:
-        with writing_below(path):
+    with _writing_beside(path) as temporary:
+        try:
             yield temporary
             temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -106,17 +104,24 @@ def unfinished_directory(path: Path) -> Iterator[Path]:
     Raises:
         EnvironmentFault: the file system refuses a write; the error names ``path``.
     """
-    temporary = path.with_name(f".{path.name}.partial")
-    note_unfinished(temporary)
-    try:
-        with writing_below(path):
+    with _writing_beside(path) as temporary:
+        try:
             temporary.mkdir()
             yield temporary
             if path.exists():
                 shutil.rmtree(path)
             temporary.rename(path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextmanager
+def _writing_beside(path: Path) -> Iterator[Path]:
+    """The name of what is written in place of ``path``, recorded as temporary; errors name ``path``."""
+    temporary = path.with_name(f".{path.name}.partial")
+    note_unfinished(temporary)
+    with writing_below(path):
+        yield temporary
 
 
 def note_unfinished(path: Path) -> None:
