@@ -53,12 +53,15 @@ class DeletedRecordsParameters(SteadySendsParameters):
     Attributes:
         consumers: tailing consumers; the partitions are dealt out among them.
         delete_every_s: after how long on the average a client deletes records of a partition again.
+        deleted_partitions: of how many partitions at most, the first by name; None: of all. What a partition loses from
+            which records are deleted may be excused by that, so beside other workloads some are better left alone.
         lookers: clients that look offsets up.
         lookup_every_s: after how long on the average each of them asks again.
     """
 
     consumers: int = Field(default=2, ge=1, le=64)
     delete_every_s: float = Field(default=1.0, gt=0, le=3_600)
+    deleted_partitions: int | None = Field(default=None, ge=1)
     lookers: int = Field(default=1, ge=1, le=64)
     lookup_every_s: float = Field(default=0.2, gt=0, le=3_600)
 
@@ -92,10 +95,11 @@ class DeletedRecords(SendsAndTails):
         """Delete the beginning of one partition after the other."""
         clients, drawn = self.clients, random.Random(f"{self.context.seed}:deletions")
         consumer, begun = clients.consumer("deleter", {}), set[TopicPartition]()
+        partitions = sorted(self.context.partitions)[: self._own.deleted_partitions]
         try:
             while not clients.stopping:
                 await clients.sleep(self._own.delete_every_s * drawn.uniform(0.5, 1.5))
-                place = drawn.choice(sorted(self.context.partitions))
+                place = drawn.choice(partitions)
                 bounds = await consumer.bounds(place, self._own.delivery_timeout_s)
                 if bounds is not None and not clients.stopping:
                     most = max(bounds.start_offset, round(bounds.end_offset * (1 - _KEPT)))
