@@ -13,12 +13,15 @@ Severity: ``VIOLATION``. ``WEAK`` when the sender waited for less than all in-sy
 (see :mod:`checkers.verdicts.weak_acks`), and the record was neither delivered to a consumer nor known to be committed
 (its leader's high watermark passed it in the record's own epoch). A leader's watermark does not prove that once the
 leader has come back in the same epoch with a log that ends before the record; nor where a log holds another record of
-that epoch at that offset, unless a log or a poll has this one in it, too. ``DOCUMENTED`` when the final leader's log
-starts behind it because it was deleted on purpose (see :mod:`checkers.views.deletions`) and the configuration permits
-that; or when an unclean election gave it up and the configuration permits such elections: one that began a later epoch
-than the record's and whose winner did not have it (see :mod:`checkers.views.unclean_elections`), or lacked the marker
-that committed it, so that the next one aborts it (see :mod:`checkers.views.transaction_markers`); or, when the record's
-epoch is unknown, one after its invocation.
+that epoch at that offset, unless a log or a poll has this one in it, too.
+
+``DOCUMENTED`` when the final leader's log starts behind it because it was deleted on purpose (see
+:mod:`checkers.views.deletions`) and the configuration permits that. An acknowledgement without an offset (acks=0, or of
+a batch that the leader had before) counts as at the lowest offset that its value was seen at; a value seen nowhere may
+be among whatever was deleted since. ``DOCUMENTED`` also when an unclean election gave it up and the configuration
+permits such elections: one that began a later epoch than the record's and whose winner did not have it (see
+:mod:`checkers.views.unclean_elections`), or lacked the marker that committed it, so that the next one aborts it (see
+:mod:`checkers.views.transaction_markers`); or, when the record's epoch is unknown, one after its invocation.
 
 The record's leader epoch is the one in a replica's log, else the one in a poll, else that of the only leader whose log
 end passed the offset while the send was under way. Where there are several, it is excused when one of their epochs is.
@@ -29,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from checkers.inconsistent_offsets import first_seen
+from checkers.inconsistent_offsets import first_seen, places
 from checkers.views.frames import Frames
 from checkers.views.history import History
 from checkers.views.partition_ends import PartitionEnds
@@ -88,10 +91,13 @@ KINDS = (LOST_WRITE,)
 def find(history: History, timeline: Timeline, logs: ReplicaLogs, ends: PartitionEnds) -> Iterator[Finding]:
     """Reference: every lost write of one run."""
     aborted, seen = replaced(history, timeline, logs, ends, "abort"), first_seen(history)
+    offsets = places(history, logs, ends)
     for send in history.sends:
         read = (send.where, send.value) in history.read_values
         if send.type == "ok" and not _survives(history, send) and ends.missing(send.where, send.offset, read=read):
-            lost = _lost(history, timeline, logs, ends, send, hidden=(send.where, send.offset, send.value) in aborted)
+            hidden = (send.where, send.offset, send.value) in aborted
+            stored = min(offsets.get((send.where, send.value), ()), default=None)
+            lost = _lost(history, timeline, logs, ends, send, stored=stored, hidden=hidden)
             others = seen.get((send.where, send.offset or 0), {}).items() if send.offset is not None else ()
             instead_ns = min((time_ns for value, time_ns in others if value != send.value), default=None)
             yield lost if instead_ns is None else lost._replace(by_ns=max(instead_ns, send.completed_ns))
@@ -143,17 +149,27 @@ def excuse_of(
     able = _able(timeline, send)
     epoch = _epoch(history, logs, send, _author(timeline, able))
     committed = _committed(history, timeline, logs, send, epoch)
-    return _excuse(history, timeline, ends, send, _epochs(able, epoch), committed=committed)
+    deleted = ends.may_be_deleted(send.where, send.offset, send.invoked_ns)
+    return _excuse(history, timeline, send, _epochs(able, epoch), committed=committed, deleted=deleted)
 
 
 def _lost(
-    history: History, timeline: Timeline, logs: ReplicaLogs, ends: PartitionEnds, send: Send, *, hidden: bool
+    history: History,
+    timeline: Timeline,
+    logs: ReplicaLogs,
+    ends: PartitionEnds,
+    send: Send,
+    *,
+    stored: int | None,
+    hidden: bool,
 ) -> Finding:
     able = _able(timeline, send)
     author = _author(timeline, able)
     epoch = _epoch(history, logs, send, author)
     committed = _committed(history, timeline, logs, send, epoch)
-    excuse = _excuse(history, timeline, ends, send, _epochs(able, epoch), committed=committed)
+    at = stored if send.offset is None else send.offset
+    deleted = ends.may_be_deleted(send.where, at, send.invoked_ns)
+    excuse = _excuse(history, timeline, send, _epochs(able, epoch), committed=committed, deleted=deleted)
     return Finding(
         history.run, "lost-write", *send.where,
         offset=send.offset,
@@ -233,17 +249,11 @@ def _is_another_s(history: History, logs: ReplicaLogs, send: Send, epoch: int | 
 
 
 def _excuse(
-    history: History,
-    timeline: Timeline,
-    ends: PartitionEnds,
-    send: Send,
-    epochs: Iterable[int | None],
-    *,
-    committed: bool,
+    history: History, timeline: Timeline, send: Send, epochs: Iterable[int | None], *, committed: bool, deleted: bool
 ) -> Excuse | None:
     place, offset = send.where, send.offset
     polled = offset is not None and any(not r.final for r in history.delivered.get((place, offset, send.value), []))
-    if offset is not None and ends.begins_behind(place, offset, send.invoked_ns):
+    if deleted:
         return "retention"
     if send.acks != ALL and not committed and not polled:
         return "acks"

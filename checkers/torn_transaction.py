@@ -21,14 +21,13 @@ delivered because a commit marker took another one's place does not prove that a
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from checkers.views.frames import Frames
 from checkers.views.history import History
 from checkers.views.partition_ends import PartitionEnds
 from checkers.views.replica_logs import ReplicaLogs
 from checkers.views.row import Send, where
-from checkers.views.terms import Term
 from checkers.views.timeline import Timeline
 from checkers.views.transaction_markers import gave_up_some, proofs, replaced
 from checkers.views.witnesses import Witnesses
@@ -183,9 +182,9 @@ def _known_offsets(history: History) -> dict[tuple[TopicPartition, int | None], 
 
 def _excuse(timeline: Timeline, ends: PartitionEnds, send: Send, offset: int | None) -> Excuse | None:
     """What may have removed a record whose offset may be unknown."""
-    able = [term for term in timeline.leader_terms(send.where) if term.end_ns is None or term.end_ns >= send.invoked_ns]
-    if _is_deleted(timeline, ends, send, offset, able):
+    if ends.may_be_deleted(send.where, offset, send.invoked_ns):
         return "retention"
+    able = [term for term in timeline.leader_terms(send.where) if term.end_ns is None or term.end_ns >= send.invoked_ns]
     elections = timeline.unclean_elections.get(send.where, [])
     if timeline.sampled:
         return "unclean" if any(election.time_ns >= send.invoked_ns for election in elections) else None
@@ -195,15 +194,3 @@ def _excuse(timeline: Timeline, ends: PartitionEnds, send: Send, offset: int | N
         wrote = [term for term in able if term.first_log_end <= offset < term.log_end]
         gone = any(election.gave_up(term.leader_epoch, offset) for election in elections for term in wrote)
     return "unclean" if gone else None
-
-
-def _is_deleted(timeline: Timeline, ends: PartitionEnds, send: Send, offset: int | None, able: Sequence[Term]) -> bool:
-    """Whether the record was deleted since it was sent; of unknown offset, whether anything was that is as new."""
-    if offset is not None:
-        return ends.begins_behind(send.where, offset, send.invoked_ns)
-    start = ends.by_partition[send.where].log_start_offset or 0
-    if timeline.sampled:
-        return start > 0
-    since = [one.log_start for one in timeline.deletions.get(send.where, []) if one.time_ns >= send.invoked_ns]
-    lowest = min((term.first_log_end for term in able), default=None)
-    return lowest is not None and min(start, max(since, default=0)) > lowest

@@ -288,15 +288,19 @@ def gave_up_of(offset: Column, since_ns: Column) -> Column:
     )
 
 
-def may_be_deleted(since_ns: Column) -> Column:
-    """Whether something has been deleted since then that may have been written since then."""
+def may_be_deleted(offset: Column, since_ns: Column) -> Column:
+    """Whether a record was deleted on purpose since it was sent.
+
+    Of an unknown offset (null): whether anything has been deleted since then that may have been written since then.
+    """
     start = f.coalesce("leader.log_start_offset", f.lit(0))
     since_then = f.filter("deleted", lambda one: one["time_ns"] >= since_ns)
     most = f.coalesce(f.array_max(f.transform(since_then, lambda one: one["log_start"])), f.lit(0))
     able = f.filter("terms", lambda term: _led_since(term, since_ns))
     lowest = f.array_min(f.transform(able, lambda term: term["first_log_end"]))
     deleted = f.coalesce(f.least(start, most) > lowest, f.lit(False))
-    return f.when(f.col("sampled"), start > 0).otherwise(deleted)
+    anything = f.when(f.col("sampled"), start > 0).otherwise(deleted)
+    return f.when(offset.isNull(), anything).otherwise(begins_behind(offset, since_ns))
 
 
 def _led_since(term: Column, since_ns: Column) -> Column:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_analysis.leadership import begins_behind, given_up, led_during
+from spark_analysis.leadership import given_up, led_during, may_be_deleted
 from spark_analysis.partitions import missing
 from spark_analysis.question import Question
 from spark_analysis.records import ALL, is_hidden
@@ -123,7 +123,7 @@ def excuse(*, hidden: bool) -> Column:
     """
     delivered = f.col("polled") & f.col("offset").isNotNull()
     weak = (f.col("acks") != ALL) & ~f.col("committed") & ~delivered
-    expired = begins_behind(f.col("offset"), f.col("invoked_ns"))
+    expired = may_be_deleted(f.coalesce("offset", "lowest"), f.col("invoked_ns"))
     unknown = f.col("known_epoch").isNull() & (f.size("able") > 0)
     of_any = f.exists("able", lambda term: given_up(term["leader_epoch"], f.col("offset"), f.col("invoked_ns")))
     gone = f.when(unknown, of_any).otherwise(given_up(f.col("known_epoch"), f.col("offset"), f.col("invoked_ns")))

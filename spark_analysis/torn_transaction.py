@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_analysis.leadership import begins_behind, gave_up_of, may_be_deleted
+from spark_analysis.leadership import gave_up_of, may_be_deleted
 from spark_analysis.partitions import missing
 from spark_analysis.question import Question
 from spark_analysis.records import UNKNOWN, is_proof
@@ -71,7 +71,7 @@ def _torn(records: Records, partitions: Partitions) -> DataFrame:
 
 def _excuse() -> Column:
     known_offset, since_ns = f.col("known_offset"), f.col("since_ns")
-    deleted = f.when(known_offset.isNull(), may_be_deleted(since_ns)).otherwise(begins_behind(known_offset, since_ns))
+    deleted = may_be_deleted(known_offset, since_ns)
     given_up = f.when(gave_up_of(known_offset, since_ns), "unclean")
     return f.when(f.col("aborted"), "unclean").when(deleted, "retention").otherwise(given_up)
 

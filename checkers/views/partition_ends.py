@@ -82,6 +82,21 @@ class PartitionEnds:
         since = (one for one in self._timeline.deletions.get(place, []) if since_ns is None or one.time_ns >= since_ns)
         return self._timeline.sampled or any(offset < one.log_start for one in since)
 
+    def may_be_deleted(self, place: TopicPartition, offset: int | None, since_ns: int) -> bool:
+        """Whether a record was deleted on purpose since it was sent.
+
+        Of an unknown offset (None): whether anything has been deleted since then that may have been written since then.
+        """
+        if offset is not None:
+            return self.begins_behind(place, offset, since_ns)
+        start = self.by_partition[place].log_start_offset or 0
+        if self._timeline.sampled:
+            return start > 0
+        since = [one.log_start for one in self._timeline.deletions.get(place, []) if one.time_ns >= since_ns]
+        terms = self._timeline.leader_terms(place)
+        lowest = min((x.first_log_end for x in terms if x.end_ns is None or x.end_ns >= since_ns), default=None)
+        return lowest is not None and min(start, max(since, default=0)) > lowest
+
     def judged(self, place: TopicPartition, offset: int | None) -> bool:
         """Whether the final read would have delivered a record at ``offset``, had it been there.
 

@@ -9,8 +9,9 @@ import json
 from typing import Any
 
 from harness.checker import Outcome
-from tests.checkers.cases import case, lost, write
+from tests.checkers.cases import case, lose_tail, lost, regression, write
 from tests.checkers.clients import Sent, transact
+from tests.checkers.sampling import SAMPLED
 from tests.checkers.story import NODES, Story
 
 RETENTION: dict[str, Any] = {"guarantees": {"retention": True, "min_insync_replicas": 2}}
@@ -198,4 +199,41 @@ def a_marker_may_lie_where_a_record_was_that_a_transaction_s_log_no_longer_has(s
     story.poll(5, [0])
     story.poll(5, [2])
     story.delete(2)
+    story.finish()
+
+
+# --------------------------------------------------------------------------------- acknowledgements without an offset
+
+GONE = ("lost-write", "DOCUMENTED", None)
+LOST = ("lost-write", "VIOLATION", None)
+
+
+@case(Outcome.PASS, lost(0, "DOCUMENTED"), GONE, lost(2, "DOCUMENTED"), **RETENTION)
+@case(Outcome.PASS, lost(0, "DOCUMENTED"), GONE, lost(2, "DOCUMENTED"), guarantees=SAMPLED | {"retention": True})
+def a_record_that_was_acknowledged_without_an_offset_may_have_been_deleted(story: Story) -> None:
+    story.send()
+    story.send(offset=None)
+    write(story, 2)
+    story.delete(3)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, lost(0, "DOCUMENTED"), lost(1, "DOCUMENTED"), LOST, **RETENTION)
+def what_was_sent_after_the_deletion_was_not_deleted_wherever_it_was(story: Story) -> None:
+    write(story, 3)
+    story.delete(2)
+    story.send(append=False, offset=None)
+    story.finish()
+
+
+@case(
+    Outcome.VIOLATION, lost(0, "DOCUMENTED"), LOST, ("vanished-read", "VIOLATION", 1), regression(1),
+    **RETENTION,
+)  # fmt: skip
+def a_record_without_an_offset_that_a_consumer_had_from_behind_what_is_deleted_is_lost(story: Story) -> None:
+    story.send()
+    story.send(offset=None)
+    story.poll(5, [1])
+    story.delete(1)
+    lose_tail(story, 1)
     story.finish()
