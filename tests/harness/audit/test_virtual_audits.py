@@ -181,6 +181,22 @@ def test_a_leader_that_acknowledges_before_its_followers_have_it_is_found(tmp_pa
     assert sum(lost_in(found).values()) > 0
 
 
+@pytest.mark.parametrize(
+    ("bugs", "kind"),
+    [
+        ("batch_appended_twice,sequence_unchecked", "duplicate"),
+        ("fetch_swaps_batches", "int-nonmonotonic-poll"),
+        ("fetch_garbles_a_key", "corrupt-read"),
+    ],
+)
+def test_an_audit_judges_duplicates_order_and_contents(tmp_path: Path, bugs: str, kind: str) -> None:
+    settings = {"min.insync.replicas": 2}
+    with simulated(tmp_path, settings, bugs=bugs) as target:
+        found = results(audit(tmp_path, target, for_s=60, window_s=30, rate=12, settings=settings))
+    assert [one.outcome for one in found] == [Outcome.VIOLATION] * 2
+    assert all(kind in one.anomalies for one in found)
+
+
 @pytest.mark.nightly("three days in virtual time take minutes")
 def test_three_days_are_silent_but_for_the_hour_of_an_unclean_election_and_need_no_more_than_half_a_day(
     tmp_path: Path,
