@@ -45,7 +45,7 @@ from spark_analysis.packing import packed
 from spark_analysis.parallel_jobs import in_parallel
 from spark_analysis.question import Question, questions_of
 from spark_analysis.result_cache import cached_results
-from spark_analysis.session import innermost
+from spark_analysis.session import fatal_error, innermost
 from spark_analysis.sizing import gathered
 from spark_analysis.stalls import stalls
 from spark_analysis.state_intervals import intervals
@@ -114,9 +114,7 @@ def _read(spark: SparkSession, files: RunFiles, damage: Damage) -> Iterator[tupl
         for table in tables if sizing.are_cached(content, len(_sizes(files.tables))) else ():
             table.persist()
         try:
-            digests = (
-                Digests(spark, files.tables, hold, only_run=only_run, healed_ns=damage.healed_ns) if large else None
-            )
+            digests = Digests(spark, read, hold, only_run=only_run, healed_ns=damage.healed_ns) if large else None
             yield tables, Scale(hold, digests)
         finally:
             for table in tables:
@@ -137,10 +135,11 @@ def _failures_in_words() -> Iterator[None]:
         remedy = _WORKERS if "No module named" in reason else _REMEDY
         raise EnvironmentFault(f"Spark's Python workers failed: {reason}.", remedy) from error
     except Py4JJavaError as error:
-        raise EnvironmentFault(f"Spark failed: {innermost(error.java_exception)}.", _REMEDY) from error
+        raise EnvironmentFault(f"Spark failed: {fatal_error() or innermost(error.java_exception)}.", _REMEDY) from error
     except (Py4JError, PySparkException) as error:
-        reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        raise EnvironmentFault(f"Spark failed: {reason.rstrip('.')}.", _REMEDY) from error
+        lines = (line for line in str(error).splitlines() if line.strip())
+        reason = fatal_error() or next(lines, type(error).__name__).rstrip(".")
+        raise EnvironmentFault(f"Spark failed: {reason}.", _REMEDY) from error
 
 
 def _sizes(files: Mapping[str, Sequence[TableFile]]) -> list[int]:

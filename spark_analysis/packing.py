@@ -1,8 +1,11 @@
-"""Many small Parquet files as one file for each table: to open a file takes Spark longer than to read its few rows."""
+"""Many small Parquet files as few: to open a file takes Spark longer than to read its rows.
+
+A recorder writes a file each second or two, so that an hour is thousands of them, and some thirty jobs open them all.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,14 +21,16 @@ from spark_analysis.files import TableFile, is_local, local_files, local_path
 _FEW = 8
 """Up to how many files of a table are left as they are."""
 
-_MOST_PER_FILE = 64 * 1024
-_MOST = 16 * 1024 * 1024
-"""Up to how many bytes of Parquet, per file on average and in all, a table's files are packed: they are in memory."""
+_MOST_PER_FILE = 1024 * 1024
+"""Up to how many bytes of Parquet, per file on average, the files of a table are packed."""
+
+_PACK = 16 * 1024 * 1024
+"""Up to how many bytes of Parquet become one file: they are in memory meanwhile."""
 
 
 @contextmanager
 def packed(spark: SparkSession, files: Mapping[str, Sequence[TableFile]]) -> Iterator[dict[str, Sequence[TableFile]]]:
-    """``files`` by table, or meanwhile a temporary file with the rows of all of a table's, where that is faster.
+    """``files`` by table; a table's rows are in fewer, temporary files, in their order, where that is faster.
 
     Only files of this machine are packed, and only for a Spark that runs on it. What cannot be packed is left to Spark.
     """
@@ -43,24 +48,42 @@ def packed(spark: SparkSession, files: Mapping[str, Sequence[TableFile]]) -> Ite
         return
     with temporary as directory:
         path = Path(directory)
-        done = {name: _packed(TABLES[name], several, path / f"{name}.parquet") for name, several in paying.items()}
-        yield {**files, **done}
+        yield {**files, **{name: _packed(TABLES[name], several, path) for name, several in paying.items()}}
 
 
 def _pays(files: Sequence[TableFile]) -> bool:
-    size = sum(file.size for file in files)
-    small = size <= min(_MOST, _MOST_PER_FILE * len(files))
+    small = sum(file.size for file in files) <= _MOST_PER_FILE * len(files)
     return len(files) > _FEW and small and all(map(is_local, files))
 
 
-def _packed(table: Table, files: Sequence[TableFile], path: Path) -> Sequence[TableFile]:
+def _packed(table: Table, files: Sequence[TableFile], directory: Path) -> Sequence[TableFile]:
+    done: list[TableFile] = []
     try:
-        pq.write_table(
-            pa.concat_tables([_rows(table, local_path(file)) for file in files]), path, row_group_size=ROW_GROUP
-        )
+        for pack in _packs(files):
+            done += (
+                pack if len(pack) == 1 else [_written(table, pack, directory / f"{table.name}-{len(done):05d}.parquet")]
+            )
     except (pa.ArrowException, OSError, KeyError):  # KeyError: a file lacks a column
         return files
-    return local_files([path])
+    return done
+
+
+def _packs(files: Sequence[TableFile]) -> Iterator[list[TableFile]]:
+    """``files`` in order, as many together as have ``_PACK`` bytes at most; a larger one is alone."""
+    pack: list[TableFile] = []
+    for file in files:
+        if pack and sum(one.size for one in pack) + file.size > _PACK:
+            yield pack
+            pack = []
+        pack.append(file)
+    yield pack
+
+
+def _written(table: Table, pack: Iterable[TableFile], path: Path) -> TableFile:
+    rows = pa.concat_tables([_rows(table, local_path(file)) for file in pack])
+    pq.write_table(rows, path, row_group_size=ROW_GROUP)
+    [file] = local_files([path])
+    return file
 
 
 def _rows(table: Table, path: Path) -> pa.Table:

@@ -54,10 +54,16 @@ _JOIN_S = 0.1
 _OF_SPARK = "pyspark-shell"
 """The end of the command line of every JVM that PySpark starts, and of the processes that start them."""
 
+_FATAL = re.compile(r"\bjava\.lang\.(?:\w+Memory|StackOverflow|Internal|Unknown)Error\b.*")
+
+_MOST_OUTPUT = 1 << 20
+
 _starting = threading.Lock()
 _ending = threading.Event()
 _warming: list[threading.Thread] = []
 _state: dict[str, SparkSession] = {}
+_output: list[IO[str]] = []
+"""What the JVM of the session writes to its standard error; at most one file."""
 
 
 def session(master: str | None = None, size: int = 0) -> SparkSession:
@@ -133,6 +139,8 @@ def stop() -> None:
                 spark.stop()
         finally:
             _end(gateway)
+            while _output:
+                _output.pop().close()
 
 
 def _attempt(work: Callable[[], None]) -> None:
@@ -159,8 +167,15 @@ def _start(master: str, size: int = 0) -> SparkSession:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     java = find_java(_NEEDED_BY, _REMEDY)
     _require_answer(master)
-    with tempfile.TemporaryFile(mode="w+") as stderr:
-        gateway = _launch(conf, stderr, java)
+    with contextlib.ExitStack() as unless_started:
+        stderr = unless_started.enter_context(tempfile.TemporaryFile(mode="w+"))
+        started = _session(master, conf, _launch(conf, stderr, java))
+        unless_started.pop_all()
+    _output.append(stderr)
+    return started
+
+
+def _session(master: str, conf: SparkConf, gateway: Any) -> SparkSession:
     interrupts = signal.getsignal(signal.SIGINT)
     try:
         remember_classes(gateway.jvm)
@@ -227,6 +242,7 @@ def _configuration(master: str, size: int) -> SparkConf:
         "spark.ui.showConsoleProgress": "false",
         # Spark records every plan for its web pages, which are off.
         "spark.sql.ui.explainMode": "simple",
+        "spark.sql.parquet.filterPushdown": "false",
         "spark.sql.maxPlanStringLength": "1000",
         "spark.sql.debug.maxToStringFields": "1",
         # Of the last thousand queries it keeps what was planned, too.
@@ -312,6 +328,18 @@ def _complaint(output: str) -> str:
     thrown = re.search(r'^Exception in thread "\S+" [\w.$]+: (.+)', output, re.MULTILINE)
     lines = [line for line in output.splitlines() if line.strip() and not line.startswith(("WARNING", "Picked up "))]
     return (thrown[1] if thrown else lines[0] if lines else "").rstrip(".")
+
+
+def fatal_error() -> str:
+    """The first error from which a JVM does not recover that the session's has written about; empty: it has not.
+
+    Of memory that ran out, say, a thread of Spark's dies, and callers get exceptions of something else.
+    """
+    for stderr in _output:
+        written = os.pread(stderr.fileno(), _MOST_OUTPUT, 0)  # the JVM goes on writing where the file's position is
+        if found := _FATAL.search(written.decode(errors="replace")):
+            return found[0].rstrip(".")
+    return ""
 
 
 def innermost(thrown: Any) -> str:

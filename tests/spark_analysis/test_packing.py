@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -32,12 +33,15 @@ def files(root: Path, runs: int = 9) -> dict[str, list[TableFile]]:
     return found
 
 
+def rows(several: Iterable[TableFile]) -> list[dict[str, Any]]:
+    return [row for file in several for row in pq.read_table(local_path(file)).to_pylist()]
+
+
 def test_files_of_many_runs_are_one_with_the_rows_of_all(tmp_path: Path) -> None:
     several = files(tmp_path)
     with packed(HERE, several) as read:
         for name, [one] in read.items():
-            rows = [row for file in several[name] for row in pq.read_table(local_path(file)).to_pylist()]
-            assert pq.read_table(local_path(one)).to_pylist() == rows
+            assert rows([one]) == rows(several[name])
             assert one.size == local_path(one).stat().st_size
     assert not any(local_path(one).exists() for [one] in read.values())
 
@@ -68,12 +72,12 @@ def test_a_file_that_cannot_be_read_leaves_its_table_to_spark(tmp_path: Path) ->
 def test_a_file_of_another_form_leaves_its_table_to_spark(tmp_path: Path, spoil: str) -> None:
     several = files(tmp_path)
     path = local_path(several["history"][4])
-    rows = pq.read_table(path)
+    table = pq.read_table(path)
     if spoil == "a column less":
-        rows = rows.drop_columns(["offset"])
+        table = table.drop_columns(["offset"])
     else:
-        rows = rows.set_column(rows.schema.get_field_index("op"), "op", rows["op"].cast(pa.string()))
-    pq.write_table(rows, path)
+        table = table.set_column(table.schema.get_field_index("op"), "op", table["op"].cast(pa.string()))
+    pq.write_table(table, path)
     with packed(HERE, several) as read:
         assert read["history"] == several["history"]
         assert len(read["timeline"]) == 1
@@ -87,5 +91,20 @@ def test_without_room_for_a_temporary_file_every_table_is_left_to_spark(
 
     several = files(tmp_path)
     monkeypatch.setattr(packing, "TemporaryDirectory", full)
+    with packed(HERE, several) as read:
+        assert read == several
+
+
+def test_as_many_files_become_one_as_fit_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    several = files(tmp_path)
+    monkeypatch.setattr(packing, "_PACK", 3 * max(one.size for one in several["history"]))
+    with packed(HERE, several) as read:
+        assert len(read["history"]) == 3
+        assert rows(read["history"]) == rows(several["history"])
+
+
+def test_a_file_that_is_large_enough_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    several = files(tmp_path)
+    monkeypatch.setattr(packing, "_PACK", 1)
     with packed(HERE, several) as read:
         assert read == several

@@ -175,3 +175,15 @@ def test_a_jvm_that_has_no_session_yet_is_ended_too() -> None:
     )
     done = subprocess.run((sys.executable, "-c", script), capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("-9\n", "")
+
+
+def test_what_the_jvm_dies_of_is_known_while_its_session_is_there() -> None:
+    script = (
+        "from spark_analysis import session\n"
+        "spark = session.session(); print(repr(session.fatal_error()))\n"
+        "for one in ('ERROR Executor: x', 'java.lang.OutOfMemoryError: Java heap space', 'java.lang.InternalError'):\n"
+        "    spark._jvm.java.lang.System.err.println(one)\n"
+        "print(session.fatal_error()); session.stop(); print(repr(session.fatal_error()))\n"
+    )
+    done = subprocess.run((sys.executable, "-c", script), capture_output=True, text=True, check=False)
+    assert done.stdout == "''\njava.lang.OutOfMemoryError: Java heap space\n''\n", done.stderr
