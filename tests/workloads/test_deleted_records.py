@@ -68,6 +68,12 @@ def test_a_run_deletes_nothing_or_finds_no_time() -> None:
     assert gone == {("lost-write", Verdict.DOCUMENTED), ("vanished-read", Verdict.DOCUMENTED)}
 
 
+@pytest.mark.parametrize(("most", "deleted_of"), [("1", {0}), ("7", {0, 1})])
+def test_partitions_that_are_to_be_spared_are_not(most: str, deleted_of: set[int]) -> None:
+    orders = rehearse(planned(settings={"workload.deleted_partitions": most})).manifest.orders or ()
+    assert {order["partition"] for order in orders} == deleted_of
+
+
 @pytest.mark.parametrize(
     ("bug", "kind"),
     [
