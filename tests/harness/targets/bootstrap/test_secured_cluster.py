@@ -8,6 +8,8 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from confluent_kafka.admin import ResourceType  # type: ignore[attr-defined]
@@ -79,7 +81,8 @@ def passes(
     [verdict] = check([directory.path], engine="reference")
     assert verdict.outcome is Outcome.PASS, verdict
     reports.write(directory.path)
-    assert not holding(out, PASSWORD, PASSWORD[-9:])
+    key = kafka.certificates.path("alice.key").read_text().splitlines()[1:-1]
+    assert not holding(out, PASSWORD, PASSWORD[-9:], *key)
     left = [name for name in kafka.admin().list_topics(timeout=10).topics if name.startswith(PREFIX)]
     assert not left
     return directory
@@ -114,8 +117,19 @@ class Watch:
 
 
 def holding(directory: Path, *texts: str) -> list[Path]:
+    """The files that have one of these texts in them, tables as what they hold: their pages are compressed."""
     files = [path for path in directory.rglob("*") if path.is_file()]
-    return [path for path in files if any(text.encode() in path.read_bytes() for text in texts)]
+    return [path for path in files if any(text in content(path) for text in texts)]
+
+
+def content(path: Path) -> str:
+    return str(pq.read_table(path).to_pylist()) if path.suffix == ".parquet" else path.read_bytes().decode("latin-1")
+
+
+def test_a_text_is_found_in_a_compressed_table_too(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"error": [PASSWORD] * 2}), tmp_path / "a.parquet", compression="zstd")
+    (tmp_path / "b.json").write_text("{}")
+    assert holding(tmp_path, "of another", PASSWORD[-9:]) == [tmp_path / "a.parquet"]
 
 
 @pytest.mark.parametrize(
