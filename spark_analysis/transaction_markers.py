@@ -21,10 +21,14 @@ def transaction_ends(replica_logs: DataFrame, ends: DataFrame) -> DataFrame:
         ``closed_at`` (the marker's offset), ``instead_ns`` (since when that may have taken another one's place; null:
         it has not) and ``later``: an unclean election began a later epoch.
     """
-    logs = replica_logs.where(f.col("producer_id").isNotNull()).withColumnRenamed("leader_epoch", "logged")
-    own = logs.join(f.broadcast(ends), on=list(PLACE), how="inner").where(f.col("node") == f.col("leader.node"))
+    columns = ("node", "producer_id", "offset", "control", "value", f.col("leader_epoch").alias("logged"))
+    logs = replica_logs.where(f.col("producer_id").isNotNull()).select(*PLACE, *columns)
+    leaders = ends.select(*PLACE, f.col("leader.node").alias("node"))
+    own = logs.join(f.broadcast(leaders), on=[*PLACE, "node"], how="inner")
     marker = next_marker(f.struct("offset", "control", f.col("logged").alias("epoch")), *PLACE, "producer_id")
-    records = own.withColumn("marker", marker).where(f.col("control").isNull() & f.col("value").isNotNull())
+    closed = own.withColumn("marker", marker).where(f.col("control").isNull() & f.col("value").isNotNull())
+    # What is known of a partition is wide, and sorting would carry it along with every row.
+    records = closed.join(f.broadcast(ends), on=list(PLACE), how="inner")
     later = f.exists("unclean", lambda election: election["leader_epoch"] > f.col("logged"))
     return records.select(
         *PLACE, "value", "offset", "logged",

@@ -15,12 +15,9 @@ def unfounded_lookups(tables: Tables, partitions: Partitions) -> DataFrame:
     """``unfounded-lookup``, as ``checkers.unfounded_lookup`` defines it."""
     history = tables.history
     asked = f.broadcast(with_partitions(_lookups(history), partitions).where(f.col("leader").isNotNull()))
-    given = history.where(
-        (f.col("f") == "poll") & (f.col("type") != "invoke") & f.col("timestamp_ms").isNotNull()
-    ).select(
-        *PLACE, "offset", "value", "leader_epoch", "timestamp_ms",
-        f.col("index").alias("row"),
-    )  # fmt: skip
+    polled = history.where((f.col("f") == "poll") & (f.col("type") != "invoke") & f.col("timestamp_ms").isNotNull())
+    # Each is compared with every lookup there: of all deliveries of a record the first counts.
+    given = polled.groupBy(*PLACE, "offset", "value", "leader_epoch", "timestamp_ms").agg(f.min("index").alias("row"))
     is_before = f.col("answer").isNull() | (f.col("offset") < f.col("answer"))
     as_young = f.col("timestamp_ms") >= f.col("asked_ms")
     left_out = given.join(asked, on=list(PLACE), how="inner").where(

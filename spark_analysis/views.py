@@ -144,6 +144,7 @@ def views_of(tables: Tables, scale: Scale, demands: Demands, damage: Damage) -> 
     marked = data_ends(whole, leaders) if "txn" in uses else None
     ends = hold(partitions(read, logs, leaders, begun, data_ends=marked, sampled=demands.sampled), few=True)
     closed = replaced(transaction_ends(whole.replica_logs, ends)) if "txn" in uses else None
+    closed = hold(closed, few=True) if digests and closed is not None else closed
     every = _once(lambda: records(whole, leaders, hold, closed))
     if digests:
         but = irregular(done, missing, disordered)

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from harness import compacted
@@ -18,6 +18,8 @@ from spark_analysis.tables import PLACE, Tables, table_of, united
 
 Rows = dict[str, list[dict[str, Any]]]
 """Rows by table name."""
+
+_TERM = (*PLACE, "node", "incarnation", "leader_epoch")
 
 _PLACE_TYPES: Mapping[str, ColumnType] = {"run": "string", "topic": "string", "partition": "int32"}
 
@@ -79,17 +81,19 @@ def _turning_points(
     places = table_of(spark, (dict(zip(PLACE, row, strict=True)) for row in found), _PLACE_TYPES)
     concerned = timeline.join(f.broadcast(places), on=list(PLACE), how="left_semi")
     led = concerned.where((f.col("kind") == "state") & (f.col("role") == "leader"))
-    above = led.join(f.broadcast(offsets.withColumnRenamed("offset", "key")), on=list(PLACE), how="inner")
-    first_above = above.where(f.col("high_watermark") > f.col("key"))
+    first = led.groupBy(*_TERM).agg(f.min_by(f.struct(*timeline.columns), "sequence").alias("row"))
     return [
         concerned.where(f.col("kind").isin("truncation", "election", "isr")),
-        _first(led, timeline.columns),
-        _first(first_above, timeline.columns, f.col("key")),
+        first.select("row.*"),
+        _first_above(led, offsets).select(*timeline.columns),
     ]
 
 
-def _first(rows: DataFrame, columns: list[str], *keys: Column) -> DataFrame:
-    """The first row of each leader's term, for each of ``keys``."""
-    term = [*map(f.col, PLACE), f.col("node"), f.col("incarnation"), f.col("leader_epoch"), *keys]
-    grouped = rows.groupBy(*term).agg(f.min_by(f.struct(*columns), "sequence").alias("row"))
-    return grouped.select("row.*")
+def _first_above(led: DataFrame, offsets: DataFrame) -> DataFrame:
+    """The first row of each leader's term with a high watermark above each of ``offsets``; it is the highest so far."""
+    before = Window.partitionBy(*_TERM).orderBy("sequence").rowsBetween(Window.unboundedPreceding, -1)
+    highest = f.coalesce(f.max("high_watermark").over(before), f.lit(-1))
+    rising = led.withColumn("highest", highest).where(f.col("high_watermark") > f.col("highest"))
+    passed = (f.col("highest") <= f.col("key")) & (f.col("key") < f.col("high_watermark"))
+    keys = f.broadcast(offsets.withColumnRenamed("offset", "key"))
+    return rising.join(keys, on=list(PLACE), how="inner").where(passed)

@@ -193,9 +193,9 @@ def _is_ordered(states: States, journal: FaultJournal, finding: Finding, removal
     orders = (journal.orders or {}).get(place, ())
     by_ns = removal.time_ns if removal.ordered_by_ns is None else removal.ordered_by_ns
     begun = [x for x in orders if not x.is_refused and x.invoked_ns <= by_ns]
-    sent = [x for x in begun if not _is_over(states, place, x, sent_ns)]
-    known = [mark if one.before is None else one.before for one in sent]
-    return any(before is None or finding.offset is None or finding.offset < before for before in known)
+    known = [(x, mark if x.before is None else x.before) for x in begun]
+    covering = (x for x, end in known if end is None or finding.offset is None or finding.offset < end)
+    return any(not _is_over(states, place, x, sent_ns) for x in covering)
 
 
 def _is_over(states: States, place: TopicPartition, order: Order, by_ns: int) -> bool:

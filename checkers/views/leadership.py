@@ -46,9 +46,9 @@ def was_restarted(states: States, node: int, since_ns: int, by_ns: int) -> bool:
     In a sampled timeline a process may have run for a while before the first row of it.
     """
     look_ns = LOOK_NS if states.sampled else 0
-    own = [one for one in states.intervals if one.node == node and one.kind != "final"]
-    last = max((one.incarnation for one in own if one.begin_ns <= since_ns + look_ns), default=0)
-    return any(one.incarnation > last and one.begin_ns <= by_ns for one in own)
+    lives = states.lives.get(node, {}).items()
+    last = max((incarnation for incarnation, begun_ns in lives if begun_ns <= since_ns + look_ns), default=0)
+    return any(incarnation > last and begun_ns <= by_ns for incarnation, begun_ns in lives)
 
 
 def _leading(intervals: Sequence[StateInterval], since_ns: float, until_ns: float) -> Iterator[StateInterval]:

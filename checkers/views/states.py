@@ -96,6 +96,16 @@ class States(AboutRun):
         }
 
     @cached_property
+    def lives(self) -> dict[int, dict[int, int]]:
+        """When each life of a node was first reported, in nanoseconds, by node and incarnation."""
+        first_ns: dict[int, dict[int, int]] = defaultdict(dict)
+        for one in self.intervals:
+            if one.kind != "final":
+                known = first_ns[one.node]
+                known[one.incarnation] = min(one.begin_ns, known.get(one.incarnation, one.begin_ns))
+        return dict(first_ns)
+
+    @cached_property
     def lasted(self) -> dict[tuple[int, int], int]:
         """Until when each life of a node is known to have lasted, in nanoseconds, by node and incarnation."""
         last_ns: dict[tuple[int, int], int] = defaultdict(int)
