@@ -14,7 +14,8 @@ and the guarantee counts. Where a table that may hold the reason has a gap, it i
 another epoch of it: a leader compares sequence numbers within an epoch alone, so that it was the client who sent the
 record anew. librdkafka does, where records of any partition time out, or OUT_OF_ORDER_SEQUENCE_NUMBER answers a request
 behind one that failed (its issue 4953): it goes on in the next epoch, and sends again what may be stored already. Where
-clients alone are known that is ``INDETERMINATE``, unless the answer came too soon for a client to send again.
+clients alone are known, or the final leader's log begins behind a copy, that is ``INDETERMINATE``, unless the answer
+came too soon for a client to send again.
 
 A client that learns that its record is lost rightly sends it again. So it is ``DOCUMENTED``, too, when the final
 leader's log has the value at one offset at most, and the copies at the others were given up by an unclean election that
@@ -112,11 +113,18 @@ def permitted(finding: Finding, states: States, configured: Configured, journal:
     return "producers are not idempotent (guarantees.idempotent_producers)"
 
 
-def doubt(finding: Finding, configured: Configured) -> str:
+def doubt(finding: Finding, configured: Configured, states: States) -> str:
     """Whether a client may have numbered it anew, where no log tells, and it may have been sent again; empty: no."""
-    if finding.excuse != "unnumbered" or knows_states(configured.guarantees):
+    if finding.excuse != "unnumbered" or (knows_states(configured.guarantees) and not _is_deleted(finding, states)):
         return ""
     return "no log tells whether its producer had numbered it anew, so that no leader could know it again"
+
+
+def _is_deleted(finding: Finding, states: States) -> bool:
+    """Whether the final leader's log begins behind the first copy, so that it cannot have both."""
+    place = TopicPartition(finding.topic, finding.partition)
+    leader = states.final_leader(place)
+    return leader is not None and (finding.offset or 0) < (states.ended[place][leader].log_start_offset or 0)
 
 
 def attribute(finding: Finding, frames: Frames) -> Attribution:

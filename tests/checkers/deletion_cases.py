@@ -204,6 +204,7 @@ def a_marker_may_lie_where_a_record_was_that_a_transaction_s_log_no_longer_has(s
 
 # --------------------------------------------------------------------------------- acknowledgements without an offset
 
+GONE_0 = lost(0, "DOCUMENTED")
 GONE = ("lost-write", "DOCUMENTED", None)
 LOST = ("lost-write", "VIOLATION", None)
 
@@ -237,3 +238,30 @@ def a_record_without_an_offset_that_a_consumer_had_from_behind_what_is_deleted_i
     story.delete(1)
     lose_tail(story, 1)
     story.finish()
+
+
+def delivered_twice(story: Story, result: str, start: int) -> None:
+    """A record is read at offsets 1 and 2; then all logs begin at ``start``."""
+    write(story, 1)
+    value = story.send(result=result)
+    story.append(0, value, (1, 2))
+    story.poll(5, [0, 1, 2])
+    story.delete(start)
+    story.finish()
+
+
+@case(Outcome.INCONCLUSIVE, GONE_0, ("vanished-read", "DOCUMENTED", 0), ("vanished-read", "DOCUMENTED", 1),
+      ("duplicate", "INDETERMINATE", 1), **RETENTION)  # fmt: skip
+def of_a_copy_that_was_deleted_no_log_tells_whether_it_was_numbered_anew(story: Story) -> None:
+    delivered_twice(story, "info", 2)
+
+
+@case(Outcome.VIOLATION, GONE_0, ("vanished-read", "DOCUMENTED", 0), ("duplicate", "VIOLATION", 1), **RETENTION)
+def two_copies_behind_what_was_deleted_are_numbered_alike(story: Story) -> None:
+    delivered_twice(story, "info", 1)
+
+
+@case(Outcome.VIOLATION, GONE_0, lost(1, "DOCUMENTED"), ("vanished-read", "DOCUMENTED", 0),
+      ("vanished-read", "DOCUMENTED", 1), ("duplicate", "VIOLATION", 1), **RETENTION)  # fmt: skip
+def a_deleted_copy_was_not_numbered_anew_where_the_first_try_was_answered_at_once(story: Story) -> None:
+    delivered_twice(story, "ok", 2)
