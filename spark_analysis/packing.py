@@ -21,7 +21,7 @@ from spark_analysis.files import TableFile, is_local, local_files, local_path
 _FEW = 8
 """Up to how many files of a table are left as they are."""
 
-_MOST_PER_FILE = 1024 * 1024
+_MOST_PER_FILE = 64 * 1024
 """Up to how many bytes of Parquet, per file on average, the files of a table are packed."""
 
 _PACK = 16 * 1024 * 1024
