@@ -91,7 +91,8 @@ KINDS = (LOST_WRITE,)
 def find(history: History, timeline: Timeline, logs: ReplicaLogs, ends: PartitionEnds) -> Iterator[Finding]:
     """Reference: every lost write of one run."""
     aborted, seen = replaced(history, timeline, logs, ends, "abort"), first_seen(history)
-    offsets = places(history, logs, ends)
+    is_unplaced = any(send.type == "ok" and send.offset is None for send in history.sends)
+    offsets = places(history, logs, ends) if is_unplaced else {}
     for send in history.sends:
         read = (send.where, send.value) in history.read_values
         if send.type == "ok" and not _survives(history, send) and ends.missing(send.where, send.offset, read=read):
@@ -234,8 +235,7 @@ def _committed(history: History, timeline: Timeline, logs: ReplicaLogs, send: Se
     """Whether the high watermark of a leader that had the record passed it."""
     if send.offset is None or _is_another_s(history, logs, send, epoch):
         return False
-    led = [term for term in timeline.leader_terms(send.where) if term.leader_epoch == epoch]
-    able = [term for term in led if term.end_ns is None or term.end_ns >= send.invoked_ns]
+    able = [term for term in timeline.leaders_since(send.where, send.invoked_ns) if term.leader_epoch == epoch]
     passed = [term for term in able if term.high_watermark > send.offset]
     lacking = [t.begin_ns for t in able if t.begin_ns > send.completed_ns and t.first_log_end <= send.offset]
     gone_ns = min(lacking, default=None)

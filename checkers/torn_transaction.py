@@ -184,7 +184,7 @@ def _excuse(timeline: Timeline, ends: PartitionEnds, send: Send, offset: int | N
     """What may have removed a record whose offset may be unknown."""
     if ends.may_be_deleted(send.where, offset, send.invoked_ns):
         return "retention"
-    able = [term for term in timeline.leader_terms(send.where) if term.end_ns is None or term.end_ns >= send.invoked_ns]
+    able = timeline.leaders_since(send.where, send.invoked_ns)
     elections = timeline.unclean_elections.get(send.where, [])
     if timeline.sampled:
         return "unclean" if any(election.time_ns >= send.invoked_ns for election in elections) else None

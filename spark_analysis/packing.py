@@ -60,9 +60,8 @@ def _packed(table: Table, files: Sequence[TableFile], directory: Path) -> Sequen
     done: list[TableFile] = []
     try:
         for pack in _packs(files):
-            done += (
-                pack if len(pack) == 1 else [_written(table, pack, directory / f"{table.name}-{len(done):05d}.parquet")]
-            )
+            path = directory / f"{table.name}-{len(done):05d}.parquet"
+            done.append(pack[0] if len(pack) == 1 else _written(table, pack, path))
     except (pa.ArrowException, OSError, KeyError):  # KeyError: a file lacks a column
         return files
     return done
@@ -71,11 +70,13 @@ def _packed(table: Table, files: Sequence[TableFile], directory: Path) -> Sequen
 def _packs(files: Sequence[TableFile]) -> Iterator[list[TableFile]]:
     """``files`` in order, as many together as have ``_PACK`` bytes at most; a larger one is alone."""
     pack: list[TableFile] = []
+    size = 0
     for file in files:
-        if pack and sum(one.size for one in pack) + file.size > _PACK:
+        if pack and size + file.size > _PACK:
             yield pack
-            pack = []
+            pack, size = [], 0
         pack.append(file)
+        size += file.size
     yield pack
 
 

@@ -242,7 +242,6 @@ def _configuration(master: str, size: int) -> SparkConf:
         "spark.ui.showConsoleProgress": "false",
         # Spark records every plan for its web pages, which are off.
         "spark.sql.ui.explainMode": "simple",
-        "spark.sql.parquet.filterPushdown": "false",
         "spark.sql.maxPlanStringLength": "1000",
         "spark.sql.debug.maxToStringFields": "1",
         # Of the last thousand queries it keeps what was planned, too.
@@ -259,6 +258,8 @@ def _configuration(master: str, size: int) -> SparkConf:
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         # Looking at a file takes microseconds, and starting a task for it milliseconds.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
+        # Each file read would be given the filter as a string to decode, and has no row group that one could leave out.
+        "spark.sql.parquet.filterPushdown": "false",
         "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 2)),
         # Everything is partitioned by (run, topic, partition) once; joins on more columns need no other partitioning.
         "spark.sql.requireAllClusterKeysForCoPartition": "false",

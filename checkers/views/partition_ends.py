@@ -93,8 +93,7 @@ class PartitionEnds:
         if self._timeline.sampled:
             return start > 0
         since = [one.log_start for one in self._timeline.deletions.get(place, []) if one.time_ns >= since_ns]
-        terms = self._timeline.leader_terms(place)
-        lowest = min((x.first_log_end for x in terms if x.end_ns is None or x.end_ns >= since_ns), default=None)
+        lowest = min((x.first_log_end for x in self._timeline.leaders_since(place, since_ns)), default=None)
         return lowest is not None and min(start, max(since, default=0)) > lowest
 
     def judged(self, place: TopicPartition, offset: int | None) -> bool:

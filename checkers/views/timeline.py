@@ -56,6 +56,10 @@ class Timeline:
         terms = [t for t in self.terms.get(place, []) if t.role == "leader"]
         return sorted(terms, key=lambda t: (t.leader_epoch, t.begin_ns, t.node))
 
+    def leaders_since(self, place: TopicPartition, begin_ns: int) -> list[Term]:
+        """The terms of leaders of ``place`` that had not ended before then, by epoch and then by time."""
+        return [term for term in self.leader_terms(place) if term.end_ns is None or term.end_ns >= begin_ns]
+
     def leaders_during(self, send: Send) -> list[Term]:
         """The terms of leaders of the send's partition that overlap the send."""
         return self.leaders_between(send.where, send.invoked_ns, send.completed_ns)
