@@ -9,11 +9,15 @@ before the first record of all. Each member begins where one of the group has co
 them has read over the record. The record was there by then: a log that holds the later record has what the final log
 has before it. Which member it was, and when, does not matter, and neither does what its polls said of their end.
 
-Judged are the partitions to which no transaction sends, for markers and aborted records take offsets there, too; and
-groups of which every commit in that partition was a member's, for any other may skip what it likes, unless it was
-refused. Where the clients of a group commit by themselves (``auto_commit``), an offset with which the coordinator has
-answered the question for the group's commit counts as one that a member has committed. What the last leader's log does
-not hold, and what it holds in the end where the group was given something else, is not judged either.
+Markers are no records, and a record of a transaction counts only where that was acknowledged and a commit marker closes
+the record in the final leader's log: what was aborted, and what may have been, a group leaves out. In a partition that
+has had an unclean election no record of a transaction counts, for a marker that was given up may have left it to another
+one (see :mod:`checkers.views.transaction_markers`).
+
+Judged are groups of which every commit in that partition was a member's, for any other may skip what it likes, unless
+it was refused. Where the clients of a group commit by themselves (``auto_commit``), an offset with which the
+coordinator has answered the question for the group's commit counts as one that a member has committed. What the last
+leader's log does not hold, and what it holds in the end where the group was given something else, is not judged either.
 
 Severity: ``VIOLATION``. ``DOCUMENTED`` when the record had been deleted on purpose by the time of that commit (see
 :mod:`checkers.views.deletions`) and the configuration permits that, even if a later leader still holds it.
@@ -28,8 +32,10 @@ from checkers.views.frames import Frames
 from checkers.views.group_operations import Whose, automatic, group_operations
 from checkers.views.history import History
 from checkers.views.partition_ends import PartitionEnds
+from checkers.views.replica_logs import ReplicaLogs
 from checkers.views.row import Row, where
 from checkers.views.timeline import Timeline
+from checkers.views.transaction_markers import transaction_ends
 from checkers.views.witnesses import Witnesses
 from checkers.wire_tap.attribution import UNKNOWN_MEMBER, attributed
 from checkers.wire_tap.commit_grounds import committed, returned, row_of
@@ -82,7 +88,7 @@ Given = Mapping[int, set[Delivery]]
 """What a group was given of a partition, by offset."""
 
 
-def find(history: History, timeline: Timeline, ends: PartitionEnds) -> Iterator[Finding]:
+def find(history: History, timeline: Timeline, logs: ReplicaLogs, ends: PartitionEnds) -> Iterator[Finding]:
     """Reference: every record of one run's final logs that a group has passed and was not given."""
     given: dict[Whose, dict[int, set[Delivery]]] = defaultdict(lambda: defaultdict(set))
     furthest = _furthest(history)
@@ -90,8 +96,11 @@ def find(history: History, timeline: Timeline, ends: PartitionEnds) -> Iterator[
         if row["f"] == "poll" and row["type"] != "invoke" and None not in (row["topic"], row["group"]):
             given[Whose(row["group"], where(row))][row["offset"]].add((row["value"], row["leader_epoch"]))
     for whose, commit in furthest.items():
-        if whose.where not in history.marked:
-            yield from _skipped(timeline, ends, whose.where, commit, given.get(whose, {}))
+        committed_at = _committed(history, timeline, logs, ends, whose.where)
+        for finding in _skipped(timeline, ends, whose.where, commit, given.get(whose, {})):
+            is_plain = (whose.where, finding.value) not in history.transactional
+            if is_plain or (finding.offset, finding.value) in committed_at:
+                yield finding
 
 
 def why(finding: Finding) -> str:
@@ -115,6 +124,16 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
     yield from witnesses.reads(finding, finding.other_offset, None)
     yield from witnesses.send(finding)
     yield from witnesses.holders(finding)
+
+
+def _committed(
+    history: History, timeline: Timeline, logs: ReplicaLogs, ends: PartitionEnds, place: TopicPartition
+) -> set[tuple[int, int]]:
+    """The offsets and values of the records of transactions that a group is to be given."""
+    if place not in history.marked or place in timeline.unclean:
+        return set()
+    closed = (end for end in transaction_ends(history, timeline, logs, ends, place) if end.closed == "commit")
+    return {(end.offset, end.value) for end in closed if history.transactional[place, end.value].type == "ok"}
 
 
 def _furthest(history: History) -> dict[Whose, Row]:

@@ -9,15 +9,14 @@ from spark_analysis.group_commits import WHOSE, automatic, commits
 from spark_analysis.leadership import deleted_to
 from spark_analysis.question import Question
 from spark_analysis.tables import PLACE, Tables
-from spark_analysis.views import Partitions, findings, with_partitions
+from spark_analysis.transaction_markers import transaction_ends
+from spark_analysis.views import Partitions, Scale, findings, with_partitions
 
 
-def group_skips(tables: Tables, partitions: Partitions) -> DataFrame:
+def group_skips(tables: Tables, partitions: Partitions, scale: Scale) -> DataFrame | None:
     """``group-skip``, as ``checkers.group_skip`` defines it."""
     history = tables.history
-    judged = with_partitions(_furthest(history), partitions).where(
-        ~f.coalesce("marked", f.lit(False)) & f.col("leader").isNotNull()
-    )
+    judged = with_partitions(_furthest(history), partitions).where(f.col("leader").isNotNull())
     passed = f.broadcast(judged.select(*WHOSE, f.col("commit.offset").alias("until"), "leader"))
     polled = (f.col("f") == "poll") & (f.col("type") != "invoke") & f.col("topic").isNotNull()
     given = history.where(polled & f.col("group").isNotNull()).select(
@@ -42,13 +41,19 @@ def group_skips(tables: Tables, partitions: Partitions) -> DataFrame:
         .join(given.select(*WHOSE, "offset"), on=[*WHOSE, "offset"], how="left_anti")
         .groupBy(*WHOSE, "offset", "last")
         .agg(f.min(f.struct("value", "leader_epoch")).alias("record"))
+        .withColumn("value", f.col("record.value"))
     )
-    found = skipped.join(f.broadcast(judged.select(*WHOSE, "commit", "deleted")), on=list(WHOSE), how="inner")
+    if scale.large:
+        skipped = scale.hold(skipped, few=True)
+        if skipped.isEmpty():
+            return None
+    readable = _readable(skipped, tables, partitions)
+    found = readable.join(f.broadcast(judged.select(*WHOSE, "commit", "deleted")), on=list(WHOSE), how="inner")
     return findings(
         found,
         "group-skip",
         offset="offset",
-        value="record.value",
+        value="value",
         leader_epoch=f.when(f.col("record.leader_epoch") >= 0, f.col("record.leader_epoch")),
         excuse=f.when(f.col("offset") < deleted_to(f.col("commit.time_ns")), "retention"),
         row="commit.index",
@@ -57,6 +62,21 @@ def group_skips(tables: Tables, partitions: Partitions) -> DataFrame:
         other_offset="last",
         until="commit.offset",
     )
+
+
+def _readable(skipped: DataFrame, tables: Tables, partitions: Partitions) -> DataFrame:
+    """``skipped`` without the records of transactions that a group may leave out."""
+    named, placed = (f.broadcast(skipped.select(*PLACE, *more).distinct()) for more in (["value"], []))
+    sent = tables.history.where(f.col("f") == "send").join(named, on=[*PLACE, "value"], how="left_semi")
+    acked = f.max(f.col("type") == "ok").alias("acked")
+    sends = sent.groupBy(*PLACE, "value").agg(f.max("txn").alias("txn"), acked).where("txn")
+    logs = tables.replica_logs.join(placed, on=list(PLACE), how="left_semi")
+    closed = transaction_ends(logs, partitions.rows.where(f.size("unclean") == 0)).where(f.col("closed") == "commit")
+    committed = closed.select(*PLACE, "offset", "value", f.lit(True).alias("committed")).distinct()
+    known = skipped.join(f.broadcast(sends), on=[*PLACE, "value"], how="left").join(
+        f.broadcast(committed), on=[*PLACE, "offset", "value"], how="left"
+    )
+    return known.where(f.col("txn").isNull() | (f.col("acked") & f.coalesce("committed", f.lit(False))))
 
 
 def _furthest(history: DataFrame) -> DataFrame:

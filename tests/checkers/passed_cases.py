@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.checker import Outcome
-from tests.checkers.cases import case, lose_tail, write
+from tests.checkers.cases import case, lose_tail, lost, write
 from tests.checkers.clients import Sent, commit, poll, transact
 from tests.checkers.excuse_cases import UNCLEAN
 from tests.checkers.generation_cases import FIRST, SECOND, be_given, commit_in, subscribe
 from tests.checkers.story import Story
+from tests.checkers.transaction_cases import closed, marked
 
 PASSED = ("group-skip", "VIOLATION", 2)
 
@@ -117,10 +118,50 @@ def what_only_another_group_was_given_beyond_it_does_not_count(story: Story) -> 
     end(story)
 
 
-@case(Outcome.PASS)
-def markers_and_aborted_records_may_take_offsets_that_a_group_passes(story: Story) -> None:
+@case(Outcome.VIOLATION, PASSED)
+def a_record_that_a_group_passes_is_found_where_transactions_send_as_well(story: Story) -> None:
     transact(story, Sent())
     pass_one(story)
+
+
+def pass_a_transaction(story: Story, result: str, control: str, *, clean: bool = True) -> None:
+    """A group passes a transaction's record at offset 2, and its marker at offset 3; ``clean``: so is an election."""
+    write(story, 2)
+    marked(story, result)
+    read_in_turns(story, [0, 1], [4, 5, 6, 7, 8])
+    commit_in(story, 5, offset=9)
+    story.elect(1, clean=clean)
+    closed(story, None, None, None, control, hidden=2 if control == "abort" else -1)
+
+
+@case(Outcome.VIOLATION, PASSED)
+def a_committed_record_that_a_group_passes_is_found(story: Story) -> None:
+    pass_a_transaction(story, "ok", "commit")
+
+
+@case(Outcome.PASS)
+def a_group_passes_markers_and_what_was_aborted(story: Story) -> None:
+    pass_a_transaction(story, "fail", "abort")
+
+
+@case(Outcome.PASS)
+def a_group_passes_what_was_aborted_and_nobody_told_its_producer(story: Story) -> None:
+    pass_a_transaction(story, "info", "abort")
+
+
+@case(Outcome.PASS)
+def a_group_may_pass_what_its_producer_does_not_know_to_be_committed(story: Story) -> None:
+    pass_a_transaction(story, "info", "commit")
+
+
+@case(Outcome.VIOLATION, ("wrong-marker", "VIOLATION", 2), lost(2), ("int-poll-skip", "VIOLATION", 2))
+def a_group_passes_what_was_aborted_although_its_producer_committed_it(story: Story) -> None:
+    pass_a_transaction(story, "ok", "abort")
+
+
+@case(Outcome.PASS, **UNCLEAN)
+def a_group_may_pass_what_was_open_until_an_unclean_election(story: Story) -> None:
+    pass_a_transaction(story, "ok", "commit", clean=False)
 
 
 CUT = ("lost-write", "vanished-read", "inconsistent-offsets")
