@@ -2,7 +2,8 @@
 
 * ``lost-commit``: a group is given another offset than the last one that it committed. Allowed is the offset of every
   commit that was not over before the last acknowledged one began: overlapping commits may be stored in any order, and
-  one of unknown outcome at any time. A group without an acknowledged commit may also be given none; it is new to the
+  one of unknown outcome at any time. One that was refused to a member of an earlier generation, or epoch, than the last
+  one's is over: its client has given it up, and what it had sent before meets the same fence. A group without an acknowledged commit may also be given none; it is new to the
   run, so any other offset was never committed. Where the clients of a group commit by themselves (``auto_commit``), the
   history does not have their commits: what the group is given shows one, and only less than it was given before is
   another offset; such a group is not judged where another client commits for it, nor once one of its members has
@@ -56,6 +57,7 @@ from harness.checker import Attribution, Evidence
 from harness.downtime import in_force
 from harness.findings import Finding
 from harness.history.run_directory import Manifest
+from harness.history.schema import FENCED
 from harness.model import TopicPartition
 
 LOST_COMMIT = AnomalyKind(
@@ -117,13 +119,25 @@ _MAY_HAVE_EXPIRED = f"{_RETENTION} had passed since the commit, and no row shows
 
 
 class Commit(NamedTuple):
-    """A commit that may have been stored; ``ended`` is infinite while it may still be stored."""
+    """A commit that may have been stored.
+
+    Attributes:
+        ended: infinite while it may still be stored, unless it is of an earlier generation than a later commit.
+        generation: of its member, if it was acknowledged, or refused because of it; None: not known.
+    """
 
     offset: int
     begun: int
     ended: float
     acked: bool
     ended_ns: int
+    generation: int | None
+
+    def may_follow(self, last: Commit) -> bool:
+        """Whether it may have been stored after ``last``, which was acknowledged."""
+        known = None not in (self.generation, last.generation)
+        is_fenced = not self.acked and known and (self.generation or 0) < (last.generation or 0)
+        return self.ended >= last.begun and not is_fenced
 
 
 def find(history: History, timeline: Timeline, ends: PartitionEnds) -> Iterator[Finding]:
@@ -137,7 +151,7 @@ def find(history: History, timeline: Timeline, ends: PartitionEnds) -> Iterator[
         elif last["type"] != "fail":
             acked = last["type"] == "ok"
             ended = last["index"] if acked else math.inf
-            commit = Commit(first["offset"], first["index"], ended, acked, last["time_ns"])
+            commit = Commit(first["offset"], first["index"], ended, acked, last["time_ns"], _generation(first, last))
             commits[first["group"], where(first)].append(commit)
     by_themselves = automatic(history)
     for asked, row in answers:
@@ -207,11 +221,20 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
         yield from witnesses.cuts(finding._replace(offset=(finding.offset or 1) - 1))
 
 
+def _generation(begun: Row, ended: Row) -> int | None:
+    """Of a commit that was acknowledged, or refused because of it and sent in no later one: that of its member."""
+    generation, then = begun["generation"], ended["generation"]
+    if generation is None or generation < 0:
+        return None
+    is_refused = ended["error"] in FENCED and then is not None and then <= generation
+    return int(generation) if ended["type"] == "ok" or is_refused else None
+
+
 def _lost(history: History, answer: Row, asked: int, commits: list[Commit]) -> Iterator[Finding]:
     before = [commit for commit in commits if commit.acked and commit.ended < asked]
     last = max(before, key=lambda commit: commit.begun, default=None)
     begun = [commit for commit in commits if commit.begun < answer["index"]]
-    possible: set[int | None] = {c.offset for c in begun if last is None or c.ended >= last.begun}
+    possible: set[int | None] = {commit.offset for commit in begun if last is None or commit.may_follow(last)}
     if answer["offset"] not in (possible if last else {None, *possible}):
         yield Finding(
             history.run, "lost-commit", *where(answer),

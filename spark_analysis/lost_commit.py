@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
+from harness.history.schema import FENCED
 from spark_analysis.group_commits import WHOSE, automatic
 from spark_analysis.leadership import cut_off
 from spark_analysis.question import Question
@@ -23,9 +24,10 @@ def lost_commits(tables: Tables, partitions: Partitions) -> DataFrame:
 
 def _lost(rows: DataFrame) -> DataFrame:
     whose = [f.coalesce("group", f.lit("")).alias("group") if name == "group" else f.col(name) for name in WHOSE]
-    ended = f.max(f.when(f.col("type") != "invoke", f.struct("index", "type", "offset", "time_ns")))
+    end = f.struct("index", "type", "offset", "time_ns", "error", "generation")
+    ended = f.max(f.when(f.col("type") != "invoke", end))
     # The invocation has the committed offset; the other rows' count only where there is none.
-    asked = f.min(f.struct(f.col("type") != "invoke", "index", "offset"))
+    asked = f.min(f.struct(f.col("type") != "invoke", "index", "offset", "generation"))
     operations = rows.groupBy(*whose, "op", "f", "process").agg(asked.alias("asked"), ended.alias("end"))
     operations = operations.select(
         "*", f.col("asked.index").alias("begun"), f.col("asked.offset").alias("asked_offset")
@@ -37,21 +39,23 @@ def _lost(rows: DataFrame) -> DataFrame:
         f.col("asked_offset").alias("stored"),
         f.when(f.col("end.type") == "ok", f.col("end.index")).alias("ended"),
         f.col("end.time_ns").alias("ended_ns"),
+        _generation().alias("of"),
     )  # fmt: skip
     answer = operations.where((f.col("f") == "committed") & (f.col("end.type") == "ok"))
     acked = commits.where(f.col("ended").isNotNull())
-    before = acked.select(*WHOSE, f.col("ended").alias("at"), "begun", "stored", "ended_ns")
+    before = acked.select(*WHOSE, f.col("ended").alias("at"), "begun", "stored", "ended_ns", "of")
     asking = answer.select(*WHOSE, f.col("begun").alias("at"), "process", "end")
     events = before.unionByName(asking, allowMissingColumns=True)
     earlier = Window.partitionBy(*WHOSE).orderBy("at").rowsBetween(Window.unboundedPreceding, -1)
-    last = f.max(f.when(f.col("begun").isNotNull(), f.struct("begun", "stored", "ended_ns"))).over(earlier)
+    last = f.max(f.when(f.col("begun").isNotNull(), f.struct("begun", "stored", "ended_ns", "of"))).over(earlier)
     told_something = f.col("last").isNotNull() | f.col("end.offset").isNotNull()
     known = events.withColumn("last", last).where(f.col("end").isNotNull() & told_something)
     whose_same = [f.col(f"answer.{name}") == f.col(f"made.{name}") for name in WHOSE]
     possible = f.col("made.stored") == f.col("answer.end.offset")
     in_time = f.col("made.begun") < f.col("answer.end.index")
     since = f.coalesce("answer.last.begun", "made.begun")
-    not_over = f.col("made.ended").isNull() | (f.col("made.ended") >= since)
+    fenced = f.coalesce(f.col("made.of") < f.col("answer.last.of"), f.lit(False))
+    not_over = f.when(f.col("made.ended").isNull(), ~fenced).otherwise(f.col("made.ended") >= since)
     lost = known.alias("answer").join(
         commits.alias("made"), how="left_anti", on=[*whose_same, possible, in_time, not_over]
     )
@@ -70,6 +74,13 @@ def _lost(rows: DataFrame) -> DataFrame:
         other_offset="last.stored",
         since_ns="since_ns",
     )
+
+
+def _generation() -> Column:
+    """Of a commit that was acknowledged, or refused because of it and sent in no later one: that of its member."""
+    generation = f.col("asked.generation")
+    refused = f.col("end.error").isin(*FENCED) & (f.col("end.generation") <= generation)
+    return f.when((generation >= 0) & ((f.col("end.type") == "ok") | refused), generation)
 
 
 def _gone_back(rows: DataFrame, history: DataFrame) -> DataFrame:

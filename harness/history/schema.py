@@ -17,6 +17,13 @@ FORMAT_VERSION = 9
 REBALANCES = ("assigned", "revoked", "lost")
 """What a rebalance did to a process: the ``f`` of its rows."""
 
+FENCED = (
+    *("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID", "STALE_MEMBER_EPOCH", "FENCED_MEMBER_EPOCH"),
+    *("CommitFailedException", "CommitFailedError"),
+)
+"""The errors with which a client gives up a commit that came from no member of the group's generation, or epoch: those
+of the coordinator, and the exceptions of Java's client and of kafka-python that stand for some of them."""
+
 MOST_OFFSET = 2**63 - 2
 """The highest offset of a record: the next one must be an int64, too."""
 

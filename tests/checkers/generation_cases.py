@@ -11,7 +11,7 @@ from harness.checker import Outcome
 from tests.checkers.cases import case, write
 from tests.checkers.clients import commit, poll
 from tests.checkers.excuse_cases import LEAST_2, UNCLEAN
-from tests.checkers.group_cases import lose_power
+from tests.checkers.group_cases import be_told, lose_power
 from tests.checkers.story import NODES, Row, Story
 
 STALE = ("stale-commit", "VIOLATION", 2)
@@ -218,3 +218,66 @@ def a_member_goes_on_in_later_epochs_with_what_it_was_given_in_an_earlier_one(st
 @case(Outcome.PASS)
 def an_epoch_that_was_first_given_after_a_later_one_may_be_of_a_new_group(story: Story) -> None:
     commit_by_epoch(story, [(SECOND, 6, 0), (FIRST, 4, 0)], 4)
+
+
+def refuse(story: Story, **how: Any) -> None:
+    """A member of generation 4 has a commit of offset 1 refused."""
+    commit_in(story, 4, **{"offset": 1, "ends": "info", "error": "ILLEGAL_GENERATION", **how})
+
+
+def go_back_to_what_was_refused(story: Story, last: int = 6, **how: Any) -> None:
+    write(story, 3)
+    refuse(story, **how)
+    commit_in(story, last, offset=3)
+    be_told(story, 1)
+
+
+WENT_BACK = ("lost-commit", "VIOLATION", 1)
+
+
+@case(Outcome.VIOLATION, WENT_BACK)
+def a_commit_that_was_refused_does_not_come_after_that_of_a_later_generation(story: Story) -> None:
+    go_back_to_what_was_refused(story)
+
+
+@case(Outcome.VIOLATION, WENT_BACK)
+def a_commit_that_is_refused_is_not_stored_all_the_same(story: Story) -> None:
+    write(story, 3)
+    commit_in(story, 6, offset=3)
+    refuse(story)
+    be_told(story, 1)
+
+
+@case(Outcome.VIOLATION, WENT_BACK)
+def a_member_that_hears_so_that_it_was_removed_has_sent_its_commit_before(story: Story) -> None:
+    go_back_to_what_was_refused(story, later=-1, error="CommitFailedException")
+
+
+@case(Outcome.PASS)
+def a_commit_that_was_refused_may_have_been_stored_before(story: Story) -> None:
+    write(story, 3)
+    refuse(story)
+    be_told(story, 1)
+
+
+@case(Outcome.PASS)
+def who_refused_a_commit_may_not_have_known_its_generation_yet(story: Story) -> None:
+    go_back_to_what_was_refused(story, last=4)
+
+
+@case(Outcome.PASS)
+def a_commit_without_an_answer_may_have_been_sent_in_a_later_generation(story: Story) -> None:
+    go_back_to_what_was_refused(story, error="_TIMED_OUT")
+
+
+@case(Outcome.PASS)
+def a_member_that_has_joined_again_may_have_sent_its_commit_again(story: Story) -> None:
+    go_back_to_what_was_refused(story, later=6)
+
+
+@case(Outcome.PASS)
+def who_is_no_member_says_nothing_of_its_groups_generation(story: Story) -> None:
+    write(story, 3)
+    refuse(story)
+    commit(story, 3)
+    be_told(story, 1)

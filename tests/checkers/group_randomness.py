@@ -103,7 +103,7 @@ def _commit(story: Story, rng: random.Random, p: int, generation: int, protocol:
     end = len(story.partitions[p].logs[story.partitions[p].leader])
     offset = rng.choice((end, rng.randrange(end + 2)))
     about: Row = {"process": 80 + rng.randrange(2), "f": "commit", "partition": p, "offset": offset,
-                  "group_protocol": protocol}  # fmt: skip
+                  "group_protocol": protocol, "error": rng.choice((None, "ILLEGAL_GENERATION"))}  # fmt: skip
     _two_rows(story, about, (begun, ended), rng.choice(("ok", "ok", "ok", "info")))
 
 
