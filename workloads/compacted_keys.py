@@ -19,8 +19,9 @@ its disk of it, too, until a tombstone of the key may be gone.
 Missed: values that are superseded and stay; tombstones that stay; on replicas that no reader was given, keys of which a
 tombstone may be gone, for only leaders serve readers; a tombstone that a reader is not given although it began less
 than ``tombstone_ms`` before, when no older value was given to it either; transactions on the topic, and DeleteRecords.
-In every release a replica brings keys back that was away while others forgot their tombstones, so ``tombstone_ms``
-should be longer than any fault.
+Unless ``tombstone_ms`` is shorter than the run, no tombstone comes of age in it, and nothing of that is tried. In every
+release a replica brings keys back that was away while others forgot their tombstones, so ``tombstone_ms`` should be
+longer than any fault.
 """
 
 from __future__ import annotations

@@ -30,13 +30,17 @@ Missed: members of librdkafka and kafka-python that are killed, for their client
 members that have one partition in different generations, where the former owner may have been removed: it had joined
 more than a session timeout before, and is not seen in the other's generation again; in the consumer protocol in real
 time, whose fault two owners of a partition are; an earlier commit with which a coordinator answers after a fault has
-cut brokers off or had them stand still, for it may not have known of its successor; where members begin in a group of
-which one was out of range; a commit of a static member that another one of its name has replaced; a stale asynchronous
-commit whose answer the client gives when it has joined again, as clients do within a later poll; a rebalance that takes
-long, or ends only with the run; of a group whose clients commit by themselves a commit that was lost before a member
-had asked for it, or was acknowledged to a former owner, and how much is delivered again. In virtual time the members
-are the simulation's own, not librdkafka, whose heartbeats go on while a member hangs, and they make automatic commits
-as Kafka's own client does, in their polls alone.
+cut brokers off or had them stand still, for it may not have known of its successor; a commit of unknown outcome, which
+may be the answer at any later time, unless it was refused to a member of an earlier generation than the last one's;
+where a client would begin by itself after a rebalance, for the harness asks for the commit and has it seek there, and
+tells it what to commit by itself; where members begin in a group of which one was out of range; a record of a
+transaction that a group passes and whose producer was not told that it is committed, or, where there was an unclean
+election, any; subscriptions to topics and partitions that come and go; a commit of a static member that another one of
+its name has replaced; a stale asynchronous commit whose answer the client gives when it has joined again, as clients do
+within a later poll; a rebalance that takes long, or ends only with the run; of a group whose clients commit by
+themselves a commit that was lost before a member had asked for it, or was acknowledged to a former owner, and how much
+is delivered again. In virtual time the members are the simulation's own, not librdkafka, whose heartbeats go on while a
+member hangs, and they make automatic commits as Kafka's own client does, in their polls alone.
 """
 
 from __future__ import annotations

@@ -11,10 +11,12 @@ nothing else; a lookup by time leaves no record out that is as young and had bee
 Judged: as under unique_sends; each request against the logs and what they lack in the end; each answer to a lookup
 against the timestamps of what had been delivered before it.
 
-Missed: an answer to a lookup that lies before the record, for brokers may answer with the beginning of a batch; records
-that were acknowledged and not yet delivered when a lookup began; retention by age or size, unless the scenario sets
-``log.retention.ms`` or ``log.retention.bytes``, and then what is deleted is judged in the same way; compacted topics,
-whose records Kafka lets no client delete.
+Missed: on real Kafka, whose logs' beginnings are samples, a request that was answered and deletes nothing or too
+little, once a broker of the partition has been started again or another one was elected; one that deletes too much
+there is a lost write; and one that is refused for no reason; an answer to a lookup that lies before the record, for
+brokers may answer with the beginning of a batch; records that were acknowledged and not yet delivered when a lookup
+began; retention by age or size, unless the scenario sets ``log.retention.ms`` or ``log.retention.bytes``, and then what
+is deleted is judged in the same way; compacted topics, whose records Kafka lets no client delete.
 """
 
 from __future__ import annotations

@@ -8,7 +8,9 @@ stored twice, is given up for all, for a record does not say which part has sent
 
 Judged: as under each of its parts.
 
-Missed: what each of its parts misses, but for what the others bring.
+Missed: what each of its parts misses, but for what the others bring; and what one part excuses for another: the
+loss of a record in a partition whose records are deleted, and, unless every part numbers its records, a duplicate that
+a fault or an election may have made.
 """
 
 from __future__ import annotations

@@ -12,10 +12,11 @@ a process that was replaced commits nothing.
 Judged: as under unique_sends, each transaction by what its producer was answered, by the markers in every log, and by
 what consumers of committed records are given; the transactions and reads together, for cycles.
 
-Missed: offsets that are committed in a transaction; a transaction that its coordinator aborts too late; one whose
-outcome its producer does not know counts as either; transactions that wrote after each other in a circle, which Kafka
-permits; producers that are killed, which consume_transform_produce has. In virtual time the producers are the
-simulation's own: they behave as librdkafka does, or as Kafka's own client does since 4.0 (transaction_version_2).
+Missed: offsets that are committed in a transaction; a transaction that its coordinator aborts too late; one that stays
+open for ever on real Kafka, where the run is inconclusive for that; one whose outcome its producer does not know counts
+as either; transactions that wrote after each other in a circle, which Kafka permits; producers that are killed, which
+consume_transform_produce has. In virtual time the producers are the simulation's own: they behave as librdkafka does,
+or as Kafka's own client does since 4.0 (transaction_version_2).
 """
 
 from __future__ import annotations
