@@ -136,7 +136,7 @@ class CommandParameters(SteadySendsParameters):
         if found.in_virtual_time:
             raise UsageError(
                 f"workload command runs a program in real time, and target {found.target!r} has none.",
-                "Run it on --target builtin, process:RELEASE or compose:FILE.",
+                "Run it on a target in real time, such as --target builtin.",
             )
         if not found.features.carried.headers:
             raise UsageError(
