@@ -40,7 +40,24 @@ REFUSED: Mapping[tuple[str, str], str] = {
     ("deleted_records", "bootstrap"): "deletes records",
     ("deleted_records", "cluster"): "deletes records",
 }
-"""By workload and target, what the sentence says with which the run is refused; docs/workloads.md has the reasons."""
+"""By workload and target, what the sentence says with which the run is refused; docs/workloads.md has the reasons.
+
+Share groups need Kafka 4.3: the image is older, and the clusters that a test runs are built in.
+"""
+
+DONE: Mapping[str, set[str]] = {
+    "unique_sends": {"send", "poll"},
+    "pipelined_sends": {"send", "poll"},
+    "consumer_groups": {"send", "poll", "committed", "commit"},
+    "transactions": {"send in a transaction", "poll"},
+    "consume_transform_produce": {"send", "send in a transaction", "committed", "commit", "output"},
+    "compacted_keys": {"send", "poll", "put", "scan"},
+    "deleted_records": {"send", "poll", "offset_for_time"},
+    "share_groups": {"send", "acquire", "acknowledge"},
+    "command": {"send", "output"},
+    "several_workloads": {"send", "poll", "committed", "commit"},
+}
+"""By workload, the operations that have to come to a good end, besides those of the final read."""
 
 pytestmark = pytest.mark.nightly("every workload on every target; by day each in virtual time, and some on brokers")
 
@@ -89,7 +106,10 @@ def test_a_sound_cluster_passes(workload: str, kind: str, request: pytest.Fixtur
         directory = run(planned, tmp_path / "runs")
         [verdict] = check([directory.path], engine="reference")
         assert verdict.outcome is Outcome.PASS, (verdict.reasons, directory.path)
-        assert verdict.counts["sends"] > 5
+        history = directory.read_table("history")
+        ended = [row for row in history if row["type"] == "ok" and not (row["f"] == "poll" and row["final"])]
+        done = {f"{row['f']}{' in a transaction' * row['txn']}" for row in ended}
+        assert DONE[workload] <= done
         rows = directory.read_table("faults")
         assert bool(rows) is (kind != "bootstrap")
         assert all(row["proven_ns"] and row["heal_proven_ns"] for row in rows)
