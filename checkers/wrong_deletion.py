@@ -14,7 +14,12 @@ Whichever leader says so, and however old its answer is: nothing moves the start
 * in the end the final leader's log begins before an offset up to which a leader has answered that everything is
   deleted. Not judged where a broker of the partition was started again, for a log's start is written to disk now and
   then, and a start may find an older offset; nor where another leader was elected, which may not have heard of the
-  deletion. A sampled timeline has no more than this one.
+  deletion.
+
+A sampled timeline does not show when a log's start moved. Of those it has the last one; and it is a ``wrong-deletion``
+there that a leader has answered that the records are deleted, where every leader that may have done so was seen since,
+in the same epoch and life, with a log that begins before that offset: within a term a leader's log start only rises. A
+broker that was seen in a later epoch before the order was sent is no such leader.
 
 ``unanswered-deletion``: a DeleteRecords was refused, or in virtual time never answered, for no reason. It is a kind of
 its own, for nothing was deleted wrongly: a client that may delete records could not. Judged only where one broker led
@@ -31,13 +36,16 @@ Severity: ``VIOLATION``.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from checkers.views.conclusion import Conclusion, cite, detail, seen_at
 from checkers.views.configured import Configured
 from checkers.views.delete_records_orders import Order
 from checkers.views.fault_journal import FaultJournal, deletes
 from checkers.views.frames import Frames
+from checkers.views.sampled_timelines import had_heard
 from checkers.views.states import States
 from checkers.wire_tap.attribution import attributed
 from checkers.wire_tap.deletion_grounds import not_asked, not_obeyed, obeyed
@@ -57,7 +65,7 @@ from harness.error_codes import ErrorCode
 from harness.facts import NodeFacts, StateInterval
 from harness.findings import Finding
 from harness.history.delete_records_log import GAVE_UP
-from harness.model import NO_NODE, NodeId, TopicPartition, node_name
+from harness.model import NO_LEADER, NO_NODE, NodeId, TopicPartition, node_name
 
 WRONG_DELETION = AnomalyKind(
     name="wrong-deletion",
@@ -100,6 +108,16 @@ KINDS = (WRONG_DELETION, UNANSWERED_DELETION)
 _DELETIONS = frozenset({"retention", "delete_records"})
 """The events of random load that are no faults, but deletions."""
 
+
+class _Term(NamedTuple):
+    """A broker leads a partition in an epoch: since when, 0: not known, and what was seen of it then."""
+
+    node: int
+    leader_epoch: int
+    elected_ns: int
+    looks: Sequence[StateInterval]
+
+
 _ERROR_CODES = {code.name: int(code) for code in ErrorCode}
 
 
@@ -117,7 +135,7 @@ def conclude(
     for place in sorted({*states.reported, *journal.orders}):
         orders = journal.orders.get(place, ())
         yield from _elsewhere(states, configured, place, [one for one in orders if not one.is_refused])
-        undone = [] if states.sampled else list(_undone(states, configured, place, orders))
+        undone = list((_kept if states.sampled else _undone)(states, configured, place, orders))
         yield from undone or _nowhere(states, configured, place, orders)
         if not states.sampled:
             yield from _unanswered(states, configured, journal, place, orders)
@@ -185,6 +203,60 @@ def _undone(
                 f"leader's log had begun later than at {start} (orders[{order.number}] in run.json).",
             )  # fmt: skip
             yield _answered(found, [order])
+
+
+def _kept(
+    states: States, configured: Configured, place: TopicPartition, orders: Sequence[Order]
+) -> Iterator[Conclusion]:
+    """The first answer that records are deleted which every leader that may have given it was seen to have since."""
+    terms = _terms(states, place)
+    for order in (one for one in orders if one.is_obeyed):
+        one = _seen_of_all(states, place, terms, order)
+        if one is not None:
+            found = _wrong(
+                configured, place, one, (one.log_start_offset or 0, order.deleted),
+                f"A client was answered that what lies before {order.deleted} of {place} is deleted, and every leader "
+                f"that may have said so was seen afterwards with a log that begins earlier, that of node {one.node} at "
+                f"{one.log_start_offset} (orders[{order.number}] in run.json).",
+            )  # fmt: skip
+            yield _answered(found, [order])
+            return
+
+
+def _terms(states: States, place: TopicPartition) -> Sequence[_Term]:
+    """The latest first: where everything is obeyed, that one shows it."""
+    looks: dict[tuple[int, int], list[StateInterval]] = defaultdict(list)
+    for one in (x for intervals in states.reported.get(place, {}).values() for x in intervals if x.role == "leader"):
+        looks[one.leader_epoch or 0, one.node].append(one)
+    elected_ns: dict[tuple[int, int], int] = {}
+    for one in states.decided.get(place, ()):
+        if one.leader is not None and one.leader != NO_LEADER:
+            elected_ns.setdefault((one.leader_epoch or 0, one.leader), one.begin_ns)
+    return [
+        _Term(node, epoch, elected_ns.get((epoch, node), 0), looks.get((epoch, node), ()))
+        for epoch, node in sorted({*looks, *elected_ns}, reverse=True)
+    ]
+
+
+def _seen_of_all(states: States, place: TopicPartition, terms: Sequence[_Term], order: Order) -> StateInterval | None:
+    """What was seen of the latest leader, if every one that may have answered was seen not to have obeyed."""
+    nodes, latest = states.reported.get(place, {}), None
+    for term in terms:
+        if had_heard(nodes.get(term.node, ()), term.leader_epoch, order.invoked_ns):
+            continue
+        look = _seen_not_to_obey(states, term, order)
+        if look is None:
+            return None
+        latest = latest or look
+    return latest
+
+
+def _seen_not_to_obey(states: States, term: _Term, order: Order) -> StateInterval | None:
+    """What was seen of a leader after the answer, in the life in which it may have given it, if it has not obeyed."""
+    begun_ns = max(order.invoked_ns, term.elected_ns)
+    since = (one for one in term.looks if one.end_ns >= (order.completed_ns or 0))
+    alive = (one for one in since if states.lives[one.node][one.incarnation] <= begun_ns)
+    return next((one for one in alive if (one.log_start_offset or 0) < order.deleted), None)
 
 
 def _nowhere(

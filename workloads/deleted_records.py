@@ -12,11 +12,12 @@ Judged: as under unique_sends; each request against the logs and what they lack 
 against the timestamps of what had been delivered before it.
 
 Missed: on real Kafka, whose logs' beginnings are samples, a request that was answered and deletes nothing or too
-little, once a broker of the partition has been started again or another one was elected; one that deletes too much
-there is a lost write; and one that is refused for no reason; an answer to a lookup that lies before the record, for
-brokers may answer with the beginning of a batch; records that were acknowledged and not yet delivered when a lookup
-began; retention by age or size, unless the scenario sets ``log.retention.ms`` or ``log.retention.bytes``, and then what
-is deleted is judged in the same way; compacted topics, whose records Kafka lets no client delete.
+little, where not every leader that may have answered was looked at afterwards, in the same life and before a later
+request deleted more; one that deletes too much there is a lost write; and one that is refused for no reason; an answer
+to a lookup that lies before the record, for brokers may answer with the beginning of a batch; records that were
+acknowledged and not yet delivered when a lookup began; retention by age or size, unless the scenario sets
+``log.retention.ms`` or ``log.retention.bytes``, and then what is deleted is judged in the same way; compacted topics,
+whose records Kafka lets no client delete.
 """
 
 from __future__ import annotations

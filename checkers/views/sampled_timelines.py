@@ -155,13 +155,13 @@ def may_have_been_there(
     led = {(x.node, x.leader_epoch) for intervals in nodes.values() for x in intervals if x.role == "leader"}
     led |= {(x.leader, x.leader_epoch) for x in states.decided.get(place, ()) if x.leader not in (None, NO_LEADER)}
     return any(
-        epoch is not None and epoch < leader_epoch and not _had_heard(nodes.get(node, ()), epoch, since_ns)
+        epoch is not None and epoch < leader_epoch and not had_heard(nodes.get(node, ()), epoch, since_ns)
         for node, epoch in led
         if node is not None
     )
 
 
-def _had_heard(intervals: Sequence[StateInterval], epoch: int, time_ns: int) -> bool:
+def had_heard(intervals: Sequence[StateInterval], epoch: int, time_ns: int) -> bool:
     """Whether a broker was seen in a later epoch by then: epochs only rise, so it no longer leads in that one."""
     later = [one for one in intervals if one.kind == "state" and (one.leader_epoch or 0) > epoch]
     return any(one.begin_ns + LOOK_NS <= time_ns for one in later)

@@ -370,6 +370,46 @@ def what_a_leader_that_is_looked_at_now_and_then_has_deleted_is_gone(story: Stor
     story.timeline = samples(story.timeline, lambda _: True)
 
 
+BY_STORY = {"configuration": configured()["configuration"], "guarantees": SAMPLED | PERMITTED}
+
+
+def answer(story: Story, *, deletes: bool = False, again: bool = False) -> None:
+    """The second of three leaders answers that two records are deleted; all are looked at, and the first has heard.
+
+    ``deletes``: they are, and every log begins later from then on; ``again``: it is started again meanwhile.
+    """
+    write(story, 3)
+    story.elect(1)
+    story.state(0)
+    sent_ns, answered_ns = story.now + 10**10, story.now + 2 * 10**10
+    story.orders = [order(2, invoked_ns=sent_ns, completed_ns=answered_ns)]
+    story.now = sent_ns
+    if again:
+        story.restart(1)
+    story.now = answered_ns
+    if deletes:
+        story.delete(2)
+    story.state(1)
+    story.elect(2)
+    story.finish()
+    story.timeline = samples(story.timeline, lambda _: True)
+
+
+@case(Outcome.VIOLATION, KEPT, **BY_STORY)
+def a_log_of_every_leader_that_may_have_deleted_its_beginning_still_has_it(story: Story) -> None:
+    answer(story)
+
+
+@case(Outcome.PASS, lost(0, "DOCUMENTED"), lost(1, "DOCUMENTED"), **BY_STORY)
+def a_leader_whose_log_was_seen_to_begin_later_has_deleted_its_beginning(story: Story) -> None:
+    answer(story, deletes=True)
+
+
+@case(Outcome.PASS, **BY_STORY)
+def a_leader_that_was_started_again_since_may_have_deleted_and_forgotten(story: Story) -> None:
+    answer(story, again=True)
+
+
 @case(Outcome.PASS, **configured(order(2, "REQUEST_TIMED_OUT"), order(2, "OFFSET_OUT_OF_RANGE")))
 def what_a_leader_may_refuse_may_still_be_there(story: Story) -> None:
     keep(story)
