@@ -11,8 +11,8 @@ has before it. Which member it was, and when, does not matter, and neither does 
 
 Markers are no records, and a record of a transaction counts only where that was acknowledged and a commit marker closes
 the record in the final leader's log: what was aborted, and what may have been, a group leaves out. In a partition that
-has had an unclean election no record of a transaction counts, for a marker that was given up may have left it to another
-one (see :mod:`checkers.views.transaction_markers`).
+has had an unclean election no record of a transaction counts, for a marker that was given up may have left it to
+another one (see :mod:`checkers.views.transaction_markers`).
 
 Judged are groups of which every commit in that partition was a member's, for any other may skip what it likes, unless
 it was refused. Where the clients of a group commit by themselves (``auto_commit``), an offset with which the

@@ -3,11 +3,12 @@
 * ``lost-commit``: a group is given another offset than the last one that it committed. Allowed is the offset of every
   commit that was not over before the last acknowledged one began: overlapping commits may be stored in any order, and
   one of unknown outcome at any time. One that was refused to a member of an earlier generation, or epoch, than the last
-  one's is over: its client has given it up, and what it had sent before meets the same fence. A group without an acknowledged commit may also be given none; it is new to the
-  run, so any other offset was never committed. Where the clients of a group commit by themselves (``auto_commit``), the
-  history does not have their commits: what the group is given shows one, and only less than it was given before is
-  another offset; such a group is not judged where another client commits for it, nor once one of its members has
-  learned that it is out of range, for the next one begins at the beginning.
+  one's is over: its client has given it up, and what it had sent before meets the same fence. A group without an
+  acknowledged commit may also be given none; it is new to the run, so any other offset was never committed. Where the
+  clients of a group commit by themselves (``auto_commit``), the history does not have their commits: what the group is
+  given shows one, and only less than it was given before is another offset; such a group is not judged where another
+  client commits for it, nor once one of its members has learned that it is out of range, for the next one begins at the
+  beginning.
 * ``commit-beyond-end``: an offset was committed, or given, that lies beyond the final leader's log end. The log was cut
   after a consumer had read that far, and the group will skip what is written there next.
 

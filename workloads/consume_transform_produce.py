@@ -17,8 +17,8 @@ Missed: processors of librdkafka and kafka-python that are killed: their clients
 such processors end in the other ways alone; Kafka's own client has a Java process for each processor that is to be
 killed, and in virtual time half of those leave their connections open, as a machine does that loses power. A
 transaction that its coordinator aborts too late, or, on real Kafka, never: the run is inconclusive then. What
-consumer_groups misses, too; a group of the consumer protocol. In virtual time the processors' clients are the simulation's
-own, not librdkafka.
+consumer_groups misses, too; a group of the consumer protocol. In virtual time the processors' clients are the
+simulation's own, not librdkafka.
 """
 
 from __future__ import annotations
