@@ -80,12 +80,12 @@ class GroupCommits:
         committed: Callable[[int], None],
     ) -> None:  # fmt: skip
         error, kept = self._acceptable(group_id, who, offsets)
-        if error or not kept:
+        if not kept:
             committed(error)
             return
         group = self._groups.made(group_id)
         group.offsets.store(kept)
-        keep = partial(self._keep, group.offsets, kept, next(self._appends), committed)
+        keep = partial(self._keep, group.offsets, kept, next(self._appends), lambda code: committed(error or code))
         self._ports.store(group.offsets.records(kept), keep)
 
     def commit_in_transaction(
@@ -145,7 +145,7 @@ class GroupCommits:
         self, group_id: str, who: Committer, offsets: dict[TopicPartition, CommittedOffset], *,
         in_transaction: bool = False,
     ) -> tuple[int, Commits]:  # fmt: skip
-        """Why a commit is refused, or what of it is to be stored."""
+        """Why a commit is refused, and what of it is to be stored."""
         group = self._groups.get(group_id)
         if not group_id:
             return ErrorCode.INVALID_GROUP_ID, {}
@@ -155,13 +155,13 @@ class GroupCommits:
             error = ErrorCode.NONE
         else:
             error = ErrorCode.GROUP_ID_NOT_FOUND if who.names_epochs else ErrorCode.ILLEGAL_GENERATION
-        if error:
+        if error and (group is None or in_transaction or "refused_commits_stored" not in self._bugs):
             return error, {}
         kept = stored(self._timed(offsets), self._bugs)
         before = GroupOffsets(group_id) if group is None or in_transaction else group.offsets
         if not self._groups.has_room_for(before.growth(kept) + (GROUP_BYTES if group is None else 0)):
             return ErrorCode.INVALID_COMMIT_OFFSET_SIZE, {}
-        return ErrorCode.NONE, kept
+        return error, kept
 
     def _timed(self, offsets: dict[TopicPartition, CommittedOffset]) -> dict[TopicPartition, CommittedOffset]:
         """The offsets, each with the time of its end where that counts from the commit."""

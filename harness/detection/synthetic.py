@@ -266,13 +266,19 @@ def _swap(tale: Tale, one: Row, other: Row) -> None:
 
 
 def _commit_of_another_generation(tale: Tale) -> None:
-    """A member that was fenced long ago commits its position, and the group fetches it."""
+    """A member that was removed long ago commits its position, and the group fetches it."""
     fetched = tale.chance.choice([row for row in tale.rows_of("committed") if row["offset"]])
     last = next(row for row in reversed(tale.rows_of("commit")) if row["op"] < fetched["op"])
-    late = {**last, "process": _LAST + 1, "op": tale.op(), "offset": last["offset"] - 1}
+    late = {**last, "process": _LAST + 1, "op": tale.op(), "offset": last["offset"] - 1, "generation": 1}
     tale.after(last, late)
     tale.after(last, {**late, "type": "invoke"})
     fetched["offset"] = late["offset"]
+    for generation, process in ((2, _LAST + 4), (1, _LAST + 3)):
+        polls = {**dict.fromkeys(last), "run": tale.run, "group": last["group"], "process": process, "op": tale.op(),
+                 "f": "poll", "txn": False, "mop": 0, "final": False}  # fmt: skip
+        given = {**polls, **_place(last["partition"]), "f": "assigned", "type": "info", "generation": generation}
+        for row in ({**polls, "type": "ok"}, given, {**polls, "type": "invoke"}):
+            tale.after(tale.history[0], row)
 
 
 def _commits_lost_with_the_coordinator(tale: Tale) -> None:

@@ -290,6 +290,8 @@ GROUPS = (
                scenarios=("where-a-group-goes-on",)),
     _of_groups("commits_unfenced", "UNKNOWN_MEMBER_ID and ILLEGAL_GENERATION forgotten at OffsetCommit",
                "A coordinator stores what is committed for a group, whether or not its sender is a member."),
+    _of_groups("refused_commits_stored", "a fence that is in the answer alone",
+               "A coordinator stores what it refuses to commit for who is no member of the generation."),
     _of_groups("assignments_mixed_up", "SyncGroup answered with the assignment of another member",
                "A coordinator gives every member the partitions of the group's leader."),
     _of_groups("rebalance_cut_short", "a rebalance that is timed by another timeout than the members'",

@@ -60,6 +60,7 @@ BROKEN: Mapping[str, tuple[str, str, set[str]]] = {
     "follower_leaves_a_gap": ("single", "kill", {"lost-write", "vanished-read"}),
     "commit_forgotten": ("groups", "kill", {"lost-commit"}),
     "commits_unfenced": ("groups", "kill", {"stale-commit"}),
+    "refused_commits_stored": ("groups", "kill", {"lost-commit"}),
     "first_fetch_skips_a_batch": ("groups", "kill", {"poll-skip"}),
     "stable_offset_too_high": ("transactions", "none", {"vanished-read", "aborted-read"}),
     "aborted_unlisted": ("transactions", "none", {"aborted-read"}),

@@ -155,6 +155,7 @@ def test_clients_that_commit_by_themselves_leave_answers_alone_and_a_sound_clust
 @pytest.mark.parametrize(
     ("commits", "workload", "bug", "found"),
     [
+        ("sync", "groups", "refused_commits_stored", {"lost-commit"}),
         ("async", "groups", "commit_forgotten", {"lost-commit"}),
         ("async", "assigned", "stale_member_epochs_obeyed", {"stale-commit"}),
         ("auto", "groups", "first_fetch_skips_a_batch", {"group-skip"}),
