@@ -12,7 +12,9 @@ import yaml
 import workloads
 from checkers.verdicts.memory import decided
 from harness.checker import Outcome, RunVerdict, Verdict
+from harness.detection.mixes import stack_scenario
 from harness.errors import UsageError
+from harness.exploration import loads
 from harness.runner import plan
 from harness.runner.rehearsal import Rehearsal, rehearse
 from harness.scenario import load, parse
@@ -124,3 +126,12 @@ def test_every_part_of_a_mix_does_its_work_and_passes() -> None:
 def test_a_bug_that_one_part_shows_is_found_in_a_mix() -> None:
     found = judged(mixed("commit_forgotten")).anomalies
     assert {one.kind for one in found if one.verdict is Verdict.VIOLATION} == {"lost-commit"}
+
+
+@pytest.mark.parametrize(("bugs", "found"), [("", set()), ("first_fetch_skips_a_batch", {"group-skip"})])
+def test_what_a_group_is_not_given_is_found_beside_transactions(bugs: str, found: set[str]) -> None:
+    parts = [dict(loads.STEADY["groups"]), {"name": "transactions", "rate": 10, "producers": 1}]
+    overrides = {"workload.name": "several_workloads", "workload.parts": yaml.safe_dump(parts)}
+    overrides |= {"replication.bugs": bugs} if bugs else {}
+    run = rehearse(plan(stack_scenario("groups", "none"), "simulated", seed=2, overrides=overrides))
+    assert {one.kind for one in judged(run).anomalies if one.verdict is Verdict.VIOLATION} == found
