@@ -18,7 +18,7 @@ from harness.audit.judging import Judge, Judgement
 from harness.audit.ledger import CanarySend, Poll, Reading
 from harness.audit.load import ANSWERED_WITHIN_S, CanaryLoad, PollCollector, first_process_after
 from harness.audit.measures import Availability, latency
-from harness.audit.result import Answered, Loss, WindowResult
+from harness.audit.result import Loss, WindowResult
 from harness.checker import Outcome
 from harness.client_ports import ClientContext
 from harness.client_tasks.final_reader import FinalReader
@@ -114,6 +114,7 @@ class Audit:
         self._leaders = leadership.Leaders()
         self._lost: list[Loss] = [loss for past in self._past for loss in past.losses]
         self._answered = {(one.event, one.at) for past in self._past for one in past.answers if one.told}
+        self._open = leadership.to_answer_again(self._past[-1].answers) if self._past else []
         self._kept = sum(past.run_directory is not None for past in self._past)
         self._held_ns: list[tuple[int, int]] = []
         self._clients: CanaryLoad | None = None
@@ -202,6 +203,7 @@ class Audit:
         own = self._ledger.of_window(window)
         if self._clients is not None:
             self._clients.wait_for(own, _DRAIN_S)
+        told = self._told(self._clock.monotonic_ns())
         reading = self._read(window)
         read_ns = self._clock.monotonic_ns()
         expired = self._ledger.older_than(read_ns - round(_SURE_FOR * self._state.keep_s * _NS_PER_S))
@@ -211,8 +213,8 @@ class Audit:
         polls = [*tails, *reading.polls]
         path, judgement = self._judged(window, span, judged, reading, polls)
         changes = self._leaders.events(reading, read_ns)
-        lost = leadership.losses([one for one in judged.sends if reading.is_gone(one)], changes, read_ns)
-        told = self._told(read_ns)
+        gone = [one for one in judged.sends if reading.is_gone(one)]
+        lost = leadership.losses(gone, [*self._open, *changes], read_ns)
         old = self._ledger.older_than(span.end_ns - round(self._state.keep_s * _NS_PER_S))
         undecided = sum(reading.is_undecided(one) for one in self._ledger.before(window + 1))
         unverified = sum(reading.is_undecided(one) for one in old) + sum(one.kind == "ok" for one in expired)
@@ -237,7 +239,14 @@ class Audit:
             read=None if span.interrupted else latency(_reads_ns(own)),
             partitions=tuple(self._measured(own, span)),
             losses=tuple(lost),
-            answers=tuple(self._answers(window, [*changes, *told], lost)),
+            answers=tuple(
+                leadership.answers(
+                    [*self._open, *changes, *told],
+                    leadership.LookedFor(self._ledger.before(window + 1), reading, old),
+                    [*self._lost, *lost],
+                    self._state.partitions,
+                )
+            ),
             run_directory=path,
         )
         ended = [one for one in judged.sends if reading.is_amiss(one)]
@@ -247,6 +256,7 @@ class Audit:
             self._reported.add(window)
             self._lost += lost
             self._answered.update((one.event, one.at) for one in result.answers if one.told)
+            self._open = leadership.to_answer_again(result.answers)
             self._leaders.note(reading, changes, read_ns)
             self._carry_on(span, own, [*tails, *reading.polls], reading)
             self._ledger.forget([*ended, *old])
@@ -289,18 +299,9 @@ class Audit:
         return self._availability.of_window(own, (span.begin_ns, span.end_ns), self._held_ns)
 
     def _told(self, now_ns: int) -> list[leadership.Event]:
-        """The events that operators have told of by now, and to which there is no answer yet."""
-        found = []
-        for event in filter(None, map(_event, self._journal.told())):
-            middle_ns = (event.since_ns + event.until_ns) // 2
-            if middle_ns <= now_ns and (event.what, as_text(middle_ns)) not in self._answered:
-                found.append(event)
-        return found
-
-    def _answers(self, window: int, events: Sequence[leadership.Event], lost: Sequence[Loss]) -> list[Answered]:
-        """What events have lost, by the losses of this window and of earlier ones."""
-        sends = self._ledger.before(window + 1)
-        return list(leadership.answers(events, sends, [*self._lost, *lost], self._state.partitions))
+        """The events that operators tell of, that have surely happened by now, and were not answered."""
+        told = dict.fromkeys(filter(None, map(_event, self._journal.told())))
+        return [one for one in told if one.until_ns <= now_ns and (one.what, one.at) not in self._answered]
 
     # ------------------------------------------------------------------------------------------------ reading
 

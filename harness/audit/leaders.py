@@ -23,13 +23,39 @@ _TOLD_WITHIN_NS = 60_000_000_000
 
 
 class Event(NamedTuple):
-    """Something that may have lost records, between ``since_ns`` and ``until_ns``; ``partition``: None is any."""
+    """Something that may have lost records, between ``since_ns`` and ``until_ns``.
+
+    Attributes:
+        partition: of the canary topic; None: it is any.
+        told: whether an operator tells of it.
+        again: whether it was answered before, when not all that it may have lost was decided.
+    """
 
     what: str
     since_ns: int
     until_ns: int
     partition: int | None
     told: bool
+    again: bool = False
+
+    @property
+    def at(self) -> str:
+        """When, in UTC: what an operator tells, or the time by which a change that was seen had happened."""
+        return as_text(self.until_ns - (_TOLD_WITHIN_NS if self.told else 0))
+
+
+class LookedFor(NamedTuple):
+    """What a reading has looked for.
+
+    Attributes:
+        sends: all of them.
+        reading: which has.
+        given_up: of the sends, those that no later one looks for.
+    """
+
+    sends: Collection[CanarySend]
+    reading: Reading
+    given_up: Collection[CanarySend]
 
 
 def told(line: str) -> Event:
@@ -117,13 +143,13 @@ def _loss(partition: int, sends: Sequence[CanarySend], now_ns: int) -> Loss:
 
 
 def answers(
-    events: Iterable[Event], sends: Collection[CanarySend], lost: Sequence[Loss], partitions: int
+    events: Iterable[Event], looked_for: LookedFor, lost: Sequence[Loss], partitions: int
 ) -> Iterator[Answered]:
     """What each event has lost in each partition, or in its own.
 
     Args:
         events: what happened.
-        sends: those that were looked for.
+        looked_for: after it.
         lost: everything that was ever found to be lost.
         partitions: of the canary topic.
     """
@@ -131,9 +157,11 @@ def answers(
         for number in range(partitions) if event.partition is None else (event.partition,):
             before = [
                 one
-                for one in sends
+                for one in looked_for.sends
                 if one.partition == number and one.kind == "ok" and (one.ended_ns or 0) <= event.until_ns
             ]
+            undecided = [one for one in before if looked_for.reading.is_undecided(one)]
+            is_open = any(one not in looked_for.given_up for one in undecided)
             fits = [
                 one
                 for one in lost
@@ -142,10 +170,18 @@ def answers(
             yield Answered(
                 event=event.what,
                 told=event.told,
-                at=as_text(event.until_ns - (_TOLD_WITHIN_NS if event.told else 0)),
+                at=event.at,
                 partition=number,
-                examined=len(before),
+                examined=len(before) - len(undecided),
                 gone=sum(one.records for one in fits),
                 first_offset=min((one.first_offset for one in fits), default=None),
                 last_offset=max((one.last_offset for one in fits), default=None),
+                undecided=len(undecided),
+                between_ns=(event.since_ns, event.until_ns) if is_open else None,
+                again=event.again,
             )
+
+
+def to_answer_again(given: Iterable[Answered]) -> list[Event]:
+    """The events to which these answers are not the last ones."""
+    return [Event(one.event, *one.between_ns, one.partition, one.told, True) for one in given if one.between_ns]

@@ -71,7 +71,8 @@ class Metrics:
             self._lost.labels(one.partition).inc(lost)
             self._available.labels(one.partition).set(one.availability)
             self._gap.labels(one.partition).set(one.longest_gap_s)
-            changes = sum(not event.told for event in result.answers if event.partition == one.partition)
+            of_partition = [event for event in result.answers if event.partition == one.partition]
+            changes = sum(not (event.told or event.again) for event in of_partition)
             self._events.labels(one.partition).inc(changes)
         for kind, number in result.anomalies.items():
             self._anomalies.labels(kind).inc(number)

@@ -35,7 +35,10 @@ def write(directory: Path, title: str, said: Sequence[str], results: Sequence[Wi
     code = worst(EXIT_CODES[one.outcome] for one in results)
     shown = [one for one in results if EXIT_CODES[one.outcome] is not ExitCode.PASS or one.interrupted]
     shown = [*shown[-MOST_WINDOWS:], *(one for one in results[-MOST_WINDOWS:] if one not in shown)]
-    answers = sorted(((one.window, answer) for one in results for answer in one.answers), key=lambda pair: pair[1].at)
+    last = {
+        (answer.at, answer.event, answer.partition): (one.window, answer) for one in results for answer in one.answers
+    }
+    answers = sorted(last.values(), key=lambda pair: pair[1].at)
     page = pages.Page(
         title=title,
         css={ExitCode.PASS: "p", ExitCode.VIOLATION: "f"}.get(code, "e"),
@@ -82,8 +85,12 @@ def _loss(window: int, loss: Loss) -> pages.LossRow:
 def _answer(window: int, answer: Answered) -> pages.AnswerRow:
     if answer.gone:
         lost = f"{answer.gone:,}, offsets {answer.first_offset:,} to {answer.last_offset:,}"
+    elif answer.examined:
+        lost = f"none of {answer.examined:,}"
     else:
-        lost = f"none of {answer.examined:,}" if answer.examined else "unknown: no record of that time is kept"
+        lost = "unknown" if answer.undecided else "unknown: no record of that time is kept"
+    if answer.undecided:
+        lost += f"; {answer.undecided:,} {'not decided yet' if answer.between_ns else 'given up undecided'}"
     return pages.AnswerRow(answer.at, answer.event, "operator" if answer.told else "cluster", answer.partition, lost,
                            window, bool(answer.gone))  # fmt: skip
 

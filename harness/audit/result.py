@@ -83,10 +83,14 @@ class Answered(_Frozen):
         told: whether an operator told of it; else metadata or the leader epochs of records show it.
         at: when, in UTC; of a change that was seen the time by which it had happened.
         partition: its number in the canary topic.
-        examined: acknowledged canary records before it that were looked for after it.
+        examined: acknowledged canary records before it that were looked for after it, and found or missed.
         gone: of those and older losses, how many are lost that were last seen before it and missed after it.
         first_offset: the lowest offset among these; null: none is gone.
         last_offset: the highest one, inclusive; null: none is gone.
+        undecided: acknowledged canary records before it that were looked for and are neither found nor missed yet.
+        between_ns: between which times it happened, nanoseconds since the Unix epoch, where the next window answers
+            again, for some of these may still be decided; null: this answer is the last one.
+        again: whether the window before has answered it, too; this answer replaces that one.
     """
 
     event: str
@@ -97,6 +101,9 @@ class Answered(_Frozen):
     gone: int
     first_offset: int | None = None
     last_offset: int | None = None
+    undecided: int = 0
+    between_ns: tuple[int, int] | None = None
+    again: bool = False
 
 
 class WindowResult(_Frozen):

@@ -9,7 +9,7 @@ import pytest
 
 from harness.audit.ceiling import Load
 from harness.audit.evidence import accused
-from harness.audit.leaders import Event, Leaders, answers, losses, told
+from harness.audit.leaders import Event, Leaders, LookedFor, answers, losses, to_answer_again, told
 from harness.audit.ledger import CanarySend, Ledger, Poll, Reading
 from harness.audit.measures import Availability
 from harness.client_ports import Polled
@@ -99,12 +99,26 @@ def test_lost_records_are_put_down_to_the_change_of_leaders_after_which_they_wer
     second = Event("second", 35 * S, 40 * S, 0, False)
     third = Event("third", 5 * S, 8 * S, 0, False)
     lost = losses([early, late], [first, second], 60 * S)
-    found = list(answers([first, second, third], [early, late, sound], lost, 1))
+    looked_for = LookedFor([early, late, sound], reading((3, 3)), [])
+    found = list(answers([first, second, third], looked_for, lost, 1))
     assert [(one.event, one.examined, one.gone, one.first_offset, one.last_offset) for one in found] == [
         ("first", 1, 1, 1, 1),
         ("second", 3, 2, 1, 2),
         ("third", 0, 0, None, None),
     ]
+
+
+def test_an_event_is_answered_again_until_what_it_may_have_lost_is_decided_or_given_up() -> None:
+    event = Event("election", 15 * S, 20 * S, 0, False)
+    sends = [send(1, at_s=1), send(2, at_s=2), send(3, at_s=3), send(9, at_s=30)]
+    [first] = answers([event], LookedFor(sends, reading((1, 1)), []), [], 1)
+    assert (first.examined, first.undecided, first.between_ns, first.again) == (1, 2, (15 * S, 20 * S), False)
+    again = to_answer_again([first])
+    assert again == [event._replace(again=True)]
+    [second] = answers(again, LookedFor(sends, reading((1, 1), (2, 2)), []), [], 1)
+    assert (second.examined, second.undecided, second.at, second.again) == (2, 1, first.at, True)
+    [last] = answers(again, LookedFor(sends, reading((1, 1), (2, 2)), [sends[2]]), [], 1)
+    assert (last.examined, last.undecided, to_answer_again([last])) == (2, 1, [])
 
 
 def test_metadata_shows_a_change_of_leaders_and_no_leader_is_none() -> None:

@@ -94,6 +94,18 @@ def test_a_page_says_what_each_event_has_lost_and_escapes_what_an_operator_tells
     assert f"Evidence: clients only. 1 of {len(KINDS)} kinds of anomaly were not asked for: hw-regression." in html
 
 
+def test_a_later_answer_takes_the_place_of_an_earlier_one_and_says_what_is_undecided(tmp_path: Path) -> None:
+    open_ = ANSWERS[1].model_copy(update={"undecided": 12, "between_ns": (S, 2 * S)})
+    given_up = ANSWERS[2].model_copy(update={"undecided": 3})
+    first = window(6).model_copy(update={"answers": (open_, given_up)})
+    assert "none of 7; 12 not decided yet" in (html := written(tmp_path, first))
+    assert "unknown; 3 given up undecided" in html
+    second = window(7).model_copy(update={"answers": (ANSWERS[1].model_copy(update={"examined": 19}),)})
+    html = written(tmp_path, first, second)
+    assert "none of 19" in html
+    assert "none of 7" not in html
+
+
 def test_a_page_of_days_leaves_windows_out_but_none_in_which_something_was_found(tmp_path: Path) -> None:
     days = [window(number, Outcome.VIOLATION if number == 10 else Outcome.PASS) for number in range(6, 866)]
     html = written(tmp_path, *days)

@@ -34,6 +34,11 @@ def lost_in(found: Sequence[WindowResult]) -> dict[int, int]:
     return {one.window: one.lost for one in found if one.lost}
 
 
+def lost_by_partition(found: Sequence[WindowResult]) -> list[int]:
+    losses = [loss for one in found for loss in one.losses]
+    return [sum(loss.records for loss in losses if loss.partition == number) for number in range(3)]
+
+
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=MANY) for seed in range(2, 12))])
 def test_a_sound_cluster_whose_brokers_are_killed_at_random_is_never_accused(tmp_path: Path, seed: int) -> None:
     drawn = random.Random(seed)
@@ -87,8 +92,55 @@ def test_an_unclean_election_is_found_in_its_window_with_what_it_has_lost(tmp_pa
     assert (tmp_path / "audit/windows/000003/verdict.json").exists()
     elections = [one for one in found[2].answers if "broker 1 leads instead of 0" in one.event]
     assert [(one.partition, one.gone) for one in elections] == [(0, 40), (1, 40), (2, 40)]
-    assert [one.gone for one in found[2].answers if one.told] == [40, 40, 40]
-    assert [one.gone for one in found[0].answers if one.told] == [0, 0, 0]
+    assert [[one.gone for one in each.answers if one.told] for each in found] == [[], [0] * 3, [], [40] * 3, []]
+
+
+def test_an_event_is_answered_when_a_reading_has_begun_after_its_whole_minute(tmp_path: Path) -> None:
+    told = ("2026-01-01T00:01:59Z unclean election of orders-3",)
+    with simulated(tmp_path, UNCLEAN) as target:
+
+        def due(clock: Meddler) -> None:
+            clock.due.update(
+                {
+                    85: lambda: each(target.kill, "1", "2"),
+                    130: lambda: target.kill("0"),
+                    135: lambda: target.restart("1"),
+                    150: lambda: each(target.restart, "0", "2"),
+                }
+            )
+
+        found = results(audit(tmp_path, target, for_s=240, due=due, told=told, settings={"min.insync.replicas": 1}))
+    lost = lost_by_partition(found)
+    assert min(lost) > 0
+    answers = [answer for one in found for answer in one.answers if answer.told]
+    assert [(one.partition, one.gone, one.undecided) for one in answers] == [
+        (number, of_partition, 0) for number, of_partition in enumerate(lost)
+    ]
+
+
+def test_what_is_undecided_is_not_said_to_be_there_and_an_event_is_answered_until_nothing_is(tmp_path: Path) -> None:
+    told = ("2026-01-01T00:01:10Z unclean election while the audit was away",)
+    settings = {"min.insync.replicas": 1}
+    with simulated(tmp_path, UNCLEAN) as target:
+        due = lambda clock: clock.due.update({20: lambda: each(target.kill, "1", "2")})  # noqa: E731
+        before = results(audit(tmp_path, target, for_s=60, due=due, settings=settings))
+        target.kill("0")
+        target.clock.sleep(5)
+        target.restart("1")
+        target.clock.sleep(20)
+        each(target.restart, "0", "2")
+        target.clock.sleep(100)
+        found = results(audit(tmp_path, target, for_s=80, window_s=20, told=told, settings=settings))
+    lost = lost_by_partition(found)
+    for number in range(3):
+        first, *later = [one for each in found for one in each.answers if one.told and one.partition == number]
+        assert first.undecided > 0
+        assert first.gone < lost[number]
+        sent = [part.acknowledged for one in before for part in one.partitions if part.partition == number]
+        assert first.examined + first.undecided == sum(sent)
+        assert [one.again for one in (first, *later)] == [False, *[True] * len(later)]
+        assert all(one.undecided for one in later[:-1])
+        assert (later[-1].gone, later[-1].undecided) == (lost[number], 0)
 
 
 def test_a_loss_by_an_election_that_the_configuration_permits_decides_nothing_and_is_counted(tmp_path: Path) -> None:
