@@ -63,6 +63,7 @@ class Page:
     said: Sequence[str]
     losses: Sequence[LossRow]
     answers: Sequence[AnswerRow]
+    unanswered: Sequence[str]
     windows: Sequence[WindowRow]
     hidden: int
 

@@ -19,10 +19,10 @@ from harness.audit.ledger import CanarySend, Poll, Reading
 from harness.audit.load import ANSWERED_WITHIN_S, CanaryLoad, PollCollector, first_process_after
 from harness.audit.measures import Availability, latency
 from harness.audit.result import Loss, WindowResult
+from harness.audit.told_events import ToldEvents
 from harness.checker import Outcome
 from harness.client_ports import ClientContext
 from harness.client_tasks.final_reader import FinalReader
-from harness.errors import UsageError
 from harness.findings import QUIET_NS
 from harness.model import TopicPartition
 from harness.runner.unknown_topics import unknown_topics
@@ -56,12 +56,16 @@ class Told:
         ended_ns: when it ended, nanoseconds since the Unix epoch.
         acks_ns: from sending to each acknowledgement.
         reads_ns: from sending to each first delivery.
+        passed_over: what operators tell and is no event, and why, a sentence each.
+        waiting: which events that they tell are not answered yet, a sentence each.
     """
 
     result: WindowResult
     ended_ns: int
     acks_ns: Sequence[int]
     reads_ns: Sequence[int]
+    passed_over: Sequence[str]
+    waiting: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +117,7 @@ class Audit:
         self._foreign = Foreign(self._ledger)
         self._leaders = leadership.Leaders()
         self._lost: list[Loss] = [loss for past in self._past for loss in past.losses]
-        self._answered = {(one.event, one.at) for past in self._past for one in past.answers if one.told}
+        self._told = ToldEvents(journal, (one for past in self._past for one in past.answers))
         self._open = leadership.to_answer_again(self._past[-1].answers) if self._past else []
         self._kept = sum(past.run_directory is not None for past in self._past)
         self._held_ns: list[tuple[int, int]] = []
@@ -203,7 +207,7 @@ class Audit:
         own = self._ledger.of_window(window)
         if self._clients is not None:
             self._clients.wait_for(own, _DRAIN_S)
-        told = self._told(self._clock.monotonic_ns())
+        told = self._told.due(self._clock.monotonic_ns())
         reading = self._read(window)
         read_ns = self._clock.monotonic_ns()
         expired = self._ledger.older_than(read_ns - round(_SURE_FOR * self._state.keep_s * _NS_PER_S))
@@ -255,13 +259,15 @@ class Audit:
             results.append(self._journal.directory, result)
             self._reported.add(window)
             self._lost += lost
-            self._answered.update((one.event, one.at) for one in result.answers if one.told)
+            self._told.note(result.answers)
             self._open = leadership.to_answer_again(result.answers)
             self._leaders.note(reading, changes, read_ns)
             self._carry_on(span, own, [*tails, *reading.polls], reading)
             self._ledger.forget([*ended, *old])
             self._journal.forget(self._ledger)
-            self._tell(Told(result, span.end_ns, _acks_ns(own), [] if span.interrupted else _reads_ns(own)))
+            reads_ns = [] if span.interrupted else _reads_ns(own)
+            unanswered = self._told.passed_over, self._told.waiting
+            self._tell(Told(result, span.end_ns, _acks_ns(own), reads_ns, *unanswered))
 
     def _carry_on(self, span: Span, own: Sequence[CanarySend], polls: Sequence[Poll], reading: Reading) -> None:
         """Note what the audit has reported."""
@@ -297,11 +303,6 @@ class Audit:
         if span.interrupted:
             return Availability(self._load, span.begin_ns).of_window(own, (span.begin_ns, span.end_ns), ())
         return self._availability.of_window(own, (span.begin_ns, span.end_ns), self._held_ns)
-
-    def _told(self, now_ns: int) -> list[leadership.Event]:
-        """The events that operators tell of, that have surely happened by now, and were not answered."""
-        told = dict.fromkeys(filter(None, map(_event, self._journal.told())))
-        return [one for one in told if one.until_ns <= now_ns and (one.what, one.at) not in self._answered]
 
     # ------------------------------------------------------------------------------------------------ reading
 
@@ -362,14 +363,6 @@ def with_topic(cluster: Audited, state: State, journal: Journal) -> State:
     created = state.model_copy(update={"created": True})
     journal.keep(created)
     return created
-
-
-def _event(line: str) -> leadership.Event | None:
-    """What an operator tells; None: a line that was added by hand, and is no event, must not end an audit."""
-    try:
-        return leadership.told(line)
-    except UsageError:
-        return None
 
 
 def _doubts(own: Sequence[CanarySend], undecided: int, unverified: int) -> Iterator[str]:

@@ -200,18 +200,19 @@ class Journal:
 
     def tell(self, events: Sequence[str]) -> None:
         """Add lines to the events that operators have told."""
-        with writing_below(self.directory), (self.directory / _EVENTS).open("a", encoding="utf-8") as file:
+        path = self.directory / _EVENTS
+        with writing_below(self.directory), path.open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.writelines(f"{event}\n" for event in events)
 
     def told(self) -> list[str]:
-        """All lines of it that are not blank.
+        """All lines of it that are not blank; bytes that are no UTF-8 are escaped.
 
         Raises:
             EnvironmentFault: it cannot be read.
         """
         path = self.directory / _EVENTS
         try:
-            text = path.read_text(encoding="utf-8") if path.exists() else ""
-        except (OSError, UnicodeDecodeError) as error:
-            raise EnvironmentFault(f"{path} cannot be read: {error}.") from None
+            text = path.read_text(encoding="utf-8", errors="backslashreplace") if path.exists() else ""
+        except OSError as error:
+            raise EnvironmentFault(f"{path} cannot be read: {error.strerror}.") from None
         return [line.strip() for line in text.splitlines() if line.strip()]

@@ -21,6 +21,9 @@ from harness.model import NO_LEADER
 _TOLD_WITHIN_NS = 60_000_000_000
 """How exact an operator's time is."""
 
+_MOST_SHOWN = 200
+"""How many characters of a line that is refused are shown."""
+
 
 class Event(NamedTuple):
     """Something that may have lost records, between ``since_ns`` and ``until_ns``.
@@ -71,8 +74,9 @@ def told(line: str) -> Event:
     except (ValueError, OverflowError):
         at = None
     if at is None or at.tzinfo is None or not what.strip():
+        lacks = "has no Z, or another offset, in its time" if at and not at.tzinfo else "is no time and what happened"
         raise UsageError(
-            f"event {line!r} is no time and what happened.",
+            f"event {line[:_MOST_SHOWN]!r} {lacks}.",
             "Write '2026-11-29T10:00:00Z unclean election of orders-3'.",
         )
     return Event(what.strip(), at_ns - _TOLD_WITHIN_NS, at_ns + _TOLD_WITHIN_NS, None, True)

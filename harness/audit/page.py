@@ -20,7 +20,9 @@ MOST_WINDOWS = 300
 MOST_EVENTS = 300
 
 
-def write(directory: Path, title: str, said: Sequence[str], results: Sequence[WindowResult]) -> Path:
+def write(
+    directory: Path, title: str, said: Sequence[str], results: Sequence[WindowResult], unanswered: Sequence[str] = ()
+) -> Path:
     """Replace the page at once.
 
     Args:
@@ -28,6 +30,7 @@ def write(directory: Path, title: str, said: Sequence[str], results: Sequence[Wi
         title: what is audited.
         said: how, a sentence each.
         results: of all windows, the oldest first.
+        unanswered: what operators tell and no window has answered, and why, a sentence each.
 
     Raises:
         EnvironmentFault: it cannot be written.
@@ -46,6 +49,7 @@ def write(directory: Path, title: str, said: Sequence[str], results: Sequence[Wi
         said=[*said, *_evidence(results)],
         losses=[_loss(one.window, loss) for one in results for loss in one.losses][-MOST_EVENTS:],
         answers=[_answer(window, answer) for window, answer in reversed(answers[-MOST_EVENTS:])],
+        unanswered=unanswered[:MOST_EVENTS],
         windows=[_window(one) for one in sorted(shown, key=lambda one: -one.window)],
         hidden=len(results) - len(shown),
     )

@@ -175,6 +175,7 @@ def _run(journal: Journal, state: State, load: Load, times: tuple[float, float |
         for sentence in said:
             remark(sentence)
         codes: list[ExitCode] = []
+        complaints: set[str] = set()
 
         def tell(told: Told) -> None:
             from harness.audit import page, result
@@ -182,7 +183,13 @@ def _run(journal: Journal, state: State, load: Load, times: tuple[float, float |
 
             measured.take(told)
             renew()
-            page.write(journal.directory, state.target.partition("#")[0], said, result.read(journal.directory))
+            unanswered = [*told.passed_over, *told.waiting]
+            title = state.target.partition("#")[0]
+            page.write(journal.directory, title, said, result.read(journal.directory), unanswered)
+            for sentence in told.passed_over:
+                if sentence not in complaints:
+                    complaints.add(sentence)
+                    remark(sentence)
             codes.append(EXIT_CODES[told.result.outcome])
             remark(_line(told.result))
 

@@ -79,6 +79,7 @@ def test_a_sound_cluster_passes_and_keeps_nothing_of_the_audit(tmp_path: Path, s
         refused = seawall("audit", "--target", target, "--out", out, *QUICK, "--for", "4s", "--replication", 4)
         assert "replication" in refused.err.lower()
         assert refused.code == ExitCode.ENVIRONMENT
+        (out / "events").write_bytes(b"St\xf6rung\n")
         said = seawall("audit", "--target", target, "--out", out, *QUICK, "--for", "4s", "--metrics", metrics)
         assert topics(cluster.bootstrap()) == set()
     assert said.code == ExitCode.PASS, said.err
@@ -87,7 +88,9 @@ def test_a_sound_cluster_passes_and_keeps_nothing_of_the_audit(tmp_path: Path, s
     assert all(one["acknowledged"] == one["sent"] > 0 == one["lost"] for one in found)
     assert all(one["evidence"] == EvidenceTier.CLIENTS and "hw-regression" in one["not_asked"] for one in found)
     assert [complaints(closed(Document.AUDIT), one) for one in found] == [[]]
-    assert "0 of" in (out / "report.html").read_text()
+    assert "0 of" in (page := (out / "report.html").read_text())
+    assert "is no time and what happened" in page
+    assert said.err.count(r"Passed over in the events that operators tell: event 'St\\xf6rung' is no time") == 1
     samples = {
         (sample.name, *sample.labels.values()): sample.value
         for family in text_string_to_metric_families(metrics.read_text())

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.audit.ceiling import Load
 from harness.audit.evidence import accused
+from harness.audit.journal import Journal
 from harness.audit.leaders import Event, Leaders, LookedFor, answers, losses, to_answer_again, told
 from harness.audit.ledger import CanarySend, Ledger, Poll, Reading
 from harness.audit.measures import Availability
+from harness.audit.result import Answered
+from harness.audit.told_events import ToldEvents
 from harness.client_ports import Polled
 from harness.errors import UsageError
 from harness.history.recorder import PolledRecord
@@ -149,6 +153,34 @@ def test_a_leader_epoch_of_records_shows_a_change_that_metadata_did_not() -> Non
 def test_an_event_without_a_time_or_a_word_is_refused(line: str) -> None:
     with pytest.raises(UsageError):
         told(line)
+
+
+def test_what_a_file_of_events_has_wrong_ends_nothing_and_is_said(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    lines = [
+        "1970-01-01T00:01:00Z St\xf6rung".encode("latin-1"),
+        b"1970-01-01T00:01:00 election",
+        b"x" * 5000,
+        b"1970-01-01T00:01:00Z rolling upgrade",
+        b"1970-01-01T00:03:00Z failover",
+    ]
+    (tmp_path / "events").write_bytes(b"\n".join(lines))
+    events = ToldEvents(journal, [])
+    assert [one.what for one in events.due(120 * S)] == [r"St\xf6rung", "rolling upgrade"]
+    no_offset, nonsense = events.passed_over
+    assert "'1970-01-01T00:01:00 election' has no Z" in no_offset
+    assert "is no time and what happened. Write '2026" in nonsense
+    assert len(nonsense) < 500
+    assert events.waiting == [
+        "1970-01-01T00:03:00Z failover: the first window that is read after 1970-01-01T00:04:00Z answers it."
+    ]
+    answered = Answered(event="failover", told=True, at="1970-01-01T00:03:00Z", partition=0, examined=0, gone=0)
+    events.note([answered])
+    assert len(events.due(240 * S)) == 2
+    (tmp_path / "events").unlink()
+    (tmp_path / "events").mkdir()
+    assert events.due(240 * S) == []
+    assert "cannot be read: Is a directory." in events.passed_over[0]
 
 
 def test_an_event_is_a_time_and_what_happened() -> None:

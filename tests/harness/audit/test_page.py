@@ -106,6 +106,11 @@ def test_a_later_answer_takes_the_place_of_an_earlier_one_and_says_what_is_undec
     assert "none of 7" not in html
 
 
+def test_a_page_says_which_events_have_no_answer(tmp_path: Path) -> None:
+    path = page.write(tmp_path, "bootstrap:kafka-1:9093", [], [window(1)], ["Passed over: event '<it> broke'."])
+    assert '<p class="note">Passed over: event &#39;&lt;it&gt; broke&#39;.</p>' in path.read_text()
+
+
 def test_a_page_of_days_leaves_windows_out_but_none_in_which_something_was_found(tmp_path: Path) -> None:
     days = [window(number, Outcome.VIOLATION if number == 10 else Outcome.PASS) for number in range(6, 866)]
     html = written(tmp_path, *days)
