@@ -45,7 +45,7 @@ def read_properties(path: Path) -> ClientProperties:
         UsageError: it cannot be read, or what is in it is malformed, unknown, refused, or contradictory. No value that
             may be secret is in the message.
     """
-    path = path.expanduser().absolute()
+    path = whole_path(path)
     try:
         lines = text(path).splitlines()
     except (OSError, Unfit) as problem:
@@ -64,6 +64,11 @@ def read_properties(path: Path) -> ClientProperties:
             raise UsageError(f"{where}: {written} is set twice.")
         values[name] = _value(name, value, where, path.parent)
     return ClientProperties(values, path)
+
+
+def whole_path(path: Path) -> Path:
+    """The path of such a file from the root on."""
+    return path.expanduser().absolute()
 
 
 def _refuse_unknown(name: str, where: str) -> None:

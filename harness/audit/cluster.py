@@ -19,6 +19,7 @@ from harness.clock import PacedClock, SystemClock
 from harness.errors import UsageError
 from harness.runner.journal import NothingToUndo
 from harness.target import Target, TopicSpec
+from harness.targets.bootstrap import spelling
 from harness.targets.bootstrap.administration import Administration
 from harness.targets.bootstrap.kind import KIND, told_by
 from harness.targets.bootstrap.promises import UNTOLD, asked, known_settings, topic_configs
@@ -64,6 +65,12 @@ def cluster_named(target: str, prefix: str | None = None) -> Named:
         raise UsageError(f"an audit writes to a topic of its own, and {target!r} gives it one.", "Leave #topic out.")
     drawn = replace(cluster, prefix=f"{cluster.prefix}audit-{secrets.token_hex(4)}-") if prefix is None else cluster
     return replace(drawn, prefix=drawn.prefix if prefix is None else prefix, keeps_topics=True)
+
+
+def from_anywhere(target: str) -> str:
+    """The same ``--target``, however it is spelled, for a process with another working directory."""
+    kind, colon, argument = target.partition(":")
+    return f"{kind}{colon}{spelling.from_anywhere(argument)}"
 
 
 def topic_of(state: State) -> TopicSpec:

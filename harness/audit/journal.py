@@ -38,7 +38,8 @@ class State(BaseModel):
     """``audit.json``.
 
     Attributes:
-        target: as ``--target`` spells it; a file of client properties is named, its content is not here.
+        target: as ``--target`` spells it; a file of client properties is named by its whole path, its content is not
+            here.
         prefix: of the names that the audit uses in the cluster.
         topic: the canary topic, which was written down before it was created.
         partitions: of the topic.

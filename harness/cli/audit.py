@@ -66,9 +66,11 @@ def audit(
     A signal ends it after the window's judgement, and the same --out goes on with the same topic. The exit code is that
     of the gravest window of this process.
     """
+    from harness.audit.cluster import from_anywhere
     from harness.audit.journal import Journal
 
     be_quiet(quiet)
+    target = None if target is None else from_anywhere(target)
     journal = Journal(out)
     with journal.held():
         state = journal.state()

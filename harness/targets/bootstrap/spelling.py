@@ -11,13 +11,13 @@ from pathlib import Path
 from harness.client_properties import PLAINTEXT, Access, ClientProperties
 from harness.errors import UsageError
 from harness.model import is_kafkas_own
-from harness.property_file import read_properties
+from harness.property_file import read_properties, whole_path
 from harness.spelling import closest
 
 ARGUMENT = "HOST:PORT"
 """What follows the colon, in a word."""
 
-_MARK = "#"
+_MARK, _CLIENT = "#", "client"
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:,#\[\]]+):([0-9]{1,5})")
 _PREFIX = re.compile(r"[a-zA-Z0-9._-]{1,40}")
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -74,6 +74,17 @@ def named(argument: str) -> Named:
     return cluster
 
 
+def from_anywhere(argument: str) -> str:
+    """The same argument, with which every working directory names the same file of client properties."""
+    addresses, *options = argument.split(_MARK)
+    return _MARK.join([addresses, *map(_with_whole_path, options)])
+
+
+def _with_whole_path(option: str) -> str:
+    key, _, value = option.partition("=")
+    return f"{key}={whole_path(Path(value))}" if key == _CLIENT and value else option
+
+
 def _keep(cluster: Named, value: str) -> Named:
     if value:
         raise UsageError(f"target option keep-topics={value}: it takes no value.")
@@ -116,7 +127,7 @@ def given(cluster: Named, value: str) -> Named:
 
 
 _OPTIONS: dict[str, Callable[[Named, str], Named]] = {
-    "client": _reached,
+    _CLIENT: _reached,
     "keep-topics": _keep,
     "prefix": _prefixed,
     "promise": _promised,

@@ -105,6 +105,24 @@ def test_a_sound_cluster_passes_and_keeps_nothing_of_the_audit(tmp_path: Path, s
     assert seawall("audit", "--out", out).code == ExitCode.USAGE  # it has ended
 
 
+def test_an_audit_goes_on_and_ends_from_another_working_directory(
+    tmp_path: Path, seawall: Seawall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, client = tmp_path / "audit", tmp_path / "client.properties"
+    client.write_text("security.protocol=PLAINTEXT\n")
+    with running(tmp_path / "cluster") as cluster:
+        target = f"bootstrap:{cluster.bootstrap()}#client="
+        monkeypatch.chdir(tmp_path)
+        with begun("--target", f"{target}client.properties", "--out", out, *QUICK) as process:
+            await_windows(process, out, 1)
+            os.kill(process.pid, signal.SIGTERM)
+            assert process.wait(120) == ExitCode.PASS
+        monkeypatch.chdir("/")
+        said = seawall("audit", "--target", f"{target}{client}", "--out", out, *QUICK, "--for", "4s")
+        assert topics(cluster.bootstrap()) == set()
+    assert said.code == ExitCode.PASS, said.err
+
+
 @pytest.mark.nightly("three lives of one audit, and a window must pass in each")
 def test_an_audit_that_was_killed_goes_on_and_judges_what_was_acknowledged_before(tmp_path: Path) -> None:
     out = tmp_path / "audit"

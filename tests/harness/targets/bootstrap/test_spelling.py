@@ -1,9 +1,22 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from harness.errors import UsageError
-from harness.targets.bootstrap.spelling import Named, named
+from harness.targets.bootstrap.spelling import Named, from_anywhere, named
+
+
+def test_a_file_is_named_by_its_whole_path_for_other_working_directories(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert from_anywhere("one:9092#keep-topics#client=a=b#topic=c") == (
+        f"one:9092#keep-topics#client={tmp_path}/a=b#topic=c"
+    )
+    assert from_anywhere("one:9092#client=/a") == "one:9092#client=/a"
+    assert from_anywhere("one:9092#client=") == "one:9092#client="
 
 
 def test_addresses_and_options_are_read() -> None:
