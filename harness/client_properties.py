@@ -114,6 +114,13 @@ class ClientProperties:
         """By name what may be written down; None: it is secret."""
         return {name: None if isinstance(value, Secret) else value for name, value in self.values.items()}
 
+    def hidden_in(self, text: str) -> str:
+        """The same text, with something else in the place of every secret in it."""
+        secrets = [value for value in self.values.values() if isinstance(value, Secret)]
+        for secret in sorted(secrets, key=len, reverse=True):
+            text = text.replace(secret, repr(secret))
+        return text
+
     def _problems(self) -> Iterator[str]:
         for name, choices in _CHOICES.items():
             if name in self.values and self.values[name] not in choices:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, cimpl
 
-from harness.client_properties import Access
+from harness.client_properties import Access, ClientProperties
 from harness.errors import EnvironmentFault
 
 Configuration = dict[str, Any]
@@ -38,14 +38,15 @@ _CONNECTIONS: Configuration = {
 
 def configuration(access: Access, client_id: str, log: logging.Logger) -> Configuration:
     """The configuration common to producers and consumers."""
+    discreet = _DiscreetLog(log, access.properties)
     return {
         **_CONNECTIONS,
         **access.properties.values,
         "broker.address.family": _family(),
         "bootstrap.servers": access.bootstrap,
         "client.id": client_id,
-        "logger": log,
-        "error_cb": _error_logger(client_id, log),
+        "logger": discreet,
+        "error_cb": _error_logger(client_id, discreet),
     }
 
 
@@ -201,5 +202,17 @@ def close_log(log: logging.Logger) -> None:
         handler.close()
 
 
-def _error_logger(client_id: str, log: logging.Logger) -> Callable[[KafkaError], None]:
+class _DiscreetLog(logging.LoggerAdapter[logging.Logger]):
+    """A log without the secrets of a client: librdkafka names there the server of tokens, whose URL may have one."""
+
+    def __init__(self, log: logging.Logger, properties: ClientProperties) -> None:
+        super().__init__(log)
+        self._properties = properties
+
+    def log(self, level: int, msg: object, *args: object, **_: Any) -> None:
+        """Write a line."""
+        self.logger.log(level, "%s", self._properties.hidden_in(str(msg) % args))
+
+
+def _error_logger(client_id: str, log: _DiscreetLog) -> Callable[[KafkaError], None]:
     return lambda error: log.info("%s: %s", client_id, error)

@@ -34,12 +34,14 @@ def unreachable(access: Access, heard: Sequence[KafkaError], refusal: object, wa
         refusal: what it has said of the question.
         waited_s: for an answer, at the most.
     """
-    said = [(one.code(), _WHEN.sub("", _WHERE.sub("", one.str())).rstrip(".")) for one in heard]
+    hidden_in = access.properties.hidden_in
+    said = [(one.code(), _WHEN.sub("", _WHERE.sub("", hidden_in(one.str()))).rstrip(".")) for one in heard]
     given, path = access.properties.values, access.properties.path
     for code, text in said:
         if code == KafkaError._AUTHENTICATION and (token := _NO_TOKEN.fullmatch(text)) is not None:  # noqa: SLF001
             return EnvironmentFault(
-                f"the server at {given.get(TOKEN_URL)} gives the client no token: {token[1]}.", f"Check {path}."
+                f"the token endpoint that {path} names gives the client no token: {token[1]}.",
+                f"Check {TOKEN_URL} there, and the client's id and secret.",
             )
         if code == KafkaError._AUTHENTICATION:  # noqa: SLF001
             user = f"user {given[USERNAME]!r}" if USERNAME in access.properties.recorded() else "client"
@@ -62,7 +64,7 @@ def unreachable(access: Access, heard: Sequence[KafkaError], refusal: object, wa
             f"the cluster at {access.bootstrap} refuses the client's certificate, or that it has none: {heard_of[-1]}.",
             f"Check {CERTIFICATE} in {path}.",
         )
-    last = heard_of[-1] if heard_of else str(refusal).rstrip(".")
+    last = heard_of[-1] if heard_of else hidden_in(str(refusal)).rstrip(".")
     return EnvironmentFault(
         f"no broker answers at {access.bootstrap} within {waited_s:g} s: {last}.",
         f"Check the addresses, and that their listeners are of {PROTOCOL}={access.properties.protocol}.",

@@ -244,11 +244,11 @@ def test_tokens_of_a_server_let_in_and_are_renewed(kafka: SecuredKafka, tmp_path
 def test_a_server_that_gives_no_token_is_named(kafka: SecuredKafka) -> None:
     with token_server("another secret", lifetime_s=6) as server:
         spelled = target(kafka, "TOKENS", SASL + OIDC % server.url)
-        with pytest.raises(
-            EnvironmentFault, match=r"server at http://\S+ gives the client no token: .*invalid_client"
-        ) as refused:
+        named = r"token endpoint that \S+client\.properties names gives the client no token: .*invalid_client"
+        with pytest.raises(EnvironmentFault, match=named) as refused:
             KIND.source(spelled.removeprefix("bootstrap:"))
     assert PASSWORD not in str(refused.value)
+    assert server.url not in str(refused.value)
 
 
 @BY_NIGHT
