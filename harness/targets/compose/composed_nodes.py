@@ -101,6 +101,10 @@ class ComposedNodes(OwnedNodes[ComposeNode]):
     def _overlay(self, run: Surroundings) -> dict[str, Any]:
         """What is added to the file."""
 
+    def _shown(self, added: dict[str, Any]) -> dict[str, Any]:
+        """The same as it may be written down."""
+        return added
+
     @abstractmethod
     def _upstream(self, node: str) -> str:
         """Where Toxiproxy finds a broker, as ``host:port`` of the project's networks."""
@@ -219,7 +223,7 @@ class ComposedNodes(OwnedNodes[ComposeNode]):
             disk_mib=DISK_MIB,
         )
         added = self._overlay(run)
-        (self._directory / OVERLAY).write_text(json.dumps(added, indent=2))
+        (self._directory / OVERLAY).write_text(json.dumps(self._shown(added), indent=2))
         return rewritten(self._written, added, self._services, name)
 
     def _clock_additions(self) -> Mapping[str, Addition]:

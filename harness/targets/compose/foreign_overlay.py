@@ -11,10 +11,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from harness.targets.compose.beside import Addition, Surroundings, completed, published, volume_of
+from harness.targets.compose.beside import Addition, Ports, Surroundings, completed, published, volume_of
 from harness.targets.compose.foreign_file import ForeignBroker, ForeignFile
 from harness.targets.compose.rewriting import Stack
 from harness.targets.compose.services import environment
+
+_COMMANDS = ("entrypoint", "command")
 
 
 def overlay(file: ForeignFile, stack: Stack, run: Surroundings) -> dict[str, Any]:
@@ -33,11 +35,35 @@ def overlay(file: ForeignFile, stack: Stack, run: Surroundings) -> dict[str, Any
     return completed(file, services, run, disks=list(disks), data=disks)
 
 
+def shown(added: Mapping[str, Any], file: ForeignFile, ports: Ports) -> dict[str, Any]:
+    """The additions as they may be written down: of texts of the user's file, which may have secrets, addresses alone.
+
+    Args:
+        added: see :func:`overlay`.
+        file: whose brokers they are for.
+        ports: what the addresses are.
+    """
+    services = dict(added["services"])
+    for node, broker in enumerate(file.brokers):
+        service, address = services[broker.name], _address(str(node), ports)
+        commands = {part: f"... {address} ..." for part in _COMMANDS if part in service}
+        variables = {
+            name: f"... {address} ..." if address in value else value for name, value in service["environment"].items()
+        }
+        services[broker.name] = {**service, **commands, "environment": variables}
+    return {**added, "services": services}
+
+
+def _address(node: str, ports: Ports) -> str:
+    """Where clients on this machine are to connect."""
+    return f"127.0.0.1:{ports.advertised[node]}"
+
+
 def _broker(broker: ForeignBroker, node: str, service: Mapping[str, Any], run: Surroundings) -> dict[str, Any]:
     clock = run.clocks.get(broker.name, Addition())
-    written = {part: service[part] for part in ("entrypoint", "command") if service.get(part)}
+    written = {part: service[part] for part in _COMMANDS if service.get(part)}
     variables = environment(service)
-    address = f"127.0.0.1:{run.ports.advertised[node]}"
+    address = _address(node, run.ports)
     return {
         "restart": "no",  # seawall alone starts it again
         **_changed(written, broker.advertised, address),

@@ -21,7 +21,7 @@ from harness.targets.bootstrap.target import BootstrapTarget, sampler
 from harness.targets.compose.beside import Surroundings
 from harness.targets.compose.foreign_file import DISK_LABEL, LISTENER
 from harness.targets.compose.foreign_listener import speaks_tls, wants
-from harness.targets.compose.foreign_overlay import overlay
+from harness.targets.compose.foreign_overlay import overlay, shown
 from harness.targets.compose.foreign_stack import ForeignStack
 from harness.targets.compose.harmed_nodes import HarmedNodes
 from harness.targets.compose.leftovers import NAME
@@ -100,6 +100,9 @@ class ForeignTarget(HarmedNodes):
 
     def _overlay(self, run: Surroundings) -> dict[str, Any]:
         return overlay(self._foreign.file, self._written, run)
+
+    def _shown(self, added: dict[str, Any]) -> dict[str, Any]:
+        return shown(added, self._foreign.file, self.ports)
 
     def _upstream(self, node: str) -> str:
         broker = self._foreign.file.brokers[int(node)]

@@ -2,29 +2,46 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+from harness.client_properties import PLAINTEXT
+from harness.runner.journal import NothingToUndo
 from harness.targets.compose.beside import Addition, Ports, Surroundings
-from harness.targets.compose.foreign_overlay import overlay
+from harness.targets.compose.composed_nodes import OVERLAY
+from harness.targets.compose.foreign_overlay import overlay, shown
+from harness.targets.compose.foreign_stack import ForeignStack
+from harness.targets.compose.foreign_target import ForeignTarget
 from harness.targets.compose.rewriting import kept, rewritten
 from tests.harness.targets.compose.foreign_files import IN_VARIABLES, REDPANDA_THREE, parsed, read
+
+NODES = range(3)
+PORTS = Ports(
+    clients={str(node): 21000 + node for node in NODES},
+    advertised={str(node): 26000 + node for node in NODES},
+    harness={str(node): 22000 + node for node in NODES},
+    toxiproxy=23000,
+    probe=24000,
+    controller=25000,
+)
+
+WITH_SECRETS = """
+    services:
+      broker:
+        image: example/broker
+        command: [start, --advertise-kafka-addr, "localhost:19092", --set, secret_key=hunter2]
+        environment: {FLAGS: "--address localhost:19092 --password hunter2"}
+        ports: ["19092:9092"]
+"""
 
 
 def made(text: str, **clocks: Addition) -> tuple[dict[str, Any], dict[str, Any]]:
     """The overlay, and the file that Compose gets."""
     file, stack = read(text), parsed(text)
-    nodes = list(file.nodes)
     run = Surroundings(
         project="seawall-1",
         owner="me",
-        ports=Ports(
-            clients={node: 21000 + int(node) for node in nodes},
-            advertised={node: 26000 + int(node) for node in nodes},
-            harness={node: 22000 + int(node) for node in nodes},
-            toxiproxy=23000,
-            probe=24000,
-            controller=25000,
-        ),
+        ports=PORTS,
         clocks=clocks,
         tools_image="tools",
         toxiproxy_image="toxiproxy",
@@ -48,6 +65,30 @@ def test_an_address_is_replaced_in_a_variable_too_and_no_other_variable_is_added
     assert added["services"]["tansu"]["environment"] == {"ADVERTISED_LISTENER_URL": "tcp://127.0.0.1:26000"}
     assert stack["services"]["tansu"]["environment"]["STORAGE_ENGINE"] == "memory://tansu/"
     assert "command" not in stack["services"]["tansu"]
+
+
+def test_of_commands_and_variables_in_which_an_address_is_replaced_that_alone_is_written_down() -> None:
+    shim = Addition({"LD_PRELOAD": "/seawall/shim/shim.so"}, ["/run/shim:/seawall/shim"])
+    added, stack = made(WITH_SECRETS, broker=shim)
+    assert stack["services"]["broker"]["command"][2:] == ["127.0.0.1:26000", "--set", "secret_key=hunter2"]
+    written = shown(added, read(WITH_SECRETS), PORTS)
+    assert "hunter2" not in str(written)
+    broker = written["services"]["broker"]
+    assert broker["command"] == broker["environment"]["FLAGS"] == "... 127.0.0.1:26000 ..."
+    assert broker["environment"]["LD_PRELOAD"] == "/seawall/shim/shim.so"
+    changed = ("command", "environment")
+    assert {**broker, **{key: added["services"]["broker"][key] for key in changed}} == added["services"]["broker"]
+    assert {**written, "services": added["services"]} == added
+
+
+def test_the_run_directory_has_no_command_of_the_file(tmp_path: Path) -> None:
+    stack = parsed(WITH_SECRETS)
+    foreign = ForeignStack(read(WITH_SECRETS), stack, kept(stack, ["broker"]), "It has none.", PLAINTEXT)
+    target = ForeignTarget(tmp_path, foreign, {}, {}, NothingToUndo())
+    target._ports = PORTS
+    assert "hunter2" in str(target._stack("seawall-1", PORTS))
+    assert "127.0.0.1:26000" in (written := (tmp_path / OVERLAY).read_text())
+    assert "hunter2" not in written
 
 
 def test_nothing_but_brokers_runs_and_what_two_runs_would_fight_for_is_taken_away() -> None:
