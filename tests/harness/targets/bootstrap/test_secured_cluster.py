@@ -22,11 +22,14 @@ from harness.checker import Outcome
 from harness.errors import EnvironmentFault, ExitCode, SeawallError, UsageError
 from harness.history.run_directory import RunDirectory
 from harness.runner import plan, run
+from harness.runner.journal import Journal
 from harness.scenario import load, parse
 from harness.targets.bootstrap.kind import KIND
 from harness.targets.bootstrap.target import LEFTOVERS
 from tests.harness.cli.calling import Seawall
 from tests.harness.cli.conftest import seawall as seawall  # noqa: PLC0414 - a fixture
+from tests.harness.targets.bootstrap.places_of_secrets import JOURNALED, Watch, holding
+from tests.harness.targets.bootstrap.places_of_secrets import journals_kept as journals_kept  # noqa: PLC0414 - a fixture
 from tests.harness.targets.bootstrap.secured_kafka import PASSWORD, PREFIX, RIGHTS, SecuredKafka, secured_kafka
 from tests.harness.targets.bootstrap.token_server import token_server
 
@@ -99,48 +102,13 @@ def passes(
     return directory
 
 
-class Watch:
-    """Collects, while it is open, every command line on this machine that has a text in it."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text.encode()
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look)
-        self.found: list[bytes] = []
-
-    def __enter__(self) -> Watch:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _look(self) -> None:
-        while not self._over.wait(0.2):
-            for process in Path("/proc").glob("[0-9]*/cmdline"):
-                try:
-                    line = process.read_bytes()
-                except OSError:
-                    continue
-                if self._text in line:
-                    self.found.append(line)
-
-
-def holding(directory: Path, *texts: str) -> list[Path]:
-    """The files that have one of these texts in them, tables as what they hold: their pages are compressed."""
-    files = [path for path in directory.rglob("*") if path.is_file()]
-    return [path for path in files if any(text in content(path) for text in texts)]
-
-
-def content(path: Path) -> str:
-    return str(pq.read_table(path).to_pylist()) if path.suffix == ".parquet" else path.read_bytes().decode("latin-1")
-
-
-def test_a_text_is_found_in_a_compressed_table_too(tmp_path: Path) -> None:
+def test_a_text_is_found_in_a_compressed_table_and_in_a_journal_that_was_removed(tmp_path: Path) -> None:
     pq.write_table(pa.table({"error": [PASSWORD] * 2}), tmp_path / "a.parquet", compression="zstd")
     (tmp_path / "b.json").write_text("{}")
     assert holding(tmp_path, "of another", PASSWORD[-9:]) == [tmp_path / "a.parquet"]
+    with Journal(tmp_path / "run") as journal:
+        journal.fault_coming("0", "kill", {"password": PASSWORD})
+    assert set(holding(tmp_path, PASSWORD[-9:])) == {tmp_path / "a.parquet", tmp_path / JOURNALED}
 
 
 @pytest.mark.parametrize(
