@@ -366,10 +366,14 @@ class Recovery:
 
 
 class EvidenceTier(StrEnum):
-    """What was observed of a run, least first: each shows all that those before it show."""
+    """What was observed of a run, least first.
+
+    Each shows all that those before it show, but that replica logs alone show nothing of the metadata.
+    """
 
     CLIENTS = "clients only"
     METADATA = "clients and the cluster's metadata"
+    DISKS = "clients and replica logs"
     LOGS = "clients, the cluster's metadata and replica logs"
     SAMPLES = "clients, replica logs and samples of the brokers' states"
     BROKERS = "clients, replica logs and all changes of the brokers' states"

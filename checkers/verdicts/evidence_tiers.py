@@ -17,7 +17,7 @@ def tier_of(configured: Configured, node_facts: NodeFacts) -> EvidenceTier:
     """What was observed of a run; of an imported history, and of a cluster that only its clients saw, the least."""
     if not _sees_brokers(configured):
         if reads_disks(configured.guarantees):
-            return EvidenceTier.LOGS
+            return EvidenceTier.LOGS if node_facts.metadata else EvidenceTier.DISKS
         return EvidenceTier.METADATA if node_facts.metadata else EvidenceTier.CLIENTS
     return EvidenceTier.SAMPLES if configured.sampled else EvidenceTier.BROKERS
 
@@ -52,6 +52,8 @@ def _can_show(tier: EvidenceTier, kind: AnomalyKind, *, is_deleting: bool) -> bo
             return kind.shown_by_clients
         case EvidenceTier.METADATA:
             return kind.shown_by_clients or by_metadata
+        case EvidenceTier.DISKS:
+            return kind.shown_by_clients or kind.shown_by_logs
         case EvidenceTier.LOGS:
             return kind.shown_by_clients or by_metadata or kind.shown_by_logs
         case EvidenceTier.SAMPLES:

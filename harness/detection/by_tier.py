@@ -25,7 +25,7 @@ TIERS: Mapping[EvidenceTier, str] = {
     EvidenceTier.SAMPLES: "samples",
     EvidenceTier.BROKERS: "brokers",
 }
-"""How the figures of each tier are filed, the least evidence first."""
+"""How the figures of each tier that is measured are filed, the least evidence first."""
 
 _BEHIND_THE_MATRIX = 500_000
 _COUNTED = ("found", "doubted", "alarms", "unsound")

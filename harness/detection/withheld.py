@@ -4,6 +4,7 @@
   and partition epoch, much as that records it, which also repeats a state that lasts; and every decision of the
   controller. No truncation, and no beginning of a log that moved.
 * *Logs*: the replica logs, and of each replica the bounds of its log in the end; and as in the next tier.
+* *Disks*: the replica logs and those bounds, and nothing that a client is told.
 * *Metadata*: no replica logs; four times a second the leader's epoch and high watermark, and who leads, as a client is
   told by a broker that is never cut off. So this is the best that a client can be told.
 * *Clients*: the history and the faults alone.
@@ -43,6 +44,8 @@ def withheld(tier: EvidenceTier, manifest: Manifest, tables: Tables) -> tuple[Ma
         case EvidenceTier.LOGS:
             told = [*_told(timeline), *ends(timeline)]
             return _with("logs", manifest), (history, told, replica_logs)
+        case EvidenceTier.DISKS:
+            return _with("logs", manifest), (history, list(ends(timeline)), replica_logs)
         case EvidenceTier.METADATA:
             return _with("metadata", manifest), (history, list(_told(timeline)), ())
         case EvidenceTier.CLIENTS:

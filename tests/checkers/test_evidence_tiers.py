@@ -22,6 +22,7 @@ from tests.checkers.story import Story
 
 BY_CLIENTS = {name for name, kind in KINDS.items() if kind.shown_by_clients}
 UNTOLD = KINDS.keys() - BY_CLIENTS - {"hw-regression"}
+UNLOGGED = {name for name, kind in KINDS.items() if not (kind.shown_by_clients or kind.shown_by_logs)}
 UNSAMPLED = {name for name, kind in KINDS.items() if kind.sampled.found is Found.NONE}
 
 
@@ -57,7 +58,7 @@ def may_delete(manifest: Manifest) -> bool:
 
 
 def test_the_files_of_disks_show_some_of_each_kind_that_they_add_and_of_no_other() -> None:
-    asked = BY_CLIENTS | {name for name, kind in KINDS.items() if kind.shown_by_metadata}
+    by_metadata = {name for name, kind in KINDS.items() if kind.shown_by_metadata}
     added = {name for name, kind in KINDS.items() if kind.shown_by_logs}
     found = set[str]()
     for case in CASES:
@@ -65,14 +66,16 @@ def test_the_files_of_disks_show_some_of_each_kind_that_they_add_and_of_no_other
         seen, tables = of_disks(story, **case.manifest)
         promised = {name: what for name, what in seen.guarantees.items() if name != "laggards_leave_ms"}
         verdict = decided(replace(seen, guarantees=promised, endings=()), tables, [])
-        assert verdict.evidence is EvidenceTier.LOGS
-        assert set(verdict.not_asked) - {"wrong-deletion"} == KINDS.keys() - asked - added
-        assert ("wrong-deletion" in verdict.not_asked) is may_delete(seen)
+        is_told = any(row["kind"] == "metadata" for row in tables[1])
+        assert verdict.evidence is (EvidenceTier.LOGS if is_told else EvidenceTier.DISKS)
+        asked = BY_CLIENTS | (by_metadata if is_told else set())
+        assert set(verdict.not_asked) - {"wrong-deletion"} == KINDS.keys() - asked - added - {"wrong-deletion"}
+        assert ("wrong-deletion" in verdict.not_asked) is (may_delete(seen) or not is_told)
         kinds = {one.kind for one in verdict.anomalies}
         assert kinds <= asked | added
         found |= kinds & {kind for kind, *_ in case.anomalies}
     assert added <= found
-    assert not asked & added
+    assert not (BY_CLIENTS | by_metadata) & added
 
 
 def test_a_replica_whose_disk_was_not_read_leaves_the_run_open() -> None:
@@ -107,6 +110,7 @@ def test_a_replica_that_lacks_the_last_records_on_its_disk_leaves_the_run_open()
         ("none", {}, EvidenceTier.CLIENTS, KINDS.keys() - BY_CLIENTS),
         ("metadata", {"retention": False}, EvidenceTier.METADATA, UNTOLD - {"wrong-deletion"}),
         ("metadata", {"retention": True}, EvidenceTier.METADATA, UNTOLD),
+        ("logs", {"retention": False}, EvidenceTier.DISKS, UNLOGGED),
         ("sampled", {}, EvidenceTier.SAMPLES, UNSAMPLED),
         ("", {}, EvidenceTier.BROKERS, set()),
     ],

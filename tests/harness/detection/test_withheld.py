@@ -79,7 +79,7 @@ def test_samples_leave_out_what_lay_between_two_looks_and_the_isr_of_brokers() -
 
 def test_a_seed_counts_whose_control_passes_by_all_evidence_and_accused_ones_are_counted() -> None:
     counted = ByTier(CELLS[0])
-    clients, metadata, logs, samples, brokers = EvidenceTier
+    clients, metadata, logs, samples, brokers = TIERS
     counted.add(dict.fromkeys(TIERS, FOUND), dict.fromkeys(TIERS, FOUND))
     assert counted == ByTier(CELLS[0])
     counted.add(
