@@ -17,7 +17,10 @@ from harness.spelling import closest
 ARGUMENT = "HOST:PORT"
 """What follows the colon, in a word."""
 
-_MARK, _CLIENT = "#", "client"
+MARK = "#"
+"""What is in front of each option."""
+
+_CLIENT = "client"
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:,#\[\]]+):([0-9]{1,5})")
 _PREFIX = re.compile(r"[a-zA-Z0-9._-]{1,40}")
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -60,10 +63,9 @@ def named(argument: str) -> Named:
     Raises:
         UsageError: an address, an option, or the file of client properties is malformed.
     """
-    addresses, *options = argument.split(_MARK)
+    addresses, *options = argument.split(MARK)
     for address in addresses.split(","):
-        found = _ADDRESS.fullmatch(address)
-        if found is None or not 0 < int(found[2]) <= _LAST_PORT:
+        if not is_address(address):
             raise UsageError(f"target 'bootstrap:{argument}': {address!r} is not HOST:PORT.")
     cluster = Named(addresses)
     for option in options:
@@ -74,10 +76,16 @@ def named(argument: str) -> Named:
     return cluster
 
 
+def is_address(written: str) -> bool:
+    """Whether it is ``HOST:PORT``."""
+    found = _ADDRESS.fullmatch(written)
+    return found is not None and 0 < int(found[2]) <= _LAST_PORT
+
+
 def from_anywhere(argument: str) -> str:
     """The same argument, with which every working directory names the same file of client properties."""
-    addresses, *options = argument.split(_MARK)
-    return _MARK.join([addresses, *map(_with_whole_path, options)])
+    addresses, *options = argument.split(MARK)
+    return MARK.join([addresses, *map(_with_whole_path, options)])
 
 
 def _with_whole_path(option: str) -> str:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from harness import documents
 from harness.documents import Unfit
 from harness.errors import UsageError
 from harness.json_schema import published, schema_of
-from harness.model import CONTROLLER
-from harness.validation import validated
+from harness.model import CONTROLLER, is_kafkas_own
+from harness.targets.bootstrap.spelling import MARK, is_address
+from harness.validation import shortened, validated
 
 OWN_VARIABLES = frozenset(
     {"ID", "ADDRESS", "PORT", "PEER_ADDRESS", "PEER_PORT", "PID", "FREE_BYTES", "OFFSET_MS", "TOPICS"}
@@ -24,6 +25,25 @@ OWN_VARIABLES = frozenset(
 Words = tuple[str, ...]
 Text = Annotated[str, Field(min_length=1)]
 Variables = Mapping[Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")], str]
+
+
+def _address(written: str) -> str:
+    addresses, mark, _ = written.partition(MARK)
+    if mark:
+        raise ValueError(
+            f"{shortened(written)} has options, which are keys of this file: client, keep_topics, prefix, promises and "
+            f"topics. Write {shortened(addresses)} here."
+        )
+    for address in addresses.split(","):
+        if not is_address(address):
+            raise ValueError(f"{shortened(address)} is not HOST:PORT. Write one such as kafka-1:9092.")
+    return written
+
+
+def _not_kafkas_own(prefix: str) -> str:
+    if is_kafkas_own(prefix):
+        raise ValueError(f"{prefix!r} is how Kafka's own topics begin. Write one without '__' in front.")
+    return prefix
 
 
 class _Part(BaseModel):
@@ -134,8 +154,11 @@ class Node(_Part):
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:
-        if self.address is not None:
-            IPv4Address(self.address)
+        if self.address is not None and not _is_ipv4(self.address):
+            raise ValueError(
+                f"address is {shortened(self.address)}, and no IPv4 address. Write the one that the node's packets to "
+                "the other nodes have, such as 10.0.0.1."
+            )
         _refuse_twice(self.commands, self.local_commands)
         _refuse_own(self.variables)
         return self
@@ -158,13 +181,13 @@ class ClusterFile(_Part):
         client: a file of client properties, for TLS and SASL; relative to this one.
     """
 
-    bootstrap: Annotated[Words, Field(min_length=1)]
+    bootstrap: Annotated[tuple[Annotated[str, AfterValidator(_address)], ...], Field(min_length=1)]
     nodes: Annotated[tuple[Node, ...], Field(min_length=1)]
     preset: Literal["processes", "systemd", "redpanda", "strimzi"] | None = None
     variables: Variables = Field(default_factory=dict)
     commands: Commands = Commands()
     local_commands: Commands = Commands()
-    prefix: Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,40}$")] = "seawall-"
+    prefix: Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,40}$"), AfterValidator(_not_kafkas_own)] = "seawall-"
     keep_topics: bool = False
     topics: Words = ()
     promises: Mapping[str, str] = Field(default_factory=dict)
@@ -194,15 +217,46 @@ def read(path: Path) -> ClusterFile:
         why = refused.strerror if isinstance(refused, OSError) else refused
         raise UsageError(f"cluster file {str(path)!r} cannot be read: {why}.") from None
     try:
-        return validated(ClusterFile, documents.yaml_document(text, str(path)), "", whole="the file")
+        document = documents.yaml_document(text, str(path))
+        _refuse_mistaken(document)
+        return validated(ClusterFile, document, "", whole="the file")
     except UsageError as refused:
         sentence = refused.sentence.removeprefix(f"{path}: ")
         raise UsageError(f"cluster file {str(path)!r}: {sentence}", refused.remedy) from None
 
 
+def _refuse_mistaken(document: Any) -> None:
+    """Refuse what is easily written for something else, and say how that is written."""
+    written = document if isinstance(document, dict) else {}
+    if isinstance(addresses := written.get("bootstrap"), str):
+        raise UsageError(f"bootstrap: {shortened(addresses)} is no list.", "Write [HOST:PORT, HOST:PORT].")
+    nodes = written.get("nodes")
+    for number, node in enumerate(nodes if isinstance(nodes, list) else ()):
+        if not isinstance(node, dict):
+            continue
+        if isinstance(transport := node.get("transport"), str):
+            raise UsageError(
+                f"nodes[{number}].transport: {shortened(transport)} has no key.",
+                "Write {ssh: HOST}, docker, kubectl or argv; or leave transport out for a shell on this machine.",
+            )
+        if isinstance(name := node.get("id"), str) and name != CONTROLLER:
+            raise UsageError(
+                f"nodes[{number}].id: {shortened(name)} is no id of a node.",
+                f"Write a broker's id as a number, without quotes; or {CONTROLLER}.",
+            )
+
+
 def schema() -> str:
     """The JSON Schema of such a file, as ``docs/schemas`` has it."""
     return published("cluster-1.json", "A running cluster, for --target cluster:FILE.yml", schema_of(ClusterFile))
+
+
+def _is_ipv4(written: str) -> bool:
+    try:
+        IPv4Address(written)
+    except ValueError:
+        return False
+    return True
 
 
 def _refuse_twice(there: Commands, here: Commands) -> None:

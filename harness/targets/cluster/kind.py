@@ -18,7 +18,7 @@ from harness.scenario import Scenario
 from harness.target import Target, includes
 from harness.targets.bootstrap.kind import Bootstrap, RunningCluster, RunningKind, told_by, without_its_log
 from harness.targets.bootstrap.promises import topic_configs
-from harness.targets.bootstrap.spelling import Named, given, named
+from harness.targets.bootstrap.spelling import Named, given
 from harness.targets.bootstrap.target import sampler
 from harness.targets.cluster.cluster_file import ClusterFile, read
 from harness.targets.cluster.commanded_node import NEEDED, SHOWS, CommandedNode
@@ -165,9 +165,8 @@ def nodes_of(file: ClusterFile) -> Sequence[CommandedNode]:
 
 def _named(file: ClusterFile, directory: Path) -> Named:
     """Its addresses, and how clients use it in one run."""
-    bootstrap = named(",".join(file.bootstrap)).bootstrap
     client = PLAINTEXT if file.client is None else read_properties(directory / file.client)
-    cluster = Named(bootstrap, file.keep_topics, file.prefix, file.promises, client)
+    cluster = Named(",".join(file.bootstrap), file.keep_topics, file.prefix, file.promises, client)
     return reduce(given, file.topics, cluster).of_one_run()
 
 
