@@ -121,7 +121,15 @@ forbid_restarts() {
     [ "$policy" = no ] || { echo "$UNIT has Restart=$policy in spite of $drop_in" >&2; return 1; }
 }
 # No drop-in stays without a kill, for what is undone then is no end.
-forbid_restarts && $SUDO systemctl kill --signal KILL "$UNIT" || { allow_restarts; exit 1; }""",
+forbid_restarts && $SUDO systemctl kill --signal KILL "$UNIT" || { allow_restarts; exit 1; }
+# systemd reads Restart= when the unit ends, and not again; of a unit that takes longer, start removes the drop-in.
+tries=0
+while [ "$tries" -lt 100 ]; do
+    case $(systemctl show --property ActiveState --value "$UNIT") in
+        inactive | failed) allow_restarts; exit;;
+    esac
+    tries=$((tries + 1)) && sleep 0.1
+done""",
     "start": _RESTARTS  # after reset-failed no limit of starts refuses it
     + """\
 allow_restarts || exit
@@ -190,5 +198,5 @@ PRESETS: Mapping[str, Preset] = {
     ),
     "strimzi": Preset(_IN_A_CONTAINER, {"SUDO": ""}),
 }
-"""By name. A drop-in keeps systemd from starting a killed unit again before it is to run; the kubelet starts a killed
-container at once, and its broker counts as running when it answers."""
+"""By name. A drop-in, removed once the unit has ended, keeps systemd from starting a killed unit again; the kubelet
+starts a killed container at once, and its broker counts as running when it answers."""

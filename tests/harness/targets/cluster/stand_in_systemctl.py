@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 OPTIONS: dict[str, list[list[str]]] = {
-    "show": [["--property", name, "--value"] for name in ("MainPID", "Restart")],
+    "show": [["--property", name, "--value"] for name in ("MainPID", "Restart", "ActiveState")],
     "kill": [["--signal", "KILL"]],
     "start": [["--no-block"]],
     "stop": [["--no-block"]],
@@ -73,6 +73,8 @@ def do(directory: Path, verb: str, options: list[str], name: str) -> None:
     unit = json.loads(description.read_text()) if description.exists() else None
     if verb == "show" and "Restart" in options:
         sys.stdout.write(f"{policy(directory, name)}\n")
+    elif verb == "show" and "ActiveState" in options:
+        sys.stdout.write("active\n" if unit and main_pid(unit) else "failed\n")
     elif verb == "show":
         sys.stdout.write(f"{main_pid(unit) if unit else 0}\n")
     elif unit is None:
