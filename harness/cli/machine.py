@@ -153,17 +153,11 @@ def resources(directory: Path) -> Finding:
 
 def leftovers() -> Finding:
     """What killed harnesses left behind, until the next run or ``seawall heal`` removes it."""
-    from harness.runner.journal import journal_directory
+    from harness.runner.journal import abandoned
 
-    left = [path for path in journal_directory().glob("*.json") if not psutil.pid_exists(_owner(path))]
+    left = abandoned()
     seen = f"{len(left)} abandoned: {', '.join(path.stem for path in left)}" if left else "none"
     return Finding("leftovers of killed runs", not left, False, seen, "a clean machine", "Run `seawall heal`.")
-
-
-def _owner(journal: Path) -> int:
-    """The process that wrote a journal: its file name begins with the id."""
-    number = journal.name.partition("-")[0]
-    return int(number) if number.isdecimal() else 0
 
 
 def maven() -> Finding:

@@ -7,8 +7,10 @@ harness finds the files of harnesses that died, and undoes what they left.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import platform
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -141,6 +143,9 @@ class NothingToUndo:
     def leftover_coming(self, kind: str, what: Mapping[str, Any]) -> None:
         """See :class:`harness.targets.leftovers.StartJournal`."""
 
+    def leftover_gone(self, kind: str, what: Mapping[str, Any]) -> None:
+        """See :class:`harness.targets.leftovers.StartJournal`."""
+
     def command_started(self, name: str, pid: int) -> None:
         """See :class:`harness.targets.leftovers.StartJournal`."""
 
@@ -184,6 +189,11 @@ class Journal:
         left_outside.require_removable(kind)
         self._change(leftovers=[*self._entries.leftovers, Leftover(kind, what)])
 
+    def leftover_gone(self, kind: str, what: Mapping[str, Any]) -> None:
+        """See :class:`harness.targets.leftovers.StartJournal`."""
+        gone = Leftover(kind, what)
+        self._change(leftovers=[one for one in self._entries.leftovers if one != gone])
+
     def command_started(self, name: str, pid: int) -> None:
         """See :class:`harness.targets.leftovers.StartJournal`."""
         with suppress(psutil.NoSuchProcess):
@@ -213,23 +223,48 @@ class Journal:
 
 
 def journal_directory() -> Path:
-    """The directory of the journals; created for this user alone when missing.
+    """The directory of the journals of this machine; created for this user alone when missing.
+
+    It outlasts logins and boots, as does what was done to the nodes of a running cluster. Only where there is no home
+    to write to, it is in the temporary directory.
 
     Raises:
         EnvironmentFault: it belongs to another user, or others may enter it.
     """
-    runtime = os.environ.get("XDG_RUNTIME_DIR")
-    directory = Path(runtime, "seawall") if runtime else outside() / f"seawall-{os.getuid()}"
+    state = os.environ.get("XDG_STATE_HOME")
+    directory = Path(state or Path("~/.local/state").expanduser(), "seawall", "journals", platform.node())
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = directory.lstat()
-    except OSError as error:
-        raise EnvironmentFault(f"directory {directory} cannot be used: {error.strerror}.") from None
+        found = _made(directory)
+    except OSError:
+        directory = outside() / f"seawall-{os.getuid()}"
+        try:
+            found = _made(directory)
+        except OSError as error:
+            raise EnvironmentFault(f"directory {directory} cannot be used: {error.strerror}.") from None
     if found.st_uid != os.getuid() or found.st_mode & 0o077:
         raise EnvironmentFault(
-            f"directory {directory} is not this user's alone.", "Remove it, or set XDG_RUNTIME_DIR to a private one."
+            f"directory {directory} is not this user's alone.", "Remove it, or set XDG_STATE_HOME to a private one."
         )
     return directory
+
+
+def _made(directory: Path) -> os.stat_result:
+    """Make the directory, if it is not there, in which this process can make files."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    return directory.lstat()
+
+
+def abandoned() -> list[Path]:
+    """The journals of harnesses that are no more, and files that are no journals, for :func:`heal_leftovers`."""
+    return [path for path in sorted(journal_directory().glob("*.json")) if not _is_of_a_living_one(path)]
+
+
+def _is_of_a_living_one(path: Path) -> bool:
+    with suppress(OSError, Unfit, UsageError):
+        return validated(_Document, documents.json_file(path), "").root.owner.process() is not None
+    return False
 
 
 def heal_leftovers(searched: Iterable[str] = (), *, forgets: bool = False) -> list[str]:
@@ -276,15 +311,15 @@ def _removed(path: Path) -> str | None:
 
 def _finished(path: Path, entries: Entries, *, forgets: bool) -> str:
     """Clean up after the dead harness that wrote the journal; returns a line about it."""
-    abandoned = f"{_what(entries)} was abandoned by process {entries.owner.pid}"
+    left = f"{_what(entries)} was abandoned by process {entries.owner.pid}"
     killed = [name for name, mark in entries.nodes.items() if _killed(mark)]
     if alive := [f"{name} (process {mark.pid})" for name, mark in entries.nodes.items() if mark.process() is not None]:
-        return f"{abandoned}, and its nodes still run: {', '.join(alive)}."
+        return f"{left}, and its nodes still run: {', '.join(alive)}."
     _await_ends(entries.commands.values())
     mended = log_dirs.mend_all(Path(entries.run_directory))
     removed, problems = _removed_outside(entries.leftovers)
     if problems and not forgets:
-        return f"{abandoned}, and {' '.join(problems)}"
+        return f"{left}, and {' '.join(problems)}"
     gathered: list[str] = []
     if entries.is_temporary and Path(entries.run_directory).name.startswith(TEMPORARY):
         shutil.rmtree(entries.run_directory, ignore_errors=True)
@@ -297,7 +332,7 @@ def _finished(path: Path, entries: Entries, *, forgets: bool) -> str:
     put_back += f"; removed {', '.join(removed)}" if removed else ""
     put_back += f"; what its nodes left is in {', '.join(gathered)}" if gathered else ""
     put_back += f"; given up: {' '.join(problems).removesuffix('.')}" if problems else ""
-    return f"{abandoned}: killed its nodes ({nodes}); faults that were in force: {faults}{put_back}."
+    return f"{left}: killed its nodes ({nodes}); faults that were in force: {faults}{put_back}."
 
 
 def _await_ends(commands: Iterable[ProcessMark]) -> None:

@@ -26,6 +26,10 @@ class StartJournal(Protocol):
         """
         ...
 
+    def leftover_gone(self, kind: str, what: Mapping[str, Any]) -> None:
+        """Record that something is not there any more, after :meth:`leftover_coming` with the same arguments."""
+        ...
+
     def command_started(self, name: str, pid: int) -> None:
         """Record, before it does anything, that process ``pid`` does or undoes what a leftover tells of.
 

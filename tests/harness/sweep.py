@@ -40,7 +40,8 @@ def interrupted(words: Sequence[str], after_s: float, signals: Sequence[signal.S
     """Run a command in ``directory``, with a temporary directory of its own; send it these signals, after so long."""
     (temporary := directory / "tmp").mkdir(exist_ok=True)
     environment = {
-        **{name: value for name, value in os.environ.items() if name != "XDG_RUNTIME_DIR"},
+        **os.environ,
+        "XDG_STATE_HOME": str(directory / "state"),
         "TMPDIR": str(temporary),
         "PYTHONPATH": str(_ROOT),
         _MARK: str(directory),
@@ -77,8 +78,7 @@ def _running(directory: Path) -> list[str]:
 
 def left_behind(directory: Path) -> list[str]:
     """Temporary files, journals, and files that were not finished."""
-    journals = directory / "tmp" / f"seawall-{os.getuid()}"
     of_jvms = [path for path in (directory / "tmp").glob("hsperfdata_*") if path.is_dir()]
-    temporary = [path for path in (directory / "tmp").iterdir() if path not in (journals, *of_jvms)]
-    kept = list(journals.iterdir()) if journals.exists() else []
+    temporary = [path for path in (directory / "tmp").iterdir() if path not in of_jvms]
+    kept = [path for path in (directory / "state").rglob("*") if path.is_file()]
     return sorted(map(str, [*temporary, *kept, *directory.rglob(".*.partial"), *directory.rglob(".latest-*")]))

@@ -101,7 +101,7 @@ def test_the_jvm_of_a_killed_process_ends_with_its_directory(tmp_path: Path) -> 
 def test_heal_tells_what_it_has_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "journals"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "journals"))
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path / 'none.sock'}")
     with working(tmp_path) as (process, place):
         process.kill()

@@ -297,7 +297,7 @@ def test_a_target_without_what_it_must_have_is_named(install: Install, seawall: 
 def test_a_target_that_cannot_remove_what_it_left_is_named_and_the_journal_keeps_it(
     install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: str, said: str
 ) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "journals"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "journals"))
     install("messy", {"seawall.targets": {"messy": "messy:KIND"}}, messy=MESSY)
     with Journal(tmp_path / "run") as journal:
         with pytest.raises(TypeError):
@@ -316,7 +316,7 @@ def test_a_target_that_cannot_remove_what_it_left_is_named_and_the_journal_keeps
 def test_a_target_that_leaves_what_its_kind_cannot_remove_is_named_before_it_is_there(
     install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "journals"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "journals"))
     install("tidy", {"seawall.targets": {"tidy": "messy:TIDY"}}, messy=MESSY)
     with Journal(tmp_path / "run") as journal, pytest.raises(EnvironmentFault, match=r"'tidy'.*has no leftovers"):
         journal.leftover_coming("tidy", {"pod": "p1"})

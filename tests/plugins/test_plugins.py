@@ -146,7 +146,7 @@ def test_a_run_on_a_target_that_is_not_installed_is_invalid(installed: Installed
 def test_what_a_killed_run_has_left_of_a_target_of_another_distribution_is_removed_by_that_one(
     installed: Installed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seawall: Seawall
 ) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "journals"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "journals"))
     written = installed.scenario(SCENARIO.replace("wait_s: 2", "wait_s: 3600"))
     words = ("run", written, "--target", "dozing", "--out", str(tmp_path / "runs"))
     with subprocess.Popen(installed.command(*words), cwd=installed.path, stdout=subprocess.DEVNULL) as harness:

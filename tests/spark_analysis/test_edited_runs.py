@@ -64,7 +64,7 @@ class Edited:
 def record(target: str, root: Path) -> dict[str, Path]:
     """Record the runs that are edited, on ``target``; returns them by the scenario."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_RUNTIME_DIR", str(root / "runtime"))
+        patch.setenv("XDG_STATE_HOME", str(root / "runtime"))
         chaos = runner.plan(load(CHAOS), target, "4.1", 2, duration_s=2.0, overrides=HEALTHY)
         lost = runner.plan(load(LOST), target, "4.1", 0)
         return {plan.scenario.id: runner.run(plan, root / plan.scenario.id).path for plan in (chaos, lost)}

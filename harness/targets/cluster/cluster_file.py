@@ -81,12 +81,13 @@ class Commands(_Part):
     """Shell commands by what they do to a node; each ends with the exit status 0 when it has done so.
 
     Attributes:
-        pid: print the process id of the node, as the others see it; nothing, or 0, when it does not run.
+        pid: print the process id of the node, as the others see it; nothing, or 0, when it does not run; a word when
+            that is not known.
         kill: end the process by SIGKILL.
         start: start the node again, and leave it running when the command ends.
         stop: ask the node to shut down in good order.
         pause: stop the process by SIGSTOP.
-        resume: let it go on, by SIGCONT.
+        resume: let it go on, by SIGCONT; harmless when it does.
         cut: drop, on this node, every packet from ``$PEER_ADDRESS`` to ``$ADDRESS``; harmless when they are dropped.
         mend: undo that; harmless when nothing is dropped.
         reach: open a connection from this node to ``$PEER_ADDRESS`` and ``$PEER_PORT``; fail soon if none is.

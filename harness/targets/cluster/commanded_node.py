@@ -40,8 +40,12 @@ _VARIABLE = re.compile(r"\$\{?([A-Z_]+)")
 _LOGS_TIMEOUT_S = 600.0
 _GONE = "gone"
 _STATE = f"""\
-PID=$(%s) || true
-if [ "${{PID:-0}}" != 0 ] && cat "/proc/$PID/stat" 2>/dev/null; then :; else echo {_GONE}; fi
+PID=$(%s)
+case "${{PID:-0}}" in
+    0) echo {_GONE};;
+    *[!0-9]*) echo unknown;;
+    *) cat "/proc/$PID/stat" 2>/dev/null || echo {_GONE};;
+esac
 """
 _START_TIME = 19
 """Its place in ``/proc/PID/stat`` behind the name, from 0: see proc(5)."""

@@ -23,6 +23,7 @@ from harness.targets.bootstrap.target import sampler
 from harness.targets.cluster.cluster_file import ClusterFile, read
 from harness.targets.cluster.commanded_node import NEEDED, SHOWS, CommandedNode
 from harness.targets.cluster.node_clocks import sharing
+from harness.targets.cluster.own_machine import locked_out
 from harness.targets.cluster.target import ClusterTarget, controls_of
 from harness.targets.cluster.tried import tried
 from harness.targets.cluster.undo import NAME, remove
@@ -81,6 +82,8 @@ class CommandedCluster(RunningCluster):
             return Unsupported(f"{fault.kind!r} cuts nodes off from each other, and the file has one.")
         if CLIENTS in nodes_named_by(fault, ("links", "between")):
             return Unsupported(f"{fault.kind!r} at clients needs commands on their machine, which is seawall's own.")
+        if (locked := locked_out(self.nodes)) is not None:
+            return Unsupported(f"{fault.kind!r} is not done, for {locked}.", "Run seawall on a machine of its own.")
         return None
 
     def configuration(self) -> Mapping[str, Any]:

@@ -112,7 +112,7 @@ allow_restarts() {
 """
 
 _BY_SYSTEMD = {
-    "pid": 'systemctl show --property MainPID --value "$UNIT"',
+    "pid": 'systemctl show --property MainPID --value "$UNIT" || echo unknown',
     "kill": _RESTARTS  # a mask would have no effect on a unit in /etc
     + """\
 forbid_restarts() {

@@ -73,7 +73,7 @@ class ClusterTarget(BootstrapTarget):
         self.controls = controls_of(self._nodes.values())
         self._listeners: Mapping[str, str] = {}
         self._harms: dict[str, Harm] = {}
-        self._recorded: set[str] = set()
+        self._recorded: dict[str, Harm] = {}
         self._killed: dict[str, ProcessState] = {}
         self._shut_down: dict[str, ProcessState] = {}
         self._filled: set[str] = set()
@@ -100,6 +100,7 @@ class ClusterTarget(BootstrapTarget):
             with suppress(EnvironmentFault):
                 undo_wholly(harm, partial(self._note, harm))
                 del self._harms[harm.what]
+                self._forget(harm)
         super().stop()
 
     def remains(self) -> Sequence[str]:
@@ -177,17 +178,22 @@ class ClusterTarget(BootstrapTarget):
         self._shut_down.pop(node, None)
         self._filled.discard(node)
         self._owe_no_start(node)
+        if (full := of_full_disk(self._nodes[node])).what not in self._harms:
+            self._forget(full)
 
     def pause(self, node: str) -> None:
         """See :class:`harness.controls.Pauses`."""
         self._harm(of_pause(self._nodes[node]), self._nodes[node], "pause")
 
     def is_paused(self, node: str) -> Receipt:
-        """See :class:`harness.controls.Pauses`."""
+        """See :class:`harness.controls.Pauses`: its process is stopped, and no broker answers at its address."""
         process = self._nodes[node].state()
         if process is None:
             return Receipt(False, f"node {node} has no process")
-        return Receipt(process.is_paused, f"node {node}: process {process.pid} is in state {process.state}")
+        seen = f"node {node}: process {process.pid} is in state {process.state}"
+        if process.is_paused and self._answers(node):
+            return Receipt(False, f"{seen}, and a broker answers at its address")
+        return Receipt(process.is_paused, seen)
 
     def resume(self, node: str) -> None:
         """See :class:`harness.controls.Pauses`."""
@@ -260,7 +266,9 @@ class ClusterTarget(BootstrapTarget):
     def _owe_no_start(self, node: str) -> None:
         """Forget that the node may have to be started, unless what was done to it still takes that."""
         if not any(node in ended for ended in (self._killed, self._shut_down, self._filled, self._skewed)):
-            self._harms.pop(self._end_of(node).what, None)
+            end = self._end_of(node)
+            self._harms.pop(end.what, None)
+            self._forget(end)
 
     def _has_ended(self, node: str, ended: Mapping[str, ProcessState], how: str) -> Receipt:
         if (was := ended.get(node)) is None:
@@ -296,9 +304,15 @@ class ClusterTarget(BootstrapTarget):
             self._harm(of_cut(source, destination), destination, "cut", source)
 
     def mend(self, links: Sequence[Link]) -> None:
-        """See :class:`harness.controls.Links`."""
+        """See :class:`harness.controls.Links`: each is mended, whatever becomes of the others."""
+        problems: list[EnvironmentFault] = []
         for link in links:
-            self._undo(of_cut(*self._ends(link)))
+            try:
+                self._undo(of_cut(*self._ends(link)))
+            except EnvironmentFault as problem:
+                problems.append(problem)
+        if problems:
+            raise problems[0]
 
     def is_cut(self, link: Link) -> Receipt:
         """See :class:`harness.controls.Links`: no connection opens, and the destination has dropped what asked for it.
@@ -327,8 +341,9 @@ class ClusterTarget(BootstrapTarget):
         """See :class:`harness.controls.DiskSpace`: a file takes the rest. The node may end of that, at any time."""
         assert log_dir is None, "the plan lets none be named"
         disk = self._nodes[node]
-        if free_bytes is None:
-            self._undo(of_full_disk(disk))
+        if free_bytes is None:  # the journal keeps it until the node is started again
+            undo(full := of_full_disk(disk), partial(self._note, full))
+            self._harms.pop(full.what, None)
             return
         self._filled.add(node)
         self._record(self._end_of(node))
@@ -396,15 +411,22 @@ class ClusterTarget(BootstrapTarget):
         node.perform(command, peer, given, partial(self._journal.command_started, harm.what))
 
     def _record(self, harm: Harm) -> None:
-        """Have the journal know it before it is done, and :meth:`stop` until it is undone."""
+        """Have the journal know it before it is done, and until it is undone, and :meth:`stop` as well."""
         self._harms[harm.what] = harm
         if harm.what not in self._recorded:
             self._journal.leftover_coming(NAME, asdict(harm))
-            self._recorded.add(harm.what)
+            self._recorded[harm.what] = harm
 
     def _undo(self, harm: Harm) -> None:
         undo(harm, partial(self._note, harm))
         self._harms.pop(harm.what, None)
+        self._forget(harm)
+
+    def _forget(self, harm: Harm) -> None:
+        """Have the journal know that it is undone, unless that cannot be written down: another undo is harmless."""
+        if (recorded := self._recorded.pop(harm.what, None)) is not None:
+            with suppress(OSError):
+                self._journal.leftover_gone(NAME, asdict(recorded))
 
     def _note(self, harm: Harm, pid: int) -> None:
         """Have the journal know what undoes it, unless that cannot be written down: no undo waits for that."""

@@ -1,4 +1,7 @@
-"""Tries, for ``seawall doctor``, what can be tried of a file's commands without harm to the cluster."""
+"""Tries, for ``seawall doctor``, what can be tried of a file's commands without harm to the cluster.
+
+The commands that undo harm are harmless where there is none, and show what its user may do on a node.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from harness.target import Target
 from harness.targets.cluster.cluster_file import ClusterFile, Transport
 from harness.targets.cluster.commanded_node import NEEDED, SHOWS, WRITTEN, CommandedNode
 from harness.targets.cluster.node_clocks import require_right, sharing
+from harness.targets.cluster.own_machine import locked_out
 from harness.targets.cluster.presets import PRESETS
 from harness.targets.target_kind import Tried
 
@@ -84,6 +88,9 @@ def _process_looked_at(node: CommandedNode, control: type[Target]) -> str:
     process = node.state()
     if process is None:
         raise EnvironmentFault("command 'pid' prints the id of no process.")
+    if control is Pauses:
+        node.perform("resume")
+        return f"process {process.pid} is there, and 'resume' works; not tried: 'pause'"
     untried = " and ".join(repr(name) for name in NEEDED[control] if name != "pid")
     return f"process {process.pid} is there; not tried: {untried}"
 
@@ -91,7 +98,8 @@ def _process_looked_at(node: CommandedNode, control: type[Target]) -> str:
 def _disk_looked_at(node: CommandedNode) -> str:
     if (said := node.disk()) != WRITTEN:
         raise EnvironmentFault(f"command 'write' prints {said!r}, not {WRITTEN!r}.")
-    return "'write' works; not tried: 'fill' and 'free'"
+    node.perform("free")
+    return "'write' and 'free' work; not tried: 'fill'"
 
 
 def _of_clock(what: str, node: CommandedNode, nodes: Sequence[CommandedNode], caveat: str) -> Tried:
@@ -107,16 +115,19 @@ def _of_clock(what: str, node: CommandedNode, nodes: Sequence[CommandedNode], ca
 
 
 def _clock_looked_at(node: CommandedNode) -> str:
+    node.perform("unskew")
     clock = node.clock()
     require_right(clock, node.name)
     return (
-        f"'now' works, {clock.off_ms:+d} ms off this machine's clock to within {clock.off_unsure_ms} ms; "
-        "not tried: 'skew' and 'unskew'"
+        f"'now' and 'unskew' work, {clock.off_ms:+d} ms off this machine's clock to within {clock.off_unsure_ms} ms; "
+        "not tried: 'skew'"
     )
 
 
 def _links_looked_at(node: CommandedNode, nodes: Sequence[CommandedNode]) -> str:
-    """Open a connection to each peer, and count what is dropped from it."""
+    """Open a connection to each peer, count what is dropped from it, and have none dropped."""
+    if (locked := locked_out(nodes)) is not None:
+        raise EnvironmentFault(f"no links are cut, for {locked}.")
     for peer in nodes:
         if peer is node or peer.missing(Links) is not None:
             continue
@@ -124,7 +135,8 @@ def _links_looked_at(node: CommandedNode, nodes: Sequence[CommandedNode]) -> str
             raise EnvironmentFault(f"'reach' does not open a connection to node {peer.name}.")
         if not node.perform("dropped", peer).strip().isdecimal():
             raise EnvironmentFault("command 'dropped' prints no number.")
-    return "'reach' and 'dropped' work; not tried: 'cut' and 'mend'"
+        node.perform("mend", peer)
+    return "'reach', 'dropped' and 'mend' work; not tried: 'cut'"
 
 
 def _look(what: str, look: Callable[[], str]) -> Tried:

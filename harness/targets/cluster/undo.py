@@ -179,9 +179,8 @@ def remove(what: Mapping[str, Any]) -> Sequence[str]:
     """Undo what a journal has; see :class:`harness.targets.leftovers.Leftovers`."""
     harm = Harm(**what)
     try:
-        if not undo_wholly(harm):
-            return []
+        was_undone = undo_wholly(harm)
         harm.await_broker()
     except EnvironmentFault as problem:
         raise EnvironmentFault(f"the {harm.what} may last: {problem.sentence}", problem.remedy) from None
-    return [harm.what]
+    return [harm.what] if was_undone else []

@@ -34,7 +34,7 @@ CODE = "import sys; from harness.cli import main; sys.exit(main())"
 @pytest.fixture(autouse=True)
 def journals(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Of this test alone: others kill harnesses, too, and a cluster says whose leftovers it has healed."""
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "runtime"))
 
 
 class Up:

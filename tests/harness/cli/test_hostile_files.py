@@ -81,7 +81,7 @@ def dealt(commands: Sequence[object]) -> list[ParameterSet]:
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "runtime"))
 
 
 def refused(seawall: Seawall, command: tuple[str, ...], named: Path, *codes: ExitCode) -> None:

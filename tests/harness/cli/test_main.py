@@ -16,6 +16,7 @@ from harness import runner
 from harness.cli.machine import java, maven
 from harness.errors import EnvironmentFault
 from harness.runner import plan
+from harness.runner.journal import journal_directory
 from harness.scenario import load
 from tests.harness.cli.calling import Seawall
 from tests.harness.fake_java import fake_java, java_that_says
@@ -244,8 +245,8 @@ def test_scenarios_are_listed_and_shown_as_they_are_written(seawall: Seawall) ->
 def test_a_journal_that_others_may_read_is_the_environments_fault(
     seawall: Seawall, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    (tmp_path / "seawall").mkdir(mode=0o755)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    journal_directory().chmod(0o755)
     assert seawall("heal").code == EnvironmentFault.exit_code
 
 

@@ -323,7 +323,7 @@ def test_a_matrix_of_some_scenarios_leaves_the_others_out(seawall: Seawall, shel
 def test_a_simulated_run_leaves_a_run_directory_only_where_one_is_asked_for(
     seawall: Seawall, shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     before = set(tmp_path.rglob("*"))
     assert simulated(seawall, "run", "quiet").code == 0

@@ -28,7 +28,7 @@ schedule: [{send: {per_partition: 1}}, {wait_s: SECONDS}]
 
 @pytest.fixture(autouse=True)
 def _own_journals(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
 
 def run(tmp_path: Path, seconds: float) -> subprocess.Popen[str]:

@@ -231,7 +231,7 @@ def test_a_cell_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_night_left_is_ended_before_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))  # the journals of other runs are not this night's
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "runtime"))  # the journals of other runs are not this night's
     directory = NightDirectory(tmp_path)
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as left:
         mark = {"cell": "command a", "pid": left.pid, "start_time": start_time(left.pid), "boot": boot()}

@@ -10,4 +10,4 @@ import pytest
 @pytest.fixture(autouse=True)
 def _own_journals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test may find, or leave, journals of anybody else."""
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "runtime"))

@@ -27,6 +27,7 @@ from harness.runner.journal import (
     heal_leftovers,
     journal_directory,
 )
+from harness.scratch import outside
 from harness.targets import left_outside, log_dirs
 from harness.targets.compose.ownership import owner
 from tests.harness.cli.calling import Seawall
@@ -231,6 +232,26 @@ def test_only_a_directory_that_the_dead_harness_made_for_itself_is_removed(
     [line] = heal_leftovers()
     assert str(kept.parent) in line
     assert kept.parent.exists() is not is_removed
+
+
+def test_what_a_target_has_removed_itself_is_not_left(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        for pod in ("p1", "p2"):
+            journal.leftover_coming("compose", {"project": pod})
+        journal.leftover_gone("compose", {"project": "p1"})
+        (written,) = (json.loads(path.read_text()) for path in journal_directory().glob("*.json"))
+    assert written["leftovers"] == [{"kind": "compose", "what": {"project": "p2"}}]
+
+
+def test_journals_outlast_a_login_and_are_in_the_temporary_directory_without_a_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert journal_directory().is_relative_to(tmp_path / ".local" / "state" / "seawall")
+    (tmp_path / "no directory").touch()
+    monkeypatch.setenv("HOME", str(tmp_path / "no directory"))
+    assert journal_directory() == outside() / f"seawall-{os.getuid()}"
 
 
 @pytest.fixture

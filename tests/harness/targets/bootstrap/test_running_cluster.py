@@ -200,7 +200,7 @@ def test_a_final_read_that_takes_its_time_is_waited_for(
 def test_a_run_that_was_killed_leaves_topics_that_are_deleted_as_soon_as_the_cluster_answers(
     cluster: BuiltinTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "runtime"))
     words = ("run", "random-chaos", "--target", f"bootstrap:{cluster.bootstrap()}", "--duration-s", "60")
     with killed_seawall((*words, "--out", str(tmp_path)), lambda: len(topics(cluster.bootstrap())) == 2):
         pass
@@ -271,7 +271,7 @@ def test_topics_that_are_not_deleted_are_named_and_the_run_is_judged_all_the_sam
     def refuse(_: Administration, topics: Sequence[str]) -> Sequence[str]:
         raise EnvironmentFault(f"topic {topics[0]!r} was not deleted: TOPIC_DELETION_DISABLED.")
 
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "runtime"))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Administration, "delete", refuse)
         with pytest.raises(LeftBehind, match=r"there is still topic seawall-.*-ledger, topic seawall-.*-audit") as left:

@@ -246,7 +246,7 @@ def test_a_node_that_does_not_run_is_not_taken_for_one(cluster: PlainCluster, tm
 def test_what_a_killed_seawall_has_done_is_undone_by_the_next(
     fault: Mapping[str, Any], cluster: PlainCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "runtime"))
     with killed_seawall(run_of(fault, cluster, tmp_path), lambda: harmed(cluster)):
         pass
     said = " ".join(heal_leftovers())
@@ -269,7 +269,7 @@ with Journal(Path(sys.argv[2])) as journal:
 def test_a_cut_that_a_killed_seawall_has_begun_is_undone_when_it_is_done(
     cluster: PlainCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "runtime"))
     begun, goes_on, made = tmp_path / "begun", tmp_path / "goes on", tmp_path / "made"
     slow = f"touch {begun}; until [ -e '{goes_on}' ]; do sleep 0.1; done; touch {made}"
     commands = {**cluster.file["commands"], "cut": slow, "mend": f"rm -f {made}"}
@@ -295,8 +295,7 @@ def test_a_node_that_the_next_has_started_is_a_broker_again_when_that_ends(clust
     target.start()
     target.kill("0")
     await_that(lambda: target.is_dead("0").holds, "node 0 has not ended", (), 10, 0.05)
-    [(kind, what)] = journal.coming
-    assert kind == "cluster"
+    [what] = journal.coming
     assert remove(json.loads(json.dumps(what))) == ["end of node 0"]
     [address, *_] = cluster.bootstrap.split(",")
     assert accepts(address)
@@ -326,14 +325,90 @@ def test_a_broker_that_answers_is_not_dead_whatever_process_its_file_names(clust
         assert not target.is_dead("0").holds
 
 
+def test_a_pause_of_a_process_beside_the_broker_is_no_pause(cluster: PlainCluster) -> None:
+    with subprocess.Popen(["sleep", "60"]) as another:
+        wrapped = {**cluster.file["commands"], "pid": f"echo {another.pid}"}
+        target = target_of(cluster.written("wrapped.yml", commands=wrapped))
+        target.start()
+        target.pause("0")
+        said = target.is_paused("0")
+        another.kill()
+    assert not said.holds
+    assert said.seen.endswith("is in state T, and a broker answers at its address")
+
+
+@pytest.mark.parametrize("says", ["echo unknown", "echo 1; echo 2", "echo 12a"])
+def test_a_pause_is_not_undone_where_the_process_is_not_known(says: str, cluster: PlainCluster, tmp_path: Path) -> None:
+    journal, unknown = Journal(), tmp_path / "unknown"
+    pid = f'if [ -e "{unknown}" ]; then {says}; else cat "$PID_FILE"; fi'
+    target = target_of(cluster.written("silent.yml", commands={**cluster.file["commands"], "pid": pid}), journal)
+    target.start()
+    target.pause("0")
+    try:
+        assert target.is_paused("0").holds
+        unknown.touch()
+        with pytest.raises(EnvironmentFault, match="node 0: command 'pid' does not print the id of one process"):
+            target.resume("0")
+        assert target.remains() == journal.left() == ["pause of node 0"]
+        with pytest.raises(EnvironmentFault, match="the pause of node 0 may last"):
+            remove(journal.coming[0])
+        unknown.unlink()
+        target.resume("0")
+        assert target.remains() == journal.left() == []
+    finally:
+        os.kill(cluster.pid("0"), signal.SIGCONT)
+
+
+@FILTERED
+def test_each_link_is_mended_whatever_becomes_of_the_others(cluster: PlainCluster) -> None:
+    refuses = {**cluster.file["nodes"][1], "commands": {**cluster.file["nodes"][1]["commands"], "mend": "false"}}
+    nodes = [refuses if node["id"] == refuses["id"] else node for node in cluster.file["nodes"]]
+    journal, links = Journal(), [Link("0", "1"), Link("1", "0")]
+    target = target_of(cluster.written("stays.yml", nodes=nodes), journal)
+    target.cut(links)
+    try:
+        with pytest.raises(EnvironmentFault, match="the cut 0->1 is not undone"):
+            target.mend(links)
+        assert journal.left() == ["cut 0->1"]
+        assert target.is_cut(Link("1", "0")).seen.endswith("dropped no packet")
+    finally:
+        target_of(cluster.written()).mend(links)
+
+
+ELSEWHERE = 'case "$3" in *boot_id*) echo another;; *) exec "$@";; esac'
+"""Runs a script on a machine that seems to have been booted by itself."""
+
+
+def test_no_cut_takes_seawalls_own_way_to_mend_it(cluster: PlainCluster, seawall: Seawall) -> None:
+    transport = {"argv": ["sh", "-c", ELSEWHERE, "sh"]}
+    one = [{**node, **({"transport": transport} if node["id"] == 0 else {})} for node in cluster.file["nodes"]]
+    target = cluster.written("on-a-node.yml", nodes=one)
+    with pytest.raises(UsageError, match="seawall runs on the machine of node 1, so that what mends node 0"):
+        plan(parse(with_faults(MISCHIEF[2])), target)
+    assert "no links are cut, for seawall runs on the machine of node 1" in seawall("doctor", "--target", target).out
+    all_of_them = [{**node, "transport": transport} for node in cluster.file["nodes"]]
+    plan(parse(with_faults(MISCHIEF[2])), cluster.written("elsewhere.yml", nodes=all_of_them))
+
+
 class Journal(NothingToUndo):
-    """Keeps what is recorded."""
+    """Keeps what is recorded: all that was coming, and what has not gone."""
 
     def __init__(self) -> None:
-        self.coming: list[tuple[str, Mapping[str, Any]]] = []
+        self.coming: list[Mapping[str, Any]] = []
+        self._left: list[Mapping[str, Any]] = []
 
     def leftover_coming(self, kind: str, what: Mapping[str, Any]) -> None:
-        self.coming.append((kind, what))
+        assert kind == "cluster"
+        self.coming.append(what)
+        self._left.append(what)
+
+    def leftover_gone(self, kind: str, what: Mapping[str, Any]) -> None:
+        assert kind == "cluster"
+        self._left.remove(what)
+
+    def left(self) -> Sequence[str]:
+        """The names of what has not gone."""
+        return [what["what"] for what in self._left]
 
 
 def harmed(cluster: PlainCluster) -> bool:
@@ -353,7 +428,7 @@ def test_doctor_tries_each_node_and_says_what_it_has_not_tried(cluster: PlainClu
     said = seawall("doctor", "--target", cluster.written())
     assert said.code == ExitCode.PASS
     assert "node 0: kill: process" in said.out
-    assert "not tried: 'cut' and 'mend'" in said.out
+    assert "not tried: 'cut'" in said.out
     idle = [{**node, "transport": {"argv": ["false"]}} for node in cluster.file["nodes"]]
     said = seawall("doctor", "--target", cluster.written("idle.yml", nodes=idle))
     assert said.code == ExitCode.ENVIRONMENT

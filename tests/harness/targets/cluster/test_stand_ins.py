@@ -334,7 +334,7 @@ def test_a_tool_that_hangs_is_given_up_and_what_was_done_is_undone_when_it_works
 def test_what_a_killed_seawall_has_done_is_undone_when_the_tool_no_longer_refuses_it(
     cluster: PlainCluster, fault: Mapping[str, Any], verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "runtime"))
     with killed_seawall(run_of(fault, cluster, tmp_path), lambda: is_harmed(cluster)):
         pass
     with failing(cluster, verb):

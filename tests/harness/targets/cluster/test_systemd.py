@@ -134,7 +134,7 @@ def test_doctor_tries_what_it_can_by_systemctl(cluster: PlainCluster, seawall: S
     assert said.code == ExitCode.PASS, said.out
     for node in ("0", "1", "2", CONTROLLER):
         assert f"node {node}: kill: process" in said.out
-    assert "node 0: full disk: 'write' works" in said.out
+    assert "node 0: full disk: 'write' and 'free' work" in said.out
     assert "node 0: replica logs: 'logs' works" in said.out
     assert "has not been tried on a cluster" not in said.out
 
@@ -192,7 +192,7 @@ def test_a_broker_that_loses_what_it_has_fetched_is_found_guilty_when_units_are_
 def test_a_unit_that_a_killed_seawall_has_killed_is_started_by_the_next(
     cluster: PlainCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "runtime"))
     with killed_seawall(run_of(KILL, cluster, tmp_path), lambda: is_harmed(cluster)):
         pass
     assert "end of node" in " ".join(heal_leftovers())

@@ -346,7 +346,7 @@ def test_a_static_program_behind_a_script_that_has_the_shim_is_found_and_named(s
 def test_heal_removes_what_a_harness_that_was_killed_has_left(
     engine: Engine, kfake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "journals"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "journals"))
     (tmp_path / "run").mkdir()
     words = [sys.executable, str(HARNESS), str(alone(tmp_path, kfake)), str(tmp_path / "run")]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[4]) as harness:
@@ -362,7 +362,7 @@ def test_heal_removes_what_a_harness_that_was_killed_has_left(
 def test_heal_removes_the_broker_that_a_killed_harness_had_started_alone(
     engine: Engine, disguised: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "journals"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "journals"))
     words = [sys.executable, "-c", LOOKS, str(three(tmp_path, disguised))]
     with subprocess.Popen(words, cwd=Path(__file__).parents[4]) as harness:
         while not (left := alone_on(engine)):

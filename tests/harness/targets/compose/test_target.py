@@ -100,7 +100,7 @@ def left_of(engine: Engine, project: str) -> list[object]:
 def test_heal_removes_what_a_harness_that_was_killed_has_left_whatever_else_is_gone(
     engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gone: tuple[str, ...]
 ) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "journals"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "journals"))
     run = tmp_path / "run"
     run.mkdir()
     words = [sys.executable, str(HARNESS), str(combined(tmp_path, (5,))), str(run)]
