@@ -14,7 +14,7 @@ from harness.broker.ports import Network
 from harness.broker.transaction_markers import MarkerServices, write_marker
 from harness.coordination.ports import ProducerIdentity
 from harness.error_codes import ErrorCode
-from harness.model import NodeId, TopicPartition
+from harness.model import NO_LEADER, NodeId, TopicPartition
 from harness.wire.batches import Marker
 from harness.wire.declaration import Message
 from harness.wire.keys import ApiKey
@@ -34,13 +34,25 @@ _SUPERSEDED = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINAT
 
 @dataclass(frozen=True, slots=True)
 class MarkerRoutes:
-    """What a coordinator needs to have markers written: itself, and other brokers."""
+    """What a coordinator needs to have markers written: itself, and other brokers.
+
+    Attributes:
+        leaderless_is_deleted: whether it takes a partition without a leader for one that was deleted.
+    """
 
     node: NodeId
     metadata: ClusterMetadata
     network: Network
     peers: Peers
     here: MarkerServices
+    leaderless_is_deleted: bool = False
+
+    def is_deleted(self, partition: TopicPartition) -> bool:
+        """Whether there is no such partition any more."""
+        state = self.metadata.partition(*partition)
+        if self.leaderless_is_deleted and state is not None and state.leader == NO_LEADER:
+            return True
+        return self.metadata.is_deleted(partition.topic)
 
 
 class MarkerSender:
@@ -75,7 +87,7 @@ class MarkerSender:
         """
         if self._is_over():
             return
-        self._left = {name for name in self._left if not self._routes.metadata.is_deleted(name.topic)}
+        self._left = {name for name in self._left if not self._routes.is_deleted(name)}
         by_leader: defaultdict[NodeId, list[TopicPartition]] = defaultdict(list)
         for name in sorted(self._left):
             state = self._routes.metadata.partition(*name)

@@ -55,8 +55,8 @@ def _of_groups(name: str, idea: str, does: str, *, scenarios: tuple[str, ...] = 
     return Bug(name, idea, does, STACK, {"bugs": name}, scenarios=scenarios, load=load)
 
 
-def _of_transactions(name: str, idea: str, does: str) -> Bug:
-    return Bug(name, idea, does, STACK, {"bugs": name}, load="transactions")
+def _of_transactions(name: str, idea: str, does: str, *, scenarios: tuple[str, ...] = ()) -> Bug:
+    return Bug(name, idea, does, STACK, {"bugs": name}, scenarios=scenarios, load="transactions")
 
 
 def _of_processors(name: str, idea: str, does: str) -> Bug:
@@ -317,6 +317,9 @@ TRANSACTIONS = (
                      "A leader writes the marker of an abort for a committed transaction, one in three."),
     _of_transactions("marker_lost", "KIP-98, WriteTxnMarkers",
                      "A leader says that it has written a marker, and has not, one in 16."),
+    _of_transactions("leaderless_unmarked", "Kafka 4.3 and 4.4, `TransactionMarkerChannelManager`",
+                     "A coordinator takes a partition without a leader for one that was deleted, without a marker.",
+                     scenarios=("leaderless-partition-gets-its-marker",)),
     _of_transactions("zombies_obeyed", "KIP-98, zombie fencing",
                      "A coordinator ends the transaction of a transactional id for a producer that was replaced."),
     _of_transactions("transaction_end_unstored", "a coordinator that does not wait for its own log",
