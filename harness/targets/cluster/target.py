@@ -176,10 +176,10 @@ class ClusterTarget(BootstrapTarget):
         harm.await_broker()
         self._killed.pop(node, None)
         self._shut_down.pop(node, None)
-        self._filled.discard(node)
-        self._owe_no_start(node)
-        if (full := of_full_disk(self._nodes[node])).what not in self._harms:
+        if node in self._filled and (full := of_full_disk(self._nodes[node])).what not in self._harms:
+            self._filled.discard(node)
             self._forget(full)
+        self._owe_no_start(node)
 
     def pause(self, node: str) -> None:
         """See :class:`harness.controls.Pauses`."""

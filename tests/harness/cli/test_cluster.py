@@ -23,6 +23,7 @@ from harness import model
 from harness.cli import cluster
 from harness.errors import ExitCode
 from harness.runner import heal_leftovers
+from harness.runner.journal import journal_directory
 from harness.target import ClusterView, PartitionView, TopicSpec
 from harness.targets.builtin import BuiltinTarget
 from tests.harness.cli.calling import Seawall
@@ -194,7 +195,7 @@ def test_ctrl_c_again_and_again_right_after_the_first_line_ends_with_0_and_leave
     assert (code, "Traceback" in err) == (0, False)
     assert not [node for node in nodes if node.is_running()]
     assert not list(tmp_path.glob("seawall-cluster-*"))
-    assert not list((tmp_path / "runtime" / "seawall").iterdir())
+    assert not list(journal_directory().iterdir())
 
 
 def test_a_pipe_where_the_lock_should_be_is_the_environments_fault(seawall: Seawall, tmp_path: Path) -> None:
