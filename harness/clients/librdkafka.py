@@ -211,7 +211,7 @@ class _DiscreetLog(logging.LoggerAdapter[logging.Logger]):
 
     def log(self, level: int, msg: object, *args: object, **_: Any) -> None:
         """Write a line."""
-        self.logger.log(level, "%s", self._properties.hidden_in(str(msg) % args))
+        self.logger.log(level, "%s", self._properties.hidden_in(str(msg) % args if args else str(msg)))
 
 
 def _error_logger(client_id: str, log: _DiscreetLog) -> Callable[[KafkaError], None]:

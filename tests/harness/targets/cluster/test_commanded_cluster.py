@@ -331,10 +331,11 @@ def test_a_pause_of_a_process_beside_the_broker_is_no_pause(cluster: PlainCluste
         target = target_of(cluster.written("wrapped.yml", commands=wrapped))
         target.start()
         target.pause("0")
+        beside = "is in state T, and a broker answers at its address"
+        await_that(lambda: target.is_paused("0").seen.endswith(beside), "the shell is not stopped", (), 30, 0.05)
         said = target.is_paused("0")
         another.kill()
     assert not said.holds
-    assert said.seen.endswith("is in state T, and a broker answers at its address")
 
 
 @pytest.mark.parametrize("says", ["echo unknown", "echo 1; echo 2", "echo 12a"])
