@@ -43,7 +43,9 @@ def case(
     outcome: Outcome, *anomalies: Expected, reason: str = "", **manifest: Any
 ) -> Callable[[Callable[[Story], None]], Callable[[Story], None]]:
     def register(tell: Callable[[Story], None]) -> Callable[[Story], None]:
-        CASES.append(Case(tell.__name__, tell, outcome, anomalies, reason, manifest))
+        before = sum(one.tell is tell for one in CASES)
+        name = f"{tell.__name__}_{before + 1}" if before else tell.__name__
+        CASES.append(Case(name, tell, outcome, anomalies, reason, manifest))
         return tell
 
     return register
