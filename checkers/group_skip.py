@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from functools import cache, partial
 
 from checkers.views.frames import Frames
 from checkers.views.group_operations import Whose, automatic, group_operations
@@ -92,14 +93,14 @@ def find(history: History, timeline: Timeline, logs: ReplicaLogs, ends: Partitio
     """Reference: every record of one run's final logs that a group has passed and was not given."""
     given: dict[Whose, dict[int, set[Delivery]]] = defaultdict(lambda: defaultdict(set))
     furthest = _furthest(history)
+    closed_by_commits = cache(partial(_closed_by_commits, history, timeline, logs, ends))
     for row in history.operations if furthest else ():
         if row["f"] == "poll" and row["type"] != "invoke" and None not in (row["topic"], row["group"]):
             given[Whose(row["group"], where(row))][row["offset"]].add((row["value"], row["leader_epoch"]))
     for whose, commit in furthest.items():
-        committed_at = _committed(history, timeline, logs, ends, whose.where)
         for finding in _skipped(timeline, ends, whose.where, commit, given.get(whose, {})):
             is_plain = (whose.where, finding.value) not in history.transactional
-            if is_plain or (finding.offset, finding.value) in committed_at:
+            if is_plain or (finding.offset, finding.value) in closed_by_commits(whose.where):
                 yield finding
 
 
@@ -126,7 +127,7 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
     yield from witnesses.holders(finding)
 
 
-def _committed(
+def _closed_by_commits(
     history: History, timeline: Timeline, logs: ReplicaLogs, ends: PartitionEnds, place: TopicPartition
 ) -> set[tuple[int, int]]:
     """The offsets and values of the records of transactions that a group is to be given."""

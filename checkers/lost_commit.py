@@ -136,9 +136,9 @@ class Commit(NamedTuple):
 
     def may_follow(self, last: Commit) -> bool:
         """Whether it may have been stored after ``last``, which was acknowledged."""
-        known = None not in (self.generation, last.generation)
-        is_fenced = not self.acked and known and (self.generation or 0) < (last.generation or 0)
-        return self.ended >= last.begun and not is_fenced
+        if self.acked or self.generation is None or last.generation is None:
+            return self.ended >= last.begun
+        return self.generation >= last.generation
 
 
 def find(history: History, timeline: Timeline, ends: PartitionEnds) -> Iterator[Finding]:

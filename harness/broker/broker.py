@@ -155,10 +155,7 @@ class Broker:
 
     def _transaction_coordinator(self, producer_ids: ProducerIds) -> TransactionCoordinator:
         # Leaders answer markers late, and answers keep their order: connections of their own.
-        peers, leaderless_is_deleted = Peers(self._config, self.network), "leaderless_unmarked" in self.knobs.bugs
-        routes = MarkerRoutes(
-            self.node, self.metadata, self.network, peers, self._markers, leaderless_is_deleted=leaderless_is_deleted
-        )
+        routes = MarkerRoutes(self.node, self.metadata, self.network, Peers(self._config, self.network), self._markers)
         return TransactionCoordinator(self, self._config, producer_ids, routes)
 
     def _transaction_verifier(self) -> TransactionVerifier | None:

@@ -12,11 +12,12 @@ from harness.broker.codecs import inflate
 from harness.broker.partition import Partition
 from harness.broker.segments import Batches, SegmentLog
 from harness.clock import Clock
-from harness.model import Offset, TopicPartition
+from harness.model import NO_LEADER, Offset, TopicPartition
 from harness.replication.knobs import Knobs
 from harness.replication.messages import ProduceRequested
 from harness.wire import batches as wire
 from harness.wire.batches import BatchHeader, Marker, Record
+from harness.wire.messages.control import UpdateMetadataPartitionState
 
 Change = Callable[[Record], Record]
 """Changes a record as a broker with an injected bug does."""
@@ -133,6 +134,11 @@ def is_refused_at_the_end(knobs: Knobs, clock: Clock, partition: Partition, offs
 def marker_is_lost(knobs: Knobs, clock: Clock) -> bool:
     """Whether a leader says that it has written the marker of a transaction, and has not."""
     return "marker_lost" in knobs.bugs and _is_due(clock)
+
+
+def is_taken_for_deleted(knobs: Knobs, state: UpdateMetadataPartitionState | None) -> bool:
+    """Whether a coordinator takes a partition for a deleted one, because it has no leader."""
+    return "leaderless_unmarked" in knobs.bugs and state is not None and state.leader == NO_LEADER
 
 
 def marked(knobs: Knobs, clock: Clock, marker: Marker) -> Marker:

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
+from harness.broker.injected_bugs import is_taken_for_deleted
 from harness.broker.metadata import ClusterMetadata
 from harness.broker.peers import Peers
 from harness.broker.ports import Network
 from harness.broker.transaction_markers import MarkerServices, write_marker
 from harness.coordination.ports import ProducerIdentity
 from harness.error_codes import ErrorCode
-from harness.model import NO_LEADER, NodeId, TopicPartition
+from harness.model import NodeId, TopicPartition
 from harness.wire.batches import Marker
 from harness.wire.declaration import Message
 from harness.wire.keys import ApiKey
@@ -34,25 +35,13 @@ _SUPERSEDED = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINAT
 
 @dataclass(frozen=True, slots=True)
 class MarkerRoutes:
-    """What a coordinator needs to have markers written: itself, and other brokers.
-
-    Attributes:
-        leaderless_is_deleted: whether it takes a partition without a leader for one that was deleted.
-    """
+    """What a coordinator needs to have markers written: itself, and other brokers."""
 
     node: NodeId
     metadata: ClusterMetadata
     network: Network
     peers: Peers
     here: MarkerServices
-    leaderless_is_deleted: bool = False
-
-    def is_deleted(self, partition: TopicPartition) -> bool:
-        """Whether there is no such partition any more."""
-        state = self.metadata.partition(*partition)
-        if self.leaderless_is_deleted and state is not None and state.leader == NO_LEADER:
-            return True
-        return self.metadata.is_deleted(partition.topic)
 
 
 class MarkerSender:
@@ -87,7 +76,7 @@ class MarkerSender:
         """
         if self._is_over():
             return
-        self._left = {name for name in self._left if not self._routes.is_deleted(name)}
+        self._left = {name for name in self._left if not self._is_deleted(name)}
         by_leader: defaultdict[NodeId, list[TopicPartition]] = defaultdict(list)
         for name in sorted(self._left):
             state = self._routes.metadata.partition(*name)
@@ -102,6 +91,10 @@ class MarkerSender:
                     write_marker(self._routes.here, name, self._producer, self._marker, partial(self._answered, name))
             else:
                 self._ask(leader, names)
+
+    def _is_deleted(self, name: TopicPartition) -> bool:
+        metadata, knobs = self._routes.metadata, self._routes.here.knobs
+        return metadata.is_deleted(name.topic) or is_taken_for_deleted(knobs, metadata.partition(*name))
 
     def _ask(self, leader: NodeId, names: Iterable[TopicPartition]) -> None:
         topics: defaultdict[str, list[int]] = defaultdict(list)

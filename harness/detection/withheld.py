@@ -4,7 +4,7 @@
   and partition epoch, much as that records it, which also repeats a state that lasts; and every decision of the
   controller. No truncation, and no beginning of a log that moved.
 * *Logs*: the replica logs, and of each replica the bounds of its log in the end; and as in the next tier.
-* *Disks*: the replica logs and those bounds, and nothing that a client is told.
+* *Disks*: the replica logs and those bounds; no broker answers a client's questions about leaders and watermarks.
 * *Metadata*: no replica logs; four times a second the leader's epoch and high watermark, and who leads, as a client is
   told by a broker that is never cut off. So this is the best that a client can be told.
 * *Clients*: the history and the faults alone.

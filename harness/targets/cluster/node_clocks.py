@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 
+from harness.births import boot
 from harness.errors import EnvironmentFault
 from harness.targets.cluster.commanded_node import CommandedNode
-from harness.targets.cluster.wall_clock import BOOT_ID, MOST_UNSURE_MS, ClockReading, own_at_boot_ms
+from harness.targets.cluster.wall_clock import MOST_UNSURE_MS, ClockReading, own_at_boot_ms
 
 _OWN_STEP_MS = 100
 """A step of this machine's clock by less is one that keeps it right."""
@@ -76,7 +76,7 @@ def sharing(nodes: Sequence[CommandedNode]) -> str | None:
     Raises:
         EnvironmentFault: a node cannot be asked for its machine.
     """
-    own = Path(BOOT_ID).read_text().strip()
+    own = boot()
     for node in nodes:
         if not node.steps_its_machine:
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -12,7 +13,8 @@ from harness.broker.metadata import ClusterMetadata
 from harness.broker.ports import Network
 from harness.broker.transaction_markers import MarkerServices
 from harness.coordination.ports import ProducerIdentity
-from harness.model import NodeId, TopicPartition
+from harness.model import NO_LEADER, NodeId, TopicPartition
+from harness.replication.knobs import CURRENT_GENERATION, generation
 from harness.wire.batches import Marker
 from harness.wire.messages.control import UpdateMetadataPartitionState, UpdateMetadataRequest, UpdateMetadataTopicState
 from harness.wire.messages.transactions import (
@@ -28,12 +30,13 @@ NAME = TopicPartition("t", 0)
 class Sending:
     """Broker 0 coordinates a transaction whose one partition broker 1 leads."""
 
-    def __init__(self) -> None:
+    def __init__(self, bugs: str = "") -> None:
         self.metadata = ClusterMetadata("c", tells_epochs=True)
         self.later: list[Callable[[], None]] = []
         self.asked: list[Any] = []
         self.written = 0
-        here = cast("MarkerServices", None)
+        knobs = generation(CURRENT_GENERATION, {"bugs": bugs} if bugs else {})
+        here = cast("MarkerServices", SimpleNamespace(knobs=knobs))
         routes = MarkerRoutes(NodeId(0), self.metadata, cast("Network", self), cast("Any", self), here)
         self._sender = MarkerSender(
             routes, ProducerIdentity(7, 1), Marker(commits=True, coordinator_epoch=3), [NAME],
@@ -52,9 +55,9 @@ class Sending:
     def start(self) -> None:
         self._sender.start()
 
-    def learn(self, *topics: str) -> None:
+    def learn(self, *topics: str, leader: int = 1) -> None:
         """The broker is sent the cluster's metadata."""
-        states = [UpdateMetadataPartitionState(partition_index=0, leader=1)]
+        states = [UpdateMetadataPartitionState(partition_index=0, leader=leader)]
         known = [UpdateMetadataTopicState(topic, partition_states=states) for topic in topics]
         self.metadata.update(UpdateMetadataRequest(topic_states=known))
         self.metadata.brokers = {NodeId(1): ("10.0.0.11", 9092)}
@@ -86,3 +89,12 @@ def test_a_broker_that_has_no_metadata_yet_takes_no_topic_for_deleted(sending: S
     answered(WriteTxnMarkersResponse([WritableTxnMarkerResult(7, [topic])]))
     sending.go_on()
     assert sending.written == 1
+
+
+@pytest.mark.parametrize("bugs", ["", "leaderless_unmarked"])
+def test_a_partition_without_a_leader_is_waited_for_unless_a_bug_takes_it_for_deleted(bugs: str) -> None:
+    sending = Sending(bugs)
+    sending.learn("t", leader=NO_LEADER)
+    sending.start()
+    sending.go_on()
+    assert (sending.written, sending.asked) == (int(bool(bugs)), [])
