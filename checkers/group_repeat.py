@@ -12,7 +12,10 @@ the client had not begun yet.
 Judged are members that name their generation, which seawall runs: others may seek wherever they like. A group in which
 a member has learned that it is out of range is not judged from there on, for the next member begins at the beginning.
 
-Severity: ``VIOLATION``.
+A client that begins by itself asks the coordinator once more, after the answer that counts here.
+
+Severity: ``VIOLATION``. ``INDETERMINATE`` when between the assignment and the delivery a fault had brokers cut off from
+one another, or stand still: the client may have asked a coordinator that did not know of its successor.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ from itertools import islice
 from operator import itemgetter
 from typing import NamedTuple
 
+from checkers.views.cuts import MAY_BE_DEPOSED, may_be_deposed
+from checkers.views.fault_journal import FaultJournal
 from checkers.views.frames import Frames
 from checkers.views.history import History
 from checkers.views.row import Row, where
@@ -99,6 +104,14 @@ def why(finding: Finding) -> str:
         f"Process {finding.process} was given a partition whose committed offset was {finding.other_offset}, and began "
         f"at offset {finding.offset}."
     )
+
+
+def doubt(finding: Finding, journal: FaultJournal) -> str:
+    """Why a client that begins by itself may have been answered an earlier commit than its member was; empty: no."""
+    since_ns, until_ns = finding.since_ns, finding.time_ns
+    if since_ns is None or until_ns is None or not may_be_deposed(journal, since_ns, until_ns):
+        return ""
+    return MAY_BE_DEPOSED
 
 
 def attribute(finding: Finding, frames: Frames) -> Attribution:

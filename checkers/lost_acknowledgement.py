@@ -29,7 +29,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from checkers.views.cuts import MAY_BE_DEPOSED, may_depose
+from checkers.views.cuts import MAY_BE_DEPOSED, may_be_deposed
 from checkers.views.fault_journal import FaultJournal
 from checkers.views.frames import Frames
 from checkers.views.history import History
@@ -52,7 +52,6 @@ from harness.anomaly import (
     Unseen,
 )
 from harness.checker import Attribution, Evidence
-from harness.downtime import in_force
 from harness.findings import Finding
 from harness.model import TopicPartition
 
@@ -162,10 +161,7 @@ def doubt(finding: Finding, states: States, journal: FaultJournal) -> str:
     decided = states.decided.get(TopicPartition(finding.topic, finding.partition), ())
     later = [one.begin_ns for one in decided if one.kind == "election" and (one.leader_epoch or 0) > 0]
     successors = [time_ns for time_ns in later if time_ns <= finding.since_ns]
-    stays = any(
-        may_depose(fault) and in_force(fault["injected_ns"], fault["heal_proven_ns"], since_ns, until_ns)
-        for fault in journal.faults
-    )
+    stays = may_be_deposed(journal, since_ns, until_ns)
     return MAY_BE_DEPOSED if successors and (stays or max(successors) >= since_ns) else ""
 
 

@@ -31,7 +31,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from checkers.views.clock_steps import clock_steps_ms
-from checkers.views.cuts import MAY_BE_DEPOSED, may_depose
+from checkers.views.cuts import MAY_BE_DEPOSED, may_be_deposed
 from checkers.views.fault_journal import FaultJournal
 from checkers.views.frames import Frames
 from checkers.views.group_operations import Whose, automatic, group_operations
@@ -55,7 +55,6 @@ from harness.anomaly import (
     Unseen,
 )
 from harness.checker import Attribution, Evidence
-from harness.downtime import in_force
 from harness.findings import Finding
 from harness.history.run_directory import Manifest
 from harness.history.schema import FENCED
@@ -186,11 +185,7 @@ def doubt(finding: Finding, journal: FaultJournal, manifest: Manifest) -> str:
     made_ns = since_ns if finding.by_ns is None else finding.by_ns
     if finding.offset is None and _may_have_expired(made_ns, until_ns, journal, manifest):
         return _MAY_HAVE_EXPIRED
-    may_be_deposed = any(
-        may_depose(fault) and in_force(fault["injected_ns"], fault["heal_proven_ns"], since_ns, until_ns)
-        for fault in journal.faults
-    )
-    return MAY_BE_DEPOSED if may_be_deposed else ""
+    return MAY_BE_DEPOSED if may_be_deposed(journal, since_ns, until_ns) else ""
 
 
 def _may_have_expired(since_ns: int, until_ns: int, journal: FaultJournal, manifest: Manifest) -> bool:

@@ -245,7 +245,8 @@ class GroupOffsets(Protocol):
 
 
 Begins = Mapping[TopicPartition, CommittedOffset]
-"""Where a member begins to read partitions that it has been given; ``BEGINNING`` stands for the first offset held."""
+"""Where a member begins to read partitions that it has been given; ``BEGINNING`` stands for the first offset held. What
+is left out its client finds by itself, from what its group has committed."""
 
 Rebalanced = Callable[[Change, Sequence[TopicPartition]], Coroutine[Any, Any, Begins | None]]
 """Runs within a poll, or a close, of a member: while it is given partitions, before it gives them up, or after it has

@@ -21,6 +21,10 @@ CommitMode = Literal["sync", "async", "auto"]
 """How a member commits: and waits for the answer; or takes it with a later poll; or its client commits by itself."""
 
 
+Begin = Literal["client", "harness"]
+"""Who finds where a member begins to read: its client by itself, or the harness, which has it seek there."""
+
+
 class Commits(NamedTuple):
     """How a member commits, and how long after a commit the next one follows."""
 
@@ -54,6 +58,7 @@ class Membership:
         subscription: how it says which topics it reads. A pattern is resolved by the client in the classic protocol,
             and by the coordinator in the consumer protocol.
         commits: how it commits.
+        begin: who finds where it begins, in real time; in virtual time the harness does.
     """
 
     group: str
@@ -66,6 +71,7 @@ class Membership:
     remote_assignor: RemoteAssignor = "uniform"
     subscription: Subscription = "names"
     commits: Commits = WHEN_TOLD
+    begin: Begin = "harness"
 
     @property
     def topics(self) -> list[str]:

@@ -2,8 +2,9 @@
 
 The members of a group read what their group gives them, commit it, and are given partitions and lose them as members
 join, leave, hang, are killed, or are removed by their coordinator. A member that is given a partition asks what its
-group has committed, and begins there. It commits and waits; or commits asynchronously, and before it gives partitions
-up and waits; or leaves it to its client (``enable.auto.commit``), which commits what earlier polls have returned.
+group has committed; then its client begins by itself, or the harness has it seek there. It commits and waits; or
+commits asynchronously, and before it gives partitions up and waits; or leaves it to its client
+(``enable.auto.commit``), which commits what earlier polls have returned.
 
 Promised: as under unique_sends; the coordinator answers a member that asks for its group's commit with the last one
 that was acknowledged, or one that was under way since, also after another broker has taken the group over; a member
@@ -32,8 +33,8 @@ more than a session timeout before, and is not seen in the other's generation ag
 time, whose fault two owners of a partition are; an earlier commit with which a coordinator answers after a fault has
 cut brokers off or had them stand still, for it may not have known of its successor; a commit of unknown outcome, which
 may be the answer at any later time, unless it was refused to a member of an earlier generation than the last one's;
-where a client would begin by itself after a rebalance, for the harness asks for the commit and has it seek there, and
-tells it what to commit by itself; where members begin in a group of which one was out of range; a record of a
+where a client of ``begin: harness`` would begin by itself; what one that commits by itself would take for processed,
+for the harness says that; where members begin in a group of which one was out of range; a record of a
 transaction that a group passes and whose producer was not told that it is committed, or, where there was an unclean
 election, any; subscriptions to topics and partitions that come and go; a commit of a static member that another one of
 its name has replaced; a stale asynchronous commit whose answer the client gives when it has joined again, as clients do
@@ -55,7 +56,7 @@ from harness.client_ports import ClientContext
 from harness.client_tasks.group_life import GroupLife
 from harness.client_tasks.steady_sends import SteadySends, SteadySendsParameters
 from harness.errors import UsageError
-from harness.membership import Assignor, CommitMode, Commits, Membership, RemoteAssignor, Subscription
+from harness.membership import Assignor, Begin, CommitMode, Commits, Membership, RemoteAssignor, Subscription
 from harness.model import GroupProtocol, Offset, TopicPartition
 from harness.steps import Seconds
 from harness.workload import JAVA, Circumstances, Waits, Workload, WorkloadKind, refuse_kills, refuse_unused
@@ -83,6 +84,9 @@ class ConsumerGroupsParameters(SteadySendsParameters):
             and in the consumer protocol the coordinator.
         commits: how the members commit, dealt out to the groups in turn: ``sync``, they wait for the answer; ``async``,
             they take it with a later poll; ``auto``, their clients commit by themselves.
+        begin: who finds where a member begins to read a partition that it is given, dealt out to the members of each
+            group in turn: its ``client`` by itself, or the ``harness``, which has it seek to the group's commit. In
+            virtual time the harness does, and where nothing is committed, or is not in the log any more.
         commit_every_s: how long after a commit a member commits again; it also does before it gives partitions up.
         session_timeout_s: after how long without a heartbeat a coordinator removes a member of a group of the classic
             protocol; in the consumer protocol the setting ``group.consumer.session.timeout.ms`` says that.
@@ -103,6 +107,7 @@ class ConsumerGroupsParameters(SteadySendsParameters):
     static: bool = False
     subscribe: tuple[Subscription, ...] = Field(default=("names",), min_length=1)
     commits: tuple[CommitMode, ...] = Field(default=("sync",), min_length=1)
+    begin: tuple[Begin, ...] = Field(default=("client", "harness"), min_length=1)
     commit_every_s: Seconds = Field(default=0.5, gt=0)
     session_timeout_s: Seconds = Field(default=3.0, ge=0.5)
     poll_timeout_s: Seconds = Field(default=4.0, ge=0.5)
@@ -119,6 +124,7 @@ class ConsumerGroupsParameters(SteadySendsParameters):
             "remote_assignor": {one.remote_assignor for one in every if one.protocol == "consumer"},
             "subscribe": {one.subscription for one in every},
             "commits": {one.commits.mode for one in every},
+            "begin": {one.begin for one in every},
         }
         refuse_unused(self, used, f"{self.groups} group(s) of {self.members} member(s)")
 
@@ -156,6 +162,7 @@ class ConsumerGroupsParameters(SteadySendsParameters):
             self.remote_assignor[turn % len(self.remote_assignor)],
             self.subscribe[slot.number % len(self.subscribe)],
             Commits(self.commits[slot.group % len(self.commits)], self.commit_every_s),
+            self.begin[slot.number % len(self.begin)],
         )
 
     @property

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 
+from checkers.views.fault_journal import FaultJournal
 from checkers.views.row import Row
 from faults import traits_of
+from harness.downtime import in_force
 from harness.fault import ProcessEffect
 from harness.model import CLIENTS
 
@@ -31,7 +33,15 @@ def cuts_brokers_off(fault: Row) -> bool | None:
     return None if links is None else any(CLIENTS not in link for link in links)
 
 
-def may_depose(fault: Row) -> bool:
+def may_be_deposed(journal: FaultJournal, since_ns: int, until_ns: int) -> bool:
+    """Whether a fault of that time may have kept a coordinator from learning of its successor."""
+    return any(
+        _may_depose(fault) and in_force(fault["injected_ns"], fault["heal_proven_ns"], since_ns, until_ns)
+        for fault in journal.faults
+    )
+
+
+def _may_depose(fault: Row) -> bool:
     """Whether a fault keeps a broker from learning of its successor: it cuts it off, or has it stand still."""
     cuts = cuts_brokers_off(fault)
     return traits_of(fault["kind"]).process is ProcessEffect.PAUSES if cuts is None else cuts

@@ -165,19 +165,32 @@ def _named_end(row: Row) -> str:
 
 
 def sent_as_asked(frames: Frames, finding: Finding) -> Ground:
-    """That a client delivers the finding's offset because of what brokers sent: never, where it should not ask for it.
+    """That a client delivers the finding's offset because of what brokers sent: the coordinator told it to begin there.
 
-    It has asked for it, or delivers what it was sent before it was given the partition, or behind what it asked for.
+    Else it has asked for it, or delivers what it was sent before it was given the partition, or behind what it had
+    asked for.
     """
     if finding.offset is None or finding.process is None:
         return Ground(None, "the delivery is not known")
     given = frames.given(place_of(finding), finding.offset, finding.process, finding.time_ns or 0)
     asked = [row for row in given if row["offset"] is not None and row["offset"] <= finding.offset]
     if again := [row for row in asked if row["request_ns"] >= (finding.since_ns or 0)]:
-        return Ground(
-            False, f"the client asked for offset {again[-1]['offset']} when it was given the partition", again
-        )
+        begin = again[-1]["offset"]
+        told = _returned_to(frames, finding, finding.process, begin)
+        if told:
+            return Ground(True, f"the coordinator returned offset {begin} to the client, which began there", told[-1:])
+        return Ground(False, f"the client asked for offset {begin} when it was given the partition", again)
     return Ground(False, f"the client kept offset {finding.offset} from before it was given the partition", given)
+
+
+def _returned_to(frames: Frames, finding: Finding, process: int, offset: int) -> list[Row]:
+    """The answers to a client since the finding's begin by which its group has committed ``offset``."""
+    return [
+        frame
+        for frame in frames.of["OFFSET_FETCH", place_of(finding)]
+        if frame["client_id"] == client_id_of(process) and frame["error"] == 0 and frame["offset"] == offset
+        and is_between(frame, finding.since_ns, finding.time_ns or 0)
+    ]  # fmt: skip
 
 
 def refused_position(frames: Frames, finding: Finding) -> Ground:

@@ -80,6 +80,7 @@ class GroupLife:
         self._clients = clients
         self._group = membership.group
         self._from_beginning = from_beginning
+        self._is_left_alone = membership.begin == "client" and context.real_time is not None
         self._prepare = prepare
         self._process = context.new_process()
         self._protocol = membership.protocol
@@ -168,7 +169,10 @@ class GroupLife:
         return await self._begins(names) if is_ready else None
 
     async def _begins(self, names: Sequence[TopicPartition]) -> Begins | None:
-        """Where to begin: what the group has committed, or else the beginning."""
+        """Where to begin: what the group has committed, or else the beginning.
+
+        What the group has committed is asked for in any case. A client that begins by itself asks again, after that.
+        """
         if not names:
             return {}
         deadline = Deadline(self._clients, _ASKS_S)
@@ -180,6 +184,7 @@ class GroupLife:
                 return None
             if not isinstance(answer, str):
                 known = {} if self._from_beginning else answer
-                return {name: known.get(name, CommittedOffset(BEGINNING)) for name in names}
+                told = [name for name in names if not (self._is_left_alone and name in known)]
+                return {name: known.get(name, CommittedOffset(BEGINNING)) for name in told}
             await self._clients.sleep(_BACKOFF_S)
         return None

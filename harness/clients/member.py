@@ -1,4 +1,4 @@
-"""A librdkafka consumer in a group, which begins to read the partitions that it is given where its caller says."""
+"""A librdkafka consumer in a group, which begins to read what it is given where its caller says, or by itself."""
 
 from __future__ import annotations
 
@@ -168,13 +168,12 @@ class GroupConsumer:
         names = _names(partitions)
         self._has.update(names)
         begins = self._rebalanced("assigned", names)
-        if begins is None:
-            self._is_lost_in_doubt = True
-            begins = {}
-        where = [assigned(name, one.offset, one.leader_epoch) for name, one in begins.items()]
+        begun = names if begins is not None else []
+        self._is_lost_in_doubt |= begins is None
+        where = [_from(name, (begins or {}).get(name)) for name in begun]
         with suppress(ClientError), calling():
             (consumer.incremental_assign if self._incremental else consumer.assign)(where)
-            self._begun.update(begins)
+            self._begun.update(begun)
 
     def _giving_up(self, consumer: Consumer, partitions: list[Assigned]) -> None:
         self._rebalanced("revoked", _names(partitions))
@@ -223,6 +222,11 @@ def _committing(commits: Commits) -> dict[str, str | int]:
     if not commits.is_automatic:
         return {}
     return {"enable.auto.commit": "true", "auto.commit.interval.ms": max(round(commits.every_s * 1000), 1)}
+
+
+def _from(name: TopicPartition, begin: CommittedOffset | None) -> Assigned:
+    """A partition and where to begin; None: where librdkafka finds that the group has committed."""
+    return Assigned(*name) if begin is None else assigned(name, begin.offset, begin.leader_epoch)
 
 
 def _names(partitions: list[Assigned]) -> list[TopicPartition]:

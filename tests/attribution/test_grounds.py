@@ -13,7 +13,7 @@ from checkers.views.row import Row
 from checkers.wire_tap.attribution import Ground
 from checkers.wire_tap.commit_grounds import committed, returned, row_of
 from checkers.wire_tap.deletion_grounds import not_asked, not_obeyed, obeyed
-from checkers.wire_tap.poll_grounds import withheld_in_the_end
+from checkers.wire_tap.poll_grounds import sent_as_asked, withheld_in_the_end
 from checkers.wire_tap.send_grounds import acknowledged, ended_as_reported, ended_at_all, refused
 from harness.checker import Side
 from harness.findings import Finding
@@ -86,6 +86,30 @@ def test_a_commit_that_was_not_understood_is_put_down_to_a_client(api: str) -> N
     assert stored("OFFSET_COMMIT").holds is False
     assert stored("OFFSET_COMMIT", blind={api}).holds is None
     assert stored("OFFSET_COMMIT", blind={"FETCH"}).holds is False
+
+
+BEGAN = finding(offset=3, value=1, process=7, since_ns=100, time_ns=300, other_offset=5)
+POLLED = [row(0, 300, "poll", "ok", offset=3, value=1)]
+FETCHED = {"client_id": "seawall-7", "offset": 3, "base_offset": 3, "end_offset": 4, "batch_crc": 11, "batch": 0}
+
+
+@pytest.mark.parametrize(
+    ("answer", "holds"),
+    [
+        ({"offset": 3}, True),
+        ({"offset": 5}, False),
+        ({"offset": 3, "client_id": "seawall-8"}, False),
+        ({"offset": 3, "error": NOT_LEADER}, False),
+        ({"offset": 3, "request_ns": 90}, False),
+    ],
+    ids=["where it began", "where it did not", "to another one", "with an error", "before"],
+)
+def test_a_client_that_begins_where_the_coordinator_says_is_not_to_blame(
+    answer: Mapping[str, Any], holds: bool
+) -> None:
+    told = {**frame("OFFSET_FETCH", 110, 120), "client_id": "seawall-7", **answer}
+    frames = [told, frame("FETCH", 130, 140, **FETCHED)]
+    assert sent_as_asked(Frames(frames, (), POLLED, ()), BEGAN).holds is holds
 
 
 # ---------------------------------------------------------------------------------------------------------- sends

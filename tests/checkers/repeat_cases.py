@@ -64,6 +64,24 @@ def the_next_member_may_not_be_given_again_what_was_committed(story: Story) -> N
     story.finish()
 
 
+@case(Outcome.INCONCLUSIVE, ("group-repeat", "INDETERMINATE", 1))
+def a_client_may_have_asked_a_coordinator_that_had_stood_still(story: Story) -> None:
+    committed_two(story)
+    begin(story, SECOND, [2], generation=2)
+    story.fault(kind="pause", nodes=["1"])
+    read(story, SECOND, [1, 2, 3])
+    story.finish()
+
+
+@case(Outcome.VIOLATION, repeat(1))
+def a_broker_that_was_killed_answers_nobody(story: Story) -> None:
+    committed_two(story)
+    begin(story, SECOND, [2], generation=2)
+    story.fault(kind="kill", nodes=["1"])
+    read(story, SECOND, [1, 2, 3])
+    story.finish()
+
+
 @case(Outcome.VIOLATION, repeat(0))
 def the_poll_of_its_first_assignment_counts(story: Story) -> None:
     committed_two(story)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import pytest
-from confluent_kafka import TIMESTAMP_CREATE_TIME, Consumer
+from confluent_kafka import OFFSET_INVALID, TIMESTAMP_CREATE_TIME, Consumer
 from confluent_kafka import TopicPartition as Assigned
 
 from harness.client_ports import LEFT_UNKNOWN, Begins, CommittedOffset
@@ -140,6 +140,16 @@ def test_it_begins_where_it_is_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
     assert script.consumer.assigned == [("assign", [(0, 5), (1, -2)])]
     assert (script.consumer.topics, script.changes) == (["t"], [("assigned", [0, 1])])
     assert script.consumer.settings["max.poll.interval.ms"] == 2_000  # librdkafka takes no less than the session
+
+
+@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
+def test_it_begins_by_itself_where_it_is_told_nothing(monkeypatch: pytest.MonkeyPatch, assignor: str) -> None:
+    script = Script(monkeypatch, {SECOND: CommittedOffset(-2)}, assignor)
+    assert script.poll(("on_assign", (0, 1)), ("on_revoke", (0,))) is None
+    begun = [(0, OFFSET_INVALID), (1, -2)]
+    given_up = [("incremental_unassign", [(0, OFFSET_INVALID)])]
+    is_range = assignor == "range"
+    assert script.consumer.assigned == ([("assign", begun)] if is_range else [("incremental_assign", begun), *given_up])
 
 
 def test_a_cooperative_member_adds_to_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
