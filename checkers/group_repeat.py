@@ -14,8 +14,10 @@ a member has learned that it is out of range is not judged from there on, for th
 
 A client that begins by itself asks the coordinator once more, after the answer that counts here.
 
-Severity: ``VIOLATION``. ``INDETERMINATE`` when between the assignment and the delivery a fault had brokers cut off from
-one another, or stand still: the client may have asked a coordinator that did not know of its successor.
+Severity: ``VIOLATION``. What excuses or hides a ``lost-commit`` may have had the coordinator give that client an
+earlier commit: ``DOCUMENTED`` when every broker failed lossily at one time between the assignment and the delivery;
+``INDETERMINATE`` where unclean elections are permitted and there had been a fault that may take a replica out, and when
+in that time a fault had brokers cut off from one another, or stand still.
 """
 
 from __future__ import annotations
@@ -37,11 +39,13 @@ from checkers.wire_tap.attribution import attributed
 from checkers.wire_tap.poll_grounds import delivered, sent_as_asked
 from harness.anomaly import (
     NO_WORD,
-    NOTHING,
     AnomalyKind,
     CauseAt,
+    Excuses,
     Found,
+    LossyFailure,
     Needs,
+    Retention,
     Sampled,
     Unseen,
 )
@@ -59,7 +63,15 @@ GROUP_REPEAT = AnomalyKind(
     relies_on=frozenset({Needs.HISTORY}),
     follows_from=(),
     cause_at=CauseAt.OFFSET,
-    excuses=NOTHING,
+    excuses=Excuses(
+        unclean_election=True,
+        retention=Retention.NEVER,
+        fault=False,
+        lossy_failure=LossyFailure.BETWEEN_COMMITS,
+        with_cause=False,
+        own_topic="offsets.topic.replication.factor",
+        while_leading=True,
+    ),
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
     in_scenarios=NO_WORD,

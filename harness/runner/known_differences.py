@@ -212,8 +212,8 @@ KNOWN_DIFFERENCES: tuple[KnownDifference, ...] = (
                 "deliver it there. It had been committed."
             ),
             (
-                "unexpected wrong-marker: Value ... at offset 0 belongs to a transaction that is known to be committed, "
-                "and an abort marker closes it in the final leader's log."
+                "unexpected wrong-marker: Value ... at offset 0 belongs to a transaction that is known to be "
+                "committed, and an abort marker closes it in the final leader's log."
             ),
         ),
         _NO_MARKER_WITHOUT_LEADER,

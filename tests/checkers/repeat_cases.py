@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from harness.checker import Outcome
 from tests.checkers.cases import Expected, case, write
 from tests.checkers.clients import commit, deliver, move, poll
+from tests.checkers.excuse_cases import LEAST_2
+from tests.checkers.group_cases import lose_power
 from tests.checkers.resets import be_refused
-from tests.checkers.story import Row, Story
+from tests.checkers.story import NODES, Row, Story
 
 FIRST, SECOND = 70, 71
 GROUP = "g"
@@ -70,6 +72,17 @@ def a_client_may_have_asked_a_coordinator_that_had_stood_still(story: Story) -> 
     begin(story, SECOND, [2], generation=2)
     story.fault(kind="pause", nodes=["1"])
     read(story, SECOND, [1, 2, 3])
+    story.finish()
+
+
+@case(Outcome.PASS, ("group-repeat", "DOCUMENTED", 1), **LEAST_2)
+def what_a_client_asks_for_again_may_be_gone_with_the_power_of_all_brokers(story: Story) -> None:
+    committed_two(story)
+    begin(story, SECOND, [2], generation=2)
+    lose_power(story, *NODES)
+    read(story, SECOND, [1, 2, 3])
+    story.elect(1)
+    write(story, 1)
     story.finish()
 
 
