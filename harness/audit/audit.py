@@ -18,6 +18,7 @@ from harness.audit.judging import Judge, Judgement
 from harness.audit.ledger import CanarySend, Poll, Reading
 from harness.audit.load import ANSWERED_WITHIN_S, CanaryLoad, PollCollector, first_process_after
 from harness.audit.measures import Availability, latency
+from harness.audit.objectives import NO_OBJECTIVES, Objectives
 from harness.audit.result import Loss, WindowResult
 from harness.audit.told_events import ToldEvents
 from harness.checker import Outcome
@@ -88,6 +89,7 @@ class Audit:
         journal: held by this process.
         judge: judges windows.
         tell: called with each window.
+        objectives: what is demanded of each window.
     """
 
     def __init__(
@@ -99,12 +101,14 @@ class Audit:
         *,
         judge: Judge,
         tell: Callable[[Told], None],
+        objectives: Objectives = NO_OBJECTIVES,
     ) -> None:
         self._cluster = cluster
         self._state = state
         self._journal = journal
         self._judge = judge
         self._tell = tell
+        self._objectives = objectives
         self._past = results.read(journal.directory)
         self._reported = {past.window for past in self._past}
         self._ledger, latest_ns = journal.ledger(self._reported)
@@ -223,6 +227,8 @@ class Audit:
         undecided = sum(reading.is_undecided(one) for one in self._ledger.before(window + 1))
         unverified = sum(reading.is_undecided(one) for one in old) + sum(one.kind == "ok" for one in expired)
         judgement = judgement.doubted(_doubts(own, undecided, unverified))
+        ack, read = latency(_acks_ns(own)), None if span.interrupted else latency(_reads_ns(own))
+        measured = self._measured(own, span)
         result = WindowResult(
             window=window,
             began=as_text(span.begin_ns),
@@ -239,9 +245,10 @@ class Audit:
             carried=len(self._ledger.before(window)),
             undecided=undecided,
             unverified=unverified,
-            ack=latency(_acks_ns(own)),
-            read=None if span.interrupted else latency(_reads_ns(own)),
-            partitions=tuple(self._measured(own, span)),
+            ack=ack,
+            read=read,
+            partitions=tuple(measured),
+            missed=() if span.interrupted else tuple(self._objectives.missed(ack, read, measured)),
             losses=tuple(lost),
             answers=tuple(
                 leadership.answers(

@@ -33,6 +33,7 @@ class Metrics:
         self._windows = Counter("seawall_audit_windows", "Windows judged, by outcome.", ["outcome"], registry=made)
         for outcome in Outcome:
             self._windows.labels(outcome.value)  # at 0, so that the first violation is an increase
+        self._missed = Counter("seawall_audit_missed_objectives", "Objectives that windows missed.", registry=made)
         self._events = Counter(
             "seawall_audit_leader_changes", "Changes of leaders that were seen.", ["partition"], registry=made
         )
@@ -77,6 +78,7 @@ class Metrics:
         for kind, number in result.anomalies.items():
             self._anomalies.labels(kind).inc(number)
         self._windows.labels(result.outcome.value).inc()
+        self._missed.inc(len(result.missed))
         self._blind.inc(result.blind_s)
         self._unverified.inc(result.unverified)
         self._ended.set(told.ended_ns / 1e9)

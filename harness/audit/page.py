@@ -35,8 +35,8 @@ def write(
     Raises:
         EnvironmentFault: it cannot be written.
     """
-    code = worst(EXIT_CODES[one.outcome] for one in results)
-    shown = [one for one in results if EXIT_CODES[one.outcome] is not ExitCode.PASS or one.interrupted]
+    code = worst(one.exit_code for one in results)
+    shown = [one for one in results if one.exit_code is not ExitCode.PASS or one.interrupted]
     shown = [*shown[-MOST_WINDOWS:], *(one for one in results[-MOST_WINDOWS:] if one not in shown)]
     last = {
         (answer.at, answer.event, answer.partition): (one.window, answer) for one in results for answer in one.answers
@@ -60,10 +60,13 @@ def write(
 
 def _headline(results: Sequence[WindowResult]) -> str:
     lost, acknowledged = sum(one.lost for one in results), sum(one.acknowledged for one in results)
-    found = sum(EXIT_CODES[one.outcome] is ExitCode.VIOLATION for one in results)
-    open_ = sum(EXIT_CODES[one.outcome] not in {ExitCode.PASS, ExitCode.VIOLATION} for one in results)
+    codes = [EXIT_CODES[one.outcome] for one in results]
+    found = codes.count(ExitCode.VIOLATION)
+    missed = sum(bool(one.missed) for one in results)
     blind_s = sum(one.blind_s for one in results)
+    open_ = len(codes) - found - codes.count(ExitCode.PASS)
     parts = [f"{len(results):,} windows: {found:,} with a violation, {open_:,} undecided"]
+    parts += [f"{missed:,} missed an objective"] if missed else []
     parts.append(f"{lost:,} of {acknowledged:,} acknowledged records lost")
     if blind_s:
         parts.append(f"blind for {blind_s:,.0f} s")
@@ -105,7 +108,7 @@ def _window(one: WindowResult) -> pages.WindowRow:
     notes += [f"blind for {one.blind_s:,.0f} s before"] if one.blind_s else []
     notes += [f"{one.undecided:,} not decided yet"] if one.undecided else []
     notes += [f"{one.unverified:,} given up undecided"] if one.unverified else []
-    code = EXIT_CODES[one.outcome]
+    code = one.exit_code
     return pages.WindowRow(
         window=one.window,
         began=one.began.replace("T", " "),
@@ -118,7 +121,7 @@ def _window(one: WindowResult) -> pages.WindowRow:
         read=_ms(one.read),
         availability=min((part.availability for part in one.partitions), default=0.0),
         gap=max((part.longest_gap_s for part in one.partitions), default=0.0),
-        notes="; ".join([*notes, *one.reasons]),
+        notes="; ".join([*notes, *one.reasons, *one.missed]),
     )
 
 

@@ -8,8 +8,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from harness.checker import EvidenceTier, Outcome
-from harness.errors import InvalidRun
+from harness.checker import EXIT_CODES, EvidenceTier, Outcome
+from harness.errors import ExitCode, InvalidRun
 from harness.json_schema import published, schema_of
 from harness.unwritable import writing_below
 
@@ -132,6 +132,7 @@ class WindowResult(_Frozen):
         ack: from sending to the acknowledgement; null: there was none.
         read: from sending to the first poll of a consumer that was given the record; null: there was none.
         partitions: what became of the sends to each.
+        missed: which objectives it missed, a sentence each.
         losses: the lost records, by partition.
         answers: to what each change of leaders and each event has lost.
         run_directory: the window's evidence, relative to this file; null: nothing was found, and it was removed.
@@ -159,9 +160,15 @@ class WindowResult(_Frozen):
     ack: Latency | None
     read: Latency | None
     partitions: tuple[PartitionMeasures, ...]
+    missed: tuple[str, ...] = ()
     losses: tuple[Loss, ...]
     answers: tuple[Answered, ...]
     run_directory: str | None
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """That of a command which saw this window alone; to miss an objective is as grave as a violation."""
+        return ExitCode.VIOLATION if self.missed else EXIT_CODES[self.outcome]
 
 
 def append(directory: Path, result: WindowResult) -> None:

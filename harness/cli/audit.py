@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from harness.audit.audit import Told
     from harness.audit.ceiling import Load
     from harness.audit.journal import Journal, State
+    from harness.audit.objectives import Objectives
     from harness.audit.result import WindowResult
 
 _MOST_LOG_BYTES = 5_000_000
@@ -52,6 +53,20 @@ def audit(
         str | None,
         typer.Option(metavar="WHERE", help="Prometheus metrics: a PORT of loopback, HOST:PORT, or a FILE."),
     ] = None,
+    max_ack_p99: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="What 99 % of a window's acknowledgements have to keep to: 0.5s."),
+    ] = None,
+    max_read_p99: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="What 99 % of a window's first deliveries have to keep to."),
+    ] = None,
+    min_availability: Annotated[
+        float | None,
+        typer.Option(
+            metavar="PERCENT", min=0, max=100, help="For how much of a window each partition has to acknowledge."
+        ),
+    ] = None,
     event: Annotated[
         list[str] | None,
         typer.Option(metavar="'TIME WHAT'", help="What may have lost records, and when; may be given several times."),
@@ -64,10 +79,11 @@ def audit(
     """Audit a running cluster: canary records at a bounded rate, no faults; judge each window, and report it.
 
     A signal ends it after the window's judgement, and the same --out goes on with the same topic. The exit code is that
-    of the gravest window of this process.
+    of the gravest window of this process; a window that misses an objective counts as a violation.
     """
     from harness.audit.cluster import from_anywhere
     from harness.audit.journal import Journal
+    from harness.audit.objectives import Objectives
 
     be_quiet(quiet)
     target = None if target is None else from_anywhere(target)
@@ -83,12 +99,17 @@ def audit(
             raise UsageError(f"the audit in {out} has ended.", "Name another directory.")
         state = _going_on(state, target, partitions, replication, keep) if state is not None else None
         times = _seconds("--window", window), None if for_ is None else _seconds("--for", for_)
+        objectives = Objectives(
+            None if max_ack_p99 is None else _seconds("--max-ack-p99", max_ack_p99),
+            None if max_read_p99 is None else _seconds("--max-read-p99", max_read_p99),
+            None if min_availability is None else min_availability / 100,
+        )
         load_of = _load(rate, size)
         if state is None:
             keep_s = _seconds("--keep", keep or "1h")
             load_of(1).refuse_times(keep_s, times[0])
             state = _begin(journal, str(target), partitions, replication, keep_s, load_of)
-        return _run(journal, state, load_of(state.partitions), times, metrics)
+        return _run(journal, state, load_of(state.partitions), times, metrics, objectives)
 
 
 def _load(rate: float, size: int) -> Callable[[int], Load]:
@@ -157,7 +178,10 @@ def _begin(
     return state
 
 
-def _run(journal: Journal, state: State, load: Load, times: tuple[float, float | None], metrics: str | None) -> int:
+def _run(
+    journal: Journal, state: State, load: Load, times: tuple[float, float | None], metrics: str | None,
+    objectives: Objectives,
+) -> int:  # fmt: skip
     from harness.audit.audit import Audit, with_topic
     from harness.audit.cluster import audited, cluster_named
     from harness.audit.judging import judge_beside
@@ -173,7 +197,7 @@ def _run(journal: Journal, state: State, load: Load, times: tuple[float, float |
         renew()
         cluster = audited(state, cluster_named(state.target, state.prefix), load, log)
         state = with_topic(cluster, state, journal)
-        said = _said(state, load, window_s)
+        said = [*_said(state, load, window_s), *objectives.said()]
         for sentence in said:
             remark(sentence)
         codes: list[ExitCode] = []
@@ -181,7 +205,6 @@ def _run(journal: Journal, state: State, load: Load, times: tuple[float, float |
 
         def tell(told: Told) -> None:
             from harness.audit import page, result
-            from harness.checker import EXIT_CODES
 
             measured.take(told)
             renew()
@@ -192,10 +215,11 @@ def _run(journal: Journal, state: State, load: Load, times: tuple[float, float |
                 if sentence not in complaints:
                     complaints.add(sentence)
                     remark(sentence)
-            codes.append(EXIT_CODES[told.result.outcome])
+            codes.append(told.result.exit_code)
             remark(_line(told.result))
 
-        came_to_its_end = Audit(cluster, state, load, journal, judge=judge_beside, tell=tell).run(window_s, for_s)
+        watching = Audit(cluster, state, load, journal, judge=judge_beside, tell=tell, objectives=objectives)
+        came_to_its_end = watching.run(window_s, for_s)
     finally:
         close_log(log)
     if came_to_its_end:
@@ -224,6 +248,7 @@ def _line(result: WindowResult) -> str:
     found = [f"{number:,} {kind}" for kind, number in result.anomalies.items()]
     found += [f"blind for {result.blind_s:,.0f} s before"] if result.blind_s else []
     found += ["killed in it"] if result.interrupted else []
+    found += result.missed
     return "; ".join([line, *found])
 
 

@@ -105,6 +105,33 @@ def test_a_sound_cluster_passes_and_keeps_nothing_of_the_audit(tmp_path: Path, s
     assert seawall("audit", "--out", out).code == ExitCode.USAGE  # it has ended
 
 
+def test_a_window_that_misses_an_objective_counts_as_a_violation(tmp_path: Path, seawall: Seawall) -> None:
+    out, metrics = tmp_path / "audit", tmp_path / "seawall.prom"
+    with running(tmp_path / "cluster") as cluster:
+        words = (
+            "--target",
+            f"bootstrap:{cluster.bootstrap()}",
+            "--out",
+            out,
+            *QUICK,
+            "--for",
+            "4s",
+            "--metrics",
+            metrics,
+        )
+        said = seawall("audit", *words, "--max-ack-p99", "0.00001s", "--min-availability", "10")
+    assert said.code == ExitCode.VIOLATION
+    [found] = windows(out)
+    assert found["outcome"] == "pass"
+    assert [sentence[:42] for sentence in found["missed"]] == ["The objective is 0.01 ms, and the 99th per"]
+    assert "PASS" in said.err
+    assert found["missed"][0] in said.err
+    assert "seawall_audit_missed_objectives_total 1.0" in metrics.read_text()
+    page = (out / "report.html").read_text()
+    assert "0 with a violation, 0 undecided; 1 missed an objective" in page
+    assert "every partition available for 10.000%" in page
+
+
 def test_an_audit_goes_on_and_ends_from_another_working_directory(
     tmp_path: Path, seawall: Seawall, monkeypatch: pytest.MonkeyPatch
 ) -> None:

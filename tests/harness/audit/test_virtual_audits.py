@@ -12,6 +12,7 @@ import pytest
 
 from harness.audit import result
 from harness.audit.audit import Told
+from harness.audit.objectives import Objectives
 from harness.audit.result import WindowResult
 from harness.checker import Outcome
 from harness.targets.simulated import SimulatedTarget
@@ -330,9 +331,13 @@ def test_a_partition_that_is_away_for_good_never_passes(tmp_path: Path) -> None:
             clock.due[70] = lambda: target.kill("0")
 
         found = results(
-            audit(tmp_path, target, for_s=250, window_s=50, keep_s=60, replication_factor=1, due=due, settings=settings)
-        )
+            audit(
+                tmp_path, target, for_s=250, window_s=50, keep_s=60, replication_factor=1, due=due, settings=settings,
+                objectives=Objectives(ack_p99_s=10, availability=0.99),
+            )
+        )  # fmt: skip
     assert [one.outcome for one in found] == [Outcome.PASS, *[Outcome.INCONCLUSIVE] * 4]
+    assert [len(one.missed) for one in found] == [0, 1, 1, 1, 1]
     assert "acknowledged nothing" in found[-1].reasons[-1]
 
 

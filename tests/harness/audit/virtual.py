@@ -12,6 +12,7 @@ from harness.audit.ceiling import Load
 from harness.audit.cluster import Audited, stated
 from harness.audit.journal import Journal, State
 from harness.audit.judging import judge_here
+from harness.audit.objectives import NO_OBJECTIVES, Objectives
 from harness.broker.settings import Settings
 from harness.replication.knobs import CURRENT_GENERATION, generation
 from harness.targets.simulated import SimulatedTarget
@@ -95,6 +96,7 @@ def audit(
     due: Callable[[Meddler], None] = lambda clock: None,
     told: tuple[str, ...] = (),
     settings: Mapping[str, Any] | None = None,
+    objectives: Objectives = NO_OBJECTIVES,
 ) -> list[Told]:
     """Audit it for some virtual time; ``due`` says what happens to it when."""
     clock, load = Meddler(target), Load(rate, partitions)
@@ -106,5 +108,6 @@ def audit(
         state = with_topic(cluster, state, journal)
         due(clock)
         journal.tell(told)
-        Audit(cluster, state, load, journal, judge=judge_here, tell=found.append).run(window_s, for_s)
+        watching = Audit(cluster, state, load, journal, judge=judge_here, tell=found.append, objectives=objectives)
+        watching.run(window_s, for_s)
     return found
