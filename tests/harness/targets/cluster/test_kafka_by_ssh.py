@@ -100,8 +100,8 @@ def judged(case: Case, target: str, out: Path) -> tuple[RunDirectory, RunVerdict
 def test_kafka_is_judged_alike_by_commands_over_ssh_and_as_processes_of_seawall(
     name: str, by_ssh: str, tmp_path: Path
 ) -> None:
-    found = {target: judged(CASES[name], target, tmp_path / kind) for kind, target in
-             {"ssh": by_ssh, "process": f"process:{RELEASE}"}.items()}  # fmt: skip
+    targets = {"ssh": by_ssh, "process": f"process:{RELEASE}"}
+    found = {kind: judged(CASES[name], target, tmp_path / kind) for kind, target in targets.items()}
     for directory, verdict in found.values():
         assert verdict.outcome is Outcome.PASS, (verdict, directory.path)
         rows = directory.read_table("faults")
