@@ -1,7 +1,8 @@
 """A member of a group begins where its group has committed, and is not given again what lies before that.
 
 * ``group-repeat``: the first record of a partition that a member was given, since the group gave it the partition, lies
-  before every offset that the coordinator answered to the group as its commit in the meantime.
+  before every offset that the coordinator answered to the group as its commit in the meantime, and before every commit
+  of the group that ended in the meantime and was not refused.
 
 ``lost-commit`` judges what the coordinator answers, this rule whether the member begins there; ``nonmonotonic-poll``
 compares the deliveries that follow, and ``group-skip`` finds a member that begins behind the commit. Of several answers
@@ -12,12 +13,12 @@ the client had not begun yet.
 Judged are members that name their generation, which seawall runs: others may seek wherever they like. A group in which
 a member has learned that it is out of range is not judged from there on, for the next member begins at the beginning.
 
-A client that begins by itself asks the coordinator once more, after the answer that counts here.
+Some members seek to the answer. Others leave it to their client, which asks the coordinator itself, as a rule after
+that answer; the history does not say which do.
 
-Severity: ``VIOLATION``. What excuses or hides a ``lost-commit`` may have had the coordinator give that client an
-earlier commit: ``DOCUMENTED`` when every broker failed lossily at one time between the assignment and the delivery;
-``INDETERMINATE`` where unclean elections are permitted and there had been a fault that may take a replica out, and when
-in that time a fault had brokers cut off from one another, or stand still.
+Severity: ``VIOLATION``. ``INDETERMINATE`` when in the time between assignment and delivery, or up to five seconds
+before, a fault had brokers cut off from one another, or stand still, or took from their disks what was not flushed: the
+client may have been answered by a coordinator that did not know of its successor, or has lost the commit.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from itertools import islice
 from operator import itemgetter
 from typing import NamedTuple
 
-from checkers.views.cuts import MAY_BE_DEPOSED, may_be_deposed
+from checkers.views.cuts import LEARNS_NS, MAY_BE_DEPOSED, may_be_deposed
 from checkers.views.fault_journal import FaultJournal
 from checkers.views.frames import Frames
 from checkers.views.history import History
@@ -37,19 +38,20 @@ from checkers.views.row import Row, where
 from checkers.views.witnesses import Witnesses
 from checkers.wire_tap.attribution import attributed
 from checkers.wire_tap.poll_grounds import delivered, sent_as_asked
+from faults import traits_of
 from harness.anomaly import (
     NO_WORD,
+    NOTHING,
     AnomalyKind,
     CauseAt,
-    Excuses,
     Found,
-    LossyFailure,
     Needs,
-    Retention,
     Sampled,
     Unseen,
 )
 from harness.checker import Attribution, Evidence
+from harness.downtime import in_force
+from harness.fault import DiskEffect
 from harness.findings import Finding
 from harness.history.schema import REBALANCES
 from harness.model import TopicPartition
@@ -63,21 +65,15 @@ GROUP_REPEAT = AnomalyKind(
     relies_on=frozenset({Needs.HISTORY}),
     follows_from=(),
     cause_at=CauseAt.OFFSET,
-    excuses=Excuses(
-        unclean_election=True,
-        retention=Retention.NEVER,
-        fault=False,
-        lossy_failure=LossyFailure.BETWEEN_COMMITS,
-        with_cause=False,
-        own_topic="offsets.topic.replication.factor",
-        while_leading=True,
-    ),
+    excuses=NOTHING,
     since=None,
     sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
     in_scenarios=NO_WORD,
     permitted_by="",
 )
 KINDS = (GROUP_REPEAT,)
+
+_MAY_HAVE_LOST = "a fault took from disks what was not flushed, and the commit may have been among it"
 
 _index = itemgetter("index")
 
@@ -88,6 +84,7 @@ Owned = tuple[int, TopicPartition]
 class _Told(NamedTuple):
     """What the members of one run were given and told: rows in their order.
 
+    ``commits``: by group, the answers to the question for its commit, and its commits that were not refused.
     ``lost``: by group, the first row by which a member learned that it is out of range.
     """
 
@@ -119,15 +116,22 @@ def why(finding: Finding) -> str:
 
 
 def doubt(finding: Finding, journal: FaultJournal) -> str:
-    """Why a client that begins by itself may have been answered an earlier commit than its member was; empty: no."""
+    """Why a client that begins by itself may have been answered an earlier commit than its member; empty: no."""
     since_ns, until_ns = finding.since_ns, finding.time_ns
-    if since_ns is None or until_ns is None or not may_be_deposed(journal, since_ns, until_ns):
+    if since_ns is None or until_ns is None:
         return ""
-    return MAY_BE_DEPOSED
+    if may_be_deposed(journal, since_ns - LEARNS_NS, until_ns):
+        return MAY_BE_DEPOSED
+    loses = any(
+        traits_of(fault["kind"]).disk is not DiskEffect.NOTHING
+        and in_force(fault["injected_ns"], fault["heal_proven_ns"], since_ns - LEARNS_NS, until_ns)
+        for fault in journal.faults
+    )
+    return _MAY_HAVE_LOST if loses else ""
 
 
 def attribute(finding: Finding, frames: Frames) -> Attribution:
-    """It rests on where its client begins, whatever brokers send."""
+    """It rests on where its client begins, which may be what its coordinator answered it."""
     return attributed(delivered(frames, finding, finding.offset, finding.value), sent_as_asked(frames, finding))
 
 
@@ -147,7 +151,7 @@ def _told(history: History) -> _Told:
                 told.moves[row["process"], where(row)].append(row)
             case "poll", "ok" | "info" | "fail" if row["topic"] is not None:
                 told.given[row["process"], where(row)].append(row)
-            case "committed", "ok" if None not in (row["topic"], row["group"]):
+            case ("committed", "ok") | ("commit", "ok" | "info") if None not in (row["topic"], row["group"]):
                 told.commits[row["group"], where(row)].append(row)
     return told
 
@@ -162,10 +166,12 @@ def _first(given: list[Row], change: Row, end: int | None, *, is_new: bool) -> R
     return None
 
 
-def _repeated(history: History, change: Row, first: Row, answers: list[Row]) -> Iterator[Finding]:
-    since = bisect_right(answers, change["index"], key=_index)
-    offsets = [row["offset"] for row in answers[since : bisect_left(answers, first["index"], key=_index)]]
-    if offsets and None not in offsets and first["offset"] < min(offsets):
+def _repeated(history: History, change: Row, first: Row, commits: list[Row]) -> Iterator[Finding]:
+    since = bisect_right(commits, change["index"], key=_index)
+    meanwhile = commits[since : bisect_left(commits, first["index"], key=_index)]
+    offsets = [row["offset"] for row in meanwhile]
+    is_told = any(row["f"] == "committed" for row in meanwhile)
+    if is_told and None not in offsets and first["offset"] < min(offsets):
         yield Finding(
             history.run, "group-repeat", *where(first),
             offset=first["offset"],

@@ -29,7 +29,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from checkers.views.cuts import MAY_BE_DEPOSED, may_be_deposed
+from checkers.views.cuts import LEARNS_NS, MAY_BE_DEPOSED, may_be_deposed
 from checkers.views.fault_journal import FaultJournal
 from checkers.views.frames import Frames
 from checkers.views.history import History
@@ -95,9 +95,6 @@ EXCESS_DELIVERY = AnomalyKind(
 )
 KINDS = (LOST_ACKNOWLEDGEMENT, EXCESS_DELIVERY)
 
-_LEARNS_NS = 5_000_000_000
-"""How long a leader that is back may take, at the most, to learn of its successor: longer than a session."""
-
 TERMINAL = frozenset({"accept", "reject"})
 """After which a group is done with a record."""
 
@@ -157,7 +154,7 @@ def doubt(finding: Finding, states: States, journal: FaultJournal) -> str:
         return ""
     if finding.since_ns is None or finding.by_ns is None or finding.time_ns is None:
         return ""
-    since_ns, until_ns = finding.by_ns - _LEARNS_NS, finding.time_ns
+    since_ns, until_ns = finding.by_ns - LEARNS_NS, finding.time_ns
     decided = states.decided.get(TopicPartition(finding.topic, finding.partition), ())
     later = [one.begin_ns for one in decided if one.kind == "election" and (one.leader_epoch or 0) > 0]
     successors = [time_ns for time_ns in later if time_ns <= finding.since_ns]

@@ -58,7 +58,7 @@ class Membership:
         subscription: how it says which topics it reads. A pattern is resolved by the client in the classic protocol,
             and by the coordinator in the consumer protocol.
         commits: how it commits.
-        begin: who finds where it begins, in real time; in virtual time the harness does.
+        begin: who finds where it begins, in real time; in virtual time always the harness.
     """
 
     group: str

@@ -30,15 +30,21 @@ def group_repeats(tables: Tables) -> DataFrame:
         .groupBy(*_OWNED, "group", "since", "since_ns")
         .agg(f.min("delivery").alias("first"))
     )
-    told = placed.where((f.col("f") == "committed") & (f.col("type") == "ok") & f.col("group").isNotNull()).select(
-        *_WHOSE, f.col("index").alias("at"), f.col("offset").alias("committed")
+    is_answer = f.col("f") == "committed"
+    counts = (is_answer & (f.col("type") == "ok")) | ((f.col("f") == "commit") & f.col("type").isin("ok", "info"))
+    told = placed.where(counts & f.col("group").isNotNull()).select(
+        *_WHOSE, f.col("index").alias("at"), f.col("offset").alias("committed"), is_answer.alias("answer")
     )
     answered = (
         first.join(told, on=list(_WHOSE), how="inner")
         .where((f.col("at") > f.col("since")) & (f.col("at") < f.col("first.index")))
         .groupBy(*_OWNED, "group", "first", "since_ns")
-        .agg(f.min("committed").alias("least"), f.max(f.col("committed").isNull()).alias("none"))
-        .where(~f.col("none") & (f.col("first.offset") < f.col("least")))
+        .agg(
+            f.min("committed").alias("least"),
+            f.max(f.col("committed").isNull()).alias("none"),
+            f.max("answer").alias("told"),
+        )
+        .where(f.col("told") & ~f.col("none") & (f.col("first.offset") < f.col("least")))
     )
     lost = (
         history.where((f.col("f") == "out_of_range") & f.col("group").isNotNull())

@@ -33,8 +33,9 @@ more than a session timeout before, and is not seen in the other's generation ag
 time, whose fault two owners of a partition are; an earlier commit with which a coordinator answers after a fault has
 cut brokers off or had them stand still, for it may not have known of its successor; a commit of unknown outcome, which
 may be the answer at any later time, unless it was refused to a member of an earlier generation than the last one's;
-where a client of ``begin: harness`` would begin by itself; what one that commits by itself would take for processed,
-for the harness says that; where members begin in a group of which one was out of range; a record of a
+where a client of ``begin: harness`` would begin by itself; a client that begins by itself and is answered that nothing
+is committed, after its member was answered a commit; which records librdkafka would by itself take for processed, for
+the harness tells it (``store_offsets``); where members begin in a group of which one was out of range; a record of a
 transaction that a group passes and whose producer was not told that it is committed, or, where there was an unclean
 election, any; subscriptions to topics and partitions that come and go; a commit of a static member that another one of
 its name has replaced; a stale asynchronous commit whose answer the client gives when it has joined again, as clients do
@@ -85,8 +86,9 @@ class ConsumerGroupsParameters(SteadySendsParameters):
         commits: how the members commit, dealt out to the groups in turn: ``sync``, they wait for the answer; ``async``,
             they take it with a later poll; ``auto``, their clients commit by themselves.
         begin: who finds where a member begins to read a partition that it is given, dealt out to the members of each
-            group in turn: its ``client`` by itself, or the ``harness``, which has it seek to the group's commit. In
-            virtual time the harness does, and where nothing is committed, or is not in the log any more.
+            group in turn, with ``subscribe`` in all combinations: its ``client`` by itself, or the ``harness``, which
+            has it seek to the group's commit. The harness always does in virtual time, where nothing is committed, and
+            where the commit is not in the log any more.
         commit_every_s: how long after a commit a member commits again; it also does before it gives partitions up.
         session_timeout_s: after how long without a heartbeat a coordinator removes a member of a group of the classic
             protocol; in the consumer protocol the setting ``group.consumer.session.timeout.ms`` says that.
@@ -162,7 +164,7 @@ class ConsumerGroupsParameters(SteadySendsParameters):
             self.remote_assignor[turn % len(self.remote_assignor)],
             self.subscribe[slot.number % len(self.subscribe)],
             Commits(self.commits[slot.group % len(self.commits)], self.commit_every_s),
-            self.begin[slot.number % len(self.begin)],
+            self.begin[slot.number // len(self.subscribe) % len(self.begin)],
         )
 
     @property
@@ -173,6 +175,11 @@ class ConsumerGroupsParameters(SteadySendsParameters):
     def refuse(self, found: Circumstances) -> None:
         """See :class:`harness.workload.WorkloadParameters`."""
         self._refuse_unused()
+        if found.in_virtual_time and "begin" in self.model_fields_set and "client" in self.begin:
+            raise UsageError(
+                "workload.begin lists 'client', and in virtual time the harness has every member begin.",
+                "Take another target, or leave it out.",
+            )
         refuse_kills("members", self.killed, self.stays_s, self.client, found)
         release = self.client.removeprefix(JAVA) if self.client.startswith(JAVA) else ""
         if release and "pattern" in self.subscribe and self.assigned_by_coordinators and int(release.split(".")[0]) < 4:

@@ -14,6 +14,9 @@ from harness.model import CLIENTS
 MAY_BE_DEPOSED = "a coordinator that was cut off, or had stood still, may have answered from what it knew"
 """Why it cannot be decided whether a finding about a group is excused after a fault that may depose a broker."""
 
+LEARNS_NS = 5_000_000_000
+"""How long a broker that is back may take, at the most, to learn of its successor: longer than a session."""
+
 
 def links_of(fault: Row) -> list[set[str]] | None:
     """The links that a partition has cut, each as its two ends, by name; None: it is a fault of nodes."""

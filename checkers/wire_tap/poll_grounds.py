@@ -175,20 +175,22 @@ def sent_as_asked(frames: Frames, finding: Finding) -> Ground:
     given = frames.given(place_of(finding), finding.offset, finding.process, finding.time_ns or 0)
     asked = [row for row in given if row["offset"] is not None and row["offset"] <= finding.offset]
     if again := [row for row in asked if row["request_ns"] >= (finding.since_ns or 0)]:
-        begin = again[-1]["offset"]
-        told = _returned_to(frames, finding, finding.process, begin)
+        told = _returned_to(frames, finding, finding.process, finding.offset)
         if told:
-            return Ground(True, f"the coordinator returned offset {begin} to the client, which began there", told[-1:])
-        return Ground(False, f"the client asked for offset {begin} when it was given the partition", again)
+            words = f"the coordinator returned offset {told[-1]['offset']} to the client, which began there"
+            return Ground(True, words, told[-1:])
+        words = f"the client asked for offset {again[-1]['offset']} when it was given the partition"
+        return unless_blind(frames, Ground(False, words, again), "OFFSET_FETCH")
     return Ground(False, f"the client kept offset {finding.offset} from before it was given the partition", given)
 
 
 def _returned_to(frames: Frames, finding: Finding, process: int, offset: int) -> list[Row]:
-    """The answers to a client since the finding's begin by which its group has committed ``offset``."""
+    """The answers to a client since the finding's begin by which its group has committed ``offset``, or less."""
     return [
         frame
         for frame in frames.of["OFFSET_FETCH", place_of(finding)]
-        if frame["client_id"] == client_id_of(process) and frame["error"] == 0 and frame["offset"] == offset
+        if frame["client_id"] == client_id_of(process) and frame["error"] == 0
+        and frame["offset"] is not None and 0 <= frame["offset"] <= offset
         and is_between(frame, finding.since_ns, finding.time_ns or 0)
     ]  # fmt: skip
 

@@ -127,6 +127,7 @@ class Audit:
         self._held_ns: list[tuple[int, int]] = []
         self._clients: CanaryLoad | None = None
         self._is_gone = False
+        self._window_ns = 0
 
     def run(self, window_s: float, for_s: float | None) -> bool:
         """Fill and judge windows; returns whether it came to its end, and False where a signal ended it before.
@@ -135,6 +136,7 @@ class Audit:
             window_s: how long a window is, in seconds.
             for_s: how long to run, in seconds; None: until a signal comes.
         """
+        self._window_ns = round(window_s * _NS_PER_S)
         interrupted = self._interrupted()
         window = max([*self._journal.windows(), *(past.window for past in self._past)], default=0) + 1
         begun_ns = begin_ns = self._clock.monotonic_ns()
@@ -149,7 +151,7 @@ class Audit:
         try:
             self._go_on(interrupted)
             while not self._is_gone:
-                end_ns = begin_ns + round(window_s * _NS_PER_S)
+                end_ns = begin_ns + self._window_ns
                 is_last = for_s is not None and end_ns - begun_ns >= round(for_s * _NS_PER_S)
                 self._pass_until(end_ns)
                 if is_last:
@@ -227,7 +229,6 @@ class Audit:
         undecided = sum(reading.is_undecided(one) for one in self._ledger.before(window + 1))
         unverified = sum(reading.is_undecided(one) for one in old) + sum(one.kind == "ok" for one in expired)
         judgement = judgement.doubted(_doubts(own, undecided, unverified))
-        ack, read = latency(_acks_ns(own)), None if span.interrupted else latency(_reads_ns(own))
         measured = self._measured(own, span)
         result = WindowResult(
             window=window,
@@ -245,10 +246,10 @@ class Audit:
             carried=len(self._ledger.before(window)),
             undecided=undecided,
             unverified=unverified,
-            ack=ack,
-            read=read,
+            ack=latency(_acks_ns(own)),
+            read=None if span.interrupted else latency(_reads_ns(own)),
             partitions=tuple(measured),
-            missed=() if span.interrupted else tuple(self._objectives.missed(ack, read, measured)),
+            missed=tuple(self._objectives.missed(own, measured)) if self._is_whole(span) else (),
             losses=tuple(lost),
             answers=tuple(
                 leadership.answers(
@@ -275,6 +276,10 @@ class Audit:
             reads_ns = [] if span.interrupted else _reads_ns(own)
             unanswered = self._told.passed_over, self._told.waiting
             self._tell(Told(result, span.end_ns, _acks_ns(own), reads_ns, *unanswered))
+
+    def _is_whole(self, span: Span) -> bool:
+        """Whether the audit ran through the whole window."""
+        return not span.interrupted and span.end_ns - span.begin_ns >= self._window_ns
 
     def _carry_on(self, span: Span, own: Sequence[CanarySend], polls: Sequence[Poll], reading: Reading) -> None:
         """Note what the audit has reported."""

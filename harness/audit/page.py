@@ -112,7 +112,7 @@ def _window(one: WindowResult) -> pages.WindowRow:
     return pages.WindowRow(
         window=one.window,
         began=one.began.replace("T", " "),
-        outcome=one.outcome.value,
+        outcome=f"{one.outcome.value}, objective missed" if one.missed else one.outcome.value,
         css={ExitCode.PASS: "p", ExitCode.VIOLATION: "f"}.get(code, "e"),
         link=f"{one.run_directory}/report.html" if one.run_directory else None,
         sends=f"{one.acknowledged:,} / {one.sent:,}",

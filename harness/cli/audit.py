@@ -55,11 +55,13 @@ def audit(
     ] = None,
     max_ack_p99: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="What 99 % of a window's acknowledgements have to keep to: 0.5s."),
+        typer.Option(metavar="TIME", help="Within what time 99 % of a window's sends have to be acknowledged: 0.5s."),
     ] = None,
     max_read_p99: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="What 99 % of a window's first deliveries have to keep to."),
+        typer.Option(
+            metavar="TIME", help="Within what time 99 % of a window's acknowledged records have to be read: 2s."
+        ),
     ] = None,
     min_availability: Annotated[
         float | None,
@@ -87,6 +89,12 @@ def audit(
 
     be_quiet(quiet)
     target = None if target is None else from_anywhere(target)
+    times = _seconds("--window", window), None if for_ is None else _seconds("--for", for_)
+    objectives = Objectives(
+        None if max_ack_p99 is None else _seconds("--max-ack-p99", max_ack_p99),
+        None if max_read_p99 is None else _seconds("--max-read-p99", max_read_p99),
+        None if min_availability is None else _share("--min-availability", min_availability),
+    )
     journal = Journal(out)
     with journal.held():
         state = journal.state()
@@ -98,12 +106,6 @@ def audit(
         if state is not None and state.ended:
             raise UsageError(f"the audit in {out} has ended.", "Name another directory.")
         state = _going_on(state, target, partitions, replication, keep) if state is not None else None
-        times = _seconds("--window", window), None if for_ is None else _seconds("--for", for_)
-        objectives = Objectives(
-            None if max_ack_p99 is None else _seconds("--max-ack-p99", max_ack_p99),
-            None if max_read_p99 is None else _seconds("--max-read-p99", max_read_p99),
-            None if min_availability is None else min_availability / 100,
-        )
         load_of = _load(rate, size)
         if state is None:
             keep_s = _seconds("--keep", keep or "1h")
@@ -126,6 +128,12 @@ def _seconds(option: str, written: str) -> float:
         return seconds(written)
     except ValueError as error:
         raise UsageError(f"{option}: {error}") from None
+
+
+def _share(option: str, percent: float) -> float:
+    if not percent <= 100:  # nor is NaN
+        raise UsageError(f"{option} {percent:g} is no percentage.", "Write a number from 0 to 100.")
+    return percent / 100
 
 
 def _tell_events(journal: Journal, events: Sequence[str]) -> None:

@@ -171,7 +171,7 @@ class GroupLife:
     async def _begins(self, names: Sequence[TopicPartition]) -> Begins | None:
         """Where to begin: what the group has committed, or else the beginning.
 
-        What the group has committed is asked for in any case. A client that begins by itself asks again, after that.
+        What the group has committed is asked for in any case; a client that begins by itself asks, too.
         """
         if not names:
             return {}

@@ -24,7 +24,7 @@ NO_VIOLATION: Mapping[str, tuple[str, str]] = {
 """Why a kind is never a violation, and which bug shows it all the same."""
 
 NO_BROKER: Mapping[str, str] = {
-    "group-repeat": "its client decides where a member begins",
+    "group-repeat": "in virtual time the harness has every member begin",
 }
 """The kinds that no broker here can show, and why."""
 

@@ -97,12 +97,13 @@ FETCHED = {"client_id": "seawall-7", "offset": 3, "base_offset": 3, "end_offset"
     ("answer", "holds"),
     [
         ({"offset": 3}, True),
+        ({"offset": 2}, True),
         ({"offset": 5}, False),
         ({"offset": 3, "client_id": "seawall-8"}, False),
         ({"offset": 3, "error": NOT_LEADER}, False),
         ({"offset": 3, "request_ns": 90}, False),
     ],
-    ids=["where it began", "where it did not", "to another one", "with an error", "before"],
+    ids=["where it began", "before an aborted batch", "where it did not", "to another one", "with an error", "before"],
 )
 def test_a_client_that_begins_where_the_coordinator_says_is_not_to_blame(
     answer: Mapping[str, Any], holds: bool
@@ -110,6 +111,7 @@ def test_a_client_that_begins_where_the_coordinator_says_is_not_to_blame(
     told = {**frame("OFFSET_FETCH", 110, 120), "client_id": "seawall-7", **answer}
     frames = [told, frame("FETCH", 130, 140, **FETCHED)]
     assert sent_as_asked(Frames(frames, (), POLLED, ()), BEGAN).holds is holds
+    assert sent_as_asked(Frames(frames, {"OFFSET_FETCH"}, POLLED, ()), BEGAN).holds is (holds or None)
 
 
 # ---------------------------------------------------------------------------------------------------------- sends

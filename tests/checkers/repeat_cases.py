@@ -75,7 +75,7 @@ def a_client_may_have_asked_a_coordinator_that_had_stood_still(story: Story) -> 
     story.finish()
 
 
-@case(Outcome.PASS, ("group-repeat", "DOCUMENTED", 1), **LEAST_2)
+@case(Outcome.INCONCLUSIVE, ("group-repeat", "INDETERMINATE", 1), **LEAST_2)
 def what_a_client_asks_for_again_may_be_gone_with_the_power_of_all_brokers(story: Story) -> None:
     committed_two(story)
     begin(story, SECOND, [2], generation=2)
@@ -83,6 +83,25 @@ def what_a_client_asks_for_again_may_be_gone_with_the_power_of_all_brokers(story
     read(story, SECOND, [1, 2, 3])
     story.elect(1)
     write(story, 1)
+    story.finish()
+
+
+@case(Outcome.PASS)
+def a_commit_that_another_member_made_in_between_may_be_what_the_client_was_told(story: Story) -> None:
+    committed_two(story)
+    begin(story, SECOND, [2], generation=2)
+    commit(story, 1)
+    read(story, SECOND, [1, 2, 3])
+    story.finish()
+
+
+@case(Outcome.VIOLATION, repeat(1))
+def nor_does_a_commit_that_was_refused_or_is_higher_excuse_it(story: Story) -> None:
+    committed_two(story)
+    begin(story, SECOND, [2], generation=2)
+    commit(story, 0, result="fail")
+    commit(story, 3)
+    read(story, SECOND, [1, 2, 3])
     story.finish()
 
 
